@@ -1,0 +1,1 @@
+"""THE SHELL: one file per command; composes the edges."""

@@ -1,0 +1,115 @@
+"""
+The `rlsize` command: which commands there are.
+
+A command is one file in this folder and one line here; its module is imported only when it runs, so `rlsize --help` stays quick.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from rlsize.cli.command import Command
+
+
+class Entry(NamedTuple):
+    """One command: its panel in `--help`, its sentence there, and its function (or Typer app) as `module.name`."""
+
+    panel: str
+    sentence: str
+    function: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet.fleet"),
+    "split": Entry("Size", "How to split N GPUs between rollout and trainer.", "split.split"),
+    "backlog": Entry("Size", "How fast samples pile up, and how stale they get.", "backlog.backlog"),
+    "sync": Entry("Size", "How long a weight sync takes, by method and link.", "sync.sync"),
+    "memory": Entry("Size", "What each tenant needs in memory, and which GPU count fits.", "memory.memory"),
+    "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day.", "iteration.iteration"),
+    "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost.cost"),
+    "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
+    "observe": Entry("Operate", "Read running engines' metrics: rate, saturation, stragglers.", "observe.observe"),
+    "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.app"),
+    "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
+    "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),
+}
+
+
+class Commands(TyperGroup):
+    """A group that imports a command only when it is asked for."""
+
+    helping = False
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
+        """The names, in the order in which help shows them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
+        """The command of that name; while help is being written, only its sentence."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        if self.helping:
+            return TyperCommand(cmd_name, help=entry.sentence, rich_help_panel=entry.panel)
+        return loaded(cmd_name, entry)
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+        """Offer the nearest command where there is none of that name."""
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment, arg-type]  # only the names are read, for the suggestion
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # noqa: ANN401 (typer's formatter)
+        """Write the help page without importing a single command."""
+        self.helping = True
+        super().format_help(ctx, formatter)
+
+
+def loaded(name: str, entry: Entry) -> Any:  # noqa: ANN401 (typer's command class is not public)
+    """The command, built from its function, or the group, built from its Typer app."""
+    module, _, attribute = entry.function.partition(".")
+    found = getattr(import_module(f"rlsize.cli.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        group = typer.main.get_command(found)
+        group.name = name
+        return group
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    single.command(name, cls=Command)(found)
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    name="rlsize",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from rlsize import __version__
+
+        typer.echo(f"rlsize {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """
+    Size and plan the rollout fleet and the trainer of an RL post-training run.
+
+    Example:  rlsize fleet --consume 39321 --per-instance 4000
+    """
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

@@ -1,0 +1,72 @@
+"""`rlsize backlog`: how fast samples pile up, and how stale they get."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from rlsize.cli import asking, flags
+from rlsize.cli.command import quantity
+from rlsize.cli.inputs import Inputs
+from rlsize.equations import matching
+from rlsize.estimates.backlog import BacklogQuestion, grow_backlog
+from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure
+from rlsize.reports.backlog import backlog_report
+from rlsize.reports.report import Report
+
+
+def backlog(
+    scenario: flags.ScenarioFile = None,
+    instances: flags.Instances = None,
+    per_instance: flags.PerInstance = None,
+    accept_lower_bound: flags.AcceptLowerBound = False,
+    headroom: flags.Headroom = None,
+    consume: flags.Consume = None,
+    batch_tokens: flags.BatchTokens = None,
+    train_seconds: flags.TrainSeconds = None,
+    prompts: flags.Prompts = None,
+    group: flags.Group = None,
+    response_tokens: flags.ResponseTokens = None,
+    tokens_per_trained_token: flags.Waste = None,
+    seconds: Annotated[str | None, quantity("--seconds", "Time since the backlog was empty: 600, 10 min.")] = None,
+    max_staleness: Annotated[str | None, quantity("--max-staleness", "Staleness cap in optimizer steps, k.")] = None,
+    samples: Annotated[str | None, quantity("--samples", "Samples per optimizer step.")] = None,
+    in_flight: Annotated[str | None, quantity("--in-flight", "Samples being generated.")] = None,
+    seed: flags.Seed = 0,
+    profiles: flags.Profiles = None,
+) -> Report:
+    """
+    How fast samples pile up, and how stale they get.
+
+    Example:  rlsize backlog --instances 15 --per-instance 4000 --consume 39321.6 --batch-tokens 786432 --seconds 600
+    """
+    inputs = Inputs(scenario, profiles)
+    batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
+    consumption = asking.consumption(inputs, consume, batch, asking.train_seconds(inputs, train_seconds))
+    rate, derate = asking.instance_rate(inputs, per_instance, headroom, accept_lower_bound=accept_lower_bound, default_headroom=1.0)
+    question = BacklogQuestion(
+        instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
+        instance_rate=rate,
+        headroom=derate,
+        consumption=consumption,
+        tokens_generated_per_trained_token=asking.waste(inputs, tokens_per_trained_token),
+        batch_tokens=batch,
+        seconds=inputs.number("seconds", "--seconds", seconds, flags.SECONDS),
+        max_staleness=inputs.number(
+            "max_staleness_steps", "--max-staleness", max_staleness, flags.STALENESS, scenario="placement.max_staleness"
+        ),
+        samples_per_step=_samples(inputs, samples),
+        in_flight=inputs.number("in_flight_samples", "--in-flight", in_flight, flags.STALENESS),
+    )
+    inputs.need(question.instances, "give the number of rollout instances")
+    inputs.settle()
+    return backlog_report(grow_backlog(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings)
+
+
+def _samples(inputs: Inputs, text: str | None) -> Figure:
+    """Samples per optimizer step: said, or prompts x group."""
+    said = inputs.number("samples_per_step", "--samples", text, flags.POSITIVE)
+    prompts, group = inputs.used.get("prompts_per_step"), inputs.used.get("group_size")
+    if said.known or prompts is None or group is None:
+        return said
+    return inputs.keep(apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group))

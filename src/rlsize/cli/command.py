@@ -1,0 +1,100 @@
+"""
+What every command shares: how an answer leaves (table, JSON, CSV, Markdown, picture) and how a fault is told.
+
+A command is a function that returns a `Report`; this class adds the output flags to it, shows the report and sets the exit code.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from rlsize.errors import RlsizeError
+
+OUTPUT_PANEL = "Output"
+TERMINAL = "-"
+PICTURES = (".png", ".svg", ".pdf")
+
+
+def _output_flags(
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object in base units.", rich_help_panel=OUTPUT_PANEL)] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print the main table as CSV.", rich_help_panel=OUTPUT_PANEL)] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the answer as Markdown.", rich_help_panel=OUTPUT_PANEL)] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option("--plot", metavar="[FILE]", help="Draw it: in the terminal, or to FILE.png, .svg or .pdf.", rich_help_panel=OUTPUT_PANEL),
+    ] = None,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print formula, numbers and source of each result.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)] = False,
+    profiles: Annotated[
+        list[str] | None,
+        typer.Option("--profiles", metavar="DIR", help="A folder of your own profiles, on top of the shipped ones; repeatable.", rich_help_panel=OUTPUT_PANEL),
+    ] = None,
+) -> None:
+    """Declare the flags that every command takes, so that typer builds them."""
+
+
+_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "explain", "force", "profiles")
+
+
+def _output_parameters() -> list[Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(_output_flags)
+    return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
+
+
+class Command(TyperCommand):
+    """A command whose function returns a report."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = {parameter.name for parameter in self.params}
+        self.params += [parameter for parameter in _output_parameters() if parameter.name not in own]
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
+        """Let `--plot` stand alone: without a file name behind it, it draws in the terminal."""
+        return super().parse_args(ctx, _with_plot_target(args))
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # as above
+        """Run the command's function, show its report, and turn faults into messages and exit codes."""
+        own = set(self.callback.__annotations__) if self.callback else set()
+        output = {name: ctx.params[name] for name in _OUTPUT_NAMES if name in ctx.params}
+        ctx.obj = output
+        for name in _OUTPUT_NAMES:
+            if name not in own:
+                ctx.params.pop(name, None)
+        try:
+            report = super().invoke(ctx)
+            if report is not None:
+                from rlsize.cli.answer import deliver
+
+                deliver(report, output)
+        except RlsizeError as error:
+            from rlsize.cli.failures import tell
+
+            tell(error)
+            raise typer.Exit(error.exit_code) from None
+        if report is not None and report.no:
+            raise typer.Exit(1)
+        return report
+
+
+def _with_plot_target(args: list[str]) -> list[str]:
+    result = list(args)
+    for index, arg in enumerate(args):
+        if arg == "--":
+            break
+        if arg == "--plot":
+            following = args[index + 1] if index + 1 < len(args) else ""
+            if not following.lower().endswith(PICTURES):
+                result[index] = f"--plot={TERMINAL}"
+    return result
+
+
+def quantity(flag: str, help: str, panel: str = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
+    """An option that takes a quantity: read as text, so that all faults are told at once, each with the unit it lacks."""
+    return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)

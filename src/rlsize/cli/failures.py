@@ -1,0 +1,32 @@
+"""The one place that tells a user what went wrong."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlsize.errors import RlsizeError
+
+_CONTROL = {code: None for code in range(32) if code not in (9, 10)} | {127: None}
+_MOST = 25
+
+
+def tell(error: RlsizeError) -> None:
+    """Print every fault of an error on stderr: what, where, what to do."""
+    from rich.console import Console
+    from rich.text import Text
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for fault in error.faults[:_MOST]:
+        console.print(Text.assemble(("error: ", "bold red"), f"{fault.where}: " if fault.where else "", printable(fault.what)))
+        if fault.todo:
+            console.print(Text(f"       {printable(fault.todo)}", style="dim"))
+    if len(error.faults) > _MOST:
+        console.print(f"... and {len(error.faults) - _MOST} more")
+    sys.stderr.flush()
+
+
+def printable(text: str) -> str:
+    """Text without control characters, so that a hostile file name or log line cannot drive the terminal."""
+    return text.translate(_CONTROL)

@@ -1,0 +1,76 @@
+"""The few operations that equations need, for floats in plain Python and for arrays in numpy, which is not loaded for floats."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, TypeAlias
+
+Real: TypeAlias = Any
+"""A float, or a numpy array of floats; where arrays come in, an array of their broadcast shape comes out."""
+
+
+def _array(*values: Real) -> bool:
+    return any(hasattr(value, "__array_ufunc__") for value in values)
+
+
+def minimum(a: Real, b: Real) -> Real:
+    """The smaller of two, element by element."""
+    if _array(a, b):
+        import numpy as np
+
+        return np.minimum(a, b)
+    return min(a, b)
+
+
+def maximum(a: Real, b: Real) -> Real:
+    """The larger of two, element by element."""
+    if _array(a, b):
+        import numpy as np
+
+        return np.maximum(a, b)
+    return max(a, b)
+
+
+def where(condition: Real, a: Real, b: Real) -> Real:
+    """`a` where the condition holds, else `b`, element by element; both are computed."""
+    if _array(condition, a, b):
+        import numpy as np
+
+        return np.where(condition, a, b)
+    return a if condition else b
+
+
+def floor(a: Real) -> Real:
+    """The largest whole number that is not larger, element by element."""
+    if _array(a):
+        import numpy as np
+
+        return np.floor(a)
+    return float(math.floor(a))
+
+
+def ceil(a: Real) -> Real:
+    """The smallest whole number that is not smaller, element by element."""
+    if _array(a):
+        import numpy as np
+
+        return np.ceil(a)
+    return float(math.ceil(a))
+
+
+def exp(a: Real) -> Real:
+    """e to the power of a, element by element."""
+    if _array(a):
+        import numpy as np
+
+        return np.exp(a)
+    return math.exp(a)
+
+
+def log(a: Real) -> Real:
+    """The natural logarithm, element by element."""
+    if _array(a):
+        import numpy as np
+
+        return np.log(a)
+    return math.log(a)

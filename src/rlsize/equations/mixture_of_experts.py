@@ -1,0 +1,104 @@
+"""Mixture of experts: what a layer holds, what works on each token, and what a batch touches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
+
+
+def router_params(hidden_size: Real, experts: Real) -> Real:
+    """
+    Weights of a router: one score per expert.
+
+    N = h E
+
+    Args:
+        hidden_size: Width of the residual stream, h. [param/expert]
+        experts: Routed experts, E. [expert]
+
+    Returns:
+        N. [param]
+
+    Assumes a linear router without bias.
+    Source: Shazeer et al., Outrageously large neural networks, section 2.1.
+
+    >>> router_params(hidden_size=2048, experts=128)
+    262144
+    """
+    return hidden_size * experts
+
+
+def moe_layer_params(experts: Real, expert_params: Real, shared_params: Real, router_params: Real) -> Real:
+    """
+    Parameters that a mixture-of-experts layer holds.
+
+    N = E N_e + N_s + N_r
+
+    Args:
+        experts: Routed experts, E. [expert]
+        expert_params: Parameters of one of them, N_e. [param/expert]
+        shared_params: Parameters of what works on every token (shared experts and their gate), N_s. [param]
+        router_params: Parameters of the router, N_r. [param]
+
+    Returns:
+        N. [param]
+
+    Assumes routed experts of one size.
+    Source: DeepSeekMoE, section 3.
+
+    >>> moe_layer_params(experts=128, expert_params=4718592, shared_params=0, router_params=262144)
+    604241920
+    """
+    return experts * expert_params + shared_params + router_params
+
+
+def moe_layer_active_params(
+    experts_per_token: Real, expert_params: Real, shared_params: Real, router_params: Real
+) -> Real:
+    """
+    Parameters of a mixture-of-experts layer that work on one token.
+
+    N_act = k N_e + N_s + N_r
+
+    Args:
+        experts_per_token: Routed experts that the router picks, k. [expert]
+        expert_params: Parameters of one of them, N_e. [param/expert]
+        shared_params: Parameters of what works on every token (shared experts and their gate), N_s. [param]
+        router_params: Parameters of the router, N_r. [param]
+
+    Returns:
+        N_act. [param]
+
+    Assumes that every token is routed to exactly k experts and none is dropped.
+    Source: DeepSeekMoE, section 3.
+
+    >>> moe_layer_active_params(experts_per_token=8, expert_params=4718592, shared_params=0, router_params=262144)
+    38010880
+    """
+    return experts_per_token * expert_params + shared_params + router_params
+
+
+def experts_touched(experts: Real, experts_per_token: Real, batch_tokens: Real) -> Real:
+    """
+    Experts of one layer whose weights a batch of tokens reads.
+
+    E_b = E (1 - (1 - k / E)^b)
+
+    Args:
+        experts: Routed experts, E. [expert]
+        experts_per_token: Routed experts per token, k. [expert]
+        batch_tokens: Tokens of the forward pass that share the expert weights, b; it stands in an exponent. [1]
+
+    Returns:
+        E_b. [expert]
+
+    Assumes uniform independent routing, the safe bound: skewed routing touches fewer. With expert parallelism the batch
+    is that of all ranks together.
+    Source: occupancy of E cells, k at a time (Feller, An introduction to probability theory, volume I, chapter IV).
+
+    >>> round(experts_touched(experts=128, experts_per_token=8, batch_tokens=16), 2)
+    82.42
+    """
+    return experts * (1.0 - (1.0 - experts_per_token / experts) ** batch_tokens)

@@ -1,0 +1,144 @@
+"""Layers with a state in place of a KV cache: their parameters, and the state of one sequence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
+
+
+def gated_deltanet_params(
+    hidden_size: Real, key_heads: Real, value_heads: Real, key_head_dim: Real, value_head_dim: Real, conv_kernel: Real
+) -> Real:
+    """
+    Parameters of one Gated DeltaNet layer.
+
+    N = h (2 K + 2 V + 2 n_v) + c (2 K + V) + 2 n_v + d_v + V h, with K = n_k d_k and V = n_v d_v
+
+    Args:
+        hidden_size: Width of the residual stream, h. [1]
+        key_heads: Query and key heads, n_k. [1]
+        value_heads: Value heads, n_v. [1]
+        key_head_dim: Width of a key head, d_k. [1]
+        value_head_dim: Width of a value head, d_v. [1]
+        conv_kernel: Taps of the short convolution over queries, keys and values, c. [1]
+
+    Returns:
+        N. [1]
+
+    Assumes projections for query, key, value, output gate, decay and write strength without biases; a decay rate and an
+    offset per value head; a norm over one value head.
+    Source: Yang et al., Gated delta networks, section 3; modelling code of qwen3_next in Hugging Face Transformers.
+
+    >>> gated_deltanet_params(2048, 16, 32, 128, 128, 4)
+    33718464
+    """
+    keys, values = key_heads * key_head_dim, value_heads * value_head_dim
+    projections = hidden_size * (2 * keys + 2 * values + 2 * value_heads) + values * hidden_size
+    return projections + conv_kernel * (2 * keys + values) + 2 * value_heads + value_head_dim
+
+
+def lightning_attention_params(hidden_size: Real, heads: Real, head_dim: Real) -> Real:
+    """
+    Parameters of one lightning-attention layer.
+
+    N = 5 h n d + n d
+
+    Args:
+        hidden_size: Width of the residual stream, h. [1]
+        heads: Heads, n. [1]
+        head_dim: Width of one head, d. [1]
+
+    Returns:
+        N. [1]
+
+    Assumes query, key, value, output gate and output projections without biases, and a norm over all heads together.
+    Source: MiniMax-01, section 2.2, and the modelling code published with it.
+
+    >>> lightning_attention_params(hidden_size=6144, heads=64, head_dim=128)
+    251666432
+    """
+    return 5 * hidden_size * heads * head_dim + heads * head_dim
+
+
+def mamba_params(
+    hidden_size: Real, heads: Real, head_dim: Real, state_size: Real, groups: Real, conv_kernel: Real, conv_biases: Real
+) -> Real:
+    """
+    Parameters of one Mamba-2 layer.
+
+    N = h (I + C + n) + C (c + b) + 3 n + I + I h, with I = n d and C = I + 2 g s
+
+    Args:
+        hidden_size: Width of the residual stream, h. [1]
+        heads: Heads, n. [1]
+        head_dim: Width of one head, d. [1]
+        state_size: State entries per channel, s. [1]
+        groups: Groups that share input and output matrices, g. [1]
+        conv_kernel: Taps of the short convolution, c. [1]
+        conv_biases: Biases per channel of the convolution, b: 1 or 0. [1]
+
+    Returns:
+        N. [1]
+
+    Assumes projections without biases; a decay rate, an offset and a skip weight per head; a gated norm over the inner
+    width.
+    Source: Dao and Gu, Transformers are SSMs, section 7; modelling code of nemotron_h in Hugging Face Transformers.
+
+    >>> mamba_params(2688, 64, 64, 128, 8, 4, 1)
+    38742208
+    """
+    inner = heads * head_dim
+    channels = inner + 2 * groups * state_size
+    projections = hidden_size * (inner + channels + heads) + inner * hidden_size
+    return projections + channels * (conv_kernel + conv_biases) + 3 * heads + inner
+
+
+def recurrent_state_bytes(layers: Real, heads: Real, key_dim: Real, value_dim: Real, bytes_per_value: Real) -> Real:
+    """
+    State that the linear-attention or Mamba layers keep for one sequence, whatever its length.
+
+    M = L n d_k d_v b
+
+    Args:
+        layers: Layers that keep a state, L. [layer]
+        heads: Heads with a state of their own, n: value heads, or Mamba heads. [1/layer]
+        key_dim: Rows of a head's state, d_k: width of a key, or Mamba's state size. [1]
+        value_dim: Columns of a head's state, d_v: width of a value, or of a Mamba head. [1]
+        bytes_per_value: Width of an entry, b; 4 for fp32, in which engines keep it. [B]
+
+    Returns:
+        M. [B]
+
+    Assumes that only the last state is kept: no snapshots for prefix caching or speculative decoding.
+    Source: Yang et al., Gated delta networks, section 3; Dao and Gu, Transformers are SSMs, section 2.
+
+    >>> recurrent_state_bytes(layers=36, heads=32, key_dim=128, value_dim=128, bytes_per_value=4)
+    75497472
+    """
+    return layers * heads * key_dim * value_dim * bytes_per_value
+
+
+def convolution_state_bytes(layers: Real, channels: Real, kept_taps: Real, bytes_per_value: Real) -> Real:
+    """
+    Inputs that the short convolutions keep for one sequence.
+
+    M = L C t b
+
+    Args:
+        layers: Layers with a short convolution, L. [layer]
+        channels: Channels of the convolution, C. [1/layer]
+        kept_taps: Past inputs that the next token needs, t: the taps of the kernel minus 1. [1]
+        bytes_per_value: Width of an entry, b; 2 for bf16. [B]
+
+    Returns:
+        M. [B]
+
+    Assumes one convolution per layer.
+    Source: Gu and Dao, Mamba: linear-time sequence modeling with selective state spaces, section 3.4.
+
+    >>> convolution_state_bytes(layers=36, channels=8192, kept_taps=3, bytes_per_value=2)
+    1769472
+    """
+    return layers * channels * kept_taps * bytes_per_value

@@ -1,0 +1,93 @@
+"""
+What went wrong, where, and what to do about it.
+
+Everything a user can get wrong ends in one of these; the command line prints them and sets the exit code.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """
+    One thing that is wrong.
+
+    Args:
+        what: What is wrong, with the value.
+        where: A flag, or file, line and key.
+        todo: What to do about it.
+    """
+
+    what: str
+    where: str = ""
+    todo: str = ""
+
+    def __str__(self) -> str:
+        text = f"{self.where}: {self.what}" if self.where else self.what
+        return f"{text}\n  {self.todo}" if self.todo else text
+
+
+class RlsizeError(Exception):
+    """
+    The base of all errors that rlsize raises on purpose: one or more faults, shown together.
+
+    Args:
+        faults: Everything that is wrong; a plain string counts as one fault.
+    """
+
+    exit_code = 2
+
+    def __init__(self, *faults: Fault | str) -> None:
+        self.faults = tuple(Fault(fault) if isinstance(fault, str) else fault for fault in faults)
+        super().__init__("\n".join(str(fault) for fault in self.faults))
+
+
+class InputError(RlsizeError):
+    """The input is wrong (exit code 2)."""
+
+
+class DoesNotFitError(RlsizeError):
+    """The question was understood, and the answer is no (exit code 1)."""
+
+    exit_code = 1
+
+
+class UnfinishedError(RlsizeError):
+    """The work could not be finished: something did not answer or died on the way (exit code 3)."""
+
+    exit_code = 3
+
+
+def nearest(name: str, known: Iterable[str], most: int = 3) -> list[str]:
+    """
+    The known names that look most like `name`, best first.
+
+    >>> nearest("qwen3-23b", ["qwen3-32b", "qwen3-8b", "llama3.1-8b"])
+    ['qwen3-32b', 'qwen3-8b']
+    """
+    lowered = {candidate.lower(): candidate for candidate in known}
+    return [lowered[match] for match in get_close_matches(name.lower(), lowered, n=most, cutoff=0.6)]
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """
+    A sentence that offers the nearest names, or all of them where they are few.
+
+    >>> suggestion("traner", ["rollout", "trainer"])
+    'did you mean trainer?'
+    >>> suggestion("xyz", ["rollout", "trainer"])
+    'known: rollout, trainer'
+    """
+    names = list(known)
+    close = nearest(name, names)
+    if close:
+        return f"did you mean {' or '.join(close)}?"
+    shown = ", ".join(names[:20])
+    return f"known: {shown}" + (f", and {len(names) - 20} more" if len(names) > 20 else "")  # noqa: PLR2004 (a screenful)

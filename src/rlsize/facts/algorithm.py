@@ -1,0 +1,117 @@
+"""Optimizers and recomputation policies: how many bytes each keeps for a parameter and for a layer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated
+
+from rlsize.facts.fields import Says
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Optimizer:
+    """What an optimizer keeps for each trained parameter, beside the weight and its gradient."""
+
+    name: Annotated[str, Says("The name that a scenario uses.")]
+    bytes_per_master: Annotated[float, Says("Bytes per parameter of its own copy of the weight; 0 without one.")]
+    bytes_per_optimizer_state: Annotated[float, Says("Bytes per parameter of its moments.")]
+    source: Annotated[str, Says("Who says so.")]
+    note: Annotated[str, Says("What one should know before relying on it.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recomputation:
+    """What a layer keeps for its backward pass, counted in tensors of tokens by hidden size."""
+
+    name: Annotated[str, Says("The name that a scenario uses.")]
+    replicated_copies: Annotated[float, Says("Hidden-sized tensors that tensor parallelism alone does not shard.")]
+    sharded_copies: Annotated[float, Says("Hidden-sized tensors that tensor parallelism shards.")]
+    bytes_per_score: Annotated[float, Says("Bytes kept for each attention score; 0 where none is kept.")]
+    recomputed: Annotated[bool, Says("Whether one layer's full activations exist again while it runs backward.")]
+    source: Annotated[str, Says("Who says so.")]
+    note: Annotated[str, Says("What one should know before relying on it.")] = ""
+
+
+BYTES_PER_GRADIENT: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp32": 4.0})
+"""Bytes per parameter of a gradient as it is accumulated."""
+
+BYTES_PER_LOGIT = 10.0
+"""bf16 logits (2), the fp32 copy for the loss (4) and its gradient (4): stas00/ml-engineering, training memory."""
+
+GATED_MLP_COPIES_OUTSIDE = 14.0
+"""Hidden-sized tensors of a gated layer outside the MLP's inner width, so that Llama-3.1-8B keeps the 28 measured."""
+
+_OPTIMIZERS = (
+    Optimizer(
+        name="adamw",
+        bytes_per_master=4.0,
+        bytes_per_optimizer_state=8.0,
+        source="ZeRO (arXiv:1910.02054), section 3.1: fp32 copy, momentum and variance",
+    ),
+    Optimizer(
+        name="adam-8bit",
+        bytes_per_master=4.0,
+        bytes_per_optimizer_state=2.0,
+        source="8-bit optimizers (arXiv:2110.02861): two moments of one byte, block scales left out",
+        note="the fp32 copy of the weights stays; recipes that drop it save 4 more",
+    ),
+    Optimizer(
+        name="adamw-bf16-states",
+        bytes_per_master=4.0,
+        bytes_per_optimizer_state=4.0,
+        source="stas00/ml-engineering, training memory: two moments of two bytes",
+    ),
+    Optimizer(
+        name="sgd-momentum",
+        bytes_per_master=4.0,
+        bytes_per_optimizer_state=4.0,
+        source="EleutherAI/cookbook, calc: fp32 copy and one fp32 moment",
+    ),
+    Optimizer(
+        name="muon",
+        bytes_per_master=4.0,
+        bytes_per_optimizer_state=4.0,
+        source="Muon is scalable for LLM training (arXiv:2502.16982): one momentum buffer, fp32 here",
+        note="for the weight matrices; embeddings, head and norms usually stay with AdamW, which keeps 4 more",
+    ),
+)
+
+_RECOMPUTATIONS = (
+    Recomputation(
+        name="none",
+        replicated_copies=5.0,
+        sharded_copies=12.0,
+        bytes_per_score=5.0,
+        recomputed=False,
+        source="Korthikanti et al. (arXiv:2205.05198), table 2: s b h (10 + 24 / t + 5 a s / (h t))",
+        note="a layer with a GELU MLP of 4 h and dropout; with flash attention no scores are kept",
+    ),
+    Recomputation(
+        name="selective",
+        replicated_copies=5.0,
+        sharded_copies=12.0,
+        bytes_per_score=0.0,
+        recomputed=False,
+        source="Korthikanti et al. (arXiv:2205.05198), table 2: 34 s b h / t with sequence parallelism",
+        note="a layer with a GELU MLP; gated MLPs keep more, see gated_mlp_hidden_copies",
+    ),
+    Recomputation(
+        name="full",
+        replicated_copies=1.0,
+        sharded_copies=0.0,
+        bytes_per_score=0.0,
+        recomputed=True,
+        source="Korthikanti et al. (arXiv:2205.05198), table 2: 2 s b h",
+        note="one layer at a time holds its full activations again",
+    ),
+)
+
+OPTIMIZERS: Mapping[str, Optimizer] = MappingProxyType({entry.name: entry for entry in _OPTIMIZERS})
+"""The optimizers by name."""
+
+RECOMPUTATIONS: Mapping[str, Recomputation] = MappingProxyType({entry.name: entry for entry in _RECOMPUTATIONS})
+"""The recomputation policies by name."""

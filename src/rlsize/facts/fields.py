@@ -1,0 +1,130 @@
+"""
+How a field of a fact is declared: its unit, its meaning, its limits; once, beside the field.
+
+`Annotated[float, Quantity("B/s", "slowest link on the path")]` is read by the validation at the edge (pydantic asks a field's
+metadata for `__get_pydantic_core_schema__`, which is a plain dictionary, so nothing needs to be imported here), by the JSON
+Schema and by the generated reference pages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rlsize import units
+
+
+@dataclass(frozen=True, slots=True)
+class Says:
+    """
+    What a field that is not a quantity means.
+
+    Args:
+        text: One sentence for the reference page and the editor's tooltip.
+    """
+
+    text: str
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: PLW3201, ANN401 (pydantic's protocol)
+        return {**handler(schema), "description": self.text}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uncertain:
+    """
+    A quantity that may be written with a spread, such as `20 ± 2`.
+
+    Args:
+        value: The number in base units.
+        deviation: Its standard deviation, in the same unit; 0 for a point.
+    """
+
+    value: float
+    deviation: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Quantity:
+    """
+    A number with a unit, written as a string such as `80 GB`; on a field of type `Uncertain` it may carry a ±.
+
+    Args:
+        unit: Base unit: one of `units.DIMENSIONS`.
+        text: One sentence for the reference page and the editor's tooltip.
+        least: The smallest value that makes sense.
+        most: The largest value that makes sense.
+        above: A value that the quantity must exceed; 0 by default, so most quantities are positive.
+        whole: Whether it must be a whole number.
+        spread: Whether it may be written with a ±; the field's type is then `Uncertain`.
+        or_file: Whether the name of a YAML file that holds the number may stand in its place.
+    """
+
+    unit: str
+    text: str = ""
+    least: float | None = None
+    most: float | None = None
+    above: float | None = 0.0
+    whole: bool = False
+    spread: bool = False
+    or_file: bool = False
+
+    def read(self, value: object) -> float:
+        """
+        The value in base units.
+
+        Raises:
+            ValueError: It is no such quantity, or out of its limits.
+
+        >>> Quantity("B").read("80 GB")
+        80000000000.0
+        """
+        return self.check(units.quantity(value, self.unit), str(value))
+
+    def check(self, number: float, shown: str) -> float:
+        """
+        `number` itself, if it is within the limits.
+
+        Raises:
+            ValueError: It is not; the message shows it as it was written.
+        """
+        if self.least is not None:
+            if number < self.least:
+                raise ValueError(f"{shown} is too small; it must be at least {self.least:g}")
+        elif self.above is not None and number <= self.above:
+            raise ValueError(f"{shown} must be more than {self.above:g}")
+        if self.most is not None and number > self.most:
+            raise ValueError(f"{shown} is too large; it must be at most {self.most:g}")
+        if self.whole and number != round(number):
+            raise ValueError(f"{shown} must be a whole number")
+        return number
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:  # noqa: PLW3201, ANN401 (pydantic's protocol)
+        return {
+            "type": "function-before",
+            "function": {"type": "no-info", "function": self._before},
+            "schema": handler(source),
+        }
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: PLW3201, ANN401 (pydantic's protocol)
+        inner = handler(schema)
+        if not self.spread and ("properties" in inner or "$ref" in inner):
+            return {**inner, "description": self.text}
+        dimension = units.DIMENSIONS[self.unit]
+        return {
+            "anyOf": [{"type": "string"}, {"type": "number"}] if dimension.bare else [{"type": "string"}],
+            "description": f"{self.text} [{dimension.base}]".strip(),
+            "examples": [dimension.example],
+        }
+
+    def _before(self, value: object) -> object:
+        if value is None or isinstance(value, Uncertain):
+            return value
+        if self.or_file and isinstance(value, str) and value.endswith((".yaml", ".yml")):
+            return value
+        if isinstance(value, dict):  # a sourced fact: {value: ..., source: ...}
+            return {**value, "value": self.read(value["value"])} if "value" in value else value
+        if self.spread:
+            central, deviation = units.uncertain(value, self.unit)
+            return {"value": self.check(central, str(value)), "deviation": deviation}
+        number = self.read(value)
+        return int(number) if self.whole else number

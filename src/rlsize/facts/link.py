@@ -1,0 +1,70 @@
+"""A link between GPUs, nodes or a GPU and its host; bandwidths are per GPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal
+
+from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.sourced import Sourced  # noqa: TC001 (pydantic resolves the annotations at run time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkSpecification:
+    """What the data sheet says."""
+
+    scope: Annotated[
+        Literal["node", "network", "host"],
+        Says("node: among GPUs of a node or rack; network: between nodes; host: between a GPU and its host."),
+    ]
+    bandwidth_one_direction: Annotated[Sourced, Quantity("B/s", "Bandwidth per GPU, one direction.")]
+    bandwidth_both_directions: Annotated[
+        Sourced | None, Quantity("B/s", "Sum of both directions, where the link is advertised so.")
+    ] = None
+    bandwidth_one_pair: Annotated[
+        Sourced | None,
+        Quantity("B/s", "What two GPUs alone reach, one direction, where that is less than a GPU's total."),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkMeasured:
+    """What has been reached on it."""
+
+    achievable_fraction: Annotated[
+        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that large copies reach.", most=1.0)
+    ] = None
+    nccl_fraction: Annotated[
+        dict[str, Annotated[Sourced, Quantity("1", most=1.0)]],
+        Says("Share of the one-direction bandwidth that NCCL's bus bandwidth reaches, by collective."),
+    ] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkAssumed:
+    """What predictions take for granted until it is measured."""
+
+    achievable_fraction: Annotated[
+        Sourced | None, Quantity("1", "Share of the one-direction bandwidth that transfers reach.", most=1.0)
+    ] = None
+    latency: Annotated[Sourced | None, Quantity("s", "Fixed time of one transfer.")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Link:
+    """A link profile."""
+
+    name: Annotated[str, Says("Name of the profile, and of its file.")]
+    title: Annotated[str, Says("Full name, for tables.")]
+    aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
+    specification: Annotated[LinkSpecification, Says("What the data sheet says.")]
+    measured: Annotated[LinkMeasured | None, Says("What has been reached.")] = None
+    assumed: Annotated[LinkAssumed | None, Says("What is taken for granted.")] = None
+    sources: Annotated[dict[str, str], Says("The documents and measurements, by the key that numbers name.")]
+    notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()
+
+
+def achievable_fraction(link: Link) -> Sourced | None:
+    """The measured achievable fraction of a link, else the assumed one, else None."""
+    measured = link.measured.achievable_fraction if link.measured else None
+    return measured or (link.assumed.achievable_fraction if link.assumed else None)

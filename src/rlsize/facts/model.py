@@ -1,0 +1,235 @@
+"""
+A model: the shape of its layers, what its authors say about its size, and what the program computed from the shape.
+
+Dimensions come in one piece from one document, so a block names its source once instead of once per number.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.sourced import Sourced  # noqa: TC001 (pydantic resolves the annotations at run time)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+QkNorm = Literal["none", "head", "full"]
+LinearKind = Literal["gated_deltanet", "lightning"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attention:
+    """Attention with a key and a value per KV head: MHA, GQA or MQA. Sliding layers have the same shape."""
+
+    layers: Annotated[int, Quantity("count", "Layers that attend to the whole context.", least=0, whole=True)]
+    heads: Annotated[int, Quantity("count", "Query heads.", whole=True)]
+    kv_heads: Annotated[int, Quantity("count", "Key and value heads.", whole=True)]
+    head_dim: Annotated[int, Quantity("count", "Width of one head.", whole=True)]
+    qkv_bias: Annotated[bool, Says("Whether the query, key and value projections have a bias.")] = False
+    output_bias: Annotated[bool, Says("Whether the output projection has a bias.")] = False
+    qk_norm: Annotated[
+        QkNorm, Says("Norm of queries and keys: none, over each head, or over all heads together (full).")
+    ] = "none"
+    output_gate: Annotated[bool, Says("Whether a projection of the input gates the output.")] = False
+    sinks: Annotated[bool, Says("Whether each head learns an attention sink.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LatentAttention:
+    """Multi-head latent attention (MLA); with an indexer, DeepSeek sparse attention (DSA)."""
+
+    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
+    heads: Annotated[int, Quantity("count", "Query heads.", whole=True)]
+    q_lora_rank: Annotated[
+        int, Quantity("count", "Width of the compressed query; 0 where it is not compressed.", least=0, whole=True)
+    ]
+    kv_lora_rank: Annotated[int, Quantity("count", "Width of the compressed key and value.", whole=True)]
+    qk_nope_head_dim: Annotated[int, Quantity("count", "Width of a head's query without position.", whole=True)]
+    qk_rope_head_dim: Annotated[int, Quantity("count", "Width of a head's query with rotary position.", whole=True)]
+    v_head_dim: Annotated[int, Quantity("count", "Width of a head's value.", whole=True)]
+    index_heads: Annotated[int, Quantity("count", "Heads of the indexer; 0 without one.", least=0, whole=True)] = 0
+    index_head_dim: Annotated[int, Quantity("count", "Width of an indexer head.", least=0, whole=True)] = 0
+    index_topk: Annotated[int, Quantity("token", "Tokens that the indexer lets through.", least=0, whole=True)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sliding:
+    """Layers that attend to the last tokens only."""
+
+    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
+    window: Annotated[int, Quantity("token", "Tokens that such a layer sees and keeps.", whole=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinearAttention:
+    """Layers with a state of constant size in place of a KV cache."""
+
+    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
+    kind: Annotated[LinearKind, Says("The recurrence.")]
+    key_heads: Annotated[int, Quantity("count", "Query and key heads.", whole=True)]
+    value_heads: Annotated[int, Quantity("count", "Value heads.", whole=True)]
+    key_head_dim: Annotated[int, Quantity("count", "Width of a key head.", whole=True)]
+    value_head_dim: Annotated[int, Quantity("count", "Width of a value head.", whole=True)]
+    conv_kernel: Annotated[int, Quantity("count", "Taps of the short convolution; 0 without.", least=0, whole=True)] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mamba:
+    """Mamba-2 layers."""
+
+    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
+    heads: Annotated[int, Quantity("count", "Heads.", whole=True)]
+    head_dim: Annotated[int, Quantity("count", "Width of one head.", whole=True)]
+    state_size: Annotated[int, Quantity("count", "State entries per channel.", whole=True)]
+    groups: Annotated[int, Quantity("count", "Groups that share input and output matrices.", whole=True)]
+    conv_kernel: Annotated[int, Quantity("count", "Taps of the short convolution.", whole=True)]
+    conv_bias: Annotated[bool, Says("Whether the convolution has a bias.")] = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FeedForward:
+    """Dense MLP layers."""
+
+    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
+    intermediate_size: Annotated[int, Quantity("count", "Width inside the MLP.", whole=True)]
+    matrices: Annotated[
+        int, Quantity("count", "Weight matrices: 3 if gated, 2 if not.", least=2, most=3, whole=True)
+    ] = 3
+    bias: Annotated[bool, Says("Whether each matrix has a bias.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moe:
+    """Mixture-of-experts layers."""
+
+    layers: Annotated[int, Quantity("count", "Layers of this kind.", whole=True)]
+    experts: Annotated[int, Quantity("count", "Routed experts per layer.", whole=True)]
+    experts_per_token: Annotated[int, Quantity("count", "Routed experts that work on each token (top-k).", whole=True)]
+    intermediate_size: Annotated[int, Quantity("count", "Width inside a routed expert.", whole=True)]
+    shared_experts: Annotated[
+        int, Quantity("count", "Experts that work on every token; 0 without.", least=0, whole=True)
+    ] = 0
+    shared_intermediate_size: Annotated[
+        int, Quantity("count", "Width inside a shared expert; 0 without.", least=0, whole=True)
+    ] = 0
+    shared_gate: Annotated[bool, Says("Whether a learned gate scales the shared expert.")] = False
+    matrices: Annotated[
+        int, Quantity("count", "Weight matrices: 3 if gated, 2 if not.", least=2, most=3, whole=True)
+    ] = 3
+    expert_bias: Annotated[bool, Says("Whether each matrix of a routed expert has a bias.")] = False
+    router_bias: Annotated[bool, Says("Whether the router has a bias, or a correction, per expert.")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Architecture:
+    """
+    The shape of a model, as far as it decides parameters, cache and work.
+
+    Multi-token-prediction layers and vision towers are not part of it; the profile's notes say where a model has them.
+    """
+
+    source: Annotated[str, Says("The key of `sources` that names the document with these dimensions.")]
+    verified: Annotated[bool, Says("False where no stored copy of that document was read.")] = True
+    layers: Annotated[int, Quantity("count", "Blocks of the stack.", whole=True)]
+    hidden_size: Annotated[int, Quantity("count", "Width of the residual stream.", whole=True)]
+    vocab_size: Annotated[int, Quantity("count", "Rows of the embedding, padding included.", whole=True)]
+    tied_embeddings: Annotated[bool, Says("Whether the output head is the input embedding.")]
+    max_context: Annotated[int, Quantity("token", "Longest sequence that the model is made for.", whole=True)]
+    norms_per_layer: Annotated[int, Quantity("count", "Norms of a block.", least=0, whole=True)] = 2
+    norm_bias: Annotated[bool, Says("Whether norms have a bias (LayerNorm).")] = False
+    attention: Annotated[Attention | None, Says("Attention with a key and a value per KV head.")] = None
+    latent_attention: Annotated[LatentAttention | None, Says("Multi-head latent attention.")] = None
+    sliding: Annotated[Sliding | None, Says("Layers that attend to the last tokens only.")] = None
+    linear_attention: Annotated[LinearAttention | None, Says("Linear-attention layers.")] = None
+    mamba: Annotated[Mamba | None, Says("Mamba-2 layers.")] = None
+    feed_forward: Annotated[FeedForward | None, Says("Dense MLP layers.")] = None
+    moe: Annotated[Moe | None, Says("Mixture-of-experts layers.")] = None
+
+    def __post_init__(self) -> None:
+        contradictions = list(_contradictions(self))
+        if contradictions:
+            raise ValueError("; ".join(contradictions))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Computed:
+    """What the program worked out from the architecture, never typed by hand; caches are in bf16."""
+
+    params: Annotated[int, Quantity("param", "Parameters in total.", whole=True)]
+    active_params: Annotated[
+        int,
+        Quantity(
+            "param", "Parameters that work on each token; the input embedding only where it is the head.", whole=True
+        ),
+    ]
+    kv_bytes_per_token: Annotated[
+        int, Quantity("B", "KV cache per token, layers that attend to the whole context.", least=0, whole=True)
+    ]
+    index_bytes_per_token: Annotated[int, Quantity("B", "Indexer keys per token.", least=0, whole=True)] = 0
+    sliding_cap_bytes: Annotated[
+        int,
+        Quantity(
+            "B", "KV cache of the sliding layers, per sequence at least as long as the window.", least=0, whole=True
+        ),
+    ] = 0
+    recurrent_state_bytes: Annotated[
+        int, Quantity("B", "State of linear-attention and Mamba layers per sequence, in fp32.", least=0, whole=True)
+    ] = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A model profile."""
+
+    name: Annotated[str, Says("Name of the profile, and of its file.")]
+    title: Annotated[str, Says("Full name, for tables.")]
+    hf_repo: Annotated[str, Says("Repository on Hugging Face, where there is one.")] = ""
+    aliases: Annotated[tuple[str, ...], Says("Other names that people type.")] = ()
+    family: Annotated[str, Says("Hugging Face model_type of the language model.")]
+    architecture: Annotated[Architecture, Says("The shape of its layers.")]
+    published_params: Annotated[
+        Sourced | None, Quantity("param", "Parameters in total, as its authors state them.")
+    ] = None
+    published_active_params: Annotated[
+        Sourced | None, Quantity("param", "Active parameters, as its authors state them.")
+    ] = None
+    computed: Annotated[Computed | None, Says("What the program computed from the architecture.")] = None
+    sources: Annotated[dict[str, str], Says("The documents, by the key that numbers name.")] = field(
+        default_factory=dict
+    )
+    notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()
+
+    def __post_init__(self) -> None:
+        if self.architecture.source not in self.sources:
+            raise ValueError(f"the architecture names the source {self.architecture.source!r}, which sources lacks")
+
+
+def attending_layers(architecture: Architecture) -> int:
+    """Layers that keep keys and values of any kind: full, sliding or latent."""
+    blocks = (architecture.attention, architecture.sliding, architecture.latent_attention)
+    return sum(block.layers for block in blocks if block)
+
+
+def _contradictions(shape: Architecture) -> Iterator[str]:
+    attention, moe = shape.attention, shape.moe
+    if attention and shape.latent_attention:
+        yield "attention and latent_attention exclude each other"
+    if shape.sliding and not attention:
+        yield "sliding layers need attention, which has the shape of their heads"
+    if attention and not shape.sliding and not attention.layers:
+        yield "attention has no layers"
+    if attention and attention.heads % attention.kv_heads:
+        yield f"{attention.heads} heads cannot share {attention.kv_heads} kv_heads evenly"
+    if moe and moe.experts_per_token > moe.experts:
+        yield f"{moe.experts_per_token} experts_per_token are more than {moe.experts} experts"
+    if moe and bool(moe.shared_experts) != bool(moe.shared_intermediate_size):
+        yield "shared_experts and shared_intermediate_size go together"
+    mixing = attending_layers(shape) + sum(block.layers for block in (shape.linear_attention, shape.mamba) if block)
+    feeding = sum(block.layers for block in (shape.feed_forward, shape.moe) if block)
+    if not (mixing == feeding == shape.layers or mixing + feeding == shape.layers):
+        yield (
+            f"{shape.layers} layers do not agree with {mixing} attention, linear-attention and mamba layers "
+            f"and {feeding} feed_forward and moe layers: either both are {shape.layers}, or together they are"
+        )

@@ -1,0 +1,110 @@
+"""What was measured about one rollout instance and about the trainer, and what those rates already contain."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Literal, TypeAlias
+
+from rlsize.facts.fields import Quantity, Says
+
+HeadroomPart: TypeAlias = Literal["sync_pauses", "stragglers", "drift", "ramp", "tail"]
+Counts: TypeAlias = Literal["response", "total"]
+
+HEADROOM_PARTS: tuple[HeadroomPart, ...] = ("sync_pauses", "stragglers", "drift", "ramp", "tail")
+"""What headroom covers: pauses for weight syncs, slow instances, drift of lengths and settings, filling and draining."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceRate:
+    """Response tokens per second of one rollout instance."""
+
+    mean: Annotated[float, Quantity("token/s", "mean over the instances, by wall clock")]
+    spread: Annotated[
+        float | None, Quantity("token/s", "standard deviation over the instances; null for a single one", least=0)
+    ] = None
+    instances: Annotated[int, Quantity("count", "instances averaged", least=1, whole=True)] = 1
+    lower_bound: Annotated[bool, Says("true where the instances were not asked for all that they can do")] = False
+    saturated_fraction: Annotated[
+        float | None,
+        Quantity(
+            "1",
+            "share of the window in which the least saturated instance had work waiting; null if unknown",
+            least=0,
+            most=1,
+        ),
+    ] = None
+    why: Annotated[str, Says("how that was judged")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredInstance:
+    """One instance of the measurement."""
+
+    instance: Annotated[str, Says("host and port, or file; with the data-parallel rank where there are several")]
+    tokens_per_second: Annotated[float, Quantity("token/s", "response tokens per second by wall clock", least=0)]
+    busy_tokens_per_second: Annotated[float | None, Quantity("token/s", "the same while it was busy", least=0)] = None
+    saturated_fraction: Annotated[
+        float | None, Quantity("1", "share of the window with work waiting", least=0, most=1)
+    ] = None
+    lower_bound: Annotated[bool, Says("true where it was not asked for all that it can do")] = False
+    straggler: Annotated[bool, Says("true where it is far slower than its neighbours")] = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateConditions:
+    """What the rate was measured with; it holds for nothing else."""
+
+    model: Annotated[str | None, Says("model name as the engine served it")] = None
+    mean_response_tokens: Annotated[float | None, Quantity("token", "mean response length")] = None
+    mean_prompt_tokens: Annotated[float | None, Quantity("token", "mean prompt length")] = None
+    group_size: Annotated[
+        float | None, Quantity("count", "samples of one prompt; null if the engine does not see it", least=1)
+    ] = None
+    prefix_cache_hit_fraction: Annotated[
+        float | None, Quantity("1", "prompt tokens found in the prefix cache", least=0, most=1)
+    ] = None
+    preemptions_per_second: Annotated[float | None, Quantity("1", "per instance", least=0)] = None
+    weight_updates: Annotated[float | None, Quantity("count", "weight syncs seen in the window", least=0)] = None
+    weight_update_seconds: Annotated[float | None, Quantity("s", "seconds that they took", least=0)] = None
+    kv_cache_tokens: Annotated[
+        int | None, Quantity("token", "tokens that one instance's KV cache holds", whole=True)
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RateSource:
+    """Who measured, and which numbers were read."""
+
+    method: Annotated[str, Says("the command that measured")]
+    engine: Annotated[str | None, Says("the engine whose counters were read")] = None
+    keys: Annotated[dict[str, str], Says("the metric behind each quantity")] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rates:
+    """A rates file: measured rates, the conditions they hold for, and what they already contain."""
+
+    measured_at: Annotated[str, Says("when, as an ISO 8601 date and time")]
+    source: Annotated[RateSource, Says("who measured, and which numbers were read")]
+    instance_tokens_per_second: Annotated[
+        InstanceRate | None, Says("response tokens per second of one rollout instance")
+    ] = None
+    counts: Annotated[Counts, Says("the tokens that the rate counts: response, or total (prompt and response)")] = (
+        "response"
+    )
+    prompt_share: Annotated[
+        float | None, Quantity("1", "share of prompt tokens in a total; needed to convert it", least=0, most=1)
+    ] = None
+    includes: Annotated[list[HeadroomPart], Says("the parts of headroom that the rate already holds")] = field(
+        default_factory=list
+    )
+    gpus_per_instance: Annotated[float | None, Quantity("count", "GPUs of one instance; null if unknown")] = None
+    window_seconds: Annotated[float | None, Quantity("s", "how long was measured")] = None
+    train_seconds: Annotated[float | None, Quantity("s", "busy trainer seconds per optimizer step")] = None
+    consumption_tokens_per_second: Annotated[
+        float | None, Quantity("token/s", "response tokens that the trainer consumes while it trains")
+    ] = None
+    conditions: Annotated[RateConditions, Says("what the rate was measured with")] = field(
+        default_factory=RateConditions
+    )
+    instances: Annotated[list[MeasuredInstance], Says("the instances one by one")] = field(default_factory=list)

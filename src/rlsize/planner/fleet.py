@@ -1,0 +1,168 @@
+"""How many rollout instances match a trainer, and what one more or one fewer does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlsize.equations import imbalance, matching, money
+from rlsize.estimates.working import apply, with_bands
+from rlsize.facts.figure import Figure, absent
+from rlsize.planner.rounding import rounded_up
+
+if TYPE_CHECKING:
+    from random import Random
+
+NEIGHBOURS = 3  # instance counts shown on either side of the match
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetQuestion:
+    """
+    What is known about a trainer and its rollout instances.
+
+    Args:
+        consumption: Response tokens trained per second. [token/s]
+        instance_rate: Response tokens per second of one instance. [token/s]
+        headroom: Derating for what the rate does not yet contain. [1]
+        tokens_generated_per_trained_token: Waste factor. [1]
+        instances: An instance count to judge; the matched one when None.
+        batch_tokens: Response tokens per optimizer step. [token]
+        gpus_per_instance: GPUs of one instance. [gpu]
+        trainer_gpus: GPUs of the trainer. [gpu]
+        rollout_gpu_hour: Price of a rollout GPU. [usd/gpu/hour]
+        trainer_gpu_hour: Price of a trainer GPU. [usd/gpu/hour]
+    """
+
+    consumption: Figure
+    instance_rate: Figure
+    headroom: Figure
+    tokens_generated_per_trained_token: Figure
+    instances: Figure | None = None
+    batch_tokens: Figure = absent("batch_tokens", "--batch-tokens")
+    gpus_per_instance: Figure = absent("gpus_per_instance", "--gpus-per-instance")
+    trainer_gpus: Figure = absent("trainer_gpus", "--trainer-gpus")
+    rollout_gpu_hour: Figure = absent("rollout_gpu_hour_usd", "--gpu-hour")
+    trainer_gpu_hour: Figure = absent("trainer_gpu_hour_usd", "--gpu-hour")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetAnswer:
+    """
+    The match and its neighbours.
+
+    Args:
+        results: Figures about the match and about the judged instance count.
+        neighbours: Rows of figures, one for each instance count around the match.
+        matched: Instances of the match.
+        judged: Instances that the idle and backlog figures are about.
+    """
+
+    results: tuple[Figure, ...]
+    neighbours: tuple[dict[str, Figure], ...]
+    matched: int
+    judged: int
+
+
+def size_fleet(question: FleetQuestion, random: Random | None = None) -> FleetAnswer:
+    """
+    The fleet that matches, judged with and without headroom.
+
+    Args:
+        question: What is known.
+        random: Generator for the bands of uncertain inputs; None for central values only.
+
+    Returns:
+        The answer; figures whose inputs are missing say which.
+    """
+    matched = int(_match(question)[0].number)
+    if question.instances is None:  # judge the central match in every draw, or its band would always be "matched"
+        count = Figure(key="instances", value=matched, provenance="predicted", source="the match")
+        question = replace(question, instances=count)
+    judged = int(question.instances.number)
+    results = with_bands(_results, question, random)
+    found = {figure.key: figure for figure in results}
+    nameplate = int(found["nameplate_matched_instances"].number)
+    shown = sorted({*range(max(1, matched - NEIGHBOURS), matched + NEIGHBOURS + 1), judged, nameplate})
+    neighbours = tuple({figure.key: figure for figure in at_count(question, count)} for count in shown)
+    return FleetAnswer(results=tuple(results), neighbours=neighbours, matched=matched, judged=judged)
+
+
+def _match(question: FleetQuestion) -> list[Figure]:
+    required = _required(question)
+    exact = apply(
+        "matched_instances_exact",
+        matching.matched_instances,
+        required_supply=required,
+        instance_rate=question.instance_rate,
+        headroom=question.headroom,
+    )
+    nameplate = apply(
+        "nameplate_matched_instances",
+        matching.matched_instances,
+        required_supply=required,
+        instance_rate=question.instance_rate,
+        headroom=1.0,
+    )
+    matched = replace(exact, key="matched_instances", value=rounded_up(exact.number))
+    return [
+        matched,
+        replace(nameplate, value=rounded_up(nameplate.number)),
+        exact,
+        replace(required, key="required_tokens_per_second"),
+    ]
+
+
+def _results(question: FleetQuestion) -> list[Figure]:
+    return [*_match(question), *at_count(question, int(question.instances.number))]  # type: ignore[union-attr]  # size_fleet fills it
+
+
+def _required(question: FleetQuestion) -> Figure:
+    return apply(
+        "required_supply",
+        matching.required_supply,
+        consumption=question.consumption,
+        tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
+    )
+
+
+def at_count(question: FleetQuestion, instances: int) -> list[Figure]:
+    """
+    What happens with so many instances.
+
+    Returns:
+        Supply, idle trainer, backlog growth, utilisation, step time and cost per step, nameplate and expected.
+    """
+    same = question.instances is not None and question.instances.value == instances
+    count = question.instances if same and question.instances else Figure(key="instances", value=instances, provenance="predicted")
+    required = _required(question)
+    figures = [count]
+    for prefix, headroom in (("", Figure(key="headroom", value=1.0, source="nameplate")), ("expected_", question.headroom)):
+        supply = apply(
+            f"{prefix or 'nameplate_'}supply_tokens_per_second",
+            matching.fleet_supply,
+            instances=count,
+            instance_rate=question.instance_rate,
+            headroom=headroom,
+        )
+        idle = apply(f"{prefix}trainer_idle_fraction", imbalance.trainer_idle_fraction, supply=supply, required_supply=required)
+        growth = apply(f"{prefix}backlog_tokens_per_second", imbalance.backlog_growth, supply=supply, required_supply=required)
+        used = apply(f"{prefix}fleet_utilisation_fraction", matching.utilisation, supply=supply, required_supply=required)
+        figures += [supply, idle, growth, used, *_step(question, prefix, idle, count)]
+    return figures
+
+
+def _step(question: FleetQuestion, prefix: str, idle: Figure, count: Figure) -> list[Figure]:
+    train = apply("train_seconds", matching.train_time, tokens_per_step=question.batch_tokens, consumption=question.consumption)
+    step = apply(f"{prefix}step_seconds", imbalance.step_time_with_idle, train_seconds=train, idle_fraction=idle)
+    gpus = apply("rollout_gpus", matching.fleet_gpus, instances=count, gpus_per_instance=question.gpus_per_instance)
+    cost = apply(
+        f"{prefix}cost_per_step_usd",
+        money.cost_per_step,
+        rollout_gpus=gpus,
+        trainer_gpus=question.trainer_gpus,
+        rollout_gpu_hour=question.rollout_gpu_hour,
+        trainer_gpu_hour=question.trainer_gpu_hour,
+        step_seconds=step,
+    )
+    return [step, cost] if prefix else [step, gpus, cost]

@@ -1,0 +1,1 @@
+"""EDGE IN: files and pages become facts. One file per format."""

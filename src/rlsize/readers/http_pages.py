@@ -1,0 +1,323 @@
+"""
+Pages over HTTP, read as if nobody could be trusted: bounded in time and size, no redirects, no secrets in any message.
+
+All pages of a round are read together on one event loop, because only a task can be cancelled: a server that drips one
+byte a second defeats a thread's time-outs. Proxies of the environment are not used (engines stand on the same network,
+and a proxy would see the token); the certificates are the system's.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+from urllib.parse import SplitResult, urlsplit, urlunsplit
+
+from rlsize.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    import ssl
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    import httpx
+
+DEFAULT_PATH = "/metrics"
+TOKEN_VARIABLE = "RLSIZE_BEARER_TOKEN"  # noqa: S105 (the name of a variable, not a token)
+LARGEST_TOKEN = 16 * 2**10
+LONGEST_URL = 2000
+TOGETHER = 32  # pages in flight at a time
+
+_SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:(?![0-9])")
+_UNPRINTABLE = re.compile(r"[\s\x00-\x20\x7f]")
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """
+    A page to read.
+
+    Args:
+        url: Where it is, without user and password.
+        shown: What to call it: host and port, and the path where it is unusual; no secrets.
+        login: User and password that the URL carried.
+    """
+
+    url: str = field(repr=False)
+    shown: str
+    login: tuple[str, str] | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """
+    How pages are asked for.
+
+    Args:
+        token: Bearer token; sent to the targets, never printed.
+        authority: File of certificates to trust instead of the system's.
+        insecure: Whether to skip the check of certificates.
+        seconds: Most that one page may take, from the first packet to the last. [s]
+        largest: Most bytes of a page. [B]
+    """
+
+    token: str = field(default="", repr=False)
+    authority: str | None = None
+    insecure: bool = False
+    seconds: float = 10.0
+    largest: int = 32 * 2**20
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """
+    A page as it was served.
+
+    Args:
+        target: Where it came from.
+        seconds: When the answer began, on the caller's clock; the server had counted by then.
+        content: Its bytes.
+    """
+
+    target: Target
+    seconds: float
+    content: bytes
+
+
+def targets(urls: Iterable[str]) -> list[Target]:
+    """
+    The pages that URLs mean: `host:port` is `http://host:port/metrics`.
+
+    Raises:
+        InputError: Everything that is wrong with them; nothing is asked for before.
+
+    >>> [target.url for target in targets(["engine-0:8000", "https://engine-1/m"])]
+    ['http://engine-0:8000/metrics', 'https://engine-1/m']
+    """
+    found: dict[str, Target] = {}
+    faults: list[Fault] = []
+    for url in urls:
+        try:
+            target = _target(url)
+        except ValueError as error:
+            faults.append(Fault(str(error), _masked(url), "write http://HOST:PORT, https://HOST/metrics or HOST:PORT"))
+            continue
+        if target.url in found:
+            faults.append(
+                Fault(
+                    "is named twice",
+                    target.shown,
+                    "name each engine once; data-parallel ranks of one page are told apart",
+                )
+            )
+        found[target.url] = target
+    if faults:
+        raise InputError(*faults)
+    return list(found.values())
+
+
+def bearer_token(environment: Mapping[str, str], path: str | None) -> str:
+    """
+    The token of a file, else of the environment, else none.
+
+    Raises:
+        InputError: It cannot be read, or is not one printable word; the message does not show it.
+    """
+    from rlsize.readers.yaml_documents import read_text
+
+    where = path or TOKEN_VARIABLE
+    token = (read_text(path, LARGEST_TOKEN) if path else environment.get(TOKEN_VARIABLE, "")).strip()
+    if path and not token:
+        raise InputError(Fault("is empty", where, "write the token into it"))
+    if token and (not token.isascii() or _UNPRINTABLE.search(token)):
+        raise InputError(
+            Fault(
+                "is not a token: it holds blanks or characters that no header may carry",
+                where,
+                "write the token alone, on one line",
+            )
+        )
+    return token
+
+
+def fetch(pages: Sequence[Target], access: Access, clock: Callable[[], float]) -> list[Page | tuple[Target, Fault]]:
+    """
+    All pages at once, each one whole or with the fault that stopped it.
+
+    Args:
+        pages: What to read.
+        access: How.
+        clock: Seconds on a clock that never goes back.
+
+    Raises:
+        InputError: The certificates to trust cannot be read.
+    """
+    import asyncio
+
+    trust = _trust(access) if any(page.url.startswith("https:") for page in pages) else False
+    return asyncio.run(_fetch_all(pages, access, clock, trust))
+
+
+async def _fetch_all(
+    pages: Sequence[Target], access: Access, clock: Callable[[], float], trust: ssl.SSLContext | bool
+) -> list[Page | tuple[Target, Fault]]:
+    import asyncio
+
+    import httpx
+
+    gate = asyncio.Semaphore(TOGETHER)
+    headers = {"User-Agent": "rlsize", "Accept": "text/plain", "Accept-Encoding": "identity"}
+    async with httpx.AsyncClient(
+        verify=trust, trust_env=False, follow_redirects=False, headers=headers, timeout=httpx.Timeout(access.seconds)
+    ) as client:
+
+        async def one(page: Target) -> Page | tuple[Target, Fault]:
+            async with gate:
+                return await _fetch_one(client, page, access, clock)
+
+        return await asyncio.gather(*(one(page) for page in pages))
+
+
+async def _fetch_one(
+    client: httpx.AsyncClient, page: Target, access: Access, clock: Callable[[], float]
+) -> Page | tuple[Target, Fault]:
+    import asyncio
+
+    import httpx
+
+    try:
+        async with asyncio.timeout(access.seconds):
+            return await _read(client, page, access, clock)
+    except InputError as error:
+        return page, error.faults[0]
+    except (TimeoutError, httpx.TimeoutException):
+        fault = Fault(f"gave no whole page within {access.seconds:g} s", page.shown, "is it up? --timeout allows more")
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError) as error:
+        fault = _broken(error, page, access)
+    return page, fault
+
+
+async def _read(client: httpx.AsyncClient, page: Target, access: Access, clock: Callable[[], float]) -> Page:
+    import httpx
+
+    auth: Any = httpx.BasicAuth(*page.login) if page.login else None
+    headers = {"Authorization": f"Bearer {access.token}"} if access.token and not page.login else {}
+    async with client.stream("GET", page.url, headers=headers, auth=auth) as response:
+        answered = clock()
+        _check_answer(response, page, access)
+        content = bytearray()
+        async for chunk in response.aiter_raw():
+            content += chunk
+            if len(content) > access.largest:
+                raise InputError(_too_large(page, access))
+    return Page(page, answered, bytes(content))
+
+
+def _check_answer(response: httpx.Response, page: Target, access: Access) -> None:
+    status = response.status_code
+    if 300 <= status < 400:  # noqa: PLR2004 (HTTP's redirects)
+        goal = _masked(_without(response.headers.get("location", "nowhere"), access.token))
+        raise InputError(
+            Fault(
+                f"answers {status}, a redirect to {goal}",
+                page.shown,
+                "redirects are not followed; name the page itself",
+            )
+        )
+    if status in {401, 403}:
+        raise InputError(
+            Fault(
+                f"answers {status}: it wants to know who asks",
+                page.shown,
+                f"give a token in {TOKEN_VARIABLE} or with --token-file",
+            )
+        )
+    if status == 404:  # noqa: PLR2004 (HTTP's not found)
+        raise InputError(
+            Fault("answers 404: there is no such page", page.shown, "vLLM serves its metrics under /metrics")
+        )
+    if status != 200:  # noqa: PLR2004 (HTTP's OK)
+        raise InputError(Fault(f"answers {status} instead of a page", page.shown, "look at the engine's log"))
+    if response.headers.get("content-encoding", "identity").lower() != "identity":
+        raise InputError(
+            Fault(
+                "sends a compressed page though asked for a plain one",
+                page.shown,
+                "name the engine itself, not a proxy",
+            )
+        )
+    length = response.headers.get("content-length", "")
+    if length.isdecimal() and (len(length) > 15 or int(length) > access.largest):  # noqa: PLR2004 (more digits than any size)
+        raise InputError(_too_large(page, access))
+
+
+def _too_large(page: Target, access: Access) -> Fault:
+    return Fault(f"sends more than {access.largest / 2**20:g} MiB", page.shown, "is it one engine's metrics page?")
+
+
+def _broken(error: Exception, page: Target, access: Access) -> Fault:
+    text = _without(" ".join(str(error).split()), access.token)
+    text = text if len(text) <= 160 else f"{text[:156]}..."  # noqa: PLR2004 (two lines of a terminal)
+    if "CERTIFICATE_VERIFY_FAILED" in text:
+        return Fault(
+            f"shows a certificate that is not trusted ({text})",
+            page.shown,
+            "name its authority with --ca FILE, or skip the check with --insecure",
+        )
+    return Fault(
+        f"cannot be read: {text or type(error).__name__}", page.shown, "check the address, and whether the engine is up"
+    )
+
+
+def _trust(access: Access) -> ssl.SSLContext | bool:
+    import ssl
+
+    if access.insecure:
+        return False
+    try:
+        return ssl.create_default_context(cafile=access.authority)
+    except (OSError, ValueError) as error:
+        what = f"cannot be read as certificates: {getattr(error, 'strerror', None) or getattr(error, 'reason', None) or error}"
+        raise InputError(Fault(what, access.authority or "the system's certificates", "give a PEM file")) from None
+
+
+def _target(url: str) -> Target:
+    if len(url) > LONGEST_URL or not url:
+        raise ValueError("is no URL" if not url else "is too long for a URL")
+    if _UNPRINTABLE.search(url):
+        raise ValueError("holds blanks or control characters")
+    if "://" not in url and _SCHEME.match(url):
+        raise ValueError(f"has the scheme {url.partition(':')[0]}; only http and https are read")
+    parts = urlsplit(url if "://" in url else f"http://{url}")
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError(f"has the scheme {parts.scheme or 'of nothing'}; only http and https are read")
+    if not parts.hostname:
+        raise ValueError("names no host")
+    if parts.port == 0:
+        raise ValueError("has the port 0")
+    login = (parts.username or "", parts.password or "") if "@" in parts.netloc else None
+    path = parts.path if parts.path not in {"", "/"} else DEFAULT_PATH
+    clean = SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], path, parts.query, "")
+    _check_for_httpx(urlunsplit(clean))
+    shown = clean.netloc if path == DEFAULT_PATH and not parts.query else _masked(urlunsplit(clean))
+    return Target(urlunsplit(clean), shown, login)
+
+
+def _check_for_httpx(url: str) -> None:
+    import httpx
+
+    try:
+        httpx.URL(url)
+    except (httpx.InvalidURL, UnicodeError):
+        raise ValueError("is no URL") from None
+
+
+def _masked(url: str) -> str:
+    """The URL without what may be secret: user, password and query."""
+    text = "".join(character if character.isprintable() else "?" for character in url)
+    text = re.sub(r"(//)?[^/@\s]*@", lambda match: f"{match[1] or ''}***@", text)
+    text = re.sub(r"\?.*", "?***", text)
+    return text if len(text) <= 100 else f"{text[:96]}..."  # noqa: PLR2004 (a line of a terminal)
+
+
+def _without(text: str, token: str) -> str:
+    return text.replace(token, "***") if token else text

@@ -1,0 +1,161 @@
+"""
+The Prometheus text format, as far as an engine's page needs it: the wanted series of a page, each with its line.
+
+Bounded: lines that nobody wants are never parsed, wanted ones are limited in length and in number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+LARGEST_PAGE = 32 * 2**20
+LONGEST_LINE = 16 * 2**10
+MOST_SERIES = 40_000
+LARGEST_VALUE = 1e18  # no engine counts that far; beyond it, sums and differences stop making sense
+
+_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
+_SERIES = re.compile(r"\s*[a-zA-Z_:][a-zA-Z0-9_:]*(?:\s*\{.*\}\s*|\s+)[-+0-9.NIni]")
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """
+    One line of a page.
+
+    Args:
+        name: The metric's name as it stands there.
+        labels: Its labels.
+        value: Its value: finite and not negative.
+        line: Where it stands, from 1.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    value: float
+    line: int
+
+
+def page_text(content: bytes, name: str) -> str:
+    """
+    The text of a page.
+
+    Raises:
+        InputError: It is too large, or not text.
+    """
+    if len(content) > LARGEST_PAGE:
+        raise InputError(Fault(f"is larger than {LARGEST_PAGE // 2**20} MiB", name, "is it one engine's metrics page?"))
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InputError(
+            Fault(f"is not UTF-8 text (byte {error.start})", name, "is it a binary or compressed file?")
+        ) from None
+    if "\0" in text:
+        raise InputError(Fault("holds NUL characters, so it is not text", name, "is it a binary file?"))
+    return text
+
+
+def metric_names(text: str) -> list[str]:
+    """The names of all series of a page, each once, in their order."""
+    names = (_NAME.match(line) for line in text.split("\n"))
+    return list(dict.fromkeys(match[0] for match in names if match))
+
+
+def series(text: str, name: str, wanted: Callable[[str], bool]) -> list[Series]:
+    """
+    The wanted series of a page.
+
+    Args:
+        text: The page.
+        name: What to call it in messages.
+        wanted: Whether a metric is of interest, by its name.
+
+    Raises:
+        InputError: It is not a metrics page, was cut, or a wanted line cannot be read.
+    """
+    _check_form(text, name)
+    kept = [
+        (number, line)
+        for number, line in enumerate(text.split("\n"), start=1)
+        if (match := _NAME.match(line)) and wanted(match[0])
+    ]
+    long = next((number for number, line in kept if len(line) > LONGEST_LINE), None)
+    if long is not None:
+        raise InputError(
+            Fault(
+                f"the line is longer than {LONGEST_LINE // 2**10} KiB",
+                f"{name}:{long}",
+                "is it one engine's metrics page?",
+            )
+        )
+    if len(kept) > MOST_SERIES:
+        todo = "name each engine's own page, not one that gathers a whole fleet"
+        raise InputError(Fault(f"holds {len(kept):,} engine series; at most {MOST_SERIES:,} are read", name, todo))
+    return _parsed(kept, name)
+
+
+def _check_form(text: str, name: str) -> None:
+    start = text.lstrip()[:1]
+    if not start:
+        raise InputError(Fault("is empty", name, "does the engine serve metrics there? vLLM does under /metrics"))
+    if start in "<{[":
+        kind = "an HTML page" if start == "<" else "JSON"
+        raise InputError(Fault(f"is {kind}, not a metrics page", name, "vLLM serves its metrics under /metrics"))
+    lines = text.split("\n")
+    first, opening = next((number, line) for number, line in enumerate(lines, start=1) if line.strip())
+    if not opening.lstrip().startswith("#") and not _SERIES.match(opening[:LONGEST_LINE]):
+        raise InputError(
+            Fault(
+                f"is not a metrics page: {_brief(opening)}", f"{name}:{first}", "vLLM serves its metrics under /metrics"
+            )
+        )
+    if lines[-1].strip() and lines[-1].strip() != "# EOF":
+        what = f"was cut: it ends in the middle of line {len(lines)}: {_brief(lines[-1])}"
+        raise InputError(Fault(what, name, "read or save it again; a whole page ends with a line break"))
+
+
+def _parsed(kept: list[tuple[int, str]], name: str) -> list[Series]:
+    from prometheus_client.parser import text_string_to_metric_families
+
+    found: list[Series] = []
+    seen: dict[tuple[str, frozenset[tuple[str, str]]], int] = {}
+    families = iter(text_string_to_metric_families("\n".join(line for _, line in kept)))
+    for number, line in kept:
+        try:
+            sample = next(families).samples[0]  # without its TYPE line, every series is a family of its own
+            value = float(sample.value)
+        except (ValueError, OverflowError, IndexError, StopIteration):
+            raise InputError(
+                Fault(f"cannot be read: {_brief(line)}", f"{name}:{number}", "is the page damaged?")
+            ) from None
+        if not math.isfinite(value) or not 0 <= value <= LARGEST_VALUE:
+            raise InputError(
+                Fault(
+                    f"{sample.name} is {value:g}, which no engine can count", f"{name}:{number}", "is the page damaged?"
+                )
+            )
+        key = (sample.name, frozenset(sample.labels.items()))
+        if key in seen:
+            raise InputError(
+                Fault(
+                    f"{sample.name} stands twice with the same labels, first on line {seen[key]}",
+                    f"{name}:{number}",
+                    "are two pages in one file?",
+                )
+            )
+        seen[key] = number
+        found.append(Series(sample.name, sample.labels, value, number))
+    return found
+
+
+def _brief(line: str) -> str:
+    text = line.strip()
+    return repr(text if len(text) <= 60 else f"{text[:56]}...")  # noqa: PLR2004 (fits a line of a terminal)

@@ -1,0 +1,135 @@
+"""
+Pages of engines, saved or live, as counters; and how a fleet is watched over a window.
+
+Clock and sleep are parameters: nothing here knows the time by itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rlsize.errors import InputError
+from rlsize.facts.counters import EngineCounters, Snapshot
+from rlsize.readers.http_pages import Page, fetch
+from rlsize.readers.metrics.exposition import LARGEST_PAGE, page_text
+from rlsize.readers.metrics.vllm import vllm_counters
+from rlsize.readers.yaml_documents import read_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rlsize.errors import Fault
+    from rlsize.readers.http_pages import Access, Target
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """
+    One attempt to read one page.
+
+    Args:
+        instance: Whose page.
+        snapshots: Its engines, with the moment of reading; empty where it could not be read.
+        fault: Why it could not be read.
+    """
+
+    instance: str
+    snapshots: tuple[Snapshot, ...] = ()
+    fault: Fault | None = None
+
+
+def page_counters(content: bytes, instance: str) -> list[EngineCounters]:
+    """
+    The engines on a page.
+
+    Raises:
+        InputError: It is no page of an engine that rlsize reads, or a damaged one.
+    """
+    return vllm_counters(page_text(content, instance), instance)
+
+
+def saved_page(path: str) -> list[EngineCounters]:
+    """
+    The engines on a saved page.
+
+    Raises:
+        InputError: The file or the page cannot be read.
+    """
+    return page_counters(read_bytes(path, LARGEST_PAGE), path)
+
+
+def saved_window(first: str, second: str, seconds: float) -> list[Reading]:
+    """
+    Two saved pages of the same engines as readings that lie `seconds` apart.
+
+    Raises:
+        InputError: A file or page cannot be read; the faults of both at once.
+    """
+    readings: list[Reading] = []
+    faults: list[Fault] = []
+    name = Path(first).name
+    for path, moment in ((first, 0.0), (second, seconds)):
+        try:
+            found = saved_page(path)
+        except InputError as error:
+            faults += error.faults
+            continue
+        readings.append(_reading(name, moment, found))
+    if faults:
+        raise InputError(*faults)
+    return readings
+
+
+def live_reader(targets: Sequence[Target], access: Access, clock: Callable[[], float]) -> Callable[[], list[Reading]]:
+    """A function that reads the pages of all targets once, together."""
+
+    def read() -> list[Reading]:
+        return [_live(outcome) for outcome in fetch(targets, access, clock)]
+
+    return read
+
+
+def watched(
+    read: Callable[[], list[Reading]],
+    window: float,
+    every: float,
+    clock: Callable[[], float],
+    sleep: Callable[[float], None],
+) -> Iterator[list[Reading]]:
+    """
+    One round of readings at the start of the window, one every few seconds, and one at its end.
+
+    Args:
+        read: Reads all pages once.
+        window: How long to watch. [s]
+        every: Seconds between two rounds; a round that takes longer skips those it missed. [s]
+        clock: Seconds on a clock that never goes back.
+        sleep: Waits so many seconds.
+    """
+    start = clock()
+    due = 0.0
+    while True:
+        yield read()
+        if due >= window:
+            return
+        passed = clock() - start
+        due = min(window, max(due + every, every * (passed // every + 1)))
+        if due > passed:
+            sleep(due - passed)
+
+
+def _live(outcome: Page | tuple[Target, Fault]) -> Reading:
+    if not isinstance(outcome, Page):
+        target, fault = outcome
+        return Reading(target.shown, fault=fault)
+    try:
+        found = page_counters(outcome.content, outcome.target.shown)
+    except InputError as error:
+        return Reading(outcome.target.shown, fault=error.faults[0])
+    return _reading(outcome.target.shown, outcome.seconds, found)
+
+
+def _reading(instance: str, seconds: float, found: list[EngineCounters]) -> Reading:
+    return Reading(instance, tuple(Snapshot(seconds=seconds, counters=counters) for counters in found))

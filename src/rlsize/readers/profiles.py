@@ -1,0 +1,264 @@
+"""
+The catalogue: every profile that ships with rlsize, and those of the user's folders on top.
+
+A profile is one YAML file in the folder of its kind, named after its file. Profiles are found by listing folders, so a
+new one is one new file; a user's file replaces the shipped one of the same name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, overload
+
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.facts.sourced import unverified
+from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
+from rlsize.readers.validation import opened, validated
+from rlsize.readers.yaml_documents import read_bytes, read_document
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from rlsize.facts.cluster import Cluster
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.link import Link
+    from rlsize.facts.model import Model
+    from rlsize.facts.price import Price
+    from rlsize.facts.rates import Rates
+    from rlsize.readers.yaml_documents import Document
+
+__all__ = ["FOLDERS", "VARIABLE", "Catalogue", "shipped_folder", "unverified", "user_folders"]
+
+VARIABLE = "RLSIZE_PROFILES"
+FOLDERS = MappingProxyType({
+    "gpu": "gpus", "link": "links", "model": "models", "price": "prices", "cluster": "clusters", "rates": "rates",
+})  # fmt: skip
+_FACTS = MappingProxyType({
+    "gpu": ("rlsize.facts.gpu", "Gpu"),
+    "link": ("rlsize.facts.link", "Link"),
+    "model": ("rlsize.facts.model", "Model"),
+    "price": ("rlsize.facts.price", "Price"),
+    "cluster": ("rlsize.facts.cluster", "Cluster"),
+    "rates": ("rlsize.facts.rates", "Rates"),
+})  # fmt: skip
+_SUFFIX = ".yaml"
+_MOST_OFFERED = 6
+_LONGEST_NAME = 100  # no profile's name is longer; the search for similar names is slow on long text
+
+
+def shipped_folder() -> Path:
+    """The profiles inside an installed package, else those of the checkout."""
+    package = Path(__file__).parents[1]
+    return package / "profiles" if (package / "profiles").is_dir() else package.parents[1] / "profiles"
+
+
+def user_folders(given: Iterable[str | Path] = (), environment: str | None = None) -> list[Path]:
+    """
+    The folders of RLSIZE_PROFILES, then the given ones; later folders win.
+
+    >>> [str(folder) for folder in user_folders(["b"], environment="a")]
+    ['a', 'b']
+    """
+    listed = os.environ.get(VARIABLE, "") if environment is None else environment
+    return [Path(text) for text in (*listed.split(os.pathsep), *given) if str(text)]
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """What a file gave: a profile with its document, unless its form is wrong, and the faults."""
+
+    profile: Any = None
+    document: Document | None = None
+    faults: tuple[Fault, ...] = ()
+
+
+class Catalogue:
+    """
+    All profiles by kind and name.
+
+    Args:
+        user_folders: Folders laid out like the shipped one (`gpus/`, `links/`, ...); later ones win.
+
+    Raises:
+        InputError: A folder does not exist.
+    """
+
+    def __init__(self, user_folders: Iterable[str | Path] = ()) -> None:
+        self.folders = (shipped_folder(), *map(Path, user_folders))
+        missing = [folder for folder in self.folders if not folder.is_dir()]
+        if missing:
+            todo = f"check --profiles and {VARIABLE}"
+            raise InputError(*(Fault("no such folder of profiles", str(folder), todo) for folder in missing))
+        self._paths: dict[str, dict[str, Path]] = {}
+        self._aliases: dict[str, dict[str, str]] = {}
+        self._readings: dict[Path, _Reading] = {}
+
+    def names(self, kind: str) -> list[str]:
+        """The names of all profiles of a kind, sorted."""
+        return sorted(path.stem for path in self._files(kind).values())
+
+    @overload
+    def get(self, kind: Literal["gpu"], name: str) -> Gpu: ...
+    @overload
+    def get(self, kind: Literal["link"], name: str) -> Link: ...
+    @overload
+    def get(self, kind: Literal["model"], name: str) -> Model: ...
+    @overload
+    def get(self, kind: Literal["price"], name: str) -> Price: ...
+    @overload
+    def get(self, kind: Literal["cluster"], name: str) -> Cluster: ...
+    @overload
+    def get(self, kind: Literal["rates"], name: str) -> Rates: ...
+    @overload
+    def get(self, kind: str, name: str) -> Any: ...  # noqa: ANN401 (kinds known at run time only)
+    def get(self, kind: str, name: str) -> Any:
+        """
+        The profile of that name or alias, in any case.
+
+        Raises:
+            InputError: There is none, with the nearest names; or its file is wrong.
+        """
+        reading = self._read(kind, self.path_of(kind, name))
+        if reading.faults:
+            raise InputError(*reading.faults)
+        return reading.profile
+
+    def path_of(self, kind: str, name: str) -> Path:
+        """
+        The file of the profile of that name or alias.
+
+        Raises:
+            InputError: There is none, with the nearest names.
+        """
+        files = self._files(kind)
+        wanted = name.strip().lower()
+        if wanted not in files:
+            aliases = self._alias_names(kind)
+            if wanted not in aliases:
+                shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
+                raise InputError(
+                    Fault(f"there is no {kind} profile {shown!r}", todo=_nearest(shown, self.names(kind), aliases))
+                )
+            wanted = aliases[wanted]
+        return files[wanted]
+
+    def documents(self, kind: str | None = None) -> Iterator[Document]:
+        """
+        The content of every profile of a kind, or of all kinds, as data.
+
+        Raises:
+            InputError: One cannot be read.
+        """
+        for each in FOLDERS if kind is None else (kind,):
+            for _, path in sorted(self._files(each).items()):
+                yield opened(read_document(path), each)
+
+    def digest(self) -> str:
+        """A short hash of the names and contents of all files, the same on every system."""
+        hashed = hashlib.sha256()
+        for layer, folder in enumerate(self.folders):
+            for kind in FOLDERS:
+                for path in _listed(folder, kind):
+                    content = _bytes_or_none(path)
+                    normal = b"unreadable" if content is None else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                    hashed.update(f"{layer} {path.parent.name}/{path.name} {len(normal)}\n".encode("utf-8", "replace"))
+                    hashed.update(normal)
+        return hashed.hexdigest()[:16]
+
+    def check(self) -> list[Fault]:
+        """Everything that is wrong with any profile of any folder, the shadowed ones included."""
+        return [
+            fault for folder in self.folders for fault in (*stray_faults(folder, FOLDERS), *self._folder_faults(folder))
+        ]
+
+    def _folder_faults(self, folder: Path) -> Iterator[Fault]:
+        for kind in FOLDERS:
+            readings = [self._read(kind, path) for path in _listed(folder, kind)]
+            for reading in readings:
+                yield from reading.faults
+                if reading.document is not None:
+                    yield from reference_faults(reading.profile, reading.document, self._found)
+            yield from alias_faults(reading.document for reading in readings if reading.document is not None)
+
+    def _found(self, kind: str, name: str) -> object:
+        """The profile, a fault where there is none, or None where its own file is wrong."""
+        try:
+            path = self.path_of(kind, name)
+        except InputError as error:
+            return error.faults[0]
+        return self._read(kind, path).profile
+
+    def _read(self, kind: str, path: Path) -> _Reading:
+        if path not in self._readings:
+            self._readings[path] = _reading(kind, path)
+        return self._readings[path]
+
+    def _files(self, kind: str) -> dict[str, Path]:
+        if kind not in FOLDERS:
+            raise InputError(
+                Fault(
+                    f"there is no kind of profile {kind[:_LONGEST_NAME]!r}",
+                    todo=suggestion(kind[:_LONGEST_NAME], FOLDERS),
+                )
+            )
+        if kind not in self._paths:
+            listed = [path for folder in self.folders for path in _listed(folder, kind)]
+            self._paths[kind] = {path.stem.lower(): path for path in listed}
+        return self._paths[kind]
+
+    def _alias_names(self, kind: str) -> dict[str, str]:
+        """The name behind each alias, all in lower case; files that cannot be read have none."""
+        if kind not in self._aliases:
+            found: dict[str, str] = {}
+            for stem, path in self._files(kind).items():
+                try:
+                    data = read_document(path).data
+                except InputError:
+                    continue
+                aliases = data.get("aliases") if isinstance(data, dict) else None
+                found |= {alias.lower(): stem for alias in aliases or () if isinstance(alias, str)}
+            self._aliases[kind] = found
+        return self._aliases[kind]
+
+
+def _listed(folder: Path, kind: str) -> list[Path]:
+    try:
+        return sorted(path for path in (folder / FOLDERS[kind]).iterdir() if path.suffix == _SUFFIX)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise InputError(Fault(f"cannot be listed: {error.strerror}", str(folder), "check its permissions")) from None
+
+
+def _nearest(name: str, names: list[str], aliases: Mapping[str, str]) -> str:
+    """A sentence that offers the names that hold the wanted text, else those that look like it."""
+    if not names:
+        return "there are none of that kind"
+    wanted = name.strip().lower()
+    holding = [known for known in names if wanted in known.lower()]
+    if wanted and 0 < len(holding) <= _MOST_OFFERED:
+        return f"did you mean {' or '.join(holding)}?"
+    return suggestion(name, [*names, *aliases])
+
+
+def _bytes_or_none(path: Path) -> bytes | None:
+    try:
+        return read_bytes(path)
+    except InputError:
+        return None
+
+
+def _reading(kind: str, path: Path) -> _Reading:
+    module, name = _FACTS[kind]
+    fact: type[Any] = getattr(importlib.import_module(module), name)
+    try:
+        document = opened(read_document(path), kind)
+        profile = validated(fact, document)
+    except InputError as error:
+        return _Reading(faults=error.faults)
+    return _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))

@@ -1,0 +1,143 @@
+"""
+Documents become facts: pydantic checks them against the frozen dataclasses, once, at the edge.
+
+Every fault of a file is reported at once, with file, line, key and, for an unknown key, the nearest one that exists.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
+
+from rlsize.errors import Fault, InputError, suggestion
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+    from pydantic_core import ErrorDetails
+
+    from rlsize.readers.yaml_documents import Document, Path_
+
+T = TypeVar("T")
+VERSION = 1
+
+
+@cache
+def adapter(kind: type[T]) -> TypeAdapter[T]:
+    """The checker of one dataclass; unknown keys are faults, text is not taken for numbers."""
+    from pydantic import ConfigDict, TypeAdapter
+
+    for nested in _dataclasses_in(kind):
+        if "__pydantic_config__" not in vars(nested):
+            nested.__pydantic_config__ = ConfigDict(extra="forbid", strict=False, arbitrary_types_allowed=False)  # type: ignore[attr-defined]  # pydantic reads it from the class
+    return TypeAdapter(kind)
+
+
+def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
+    """
+    The document's content as `kind`.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    from pydantic import ValidationError
+
+    data = document.data
+    for part in path:
+        data = data[part]
+    if not isinstance(data, dict):
+        raise InputError(Fault("is empty" if data is None else "is not a mapping of keys to values", document.where(path)))
+    try:
+        return adapter(kind).validate_python(data)
+    except ValidationError as error:
+        raise InputError(*_faults(error.errors(include_url=False), kind, document, path)) from None
+
+
+def opened(document: Document, kind: str) -> Document:
+    """
+    The document without its header `rlsize: {kind: ..., version: ...}`.
+
+    Raises:
+        InputError: The header is missing, or names another kind or version.
+    """
+    if not isinstance(document.data, dict):
+        raise InputError(Fault("is empty" if document.data is None else "is not a mapping of keys to values", document.name))
+    header = document.data.get("rlsize")
+    todo = f"its first line should be `rlsize: {{kind: {kind}, version: {VERSION}}}`"
+    if not isinstance(header, dict) or "kind" not in header:
+        raise InputError(Fault(f"does not say that it is a {kind} file", document.name, todo))
+    if header["kind"] != kind:
+        raise InputError(Fault(f"is a {header['kind']} file, not a {kind} file", document.where(("rlsize", "kind")), todo))
+    if header.get("version") != VERSION:
+        raise InputError(Fault(f"has version {header.get('version')}; this rlsize reads version {VERSION}", document.where(("rlsize",)), todo))
+    rest = {key: value for key, value in document.data.items() if key != "rlsize"}
+    return dataclasses.replace(document, data=rest)
+
+
+def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Path_) -> list[Fault]:
+    faults: dict[str, Fault] = {}
+    for error in errors:
+        location = _location(error["loc"], document.data, path)
+        where = document.where(location)
+        if error["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
+            known = _keys_at(kind, location[len(path) : -1])
+            faults[where] = Fault(f"the key {location[-1]} is unknown", where, suggestion(str(location[-1]), known))
+        elif error["type"] in {"missing", "missing_argument"}:
+            faults[where] = Fault("is missing", where, "add it")
+        else:
+            text = error["msg"].removeprefix("Value error, ")
+            given = "" if error["type"] == "value_error" else f"{_brief(error['input'])}: "
+            faults.setdefault(where, Fault(f"{given}{text[:1].lower()}{text[1:]}", where))
+    return list(faults.values())
+
+
+def _location(loc: tuple[int | str, ...], data: Any, path: Path_) -> Path_:  # noqa: ANN401 (any YAML content)
+    """The part of pydantic's location that exists in the file: it adds names of types, which mean nothing to a user."""
+    node = data
+    for part in path:
+        node = node[part]
+    kept: list[int | str] = list(path)
+    for position, part in enumerate(loc):
+        if isinstance(node, dict) and part in node:
+            node = node[part]
+        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+            node = node[part]
+        elif position < len(loc) - 1 or "[" in str(part) or "-" in str(part):
+            continue
+        kept.append(part)
+    return tuple(kept)
+
+
+def _keys_at(kind: type, path: Path_) -> list[str]:
+    """The keys that a dataclass takes at a path below it."""
+    current: Any = kind
+    for part in path:
+        hints = get_type_hints(current) if dataclasses.is_dataclass(current) else {}
+        nested = _dataclasses_named(hints.get(str(part)))
+        if nested:
+            current = nested[0]
+    if not dataclasses.is_dataclass(current):
+        return []
+    return [field.name for field in dataclasses.fields(current)]
+
+
+def _dataclasses_named(hint: Any) -> list[type]:  # noqa: ANN401 (a type hint)
+    if isinstance(hint, type) and dataclasses.is_dataclass(hint):
+        return [hint]
+    return [found for argument in get_args(hint) for found in _dataclasses_named(argument)]
+
+
+def _dataclasses_in(kind: Any) -> list[type]:  # noqa: ANN401 (a type hint)
+    found: list[type] = []
+    waiting = _dataclasses_named(kind)
+    while waiting:
+        current = waiting.pop()
+        if current not in found:
+            found.append(current)
+            waiting += [nested for hint in get_type_hints(current).values() for nested in _dataclasses_named(hint)]
+    return found
+
+
+def _brief(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:36]}..."  # noqa: PLR2004 (about half a line)

@@ -1,0 +1,1 @@
+"""WHAT TO SAY: results as a `Report`, ready for any writer; still pure."""

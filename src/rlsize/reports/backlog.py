@@ -1,0 +1,88 @@
+"""What to say about a growing backlog."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.reports.chart import Chart, Mark, Series
+from rlsize.reports.report import Report
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.estimates.backlog import BacklogAnswer
+    from rlsize.facts.figure import Figure
+
+_SAFE_STALENESS = 8  # beyond it, published runs degrade even with importance-sampling corrections
+
+
+def backlog_report(answer: BacklogAnswer, inputs: Sequence[Figure], warnings: Sequence[str]) -> Report:
+    """
+    The report of `rlsize backlog`.
+
+    Args:
+        answer: Growth, backlog and staleness.
+        inputs: What they were worked out from.
+        warnings: What the reader must know first.
+    """
+    found = {figure.key: figure for figure in answer.results}
+    given = {figure.key: figure for figure in inputs}
+    return Report(
+        command="backlog",
+        headline=_headline(found, given),
+        results=answer.results,
+        inputs=tuple(inputs),
+        warnings=(*warnings, *_stale(found)),
+        notes=_notes(found, given),
+        chart=_chart(answer, found, given),
+    )
+
+
+def _headline(found: dict[str, Figure], given: dict[str, Figure]) -> str:
+    growth = found["backlog_tokens_per_second"]
+    if growth.number == 0:
+        return "No backlog: the trainer takes samples at least as fast as the fleet makes them."
+    text = f"The backlog grows by {show(growth.value, growth.key)} without backpressure"
+    if not found["backlog_tokens"].known:
+        return f"{text}."
+    after = f"{text}: {show(found['backlog_tokens'].value)} tokens after {show(given['seconds'].value, '_seconds')}"
+    newest = found["new_sample_staleness_steps"]
+    return f"{after}, {show(newest.value)} optimizer steps deep." if newest.known else f"{after}."
+
+
+def _notes(found: dict[str, Figure], given: dict[str, Figure]) -> tuple[str, ...]:
+    notes = [
+        "Two numbers, both right: a sample that joins the queue now will be trained so many steps late; the one at its head has waited so long already.",
+    ]
+    if found["backlog_tokens_per_second"].number == 0:
+        return ()
+    cap = given.get("max_staleness_steps")
+    if cap is None:
+        notes.append("Times until the cap are for a cap of 1 step; a cap of k steps is reached k times as late (--max-staleness k).")
+    return tuple(notes)
+
+
+def _stale(found: dict[str, Figure]) -> list[str]:
+    newest = found["new_sample_staleness_steps"]
+    if newest.known and newest.number > _SAFE_STALENESS:
+        return [f"{show(newest.value)} steps of staleness: cap the queue (backpressure), shrink the fleet, or speed the trainer up"]
+    return []
+
+
+def _chart(answer: BacklogAnswer, found: dict[str, Figure], given: dict[str, Figure]) -> Chart | None:
+    if not answer.history:
+        return None
+    times = tuple(point[0] for point in answer.history)
+    cap = given.get("max_staleness_steps")
+    growth = show(found["backlog_tokens_per_second"].value, "_tokens_per_second")
+    return Chart(
+        title=f"Without backpressure the queue gains {growth}, and every sample ages",
+        x_label="seconds since the queue was empty",
+        y_label="optimizer steps",
+        series=(
+            Series(name="staleness of a newly queued sample", xs=times, ys=tuple(point[1] for point in answer.history), role="rollout"),
+            Series(name="age of the oldest queued sample", xs=times, ys=tuple(point[2] for point in answer.history), role="trainer"),
+        ),
+        marks=(Mark(at=cap.number, label=f"staleness cap: {show(cap.value)} steps", axis="y"),) if cap else (),
+    )

@@ -1,0 +1,73 @@
+"""A chart as data: what to draw, not how."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["lines", "bars", "stacked"]
+Role: TypeAlias = Literal["rollout", "trainer", "main", "expected", "nameplate", "limit", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Series:
+    """
+    One line or one set of bars.
+
+    Args:
+        name: For the legend.
+        xs: Positions, or categories for bars.
+        ys: Heights, one for each x.
+        role: What it stands for, so that the same thing has the same colour in every chart.
+        steps: Whether values hold from one x to the next (whole instances) rather than change in between.
+    """
+
+    name: str
+    xs: tuple[float | str, ...]
+    ys: tuple[float, ...]
+    role: Role = "main"
+    steps: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """
+    A labelled line across the chart.
+
+    Args:
+        at: Where.
+        label: What it says.
+        axis: Along which axis `at` counts.
+    """
+
+    at: float
+    label: str
+    axis: Literal["x", "y"] = "x"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """
+    A picture that supports an answer.
+
+    Args:
+        title: The takeaway in a sentence.
+        x_label: What runs along the bottom, with its unit.
+        y_label: What runs up the side, with its unit.
+        series: What is drawn.
+        kind: Lines, bars side by side, or bars on top of each other.
+        marks: Lines across.
+        percent: Whether y is a fraction, shown in percent.
+        log_y: Whether y runs in powers of ten.
+        subtitle: The inputs, in a line.
+    """
+
+    title: str
+    x_label: str
+    y_label: str
+    series: tuple[Series, ...]
+    kind: Kind = "lines"
+    marks: tuple[Mark, ...] = ()
+    percent: bool = False
+    log_y: bool = False
+    subtitle: str = ""

@@ -1,0 +1,218 @@
+"""The equations as pages: each one's name, formula, arguments, assumptions and source, read from its docstring."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from rlsize import equations
+from rlsize.errors import Fault, InputError, suggestion
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from types import ModuleType
+
+_PAGE = re.compile(
+    r"(?P<summary>\S.*?)\n\n"
+    r"(?P<formula>.+?)\n\n"
+    r"Args:\n(?P<arguments>(?: {4,}\S.*\n)+)\n"
+    r"Returns:\n(?P<returns>(?: {4}\S.*\n)+)\n"
+    r"Assumes (?P<assumes>.+?)\n"
+    r"Source: (?P<source>.+?)\n\n"
+    r"(?P<example>>>> .+)",
+    re.DOTALL,
+)
+_ARGUMENT = re.compile(r"(?P<name>\w+): (?P<text>.+) \[(?P<unit>[^\]]+)\]", re.DOTALL)
+_RETURNS = re.compile(r"(?P<symbol>.+)\. \[(?P<unit>[^\]]+)\]", re.DOTALL)
+_ENTRY = re.compile(r"^ {4}(?=\S)", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Argument:
+    """
+    One argument of an equation.
+
+    Args:
+        name: Its name.
+        text: What it is, with its symbol in the formula.
+        unit: Its unit, as `B/s`; `1` for a pure number.
+    """
+
+    name: str
+    text: str
+    unit: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EquationPage:
+    """
+    What there is to say about one equation.
+
+    Args:
+        name: Its file and function, as `weight_sync.weight_sync_time`.
+        summary: What it gives, in one sentence.
+        formula: The formula, one or more lines.
+        arguments: What goes in.
+        symbol: The result's symbol in the formula.
+        unit: The result's unit.
+        assumes: What has to hold for it to be right; reads on after the word "Assumes".
+        source: Who says so.
+        example: A call and its result, as at the Python prompt.
+        code: Where the function is, as a path to import.
+    """
+
+    name: str
+    summary: str
+    formula: str
+    arguments: tuple[Argument, ...]
+    symbol: str
+    unit: str
+    assumes: str
+    source: str
+    example: str
+    code: str
+
+
+def equation_names() -> list[str]:
+    """
+    Every equation as `file.function`, files in alphabetical order, functions as they stand in the file.
+
+    >>> "weight_sync.weight_sync_time" in equation_names()
+    True
+    """
+    return list(_equations())
+
+
+def equation(name: str) -> Callable[..., Any]:
+    """
+    The function that a name means.
+
+    Args:
+        name: `function` where one file has it, or `file.function`.
+
+    Raises:
+        InputError: No equation has that name, or several files have one.
+
+    >>> equation("weight_sync_time")(params=70e9, bytes_per_param=2, bandwidth=50e9)
+    2.8
+    """
+    return _equations()[_full_name(name)]
+
+
+def page(name: str) -> EquationPage:
+    """
+    The page of one equation.
+
+    Args:
+        name: `function` where one file has it, or `file.function`.
+
+    Raises:
+        InputError: No equation has that name, or several files have one.
+
+    >>> weight_sync_time = page("weight_sync_time")
+    >>> weight_sync_time.formula, weight_sync_time.unit, weight_sync_time.arguments[2].unit
+    ('t_sync = b N / B', 's', 'B/s')
+    """
+    file, _, function = name.rpartition(".")
+    if file:  # a full name needs its own file only, so that a command that explains a few results stays quick
+        found = _functions(file).get(function) if file in _files() else None
+        if found is not None:
+            return _page(name, found)
+    return _page(_full_name(name), equation(name))
+
+
+@cache
+def _page(name: str, function: Callable[..., Any]) -> EquationPage:
+    return parsed(name, inspect.cleandoc(function.__doc__ or ""))
+
+
+def parsed(name: str, docstring: str) -> EquationPage:
+    """
+    The page that a docstring describes.
+
+    Args:
+        name: The equation's file and function.
+        docstring: The docstring, indentation taken off.
+
+    Raises:
+        ValueError: A part is missing or out of order; `parsed` says which parts it expects.
+    """
+    parts = _PAGE.fullmatch(docstring)
+    if parts is None:
+        raise ValueError(
+            f"{name}: the docstring needs a summary, a formula, Args, Returns, Assumes, Source and an example"
+        )
+    returns = _RETURNS.fullmatch(_one_line(parts["returns"]))
+    if returns is None:
+        raise ValueError(f"{name}: Returns needs a symbol, a full stop and a unit in brackets")
+    return EquationPage(
+        name=name,
+        summary=_one_line(parts["summary"]),
+        formula=inspect.cleandoc(parts["formula"]),
+        arguments=tuple(_argument(name, entry) for entry in _ENTRY.split(parts["arguments"])[1:]),
+        symbol=returns["symbol"],
+        unit=returns["unit"],
+        assumes=_one_line(parts["assumes"]),
+        source=_one_line(parts["source"]),
+        example=parts["example"],
+        code=f"{equations.__name__}.{name}",
+    )
+
+
+def _argument(name: str, entry: str) -> Argument:
+    found = _ARGUMENT.fullmatch(_one_line(entry))
+    if found is None:
+        raise ValueError(f"{name}: {_one_line(entry)!r} is not a name, a text and a unit in brackets")
+    return Argument(name=found["name"], text=found["text"], unit=found["unit"])
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+@cache
+def _files() -> tuple[str, ...]:
+    return tuple(sorted(entry.name for entry in pkgutil.iter_modules(equations.__path__) if entry.name[0] != "_"))
+
+
+@cache
+def _functions(file: str) -> Mapping[str, Callable[..., Any]]:
+    module: ModuleType = importlib.import_module(f"{equations.__name__}.{file}")
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if inspect.isfunction(value) and value.__module__ == module.__name__ and name[0] != "_"
+    }
+
+
+@cache
+def _equations() -> Mapping[str, Callable[..., Any]]:
+    return {f"{file}.{name}": function for file in _files() for name, function in _functions(file).items()}
+
+
+@cache
+def _by_function() -> Mapping[str, list[str]]:
+    named = defaultdict(list)
+    for name in _equations():
+        named[name.rpartition(".")[2]].append(name)
+    return named
+
+
+def _full_name(name: str) -> str:
+    if name in _equations():
+        return name
+    candidates = _by_function().get(name, [])
+    if len(candidates) == 1:
+        return candidates[0]
+    if candidates:
+        raise InputError(
+            Fault(f"{name} is the name of several equations", todo=f"write one of {', '.join(candidates)}")
+        )
+    known = _equations() if "." in name else _by_function()
+    raise InputError(Fault(f"no equation is called {name[:80]}", todo=suggestion(name[:80], known)))

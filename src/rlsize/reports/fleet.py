@@ -1,0 +1,109 @@
+"""What to say about a fleet: the match, its neighbours, and the picture."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.reports.chart import Chart, Mark, Series
+from rlsize.reports.report import Column, Report, Table
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.figure import Figure
+    from rlsize.planner.fleet import FleetAnswer
+
+_QUIET = frozenset({"matched_instances_exact"})
+
+
+def fleet_report(answer: FleetAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()) -> Report:
+    """
+    The report of `rlsize fleet`.
+
+    Args:
+        answer: The match and its neighbours.
+        inputs: What it was worked out from.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+    """
+    figures = {figure.key: figure for figure in answer.results}
+    return Report(
+        command="fleet",
+        headline=_headline(answer, figures, inputs),
+        results=answer.results,
+        inputs=tuple(inputs),
+        tables={"neighbours": neighbours_table(answer)},
+        warnings=tuple(warnings),
+        notes=tuple(notes),
+        chart=fleet_chart(answer),
+        quiet=_QUIET,
+    )
+
+
+def _headline(answer: FleetAnswer, figures: dict[str, Figure], inputs: Sequence[Figure]) -> str:
+    given = {figure.key: figure for figure in inputs}
+    required = show(figures["required_tokens_per_second"].value, "_tokens_per_second")
+    rate = show(given["instance_tokens_per_second"].value, "_tokens_per_second")
+    noun = "instance matches" if answer.matched == 1 else "instances match"
+    match = f"{answer.matched} rollout {noun}: {required} needed, {rate} each, headroom {show(given['headroom'].value)}."
+    if answer.judged == answer.matched:
+        return match
+    return f"{match} With {answer.judged}: {_judgement(figures)}."
+
+
+def _judgement(figures: dict[str, Figure]) -> str:
+    idle, growth = figures["expected_trainer_idle_fraction"], figures["expected_backlog_tokens_per_second"]
+    if idle.number > 0:
+        return f"the trainer is expected to wait {show(idle.value, idle.key)} of every step"
+    if growth.number > 0:
+        return f"a backlog of {show(growth.value, growth.key)} is expected without backpressure"
+    return "neither side waits"
+
+
+def neighbours_table(answer: FleetAnswer) -> Table:
+    """One row for each instance count around the match."""
+    columns = [
+        Column("instances", "inst."),
+        Column("trainer_idle_fraction", "idle"),
+        Column("backlog_tokens_per_second", "growth"),
+        Column("expected_trainer_idle_fraction", "exp. idle"),
+        Column("expected_backlog_tokens_per_second", "exp. growth"),
+    ]
+    cost = answer.neighbours[0]["expected_cost_per_step_usd"]
+    note = "nameplate takes the rate as it is; expected (exp.) derates it by the headroom"
+    if cost.known:
+        columns.append(Column("expected_cost_per_step_usd", "exp. cost/step"))
+    else:
+        note += f"\ncost per step needs {cost.missing}"
+    marked = next(index for index, row in enumerate(answer.neighbours) if row["instances"].value == answer.matched)
+    return Table(
+        title="One more, one fewer",
+        columns=tuple(columns),
+        rows=answer.neighbours,
+        marked=marked,
+        note=note,
+    )
+
+
+def fleet_chart(answer: FleetAnswer) -> Chart:
+    """Idle trainer and surplus supply against the instance count, with the match marked."""
+    counts = tuple(row["instances"].number for row in answer.neighbours)
+    required = next(figure for figure in answer.results if figure.key == "required_tokens_per_second")
+
+    def supply(key: str) -> tuple[float, ...]:
+        return tuple(row[key].number for row in answer.neighbours)
+
+    return Chart(
+        title=f"{answer.matched} instances cover the trainer with headroom to spare for pauses",
+        x_label="rollout instances",
+        y_label="response tokens per second",
+        series=(
+            Series(name="nameplate supply", xs=counts, ys=supply("nameplate_supply_tokens_per_second"), role="nameplate"),
+            Series(name="expected supply", xs=counts, ys=supply("expected_supply_tokens_per_second"), role="expected"),
+        ),
+        marks=(
+            Mark(at=required.number, label=f"needed: {show(required.value, '_tokens_per_second')}", axis="y"),
+            Mark(at=float(answer.matched), label=f"match: {answer.matched}"),
+        ),
+    )

@@ -1,0 +1,94 @@
+"""A report: what there is to say, in a form that every writer understands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from rlsize.facts.figure import Figure, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.reports.chart import Chart
+
+Cell: TypeAlias = "Figure | Value"
+Side: TypeAlias = Literal["left", "right"]
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """
+    A column of a table.
+
+    Args:
+        key: The key of its cells in each row; its ending says the unit.
+        title: What stands above it.
+        side: Where its cells are aligned; numbers to the right.
+        wide: Whether it may wrap when the table is too wide.
+    """
+
+    key: str
+    title: str
+    side: Side = "right"
+    wide: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """
+    Named rows.
+
+    Args:
+        title: What the table shows.
+        columns: Which cells people see, in order; JSON and CSV carry every cell.
+        rows: The cells by key.
+        marked: Index of the row that the answer points at.
+        note: A line below the table.
+    """
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[Mapping[str, Cell], ...]
+    marked: int | None = None
+    note: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """
+    The answer of one command.
+
+    Args:
+        command: The command that asked.
+        headline: The answer in a sentence.
+        results: The figures, in the order in which they are read.
+        inputs: What they were worked out from.
+        tables: Named rows.
+        warnings: What the reader must know before trusting the answer; shown on stderr too.
+        notes: What explains the answer.
+        chart: The picture.
+        no: Whether the answer is no (exit code 1).
+        quiet: Keys of results that JSON carries and the table leaves out.
+    """
+
+    command: str
+    headline: str
+    results: tuple[Figure, ...] = ()
+    inputs: tuple[Figure, ...] = ()
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+    chart: Chart | None = None
+    no: bool = False
+    quiet: frozenset[str] = frozenset()
+
+    @property
+    def told(self) -> tuple[Figure, ...]:
+        """The results that people see."""
+        return tuple(figure for figure in self.results if figure.key not in self.quiet)
+
+
+def cell_value(cell: Cell) -> Value:
+    """The bare value of a cell."""
+    return cell.value if isinstance(cell, Figure) else cell

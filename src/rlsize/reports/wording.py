@@ -1,0 +1,98 @@
+"""How keys, figures and missing values are put into words."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlsize.reports.report import Cell
+
+_DROPPED = (
+    "_tokens_per_second", "_tokens_per_gpu_second", "_seconds", "_bytes", "_bytes_per_second", "_usd", "_fraction", "_per_second", "_steps",
+)  # fmt: skip
+_KEPT_WHOLE = {"cost_per_step_usd": "cost per step", "completions_per_second": "completions per second"}
+
+
+def words(key: str) -> str:
+    """
+    A key as a person would say it; its unit stands beside the value.
+
+    >>> words("expected_trainer_idle_fraction"), words("matched_instances"), words("backlog_tokens_per_second")
+    ('expected trainer idle', 'matched instances', 'backlog growth')
+    """
+    if key.endswith("backlog_tokens_per_second"):
+        return key.removesuffix("backlog_tokens_per_second").replace("_", " ") + "backlog growth"
+    if key in _KEPT_WHOLE:
+        return _KEPT_WHOLE[key]
+    ending = next((ending for ending in _DROPPED if key.endswith(ending)), "")
+    return key.removesuffix(ending).replace("_", " ").replace("gpu", "GPU").replace("kv ", "KV ")
+
+
+def shown(cell: Cell, key: str) -> str:
+    """A cell for people: the value with its unit, or what would fill it."""
+    if not isinstance(cell, Figure):
+        return show(cell, key)
+    if not cell.known:
+        return f"needs {cell.missing}" if cell.missing else "-"
+    text = show(cell.value, key)
+    return text if cell.verified else f"{text} (unverified)"
+
+
+def band(figure: Figure) -> str:
+    """The 80 % interval for people; empty where every input is a point."""
+    if figure.band is None:
+        return ""
+    low, high = (show(end, figure.key) for end in figure.band)
+    unit = low.partition(" ")[2]
+    return f"{low.removesuffix(unit).rstrip()} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"
+
+
+def origin(figure: Figure) -> str:
+    """Where a figure comes from, in a few words."""
+    if not figure.known:
+        return ""
+    if figure.provenance == "predicted" and figure.equation:
+        return f"predicted by {figure.equation}"
+    return f"{figure.provenance}: {figure.source}" if figure.source else figure.provenance
+
+
+def inputs_line(figures: Iterable[Figure]) -> str:
+    """The inputs with their provenance, in a line."""
+    return "; ".join(f"{words(figure.key)} {shown(figure, figure.key)} ({_brief_origin(figure)})" for figure in figures)
+
+
+def _brief_origin(figure: Figure) -> str:
+    return "from other inputs" if figure.equation else figure.provenance
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One line of the results: a quantity at nameplate, as expected with headroom, or just so."""
+
+    name: str
+    plain: Figure | None
+    nameplate: Figure | None
+    expected: Figure | None
+
+
+def lines(figures: Iterable[Figure]) -> list[Line]:
+    """Figures with their nameplate or expected twins beside them, in the order of the first of each pair."""
+    by_key = {figure.key: figure for figure in figures}
+    result: dict[str, Line] = {}
+    for key in by_key:
+        base = key.removeprefix("expected_").removeprefix("nameplate_")
+        if base in result:
+            continue
+        plain, nameplate, expected = (by_key.get(f"{prefix}{base}") for prefix in ("", "nameplate_", "expected_"))
+        if plain and expected and not nameplate:
+            plain, nameplate = None, plain
+        elif plain and nameplate and not expected:
+            plain, expected = None, plain
+        result[base] = Line(words(base), plain, nameplate, expected)
+    return list(result.values())

@@ -1,0 +1,78 @@
+"""A report as one JSON object: flat results in base units, named rows, and an explanation of each result."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+from rlsize import __version__
+from rlsize.facts.figure import Figure
+from rlsize.reports.equation_page import page
+from rlsize.reports.report import Cell, Report, cell_value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+SCHEMA_VERSION = 1
+
+
+def json_text(report: Report, facts_digest: str) -> str:
+    """
+    The report as JSON text.
+
+    Args:
+        report: What to write.
+        facts_digest: Digest of the facts and equations behind it.
+
+    Returns:
+        One object; never NaN or Infinity, but null with a reason in `explain`.
+    """
+    return json.dumps(json_object(report, facts_digest), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
+    """The report as plain data."""
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "command": report.command,
+        "rlsize_version": __version__,
+        "facts_digest": facts_digest,
+        "inputs": {figure.key: _finite(figure) for figure in report.inputs},
+        "results": {figure.key: _finite(figure) for figure in report.results},
+        "rows": {name: [{key: _finite(cell) for key, cell in row.items()} for row in table.rows] for name, table in report.tables.items()},
+        "explain": _explained([*report.inputs, *report.results]),
+        "warnings": list(report.warnings),
+        "headline": report.headline,
+        "notes": list(report.notes),
+    }
+
+
+def _finite(cell: Cell) -> Any:  # noqa: ANN401 (a JSON scalar)
+    value = cell_value(cell)
+    return None if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _explained(figures: Iterable[Figure]) -> dict[str, dict[str, Any]]:
+    return {figure.key: {key: value for key, value in _explanation(figure).items() if value not in (None, "", {})} for figure in figures}
+
+
+def _explanation(figure: Figure) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "provenance": figure.provenance if figure.known else None,
+        "source": figure.source,
+        "band": list(figure.band) if figure.band else None,
+        "deviation": figure.deviation or None,
+        "reason": f"needs {figure.missing}" if not figure.known else _not_finite(figure),
+        "verified": None if figure.verified else False,
+        "inputs": {name: _finite(value) for name, value in figure.inputs.items()},
+    }
+    if figure.equation:
+        entry = page(figure.equation)
+        found |= {"equation": figure.equation, "formula": entry.formula, "unit": entry.unit, "assumes": entry.assumes, "source": entry.source}
+    return found
+
+
+def _not_finite(figure: Figure) -> str | None:
+    value = figure.value
+    return f"{value} is not a finite number" if isinstance(value, float) and not math.isfinite(value) else None

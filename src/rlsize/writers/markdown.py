@@ -1,0 +1,80 @@
+"""A report as GitHub Markdown."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.reports.wording import band, inputs_line, lines, shown
+
+if TYPE_CHECKING:
+    from rlsize.facts.figure import Figure
+    from rlsize.reports.report import Report, Table
+
+
+def markdown_text(report: Report, *, explain: bool = False) -> str:
+    """
+    The report as Markdown: headline, results, tables, notes, warnings.
+
+    Args:
+        report: What to write.
+        explain: Whether to add formula, numbers and source of each result.
+    """
+    parts = [f"### rlsize {report.command}", f"**{_escaped(report.headline)}**"]
+    if report.told:
+        parts.append(_results(report))
+    parts += [f"#### {_escaped(table.title)}\n\n{_table(table)}" for table in report.tables.values()]
+    if report.inputs:
+        parts.append(_escaped(f"Inputs: {inputs_line(report.inputs)}"))
+    parts += [_escaped(note) for note in report.notes]
+    parts += [f"> **Warning:** {_escaped(warning)}" for warning in report.warnings]
+    if explain:
+        parts.append(_explained(report))
+    return "\n\n".join(parts) + "\n"
+
+
+def _results(report: Report) -> str:
+    found = lines(report.told)
+    paired = any(line.nameplate or line.expected for line in found)
+    banded = any(figure.band for figure in report.told)
+    header = ["", *(["nameplate", "expected"] if paired else ["value"]), *(["80 % band"] if banded else []), "from"]
+    rows = []
+    for line in found:
+        main = line.expected or line.plain or line.nameplate
+        first = [_shown(line.nameplate)] if paired else []
+        middle = [band(main) if main else ""] if banded else []
+        rows.append([line.name, *first, _shown(line.expected or line.plain), *middle, main.provenance if main and main.known else ""])
+    sides = ["left", *["right"] * (len(header) - 2), "left"]
+    return _grid(header, sides, rows)
+
+
+def _shown(figure: Figure | None) -> str:
+    return "" if figure is None else shown(figure, figure.key)
+
+
+def _table(table: Table) -> str:
+    rows = []
+    for index, row in enumerate(table.rows):
+        cells = [shown(row.get(column.key), column.key) for column in table.columns]
+        rows.append([f"**{cell}**" for cell in cells] if index == table.marked else cells)
+    text = _grid([column.title for column in table.columns], [column.side for column in table.columns], rows)
+    return f"{text}\n\n{_escaped(table.note)}" if table.note else text
+
+
+def _grid(header: list[str], sides: list[str], rows: list[list[str]]) -> str:
+    rule = ["---:" if side == "right" else "---" for side in sides]
+    return "\n".join("| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in [header, rule, *rows])
+
+
+def _explained(report: Report) -> str:
+    from rlsize.reports.explanation import explanations
+
+    parts = ["#### How each result came about"]
+    for explained in explanations(report.results):
+        body = "\n".join(explained.lines)
+        parts.append(f"`{explained.key}` = {_escaped(explained.value)}\n\n```\n{body}\n```")
+    return "\n\n".join(parts)
+
+
+def _escaped(text: str) -> str:
+    """Text that cannot break out of its cell or start markup that it did not mean."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")

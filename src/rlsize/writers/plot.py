@@ -1,0 +1,144 @@
+"""A chart as PNG, SVG or PDF, drawn by matplotlib."""
+
+from __future__ import annotations
+
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, InputError
+from rlsize.writers.files import write_whole
+
+if TYPE_CHECKING:
+    from rlsize.reports.chart import Chart, Mark, Series
+
+FORMATS = ("png", "svg", "pdf")
+# One colour for one thing in every chart; the palette is Okabe and Ito's, which colour-blind readers can tell apart.
+_COLOURS = {
+    "rollout": "#0072B2", "trainer": "#D55E00", "main": "#0072B2", "expected": "#0072B2", "nameplate": "#8DB9D6",
+    "limit": "#444444", "other": "#009E73",
+}  # fmt: skip
+_STACK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#F0E442")
+_STYLE = {
+    "font.size": 11, "axes.titlesize": 13, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.spines.top": False,
+    "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y", "grid.color": "#E3E3E3", "axes.axisbelow": True,
+    "figure.dpi": 160, "savefig.dpi": 160, "svg.hashsalt": "rlsize", "legend.frameon": False, "font.family": "DejaVu Sans",
+}  # fmt: skip
+
+
+def write_picture(chart: Chart | None, target: str, *, force: bool = False) -> None:
+    """
+    Draw a chart into a file.
+
+    Args:
+        chart: What to draw.
+        target: The file; its ending says the format.
+        force: Whether a file that exists may be overwritten.
+
+    Raises:
+        InputError: The ending is none of png, svg and pdf, the file exists or cannot be written.
+    """
+    ending = Path(target).suffix.lower().lstrip(".")
+    if ending not in FORMATS or chart is None:
+        raise InputError(Fault(f"cannot draw to {target}", "--plot", "name a file that ends in .png, .svg or .pdf"))
+    write_whole(target, picture(chart, ending), force=force)
+
+
+def picture(chart: Chart, form: str) -> bytes:
+    """The chart's bytes in one of `FORMATS`; the same chart gives the same bytes, so it can be committed."""
+    import matplotlib as mpl
+
+    mpl.use("Agg")
+    from matplotlib import pyplot
+
+    with mpl.rc_context(_STYLE):
+        figure, axes = pyplot.subplots(figsize=(8.0, 4.5), layout="constrained")
+        try:
+            _draw(axes, chart)
+            stream = BytesIO()
+            metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
+            figure.savefig(stream, format=form, metadata=metadata)
+            return stream.getvalue()
+        finally:
+            pyplot.close(figure)
+
+
+def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    if chart.kind == "lines":
+        _lines(axes, chart)
+    else:
+        _bars(axes, chart)
+    for mark in chart.marks:
+        _mark(axes, mark, chart)
+    axes.set_title(chart.title, pad=24 if chart.subtitle else 12, wrap=True)
+    if chart.subtitle:
+        axes.text(0.0, 1.02, chart.subtitle, transform=axes.transAxes, fontsize=9.5, color="#555555")
+    axes.set_xlabel(chart.x_label)
+    axes.set_ylabel(chart.y_label)
+    _scale(axes, chart)
+    if len(chart.series) > 1:
+        axes.legend(loc="best" if chart.kind == "lines" else "upper left", bbox_to_anchor=None if chart.kind == "lines" else (1.0, 1.0))
+
+
+def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
+
+    if chart.log_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else EngFormatter(sep=""))
+    if chart.kind == "lines" and all(isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs):
+        axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    for series in chart.series:
+        few = len(series.xs) <= 12  # noqa: PLR2004 (more dots than that hide the line)
+        axes.plot(
+            series.xs,
+            series.ys,
+            label=series.name,
+            color=_COLOURS[series.role],
+            linewidth=2.2,
+            marker="o" if few else None,
+            drawstyle="steps-post" if series.steps else "default",
+            linestyle="--" if series.role in {"nameplate", "limit"} else "-",
+        )
+
+
+def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    names = list(dict.fromkeys(str(x) for series in chart.series for x in series.xs))
+    base = dict.fromkeys(names, 0.0)
+    width = 0.62 if chart.kind == "stacked" else 0.8 / len(chart.series)
+    for index, series in enumerate(chart.series):
+        offset = 0.0 if chart.kind == "stacked" else (index - (len(chart.series) - 1) / 2) * width
+        places = [names.index(str(x)) + offset for x in series.xs]
+        bottoms = [base[str(x)] for x in series.xs] if chart.kind == "stacked" else None
+        colour = _STACK[index % len(_STACK)] if chart.kind == "stacked" or series.role == "main" else _COLOURS[series.role]
+        drawn = axes.bar(places, series.ys, width=width, bottom=bottoms, label=series.name, color=colour)
+        if chart.kind == "bars" and len(names) * len(chart.series) <= 24:  # noqa: PLR2004 (more labels than that collide)
+            axes.bar_label(drawn, labels=[_number(y) for y in series.ys], padding=2, fontsize=9)
+        for x, y in zip(series.xs, series.ys, strict=True):
+            base[str(x)] += y
+    axes.set_xticks(range(len(names)), names, rotation=0 if max(map(len, names)) * len(names) <= 90 else 20, ha="center" if max(map(len, names)) * len(names) <= 90 else "right")  # noqa: PLR2004 (characters that fit side by side)
+
+
+def _number(value: float) -> str:
+    return f"{value:.3g}" if value < 1e4 else f"{value:.2e}"  # noqa: PLR2004 (longer ones read better as powers)
+
+
+def _mark(axes: Any, mark: Mark, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    colour = _COLOURS["limit"]
+    if mark.axis == "x":
+        axes.axvline(mark.at, color=colour, linewidth=1.2, linestyle=":")
+        axes.annotate(mark.label, (mark.at, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -12), textcoords="offset points", fontsize=9.5, color=colour)
+    else:
+        axes.axhline(mark.at, color=colour, linewidth=1.2, linestyle=":")
+        left = 0.01 if chart.kind == "lines" else 0.0
+        axes.annotate(mark.label, (left, mark.at), xycoords=("axes fraction", "data"), xytext=(0, 4), textcoords="offset points", fontsize=9.5, color=colour)
+
+
+def drawn_series(chart: Chart) -> dict[str, Series]:
+    """The series by name, for tests that compare what is drawn with what was computed."""
+    return {series.name: series for series in chart.series}

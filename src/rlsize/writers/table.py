@@ -1,0 +1,121 @@
+"""A report for people: a sentence, the figures, the tables; 80 columns are enough."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING, Any
+
+from rich.console import Console
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from rlsize.facts.figure import Figure
+from rlsize.reports.wording import band, inputs_line, lines, shown, words
+
+if TYPE_CHECKING:
+    from rlsize.reports.report import Report, Table
+
+NARROW = 80
+
+
+def console(*, stderr: bool = False) -> Console:
+    """A console that respects NO_COLOR and a narrow terminal; piped output is 80 columns wide unless COLUMNS says otherwise."""
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() or os.environ.get("COLUMNS") else NARROW
+    return Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+
+
+def print_report(report: Report, *, explain: bool = False) -> None:
+    """Print a report: answer on stdout, warnings on stderr."""
+    out = console()
+    out.print(Text(report.headline, style="bold"))
+    if report.told:
+        out.print()
+        out.print(_results(report))
+    for table in report.tables.values():
+        out.print()
+        _print_table(out, table)
+    if report.inputs:
+        out.print()
+        out.print(Text.assemble(("inputs: ", "dim"), (inputs_line(report.inputs), "dim")))
+    for note in report.notes:
+        out.print()
+        out.print(Text(note))
+    if explain:
+        _print_explanations(out, report)
+    out.file.flush()
+    print_warnings(report)
+
+
+def print_warnings(report: Report) -> None:
+    """Print a report's warnings on stderr."""
+    if report.warnings:
+        err = console(stderr=True)
+        for warning in report.warnings:
+            err.print(Text.assemble(("warning: ", "bold yellow"), warning))
+
+
+def _grid(title: str = "") -> RichTable:
+    return RichTable(box=None, title=title or None, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+
+
+def _results(report: Report) -> RichTable:
+    table = _grid()
+    rows = lines(report.told)
+    paired = any(line.nameplate or line.expected for line in rows)
+    table.add_column("")
+    if paired:
+        table.add_column("nameplate", justify="right", no_wrap=True)
+    table.add_column("expected" if paired else "value", justify="right")
+    banded = any(figure.band for figure in report.told)
+    if banded:
+        table.add_column("80 % band", justify="right")
+    table.add_column("from", style="dim", no_wrap=True)
+    for line in rows:
+        main = line.expected or line.plain or line.nameplate
+        first = [_text(line.nameplate, missing="-" if line.expected else "")] if paired else []
+        last = _text(line.expected or line.plain)
+        middle = [Text(band(main) if main else "")] if banded else []
+        table.add_row(line.name, *first, last, *middle, _provenance(main))
+    return table
+
+
+def _provenance(figure: Figure | None) -> Text:
+    return Text(figure.provenance if figure is not None and figure.known else "")
+
+
+def _text(figure: Figure | None, missing: str = "") -> Text:
+    if figure is None:
+        return Text("")
+    text = shown(figure, figure.key) if figure.known or not missing else missing
+    return Text(text, style="" if figure.known else "dim italic")
+
+
+def _print_table(out: Console, table: Table) -> None:
+    grid = _grid(table.title)
+    for column in table.columns:
+        grid.add_column(column.title, justify=column.side, overflow="fold", no_wrap=False, ratio=None)
+    for index, row in enumerate(table.rows):
+        cells = [_cell(row.get(column.key), column.key) for column in table.columns]
+        grid.add_row(*cells, style="bold green" if index == table.marked else "")
+    out.print(grid)
+    if table.note:
+        out.print(Text(table.note, style="dim"))
+
+
+def _cell(cell: Any, key: str) -> Text:  # noqa: ANN401 (a figure or a bare value)
+    known = not isinstance(cell, Figure) or cell.known
+    return Text(shown(cell, key), style="" if known else "dim italic")
+
+
+def _print_explanations(out: Console, report: Report) -> None:
+    from rlsize.reports.explanation import explanations
+
+    out.print()
+    out.print(Text("How each result came about", style="bold"))
+    for explained in explanations(report.results):
+        out.print()
+        out.print(Text.assemble((words(explained.key), "bold"), f"  =  {explained.value}"))
+        for line in explained.lines:
+            out.print(Text(f"  {line}"))
