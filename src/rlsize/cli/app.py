@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rlsize.cli.command import Command
+from rlsize.cli.command import Command, as_typed
 
 
 class Entry(NamedTuple):
@@ -43,6 +43,10 @@ class Commands(TyperGroup):
     """A group that imports a command only when it is asked for."""
 
     helping = False
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
+        """The parameters, their text taken as it was typed."""
+        return as_typed(super().get_params(ctx))
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
         """The names, in the order in which help shows them."""

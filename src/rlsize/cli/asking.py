@@ -16,13 +16,22 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
 
 DEFAULT_HEADROOM = 0.8
+_LONGEST_SEED = 18
 _AGREEMENT = 0.01  # a rate and the batch and time behind it may differ by rounding, not by more
 
 
-def random_for(question: object, seed: int) -> Random | None:
-    """A seeded generator for the bands, if any input of the question is uncertain."""
+def random_for(question: object, seed: str) -> Random | None:
+    """
+    A seeded generator for the bands, if any input of the question is uncertain.
+
+    Raises:
+        InputError: The seed is not a whole number.
+    """
+    from rlsize.errors import Fault, InputError
     from rlsize.estimates.working import uncertain_inputs
 
+    if not seed.removeprefix("-").isascii() or not seed.removeprefix("-").isdecimal() or len(seed) > _LONGEST_SEED:
+        raise InputError(Fault(f"{seed[:20]!r} is not a whole number", "--seed", "write 0 or 42"))
     if not uncertain_inputs(question):
         return None
     from random import Random

@@ -32,7 +32,7 @@ def backlog(
     max_staleness: Annotated[str | None, quantity("--max-staleness", "Staleness cap in optimizer steps, k.")] = None,
     samples: Annotated[str | None, quantity("--samples", "Samples per optimizer step.")] = None,
     in_flight: Annotated[str | None, quantity("--in-flight", "Samples being generated.")] = None,
-    seed: flags.Seed = 0,
+    seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
     """

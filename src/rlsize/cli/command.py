@@ -55,6 +55,10 @@ class Command(TyperCommand):
         own = {parameter.name for parameter in self.params}
         self.params += [parameter for parameter in _output_parameters() if parameter.name not in own]
 
+    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
+        """The parameters, their text taken as it was typed."""
+        return as_typed(super().get_params(ctx))
+
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
         """Let `--plot` stand alone: without a file name behind it, it draws in the terminal."""
         return super().parse_args(ctx, _with_plot_target(args))
@@ -81,6 +85,26 @@ class Command(TyperCommand):
         if report is not None and report.no:
             raise typer.Exit(1)
         return report
+
+
+def as_typed(parameters: list[Any]) -> list[Any]:
+    """The same parameters, without typer's coercion."""
+    for parameter in parameters:
+        parameter.get_runtime_param = _AsTyped  # older typers never ask for it
+    return parameters
+
+
+class _AsTyped:
+    """
+    Takes a flag's text as it was typed.
+
+    Typer 0.29 and later would build a pydantic validator for each parameter, which costs more than the whole answer; every
+    parameter here is text, a list of texts or a flag, and `Inputs` checks them, all at once and with units.
+    """
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401, ARG002 (typer's signature)
+        """The value itself."""
+        return value
 
 
 def _with_plot_target(args: list[str]) -> list[str]:

@@ -41,7 +41,7 @@ Profiles = Annotated[
     list[str] | None,
     typer.Option("--profiles", metavar="DIR", help="A folder of your own profiles, on top of the shipped ones; repeatable.", rich_help_panel="Output", show_default=False),
 ]
-Seed = Annotated[int, typer.Option("--seed", help="Seed of the draws behind a band (inputs written as 20 ± 2).", rich_help_panel="Output")]
+Seed = Annotated[str, typer.Option("--seed", help="Seed of the draws behind a band (inputs written as 20 ± 2).", rich_help_panel="Output")]
 
 # Units and limits of the inputs: one declaration for a flag and for its figure.
 TOKEN_RATE = Quantity("token/s")

@@ -33,7 +33,7 @@ def fleet(
     model: flags.ModelName = None,
     params: flags.Params = None,
     gpu: flags.GpuName = None,
-    seed: flags.Seed = 0,
+    seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
     """

@@ -37,17 +37,16 @@ def mean_grown(ends: Sequence[Ends], name: str) -> float | None:
 
 def restart(first: EngineCounters, second: EngineCounters) -> str:
     """Why two pages cannot be of one life of one engine; empty where they can."""
+    why = "restarted, or several engines answer at its address"
     for name in (*COUNTED, *ADDED_UP):
         before, after = _count(first, name), _count(second, name)
         if before is not None and after is not None and after < before:
             key = second.keys.get(name) or second.keys.get(f"{name}.count") or name
-            return f"restarted, or several engines answer at its address: {key} went back from {before:.10g} to {after:.10g}"
-    if (
-        first.started_at is not None
-        and second.started_at is not None
-        and second.started_at - first.started_at > RESTART_SECONDS
-    ):
-        return f"restarted: it started {second.started_at - first.started_at:.0f} s later on its last page than on the one before"
+            return f"{why}: {key} went back from {before:.10g} to {after:.10g}"
+    if first.started_at is not None and second.started_at is not None:
+        apart = abs(second.started_at - first.started_at)
+        if apart > RESTART_SECONDS:
+            return f"{why}: the start times on its pages lie {apart:.0f} s apart"
     return ""
 
 
@@ -57,6 +56,7 @@ def _count(counters: EngineCounters, name: str) -> float | None:
 
 
 def hit_fraction(ends: Sequence[Ends]) -> float | None:
+    """Share of prompt tokens that the prefix cache answered; None where nothing was asked."""
     queries, hits = grown(ends, "prefix_cache_queries"), grown(ends, "prefix_cache_hits")
     return None if hits is None or not queries else hits / queries
 
@@ -67,15 +67,12 @@ def mean_response_tokens(ends: Sequence[Ends]) -> tuple[float | None, str]:
     requests = grown(ends, "finished_requests")
     generated = (grown(ends, "generation_tokens") or 0.0) / requests if requests else None
     if finished is None:
-        doubt = (
-            "the mean response length is tokens generated over samples finished, as no lengths are on the page"
-            if generated
-            else ""
-        )
-        return generated, doubt
-    if generated is not None and abs(generated - finished) > LENGTHS_AGREE * finished:
-        return finished, (
-            f"finished samples have {finished:,.0f} tokens on average, but {generated:,.0f} were generated for each one that finished: "
-            "finished samples lean to one length (short ones finish first), so take the mean response length with care"
-        )
-    return finished, ""
+        doubt = "no response lengths are on the page; their mean is tokens generated over samples finished"
+        return generated, doubt if generated else ""
+    if generated is None or abs(generated - finished) <= LENGTHS_AGREE * finished:
+        return finished, ""
+    doubt = (
+        f"finished samples have {finished:,.0f} tokens on average, but {generated:,.0f} were generated for each that "
+        "finished: short samples finish first, so take the mean response length with care"
+    )
+    return finished, doubt

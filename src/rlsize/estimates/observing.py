@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from rlsize.equations.redundancy import cacheable_prompt_tokens, prefix_cache_hit_ratio
 from rlsize.estimates.growth import grown, hit_fraction, mean_grown, mean_response_tokens, restart
 from rlsize.estimates.saturation import ENOUGH, saturation
-from rlsize.facts.rates import HEADROOM_PARTS
+from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.observations import InstanceObservation, Observation
+from rlsize.facts.rates import HEADROOM_PARTS, InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.growth import Ends
-    from rlsize.facts.counters import Snapshot
+    from rlsize.facts.counters import EngineCounters, Snapshot
     from rlsize.facts.rates import HeadroomPart
 
 COVERED = 0.5  # share of the window that an instance must have been readable for
@@ -25,106 +28,6 @@ STRAGGLER_FRACTION = 0.8  # a straggler is slower than this share of the median 
 STRAGGLER_DEVIATIONS = 2.0  # ... and further below it than this many median absolute deviations
 STRAGGLER_INSTANCES = 3  # fewer have no median to speak of
 HITS_EXPECTED = 0.8  # share of the expected prefix-cache hits below which groups seem to be spread
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InstanceObservation:
-    """
-    What one instance did in the window.
-
-    Args:
-        instance: What it is called.
-        left_out: Why it does not count; empty where it does.
-        seconds: Time between its first and its last page. [s]
-        tokens_per_second: Response tokens per second by wall clock. [token/s]
-        busy_tokens_per_second: The same over the intervals in which it ran something; None where nobody looked in between. [token/s]
-        saturated_fraction: Share of the time with work waiting; None where unknown. [1]
-        why: What showed that.
-        lower_bound: Whether the rate is only what the instance was asked for.
-        straggler: Whether it is far slower than its neighbours.
-        preemptions_per_second: Samples thrown out of the batch. [1/s]
-        prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
-        mean_response_tokens: Mean response length. [token]
-        weight_updates: Weight syncs. [1]
-        weight_update_seconds: Time in weight syncs. [s]
-    """
-
-    instance: str
-    left_out: str = ""
-    seconds: float = 0.0
-    tokens_per_second: float | None = None
-    busy_tokens_per_second: float | None = None
-    saturated_fraction: float | None = None
-    why: str = ""
-    lower_bound: bool = True
-    straggler: bool = False
-    preemptions_per_second: float | None = None
-    prefix_cache_hit_fraction: float | None = None
-    mean_response_tokens: float | None = None
-    weight_updates: float | None = None
-    weight_update_seconds: float | None = None
-
-    @property
-    def used(self) -> bool:
-        """Whether it counts."""
-        return not self.left_out
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Observation:
-    """
-    What a fleet did in the window.
-
-    Args:
-        instances: Every instance, those left out too.
-        window_seconds: The longest time that one was watched. [s]
-        mean: Mean of the instances' rates by wall clock; None where no instance is left. [token/s]
-        spread: Their standard deviation; None for a single one. [token/s]
-        busy_mean: Mean of their rates while busy. [token/s]
-        saturated_fraction: Of the least saturated instance; None where one is unknown. [1]
-        lower_bound: Whether the mean is only what the fleet was asked for.
-        why: What showed that.
-        includes: The parts of headroom that the mean already holds, each with its reason.
-        model: Name of the model, or names.
-        mean_response_tokens: Mean response length. [token]
-        mean_prompt_tokens: Mean prompt length. [token]
-        group_size: Samples of one prompt; None where the engine does not see it. [1]
-        prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
-        expected_prefix_cache_hit_fraction: What it would be with each group kept on one instance. [1]
-        preemptions_per_second: Per instance. [1/s]
-        weight_updates: Weight syncs that one instance saw, at most. [1]
-        weight_update_seconds: Time that one instance spent in them, at most. [s]
-        kv_cache_tokens: Tokens that one instance's KV cache holds, at least. [token]
-        keys: The metric behind each quantity.
-        warnings: What the reader must know before trusting the mean.
-    """
-
-    instances: tuple[InstanceObservation, ...]
-    window_seconds: float = 0.0
-    mean: float | None = None
-    spread: float | None = None
-    busy_mean: float | None = None
-    saturated_fraction: float | None = None
-    lower_bound: bool = True
-    why: str = ""
-    includes: Mapping[HeadroomPart, str]
-    model: str = ""
-    mean_response_tokens: float | None = None
-    mean_prompt_tokens: float | None = None
-    group_size: float | None = None
-    prefix_cache_hit_fraction: float | None = None
-    expected_prefix_cache_hit_fraction: float | None = None
-    preemptions_per_second: float | None = None
-    weight_updates: float | None = None
-    weight_update_seconds: float | None = None
-    kv_cache_tokens: int | None = None
-    keys: Mapping[str, str]
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def used(self) -> tuple[InstanceObservation, ...]:
-        """The instances that count."""
-        return tuple(instance for instance in self.instances if instance.used)
 
 
 def observation(
@@ -142,7 +45,7 @@ def observation(
         histories: Snapshots of each instance, in the order of time.
         unread: Instances of which there are no snapshots, with the reason.
         window: How long it was to be watched. [s]
-        group_size: Samples of one prompt, where the caller knows it; the engine sees it only where groups are sent whole. [1]
+        group_size: Samples of one prompt, where the caller knows it; engines see it only if groups are sent whole. [1]
         largest_batch: The engines' limit on running requests, where the caller knows it. [1]
 
     Returns:
@@ -249,7 +152,8 @@ def _why(used: Sequence[InstanceObservation]) -> str:
     held_back = [instance for instance in used if instance.lower_bound]
     if not held_back:
         return f"all {len(used)} instances were saturated for {100 * ENOUGH:.0f} % of the window or more"
-    return f"{len(held_back)} of {len(used)} instances were not shown to be saturated; {held_back[0].instance}: {held_back[0].why}"
+    first = held_back[0]
+    return f"{len(held_back)} of {len(used)} instances were not shown to be saturated; {first.instance}: {first.why}"
 
 
 def _included(used: Sequence[InstanceObservation]) -> dict[HeadroomPart, str]:
@@ -274,17 +178,7 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
     used = seen.used
     asked = mean_grown(ends, "samples_per_request")
     group = group_size or (asked if asked is not None and asked > 1 else None)
-    prompts, block = mean_grown(ends, "prompt_lengths"), ends[0][1].block_size
-    expected = None
-    if group and prompts and block and ends[0][1].prefix_caching is not False:
-        cached = cacheable_prompt_tokens(prompt_tokens=prompts, block_tokens=block)
-        expected = prefix_cache_hit_ratio(
-            group_size=group,
-            prompt_tokens=prompts,
-            cacheable_prompt_tokens=cached,
-            cacheable_shared_tokens=0.0,
-            instances_per_group=1.0,
-        )
+    prompts = mean_grown(ends, "prompt_lengths")
     preempted = [instance.preemptions_per_second for instance in used if instance.preemptions_per_second is not None]
     capacities = [last.kv_cache_tokens for _, last in ends if last.kv_cache_tokens]
     return replace(
@@ -294,7 +188,7 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
         mean_prompt_tokens=prompts,
         group_size=group,
         prefix_cache_hit_fraction=hit_fraction(ends),
-        expected_prefix_cache_hit_fraction=expected,
+        affine_prefix_cache_hit_fraction=_affine_hits(group, prompts, ends[0][1]),
         preemptions_per_second=fmean(preempted) if preempted else None,
         weight_updates=max(
             (instance.weight_updates for instance in used if instance.weight_updates is not None), default=None
@@ -305,6 +199,30 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
         ),
         kv_cache_tokens=min(capacities, default=None),
     )
+
+
+def _affine_hits(group: float | None, prompts: float | None, counters: EngineCounters) -> Figure:
+    """The hit ratio that groups kept on one instance would reach; what is missing for it where something is."""
+    if counters.prefix_caching is False:
+        return absent("affine_prefix_cache_hit_fraction", "enable_prefix_caching")
+    prompt_tokens = _measured("prompt_tokens", prompts, "finished samples")
+    block_tokens = _measured("block_tokens", counters.block_size, "cache_config_info")
+    cached = apply(
+        "cacheable_prompt_tokens", cacheable_prompt_tokens, prompt_tokens=prompt_tokens, block_tokens=block_tokens
+    )
+    return apply(
+        "affine_prefix_cache_hit_fraction",
+        prefix_cache_hit_ratio,
+        group_size=_measured("group_size", group, "--group"),
+        prompt_tokens=prompt_tokens,
+        cacheable_prompt_tokens=cached,
+        cacheable_shared_tokens=0.0,
+        instances_per_group=1.0,
+    )
+
+
+def _measured(key: str, value: float | None, missing: str) -> Figure:
+    return absent(key, missing) if value is None else Figure(key=key, value=value, provenance="measured")
 
 
 def _with_warnings(seen: Observation, ends: Sequence[Ends]) -> Observation:
@@ -323,11 +241,59 @@ def _with_warnings(seen: Observation, ends: Sequence[Ends]) -> Observation:
         warnings.append(
             f"the instances serve different models ({seen.model}), so their mean is the rate of none of them"
         )
-    observed, expected = seen.prefix_cache_hit_fraction, seen.expected_prefix_cache_hit_fraction
-    if observed is not None and expected is not None and observed < HITS_EXPECTED * expected:
+    observed, affine = seen.prefix_cache_hit_fraction, seen.affine_prefix_cache_hit_fraction
+    if observed is not None and affine.known and observed < HITS_EXPECTED * affine.number:
         warnings.append(
-            f"the prefix cache hit {100 * observed:.0f} % of prompt tokens where {100 * expected:.0f} % is expected: "
+            f"the prefix cache hit {100 * observed:.0f} % of prompt tokens where {100 * affine.number:.0f} % is expected: "
             "keep each group on one instance"
         )
     doubt = mean_response_tokens(ends)[1]
     return replace(seen, warnings=(*warnings, *([doubt] if doubt else [])))
+
+
+def rates_of(seen: Observation, *, measured_at: str, gpus_per_instance: float | None = None) -> Rates:
+    """
+    What was seen as a rates file's content.
+
+    Args:
+        seen: An observation in which some instance generated something.
+        measured_at: When, as an ISO 8601 date and time.
+        gpus_per_instance: GPUs of one instance, where the caller knows it; no page says it. [gpu]
+    """
+    return Rates(
+        measured_at=measured_at,
+        source=RateSource(method="observe", engine="vllm", keys=dict(seen.keys)),
+        instance_tokens_per_second=InstanceRate(
+            mean=seen.mean or 0.0,
+            spread=seen.spread,
+            instances=len(seen.used),
+            lower_bound=seen.lower_bound,
+            saturated_fraction=seen.saturated_fraction,
+            why=seen.why,
+        ),
+        includes=list(seen.includes),
+        gpus_per_instance=gpus_per_instance,
+        window_seconds=seen.window_seconds,
+        conditions=RateConditions(
+            model=seen.model or None,
+            mean_response_tokens=seen.mean_response_tokens or None,
+            mean_prompt_tokens=seen.mean_prompt_tokens or None,
+            group_size=seen.group_size,
+            prefix_cache_hit_fraction=seen.prefix_cache_hit_fraction,
+            preemptions_per_second=seen.preemptions_per_second,
+            weight_updates=seen.weight_updates,
+            weight_update_seconds=seen.weight_update_seconds,
+            kv_cache_tokens=seen.kv_cache_tokens,
+        ),
+        instances=[
+            MeasuredInstance(
+                instance=instance.instance,
+                tokens_per_second=instance.tokens_per_second or 0.0,
+                busy_tokens_per_second=instance.busy_tokens_per_second,
+                saturated_fraction=instance.saturated_fraction,
+                lower_bound=instance.lower_bound,
+                straggler=instance.straggler,
+            )
+            for instance in seen.used
+        ],
+    )

@@ -11,7 +11,7 @@ HeadroomPart: TypeAlias = Literal["sync_pauses", "stragglers", "drift", "ramp", 
 Counts: TypeAlias = Literal["response", "total"]
 
 HEADROOM_PARTS: tuple[HeadroomPart, ...] = ("sync_pauses", "stragglers", "drift", "ramp", "tail")
-"""What headroom covers: pauses for weight syncs, slow instances, drift of lengths and settings, filling and draining."""
+"""What headroom covers: pauses for weight syncs, slow instances, drift of lengths and settings, filling, draining."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

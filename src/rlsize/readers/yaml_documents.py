@@ -169,7 +169,7 @@ class _Builder:
     def build(self, node: Any, path: Path_) -> Any:  # noqa: ANN401 (yaml nodes are untyped)
         self.lines.setdefault(path, node.start_mark.line + 1)
         if node.id == "scalar":
-            return _scalar(node.value) if node.style is None else node.value
+            return _scalar(node.value) if not node.style else node.value
         if node.id == "sequence":
             return [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
         return self._mapping(node, path)

@@ -37,7 +37,7 @@ def _section(key: str, value: Any) -> str:  # noqa: ANN401 (any field of a profi
             return f"{key}: {_inline(content)}\n"
         return f"{key}:\n" + "".join(f"  {name}: {_inline(part)}\n" for name, part in content.items())
     if isinstance(value, dict):
-        return f"{key}:\n" + "".join(f"  {name}: {_inline(part)}\n" for name, part in value.items())
+        return f"{key}:\n" + "".join(f"  {_text(name)}: {_inline(part)}\n" for name, part in value.items())
     if key == "notes":
         return f"{key}:\n" + "".join(f"  - {_inline(part)}\n" for part in value)
     return f"{key}: {_inline(value)}\n"
@@ -67,7 +67,7 @@ def _inline(value: Any) -> str:  # noqa: ANN401 (any part of a profile)
     if dataclasses.is_dataclass(value):
         return _inline(_stated(value))
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{key}: {_inline(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{_text(key)}: {_inline(part)}" for key, part in value.items()) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_inline(part) for part in value) + "]"
     if isinstance(value, bool):

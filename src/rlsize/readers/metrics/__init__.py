@@ -1,1 +1,1 @@
-"""Metrics pages of running engines, one file per kind of engine: a page's text becomes one `EngineCounters` per instance."""
+"""Metrics pages of running engines, one file per kind of engine; a page becomes one `EngineCounters` per engine."""

@@ -18,10 +18,11 @@ from rlsize.readers.metrics.vllm import vllm_counters
 from rlsize.readers.yaml_documents import read_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rlsize.errors import Fault
-    from rlsize.readers.http_pages import Access, Target
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.http_targets import Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,6 +119,29 @@ def watched(
         due = min(window, max(due + every, every * (passed // every + 1)))
         if due > passed:
             sleep(due - passed)
+
+
+def histories(readings: Iterable[Reading]) -> tuple[dict[str, list[Snapshot]], dict[str, str]]:
+    """
+    Readings sorted by engine.
+
+    Returns:
+        The snapshots of each engine in their order, and the instances that could never be read with their last fault.
+    """
+    found: dict[tuple[str, str], list[Snapshot]] = {}
+    faults: dict[str, str] = {}
+    for reading in readings:
+        if reading.fault is not None:
+            faults[reading.instance] = reading.fault.what
+        for snapshot in reading.snapshots:
+            found.setdefault((reading.instance, snapshot.counters.engine), []).append(snapshot)
+    several = {instance for instance, _ in found if sum(1 for other, _ in found if other == instance) > 1}
+    names = {key: f"{key[0]} engine {key[1]}" if key[0] in several else key[0] for key in found}
+    read = {instance for instance, _ in found}
+    return (
+        {names[key]: snapshots for key, snapshots in found.items()},
+        {instance: fault for instance, fault in faults.items() if instance not in read},
+    )
 
 
 def _live(outcome: Page | tuple[Target, Fault]) -> Reading:

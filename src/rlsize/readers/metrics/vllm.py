@@ -139,7 +139,7 @@ def _bare(name: str) -> str:
 
 
 def _chosen(page: Mapping[str, Sequence[Series]], metric: _Metric) -> Sequence[Series]:
-    """The series under the first of a metric's names that the page has; an older name beside it is the same number again."""
+    """The series under the first of a metric's names that the page has; an older one beside it is the same number."""
     return next((page[name] for name in metric.names if name in page), ())
 
 
@@ -163,11 +163,11 @@ class _Engines:
     @property
     def ranks(self) -> list[str]:
         """What the page calls each engine; where two share a rank, with the labels that tell them apart."""
-        ranks = [own.get("engine", "") for own in self.labels]
+        ranks = [_word(own.get("engine", "")) for own in self.labels]
         if len(set(ranks)) == len(ranks):
             return ranks
         differing = sorted(name for name in self.names if len({own.get(name) for own in self.labels}) > 1)
-        return [" ".join(f"{name}={own.get(name, '')}" for name in differing) for own in self.labels]
+        return [_word(" ".join(f"{name}={own.get(name, '')}" for name in differing)) for own in self.labels]
 
     def of(self, labels: Mapping[str, str]) -> list[int]:
         """The engines that a series with these labels may belong to."""
@@ -216,7 +216,7 @@ def _counters(
     return EngineCounters(
         instance=instance,
         engine=rank,
-        model=labels.get("model_name", ""),
+        model=_word(labels.get("model_name", "")),
         block_size=block,
         kv_cache_tokens=_whole(config.get("kv_cache_size_tokens")) or (block * blocks if block and blocks else None),
         prefix_caching={"True": True, "False": False}.get(config.get("enable_prefix_caching", "")),
@@ -224,6 +224,11 @@ def _counters(
         keys=keys,
         **values,
     )
+
+
+def _word(text: str, longest: int = 100) -> str:
+    """A label's value as it may be shown: a page can say anything, and must not drive a terminal."""
+    return "".join(character if character.isprintable() else "?" for character in text[:longest])
 
 
 def _whole(text: str | None) -> int | None:

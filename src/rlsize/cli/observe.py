@@ -1,0 +1,346 @@
+"""`rlsize observe`: what running engines generate, read from their metrics pages."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from rlsize.cli import flags
+from rlsize.cli.command import TERMINAL, quantity
+from rlsize.cli.inputs import Inputs
+from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.facts.fields import Quantity
+from rlsize.facts.figure import Figure
+from rlsize.reports.report import Report
+
+if TYPE_CHECKING:
+    from rlsize.facts.observations import Observation
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.metrics.pages import Reading
+
+ACCESS = "Access"
+INTERRUPTED = 130
+FULL_HEADROOM = 0.8
+WINDOW, EVERY, TIMEOUT = 300.0, 5.0, 10.0
+LONGEST_WINDOW = 7 * 86_400.0
+
+Urls = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="URL...", help="The engines: http://HOST:PORT, https://HOST/metrics, or HOST:PORT.", show_default=False
+    ),
+]
+Pages = Annotated[
+    tuple[str, str] | None,
+    typer.Option(
+        "--pages",
+        metavar="FIRST SECOND",
+        help="Two saved pages of the same engines instead of URLs.",
+        rich_help_panel="Inputs",
+        show_default=False,
+    ),
+]
+Window = Annotated[str | None, quantity("--window", "How long to watch, in seconds; 300 by default.")]
+Every = Annotated[str | None, quantity("--every", "Seconds between two looks; 5 by default.")]
+Seconds = Annotated[str | None, quantity("--seconds", "Time between the two saved pages.")]
+MaxNumSeqs = Annotated[
+    str | None, quantity("--max-num-seqs", "The engines' limit on running requests, where it is their plateau.")
+]
+Save = Annotated[
+    str | None,
+    typer.Option(
+        "--save",
+        metavar="FILE",
+        help="Write a rates file that `fleet --per-instance` takes.",
+        rich_help_panel="Output",
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+TokenFile = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="File with a bearer token; RLSIZE_BEARER_TOKEN without it.",
+        rich_help_panel=ACCESS,
+        show_default=False,
+    ),
+]
+Authority = Annotated[
+    str | None,
+    typer.Option(
+        "--ca",
+        metavar="FILE",
+        help="Certificates to trust instead of the system's (PEM).",
+        rich_help_panel=ACCESS,
+        show_default=False,
+    ),
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=ACCESS)]
+Timeout = Annotated[str | None, quantity("--timeout", "Most seconds for one page; 10 by default.", ACCESS)]
+
+
+class Time(NamedTuple):
+    """A clock that never goes back, and a way to wait."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+TIME = Time()
+
+
+class Watched(NamedTuple):
+    """What was read, over which window, and whether the user broke it off."""
+
+    readings: list[Reading]
+    window: float
+    interrupted: bool = False
+
+
+def observe(
+    context: typer.Context,
+    urls: Urls = None,
+    pages: Pages = None,
+    seconds: Seconds = None,
+    window: Window = None,
+    every: Every = None,
+    group: flags.Group = None,
+    max_num_seqs: MaxNumSeqs = None,
+    gpus_per_instance: flags.GpusPerInstance = None,
+    save: Save = None,
+    force: Force = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    timeout: Timeout = None,
+) -> Report:
+    """
+    Read running engines' metrics: rate, saturation, stragglers.
+
+    Example:  rlsize observe http://engine-0:8000 http://engine-1:8000 --save rates.yaml
+    """
+    inputs = Inputs()
+    group_figure = inputs.number("group_size", "--group", group, flags.POSITIVE)
+    limit = inputs.number("max_num_seqs", "--max-num-seqs", max_num_seqs, flags.COUNT)
+    gpus = inputs.number("gpus_per_instance", "--gpus-per-instance", gpus_per_instance, flags.GPUS_PER_INSTANCE)
+    _check_sources(inputs, urls or [], pages, seconds, window, every)
+    plot = context.obj.get("plot")
+    _check_files(inputs, [save, plot if plot != TERMINAL else None], force=force)
+    if pages is not None:
+        watched = _from_pages(inputs, pages, seconds)
+    else:
+        watched = _live(inputs, urls or [], window, every, timeout, token_file, ca, insecure=insecure)
+    seen = _observation(watched, group_figure, limit)
+    _report_left(seen, watched)
+    return _answer(context, inputs, seen, watched, gpus, save, force=force)
+
+
+def _check_sources(
+    inputs: Inputs,
+    urls: list[str],
+    pages: tuple[str, str] | None,
+    seconds: str | None,
+    window: str | None,
+    every: str | None,
+) -> None:
+    if urls and pages:
+        inputs.fault("URLs and saved pages do not mix", "--pages", "name one or the other")
+    if not urls and not pages:
+        inputs.fault(
+            "no engine is named",
+            "URL",
+            "name the engines, as in `rlsize observe http://engine-0:8000`, or two saved pages with --pages",
+        )
+    if pages and not seconds:
+        inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
+    if seconds and not pages:
+        inputs.fault("is the time between saved pages", "--seconds", "for running engines give --window")
+    if pages and (window or every):
+        inputs.fault("is for running engines", "--window" if window else "--every", "saved pages take --seconds")
+
+
+def _check_files(inputs: Inputs, files: list[str | None], *, force: bool) -> None:
+    """Find out before the window whether what is seen can be written after it."""
+    from rlsize.writers.files import check_target
+
+    for file in files:
+        if file:
+            try:
+                check_target(file, force)
+            except InputError as error:
+                inputs.faults.extend(error.faults)
+
+
+def _from_pages(inputs: Inputs, pages: tuple[str, str], seconds: str | None) -> Watched:
+    from rlsize.readers.metrics.pages import saved_window
+
+    apart = inputs.number("seconds", "--seconds", seconds, flags.SECONDS)
+    readings: list[Reading] = []
+    try:
+        readings = saved_window(*pages, apart.number if apart.known else 1.0)
+    except InputError as error:
+        inputs.faults.extend(error.faults)
+    inputs.settle()
+    return Watched(readings, apart.number)
+
+
+def _live(
+    inputs: Inputs,
+    urls: list[str],
+    window: str | None,
+    every: str | None,
+    timeout: str | None,
+    token_file: str | None,
+    ca: str | None,
+    *,
+    insecure: bool,
+) -> Watched:
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.http_targets import bearer_token, targets
+    from rlsize.readers.metrics.pages import live_reader
+
+    length = inputs.number(
+        "window_seconds", "--window", window, Quantity("s", least=1.0, most=LONGEST_WINDOW), default=WINDOW
+    )
+    step = inputs.number("every_seconds", "--every", every, Quantity("s", least=0.5), default=EVERY)
+    patience = inputs.number("timeout_seconds", "--timeout", timeout, Quantity("s", most=600.0), default=TIMEOUT)
+    found, token = [], ""
+    try:
+        found = targets(urls)
+    except InputError as error:
+        inputs.faults.extend(error.faults)
+    try:
+        token = bearer_token(os.environ, token_file)
+    except InputError as error:
+        inputs.faults.extend(error.faults)
+    inputs.settle()
+    if token and any(target.exposed for target in found):
+        inputs.warnings.append("the token goes over plain http, which anyone on the way can read; https hides it")
+    access = Access(token=token, authority=ca, insecure=insecure, seconds=patience.number)
+    return watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
+
+
+def watch(read: Callable[[], list[Reading]], window: float, every: float, clock: Time) -> Watched:
+    """
+    Read engines over a window, with a progress bar on a terminal; what was read so far if the user breaks off.
+
+    Args:
+        read: Reads all pages once.
+        window: How long to watch. [s]
+        every: Seconds between two rounds. [s]
+        clock: Tells the time and waits.
+    """
+    from rlsize.readers.metrics.pages import watched
+
+    readings: list[Reading] = []
+    start = clock.clock()
+    with _progress(window) as show:
+        try:
+            for round_ in watched(read, window, every, clock.clock, clock.sleep):
+                readings += round_
+                show(clock.clock() - start)
+        except KeyboardInterrupt:
+            return Watched(readings, min(window, clock.clock() - start), interrupted=True)
+    return Watched(readings, window)
+
+
+@contextmanager
+def _progress(window: float) -> Iterator[Callable[[float], None]]:
+    """A bar on stderr where that is a terminal; nothing elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(TextColumn("watching"), BarColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("watching", total=window)
+        yield lambda passed: bar.update(task, completed=min(window, passed))
+
+
+def _observation(watched: Watched, group: Figure, limit: Figure) -> Observation:
+    from rlsize.estimates.observing import observation
+    from rlsize.readers.metrics.pages import histories
+
+    found, unread = histories(watched.readings)
+    return observation(
+        found,
+        unread,
+        watched.window,
+        group_size=group.number if group.known else None,
+        largest_batch=limit.number if limit.known else None,
+    )
+
+
+def _report_left(seen: Observation, watched: Watched) -> None:
+    """Give up where no instance is left: there is nothing to answer."""
+    if seen.used:
+        return
+    if watched.interrupted:
+        from rlsize.cli.failures import tell
+
+        tell(
+            UnfinishedError(Fault("interrupted before any engine could be read twice", "observe", "let it run longer"))
+        )
+        raise typer.Exit(INTERRUPTED)
+    raise UnfinishedError(
+        *(
+            Fault(instance.left_out, instance.instance, "it is left out, and no instance remains")
+            for instance in seen.instances
+        )
+    )
+
+
+def _answer(
+    context: typer.Context,
+    inputs: Inputs,
+    seen: Observation,
+    watched: Watched,
+    gpus: Figure,
+    save: str | None,
+    *,
+    force: bool,
+) -> Report:
+    from rlsize.reports.observe import observe_report
+
+    warnings, notes = list(inputs.warnings), []
+    if watched.interrupted:
+        warnings.append(f"interrupted after {watched.window:.0f} s; this is what was seen until then")
+    nothing = save is not None and not seen.mean
+    if save is not None and not nothing:
+        _save(save, seen, gpus, force=force)
+        notes.append(f"Wrote {save}; size with `rlsize fleet --consume ... --per-instance {save}`.")
+    headroom = Figure(
+        key="headroom", value=FULL_HEADROOM, provenance="default", source="default for a rate that holds nothing"
+    )
+    report = observe_report(seen, inputs.shown(), headroom, notes, warnings)
+    if not (watched.interrupted or nothing):
+        return report
+    from rlsize.cli.answer import deliver
+
+    deliver(report, context.obj)
+    if nothing:
+        raise UnfinishedError(
+            Fault("no instance generated a token, so there is no rate to save", save or "", "watch a fleet at work")
+        )
+    raise typer.Exit(INTERRUPTED)
+
+
+def _save(path: str, seen: Observation, gpus: Figure, *, force: bool) -> None:
+    from datetime import UTC, datetime
+
+    from rlsize.estimates.observing import rates_of
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.rates_file import rates_text
+
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    rates = rates_of(seen, measured_at=now, gpus_per_instance=gpus.number if gpus.known else None)
+    write_whole(path, rates_text(rates), force)

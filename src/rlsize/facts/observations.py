@@ -1,0 +1,113 @@
+"""What running engines did while they were watched."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure, absent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.facts.rates import HeadroomPart
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InstanceObservation:
+    """
+    What one instance did in the window.
+
+    Args:
+        instance: What it is called.
+        left_out: Why it does not count; empty where it does.
+        seconds: Time between its first and its last page. [s]
+        tokens_per_second: Response tokens per second by wall clock. [token/s]
+        busy_tokens_per_second: The same while it ran something; None where nobody looked in between. [token/s]
+        saturated_fraction: Share of the time with work waiting; None where unknown. [1]
+        why: What showed that.
+        lower_bound: Whether the rate is only what the instance was asked for.
+        straggler: Whether it is far slower than its neighbours.
+        preemptions_per_second: Samples thrown out of the batch. [1/s]
+        prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
+        mean_response_tokens: Mean response length. [token]
+        weight_updates: Weight syncs. [1]
+        weight_update_seconds: Time in weight syncs. [s]
+    """
+
+    instance: str
+    left_out: str = ""
+    seconds: float = 0.0
+    tokens_per_second: float | None = None
+    busy_tokens_per_second: float | None = None
+    saturated_fraction: float | None = None
+    why: str = ""
+    lower_bound: bool = True
+    straggler: bool = False
+    preemptions_per_second: float | None = None
+    prefix_cache_hit_fraction: float | None = None
+    mean_response_tokens: float | None = None
+    weight_updates: float | None = None
+    weight_update_seconds: float | None = None
+
+    @property
+    def used(self) -> bool:
+        """Whether it counts."""
+        return not self.left_out
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Observation:
+    """
+    What a fleet did in the window.
+
+    Args:
+        instances: Every instance, those left out too.
+        window_seconds: The longest time that one was watched. [s]
+        mean: Mean of the instances' rates by wall clock; None where no instance is left. [token/s]
+        spread: Their standard deviation; None for a single one. [token/s]
+        busy_mean: Mean of their rates while busy. [token/s]
+        saturated_fraction: Of the least saturated instance; None where one is unknown. [1]
+        lower_bound: Whether the mean is only what the fleet was asked for.
+        why: What showed that.
+        includes: The parts of headroom that the mean already holds, each with its reason.
+        model: Name of the model, or names.
+        mean_response_tokens: Mean response length. [token]
+        mean_prompt_tokens: Mean prompt length. [token]
+        group_size: Samples of one prompt; None where the engine does not see it. [1]
+        prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
+        affine_prefix_cache_hit_fraction: What is expected with each group kept on one instance. [1]
+        preemptions_per_second: Per instance. [1/s]
+        weight_updates: Weight syncs that one instance saw, at most. [1]
+        weight_update_seconds: Time that one instance spent in them, at most. [s]
+        kv_cache_tokens: Tokens that one instance's KV cache holds, at least. [token]
+        keys: The metric behind each quantity.
+        warnings: What the reader must know before trusting the mean.
+    """
+
+    instances: tuple[InstanceObservation, ...]
+    window_seconds: float = 0.0
+    mean: float | None = None
+    spread: float | None = None
+    busy_mean: float | None = None
+    saturated_fraction: float | None = None
+    lower_bound: bool = True
+    why: str = ""
+    includes: Mapping[HeadroomPart, str]
+    model: str = ""
+    mean_response_tokens: float | None = None
+    mean_prompt_tokens: float | None = None
+    group_size: float | None = None
+    prefix_cache_hit_fraction: float | None = None
+    affine_prefix_cache_hit_fraction: Figure = absent("affine_prefix_cache_hit_fraction", "--group")
+    preemptions_per_second: float | None = None
+    weight_updates: float | None = None
+    weight_update_seconds: float | None = None
+    kv_cache_tokens: int | None = None
+    keys: Mapping[str, str]
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def used(self) -> tuple[InstanceObservation, ...]:
+        """The instances that count."""
+        return tuple(instance for instance in self.instances if instance.used)

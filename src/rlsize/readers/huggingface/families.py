@@ -1,0 +1,172 @@
+"""
+What the modelling code of a family fixes and its configuration does not say.
+
+A new family is one entry here. A model_type that is not listed is read by the usual keys, with a note that says so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.facts.model import LinearKind, QkNorm
+
+_NOTHING: Mapping[str, int] = MappingProxyType({})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """
+    A family of models.
+
+    Args:
+        known: False for a model_type that is not listed.
+        qkv_bias: Whether query, key and value have biases unless the configuration says otherwise.
+        output_bias: Whether the output projection has a bias where query, key and value have one.
+        qk_norm: Norm of queries and keys.
+        output_gate: Whether attention has an output gate unless the configuration says otherwise.
+        sinks: Whether heads learn attention sinks.
+        norms_per_layer: Norms of a block.
+        norm_bias: Whether norms have biases.
+        tied: Whether embeddings are tied unless the configuration says otherwise; None where it must say.
+        matrices: Weight matrices of an MLP: 3 gated, 2 plain.
+        mlp_bias: Whether MLPs have biases unless the configuration says otherwise.
+        window: Which layers slide where sliding_window is set and layer_types is not: none, all, those from
+            max_window_layers on (upper), or all but one in so many (pattern).
+        period: One layer in so many attends to everything, or is no linear-attention layer.
+        linear: Recurrence of its linear-attention layers.
+        mamba: Whether blocks hold one thing each: attention, Mamba or MLP.
+        wide_experts: Whether intermediate_size is the width of an expert.
+        expert_bias: Whether routed experts have biases.
+        router_bias: Whether routers have a bias, or a correction, per expert.
+        shared_gate: Whether a gate scales the shared expert.
+        defaults: Keys that the code fills in.
+    """
+
+    known: bool = True
+    qkv_bias: bool = False
+    output_bias: bool = True
+    qk_norm: QkNorm = "none"
+    output_gate: bool = False
+    sinks: bool = False
+    norms_per_layer: int = 2
+    norm_bias: bool = False
+    tied: bool | None = False
+    matrices: int = 3
+    mlp_bias: bool = False
+    window: Literal["none", "all", "upper", "pattern"] = "none"
+    period: int = 0
+    linear: LinearKind | None = None
+    mamba: bool = False
+    wide_experts: bool = False
+    expert_bias: bool = False
+    router_bias: bool = False
+    shared_gate: bool = False
+    defaults: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+
+
+UNKNOWN = Family(known=False, tied=None)
+
+_HEADS_OF_128 = MappingProxyType({"head_dim": 128})
+_HEADS_OF_256 = MappingProxyType({"head_dim": 256})
+_GEMMA3 = MappingProxyType({
+    "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
+    "max_position_embeddings": 131072, "sliding_window": 4096,
+})  # fmt: skip
+
+_LLAMA = Family()
+_QWEN2 = Family(qkv_bias=True, output_bias=False, window="upper")
+_QWEN2_MOE = Family(qkv_bias=True, output_bias=False, window="upper", shared_gate=True)
+_QWEN3 = Family(qk_norm="head", window="upper", defaults=_HEADS_OF_128)
+_QWEN3_MOE = Family(qk_norm="head", window="upper")
+_QWEN3_NEXT = Family(
+    qk_norm="head",
+    output_gate=True,
+    linear="gated_deltanet",
+    period=4,
+    shared_gate=True,
+    defaults=_HEADS_OF_256,
+)
+_MISTRAL = Family(window="all")
+_GEMMA3_TEXT = Family(qk_norm="head", norms_per_layer=4, tied=True, window="pattern", period=6, defaults=_GEMMA3)
+_LATENT = Family()
+_LATENT_ROUTED = Family(router_bias=True)
+
+FAMILIES: Mapping[str, Family] = MappingProxyType({
+    "llama": _LLAMA,
+    "granite": _LLAMA,
+    "mistral": _MISTRAL,
+    "ministral": _MISTRAL,
+    "mixtral": Family(window="all", wide_experts=True),
+    "phi3": _MISTRAL,
+    "qwen2": _QWEN2,
+    "qwen2_vl": _QWEN2,
+    "qwen2_vl_text": _QWEN2,
+    "qwen2_5_vl": _QWEN2,
+    "qwen2_5_vl_text": _QWEN2,
+    "qwen2_moe": _QWEN2_MOE,
+    "qwen3": _QWEN3,
+    "qwen3_vl_text": _QWEN3,
+    "qwen3_moe": _QWEN3_MOE,
+    "qwen3_vl_moe_text": _QWEN3_MOE,
+    "qwen3_next": _QWEN3_NEXT,
+    "qwen3_5_text": _QWEN3_NEXT,
+    "qwen3_5_moe_text": _QWEN3_NEXT,
+    "gemma": Family(tied=True, defaults=_HEADS_OF_256),
+    "gemma2": Family(norms_per_layer=4, tied=True, window="pattern", period=2, defaults=_HEADS_OF_256),
+    "gemma3_text": _GEMMA3_TEXT,
+    "deepseek_v2": _LATENT,
+    "deepseek_v3": _LATENT_ROUTED,
+    "deepseek_v32": _LATENT_ROUTED,
+    "kimi_k2": _LATENT_ROUTED,
+    "glm_moe_dsa": _LATENT_ROUTED,
+    "glm4": Family(output_bias=False, norms_per_layer=4, defaults=_HEADS_OF_128),
+    "glm4_moe": Family(output_bias=False, router_bias=True, defaults=_HEADS_OF_128),
+    "gpt_oss": Family(
+        qkv_bias=True,
+        sinks=True,
+        window="pattern",
+        period=2,
+        wide_experts=True,
+        expert_bias=True,
+        router_bias=True,
+        defaults=MappingProxyType({"head_dim": 64}),
+    ),
+    "minimax": Family(linear="lightning", wide_experts=True),
+    "minimax_text_01": Family(linear="lightning", wide_experts=True),
+    "minimax_m1": Family(linear="lightning", wide_experts=True),
+    "minimax_m2": Family(qk_norm="full", wide_experts=True, router_bias=True),
+    "olmo2": Family(qk_norm="full"),
+    "olmo3": Family(qk_norm="full", window="pattern", period=4),
+    "olmoe": Family(qk_norm="full", wide_experts=True),
+    "smollm3": Family(tied=True, window="upper"),
+    "seed_oss": Family(qkv_bias=True, output_bias=False, defaults=_HEADS_OF_128),
+    "nemotron_h": Family(mamba=True, norms_per_layer=1, matrices=2, router_bias=True),
+    "gpt_neox": Family(qkv_bias=True, norm_bias=True, matrices=2, mlp_bias=True),
+    "starcoder2": Family(
+        qkv_bias=True, norm_bias=True, tied=True, matrices=2, mlp_bias=True, window="all"
+    ),
+})  # fmt: skip
+
+_OLDER = "is older than the layouts that are read"
+_NO_DECODER = "is not a decoder"
+_RECURRENT = "has recurrent layers of a kind that is not read"
+_CHUNKS = "mixes experts and dense layers of two widths and attends in chunks"
+
+# Read by the usual keys, these would come out wrong.
+UNREADABLE: Mapping[str, str] = MappingProxyType({
+    **dict.fromkeys(("gpt2", "gptj", "gpt_neo", "opt", "bloom", "mpt", "falcon", "gpt_bigcode"), _OLDER),
+    **dict.fromkeys(("t5", "bart", "bert", "roberta", "whisper"), _NO_DECODER),
+    **dict.fromkeys(("jamba", "falcon_h1", "zamba", "zamba2", "bamba", "granitemoehybrid", "lfm2"), _RECURRENT),
+    **dict.fromkeys(("recurrent_gemma", "mamba", "mamba2", "rwkv", "kimi_linear"), _RECURRENT),
+    **dict.fromkeys(("llama4", "llama4_text"), _CHUNKS),
+    **dict.fromkeys(("gemma3n", "gemma3n_text"), "has embeddings in every layer and layers that share a cache"),
+    **dict.fromkeys(("gemma4", "gemma4_text"), "has heads of two sizes and layers that share a cache"),
+    "nemotron-nas": "has layers of many shapes",
+    "deepseek_v4": "compresses its cache in a way that is not read",
+    "longcat_flash": "has experts without weights",
+})  # fmt: skip

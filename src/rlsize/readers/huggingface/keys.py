@@ -1,0 +1,123 @@
+"""Typed look-ups in a configuration: aliases, defaults, limits; every fault is noted, every key asked for remembered."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+LARGEST_WIDTH = 10**8  # no vocabulary or matrix is wider
+_LONGEST_SHOWN = 40
+
+
+class Keys:
+    """
+    The keys of one configuration.
+
+    Args:
+        data: Keys and values, as the file has them.
+        where: The file, and the path inside it, for messages.
+        defaults: Values that the family's code fills in where a key is missing.
+    """
+
+    def __init__(self, data: Mapping[str, Any], where: str, defaults: Mapping[str, int] | None = None) -> None:
+        self.data = data
+        self.where = where
+        self.defaults = defaults or {}
+        self.faults: list[Fault] = []
+        self.assumed: dict[str, int] = {}
+        self._asked: set[str] = set()
+
+    def fault(self, key: str, what: str, todo: str = "") -> None:
+        """Note that something is wrong with a key."""
+        self.faults.append(Fault(what, f"{self.where}{shown(key)}", todo))
+
+    def found(self, *names: str) -> tuple[str, Any]:
+        """The first of several names for one thing that has a value, and the value; None where none has."""
+        self._asked.update(names)
+        present = [(name, self.data[name]) for name in names if self.data.get(name) is not None]
+        if not present:
+            return names[0], None
+        for name, value in present[1:]:
+            if value != present[0][1]:
+                other = f"{present[0][0]} says {shown(present[0][1])}"
+                self.fault(name, f"says {shown(value)}, but {other}", "both mean the same; keep one")
+        return present[0]
+
+    def whole(self, *names: str, default: int | None = None, least: int = 1, most: int = LARGEST_WIDTH) -> int:
+        """
+        A whole number.
+
+        Args:
+            names: What the key is called; the first name is the usual one.
+            default: The value where it is missing and the family's code has none; without it the key is required.
+            least: The smallest value that makes sense.
+            most: The largest.
+        """
+        name, value = self.found(*names)
+        if value is None and name in self.defaults:
+            value = self.assumed[name] = self.defaults[name]
+        if value is None:
+            if default is None:
+                also = f" (or {', '.join(names[1:])})" if names[1:] else ""
+                self.fault(name, "is missing", f"add it{also}")
+                return max(least, 1)
+            return default
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or value != int(value):
+            self.fault(name, f"{shown(value)} is not a whole number")
+        elif not least <= value <= most:
+            self.fault(name, f"{shown(value)} is not between {least} and {most}")
+        else:
+            return int(value)
+        return max(least, 1)
+
+    def flag(self, *names: str, default: bool = False) -> bool:
+        """A yes or no."""
+        name, value = self.found(*names)
+        if value is None:
+            return default
+        if not isinstance(value, bool):
+            self.fault(name, f"{shown(value)} is neither true nor false")
+            return default
+        return value
+
+    def word(self, *names: str, default: str = "") -> str:
+        """A piece of text."""
+        name, value = self.found(*names)
+        if value is None:
+            return default
+        if not isinstance(value, str):
+            self.fault(name, f"{shown(value)} is not text")
+            return default
+        return value
+
+    def entries(self, *names: str) -> list[Any] | None:
+        """A list; None where there is none."""
+        name, value = self.found(*names)
+        if value is None or isinstance(value, list):
+            return value
+        self.fault(name, f"{shown(value)} is not a list")
+        return None
+
+    def skip(self, names: Iterable[str]) -> None:
+        """Note that keys have been taken care of."""
+        self._asked.update(names)
+
+    def unread(self) -> list[str]:
+        """The keys that carry a value and that nobody has asked for."""
+        return sorted(key for key, value in self.data.items() if key not in self._asked and not _empty(value))
+
+
+def _empty(value: object) -> bool:
+    return value is None or value is False or value in (0, "", [], {})
+
+
+def shown(value: object) -> str:
+    """A value from a file, short and harmless."""
+    if isinstance(value, str) and value.isprintable() and value.isascii() and len(value) <= _LONGEST_SHOWN:
+        return value
+    text = ascii(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 4]}..."

@@ -1,0 +1,47 @@
+"""What holds of every shipped profile of every kind."""
+
+from __future__ import annotations
+
+import re
+
+from rlsize.facts.sourced import sourced_numbers
+from rlsize.readers.profiles import FOLDERS, Catalogue
+
+
+def test_no_profile_has_a_fault(catalogue: Catalogue) -> None:
+    """Form, names, sources, agreement of numbers and references: nothing is wrong."""
+    assert [str(fault) for fault in catalogue.check()] == []
+
+
+def test_every_profile_can_be_had_by_its_name_and_its_aliases(catalogue: Catalogue) -> None:
+    """The catalogue gives what it lists."""
+    for kind in FOLDERS:
+        for name in catalogue.names(kind):
+            profile = catalogue.get(kind, name)
+            for alias in getattr(profile, "aliases", ()):
+                assert catalogue.get(kind, alias.upper()) is profile
+
+
+def test_every_number_has_a_source_that_says_something(catalogue: Catalogue) -> None:
+    """A source is a document, a measurement, a definition or an admission, not a word."""
+    for kind in FOLDERS:
+        for name in catalogue.names(kind):
+            profile = catalogue.get(kind, name)
+            for path, number in sourced_numbers(profile):
+                assert len(profile.sources[number.source]) > 15, (name, path)
+
+
+def test_what_was_recalled_is_never_verified(catalogue: Catalogue) -> None:
+    """A number whose source says that nobody read it is marked."""
+    for kind in FOLDERS:
+        for name in catalogue.names(kind):
+            profile = catalogue.get(kind, name)
+            for path, number in sourced_numbers(profile):
+                if "recalled" in profile.sources[number.source]:
+                    assert not number.verified, (name, path)
+
+
+def test_profiles_name_no_place_of_their_making(catalogue: Catalogue) -> None:
+    """Files hold public sources only."""
+    for document in catalogue.documents():
+        assert not re.search(r"/work\b|/tmp\b|shared/", repr(document.data)), document.name

@@ -1,0 +1,174 @@
+"""The accelerators: every row against physics, and some numbers against what is known of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rlsize.facts.sourced import unverified
+
+if TYPE_CHECKING:
+    from rlsize.facts.gpu import Gpu
+    from rlsize.readers.profiles import Catalogue
+
+NAMES = [
+    "a100-40-sxm", "a100-80-sxm", "b200-sxm", "b300-sxm", "gaudi3", "gb200", "gb300", "h100-nvl", "h100-pcie",
+    "h100-sxm", "h20", "h200-sxm", "h800-sxm", "l4", "l40s", "mi300x", "mi325x", "mi355x", "rtx-4090", "rtx-5090",
+    "rtx-pro-6000-server", "tpu-v5p", "tpu-v6e", "tpu-v7",
+]  # fmt: skip
+# The Gaudi 3 runs both formats on the same units; the L40S data sheet rounds its two rates unevenly.
+FP8_OVER_BF16 = {"gaudi3": 1.0, "l40s": 733 / 362}
+# Blackwell Ultra widened only the fp4 units; the RTX 5090 halves what accumulates in fp32, which fp4 does not.
+FP4_OVER_FP8 = {"b300-sxm": 14 / 4.5, "gb300": 3.0, "rtx-5090": 4.0}
+
+
+@pytest.fixture(params=NAMES)
+def gpu(request: pytest.FixtureRequest, catalogue: Catalogue) -> Gpu:
+    """One accelerator after the other."""
+    return catalogue.get("gpu", request.param)
+
+
+def test_all_accelerators_are_there(catalogue: Catalogue) -> None:
+    """The shipped accelerators are the expected ones, no more and no fewer."""
+    assert catalogue.names("gpu") == NAMES
+
+
+def test_halving_the_format_doubles_the_rate(gpu: Gpu) -> None:
+    """fp8 runs at twice the bf16 rate and fp4 at twice the fp8 rate, but for the listed exceptions."""
+    specification = gpu.specification
+    if specification.fp8_dense is not None:
+        expected = FP8_OVER_BF16.get(gpu.name, 2.0)
+        assert specification.fp8_dense.value / specification.bf16_dense.value == pytest.approx(expected, rel=2e-3)
+    if specification.fp4_dense is not None:
+        assert specification.fp8_dense is not None
+        expected = FP4_OVER_FP8.get(gpu.name, 2.0)
+        assert specification.fp4_dense.value / specification.fp8_dense.value == pytest.approx(expected, rel=2e-3)
+
+
+def test_rates_and_bandwidths_are_of_the_right_size(gpu: Gpu) -> None:
+    """Peak FLOP per byte of memory traffic lies where all accelerators of these years lie, so no unit slipped."""
+    specification = gpu.specification
+    assert 30 < specification.bf16_dense.value / specification.memory_bandwidth.value < 600
+    assert 24e9 <= specification.memory.value <= 288e9
+    assert specification.power is None or 70 <= specification.power.value <= 1400
+    assert specification.scale_up.domain_gpus.value >= 1
+
+
+def test_links_are_slower_than_memory(gpu: Gpu) -> None:
+    """Scale-up, network and host links are each slower than the device memory."""
+    specification = gpu.specification
+    links = (specification.scale_up.bandwidth_one_direction, specification.nic, specification.pcie)
+    assert all(link.value < specification.memory_bandwidth.value for link in links if link is not None)
+
+
+def test_nothing_measured_beats_the_specification(gpu: Gpu) -> None:
+    """Measured rates and bandwidths stay below the peaks."""
+    measured, specification = gpu.measured, gpu.specification
+    if measured is None:
+        return
+    one_direction = specification.scale_up.bandwidth_one_direction.value
+    if measured.matmul_bf16 is not None:
+        assert 0.5 < measured.matmul_bf16.value / specification.bf16_dense.value < 1
+    if measured.matmul_fp8 is not None:
+        assert specification.fp8_dense is not None
+        assert 0.5 < measured.matmul_fp8.value / specification.fp8_dense.value < 1
+    for collectives in measured.nccl_bus_bandwidth.values():
+        assert all(bandwidth.value < 1.03 * one_direction for bandwidth in collectives.values())
+    if measured.scale_up_copy_one_direction is not None:
+        assert measured.scale_up_copy_one_direction.value < one_direction
+    if measured.scale_up_copy_both_directions is not None:
+        assert measured.scale_up_copy_both_directions.value < 2 * one_direction
+
+
+def test_all_reduce_is_within_the_link(gpu: Gpu) -> None:
+    """The engines' all-reduce gets slower with size and moves no more than the link allows."""
+    if gpu.measured is None:
+        return
+    one_direction = gpu.specification.scale_up.bandwidth_one_direction.value
+    for size, times in gpu.measured.custom_all_reduce_latency.items():
+        gpus = int(size.removeprefix("tp"))
+        seconds = [time.value for time in times.values()]
+        assert list(times) == ["16KiB", "128KiB", "2MiB", "32MiB"]
+        assert seconds == sorted(seconds)
+        assert 2 * (gpus - 1) / gpus * 32 * 2**20 / seconds[-1] < one_direction
+
+
+def test_attention_reaches_more_with_more_work(gpu: Gpu) -> None:
+    """Decode attention gains with batch, prefill attention with length."""
+    if gpu.measured is None:
+        return
+    for fractions in (gpu.measured.decode_attention_hbm_fraction, gpu.measured.prefill_attention_flops_fraction):
+        values = [fraction.value for fraction in fractions.values()]
+        assert values == sorted(values)
+
+
+def test_reserves_leave_room(gpu: Gpu) -> None:
+    """What the runtime keeps is a small part of the memory, and what NCCL keeps a small part of that."""
+    assert gpu.assumed is not None
+    assert gpu.assumed.runtime_reserved is not None
+    assert gpu.assumed.runtime_reserved.value < 0.2 * gpu.specification.memory.value
+    assert all(kept.value < gpu.assumed.runtime_reserved.value for kept in gpu.assumed.nccl_reserved.values())
+
+
+def test_known_numbers(catalogue: Catalogue) -> None:
+    """Spot checks against data sheets."""
+    h100 = catalogue.get("gpu", "h100-sxm").specification
+    assert h100.bf16_dense.value == 989e12
+    assert h100.memory_usable is not None
+    assert h100.memory_usable.value == 80 * 2**30
+    assert h100.memory_bandwidth.value == 3.35e12
+    assert h100.nic is not None
+    assert h100.nic.value == 50e9
+    b300 = catalogue.get("gpu", "b300-sxm").specification
+    assert b300.memory_usable is not None
+    assert b300.memory_usable.value == 288400343040
+    assert catalogue.get("gpu", "gb200").specification.scale_up.domain_gpus.value == 72
+    assert catalogue.get("gpu", "rtx-4090").specification.nic is None
+    assert catalogue.get("gpu", "a100-80-sxm").specification.fp8_dense is None
+    mi300x = catalogue.get("gpu", "mi300x").measured
+    assert mi300x is not None
+    assert mi300x.matmul_bf16 is not None
+    assert mi300x.matmul_bf16.value == 668.4e12
+
+
+def test_900_gb_per_second_is_both_directions_on_hopper_and_one_on_blackwell(catalogue: Catalogue) -> None:
+    """The figure that is most often misread."""
+    hopper = catalogue.get("gpu", "h100-sxm").specification.scale_up
+    blackwell = catalogue.get("gpu", "b200-sxm").specification.scale_up
+    assert hopper.bandwidth_both_directions.value == blackwell.bandwidth_one_direction.value == 900e9
+    assert hopper.bandwidth_one_direction.value == 450e9
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("a100-40-sxm", "specification.bf16_dense"),
+        ("b200-sxm", "specification.pcie"),
+        ("gaudi3", "specification.nic"),
+        ("h100-nvl", "specification.fp8_dense"),
+        ("h20", "specification.power"),
+        ("h200-sxm", "specification.memory_usable"),
+        ("h800-sxm", "specification.memory"),
+        ("l4", "specification.nic"),
+        ("l40s", "specification.nic"),
+        ("rtx-5090", "specification.bf16_dense"),
+        ("rtx-pro-6000-server", "specification.nic"),
+        ("tpu-v7", "specification.memory_bandwidth"),
+    ],
+)
+def test_recalled_and_placeholder_numbers_are_marked(catalogue: Catalogue, name: str, path: str) -> None:
+    """What nobody read in a source is listed as unverified."""
+    assert path in unverified(catalogue.get("gpu", name))
+
+
+@pytest.mark.parametrize(
+    ("typed", "name"),
+    [
+        ("H100", "h100-sxm"), ("h200", "h200-sxm"), ("A100", "a100-80-sxm"), ("a100-40gb", "a100-40-sxm"),
+        ("NVIDIA H100 80GB HBM3", "h100-sxm"), ("B200", "b200-sxm"), ("4090", "rtx-4090"), ("trillium", "tpu-v6e"),
+    ],
+)  # fmt: skip
+def test_people_find_the_gpu_that_they_mean(catalogue: Catalogue, typed: str, name: str) -> None:
+    """Aliases lead to the profile, in any case, the driver's own names included."""
+    assert catalogue.get("gpu", typed).name == name
