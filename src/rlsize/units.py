@@ -98,7 +98,9 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
     }
 )
 
-_NUMBER = re.compile(r"(?P<number>[+-]?(?:\d{1,3}(?:,\d{3})+|[\d_]*\d|\d*(?=\.\d))(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>.*)", re.DOTALL)
+_NUMBER = re.compile(
+    r"(?P<number>[+-]?(?:\d{1,3}(?:,\d{3})+|[\d_]*\d|\d*(?=\.\d))(?:\.\d*)?(?:[eE][+-]?\d+)?)\s*(?P<unit>.*)", re.DOTALL
+)
 _PLUS_MINUS = re.compile(r"\s*(?:±|\+/-|\+-)\s*")
 _LONGEST = 100  # a quantity is a word or two; longer text is not one
 
@@ -205,7 +207,9 @@ def _checked(value: float, dimension: Dimension, text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a finite number; write {dimension.example}")
     if abs(value) > dimension.largest:
-        raise ValueError(f"{text} is beyond anything built (limit {dimension.largest:g} {dimension.base}); check the unit")
+        raise ValueError(
+            f"{text} is beyond anything built (limit {dimension.largest:g} {dimension.base}); check the unit"
+        )
     return value
 
 
@@ -285,10 +289,18 @@ def _show_flops(value: float, unit: str) -> str:
     return f"{_digits(value / _DECIMAL['T'])} T{unit}"
 
 
+_TIME_STEPS = (
+    (1e-3, 1e6, "us"),
+    (0.1, 1e3, "ms"),
+    (300.0, 1.0, "s"),
+    (2 * SECONDS_PER_HOUR, 1 / 60.0, "min"),
+    (2 * SECONDS_PER_DAY, 1 / SECONDS_PER_HOUR, "h"),
+)
+
+
 def _show_seconds(value: float, _: str) -> str:
     size = abs(value)
-    for limit, factor, name in ((1e-3, 1e6, "us"), (0.1, 1e3, "ms"), (300.0, 1.0, "s"), (2 * SECONDS_PER_HOUR, 1 / 60.0, "min"),
-                                (2 * SECONDS_PER_DAY, 1 / SECONDS_PER_HOUR, "h")):  # fmt: skip
+    for limit, factor, name in _TIME_STEPS:
         if size < limit and size:
             return f"{_digits(value * factor)} {name}"
     return f"{_digits(value / SECONDS_PER_DAY)} days" if value else "0 s"

@@ -79,7 +79,7 @@ def test_an_exception_is_needed(name: str, powers: Powers, all_cases: tuple[Case
     entry = page(name)
     units = {argument.name: argument.unit for argument in entry.arguments}
     case = next(case for case in all_cases if case.name == name)
-    assert len(deviations(case.result, units, entry.unit, case.inputs, "1", powers)) == DRAWS
+    assert deviations(case.result, units, entry.unit, case.inputs, "1", powers) != []
 
 
 def test_integers_stay_integers(case: Case) -> None:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from rlsize.errors import InputError
 from rlsize.readers import profiles
 from rlsize.readers.profiles import FOLDERS, VARIABLE, Catalogue, shipped_folder, user_folders
+from rlsize.readers.yaml_documents import Document, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -92,8 +93,17 @@ def write(tmp_path: Path) -> Callable[[str, str], Path]:
 
 
 def faults_in(folder: Path) -> list[str]:
-    """What the check says of one user folder; the shipped profiles have no fault."""
-    return [str(fault) for fault in Catalogue([folder]).check()]
+    """What the check says of one user folder."""
+    return [str(fault) for fault in Catalogue([folder]).check(folder)]
+
+
+def refusal(kind: str, name: str, folder: Path | None = None) -> str | None:
+    """The message of a look-up that is refused, None where it is answered."""
+    try:
+        Catalogue([folder] if folder else []).get(kind, name)
+    except InputError as error:
+        return str(error)
+    return None
 
 
 class TestNames:
@@ -129,10 +139,8 @@ class TestNames:
     @given(st.text(max_size=300))
     def test_any_text_is_a_name_or_unknown(self, name: str) -> None:
         """Whatever is typed, the answer is a profile or a message."""
-        try:
-            assert Catalogue().get("link", name).name
-        except InputError as error:
-            assert "there is no link profile" in str(error)
+        message = refusal("link", name)
+        assert message is None or "there is no link profile" in message
 
     def test_an_unknown_kind_is_refused(self) -> None:
         """Kinds are the folders, with the nearest one offered."""
@@ -147,8 +155,12 @@ class TestNames:
     def test_one_profile_is_read_without_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A look-up by name opens one file."""
         opened: list[str] = []
-        original = profiles.read_document
-        monkeypatch.setattr(profiles, "read_document", lambda path: opened.append(path.name) or original(path))
+
+        def noted(path: Path) -> Document:
+            opened.append(path.name)
+            return read_document(path)
+
+        monkeypatch.setattr(profiles, "read_document", noted)
         Catalogue().get("gpu", "h100-sxm")
         assert opened == ["h100-sxm.yaml"]
 
@@ -178,9 +190,9 @@ class TestUserFolders:
 
     def test_later_folders_win(self, tmp_path: Path) -> None:
         """Of two user folders the last one counts."""
-        for folder, bandwidth in (("first", "10"), ("second", "30")):
+        for folder, bandwidth in (("first", 10), ("second", 30)):
             (tmp_path / folder / "links").mkdir(parents=True)
-            text = LINK.replace("10 GB/s", f"{bandwidth} GB/s")
+            text = LINK.replace("10 GB/s", f"{bandwidth} GB/s").replace("20 GB/s", f"{2 * bandwidth} GB/s")
             (tmp_path / folder / "links" / "my-link.yaml").write_text(text)
         link = Catalogue([tmp_path / "first", tmp_path / "second"]).get("link", "my-link")
         assert link.specification.bandwidth_one_direction.value == 30e9
@@ -197,6 +209,27 @@ class TestUserFolders:
         with pytest.raises(InputError) as raised:
             Catalogue([tmp_path / "one", tmp_path / "two"])
         assert len(raised.value.faults) == 2
+
+    @pytest.mark.parametrize("folder", ["a\0b", "x" * 5000, "no/such/place"])
+    def test_an_impossible_folder_is_an_error(self, folder: str) -> None:
+        """Names that no file system takes are answered like folders that are not there."""
+        with pytest.raises(InputError, match="no such folder of profiles"):
+            Catalogue([folder])
+
+    def test_a_folder_that_may_not_be_listed_is_a_fault(
+        self, write: Callable[[str, str], Path], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The check reports it, a look-up refuses."""
+        folder = write("links/my-link.yaml", LINK)
+        catalogue = Catalogue([folder])
+
+        def refuse(_: Path) -> None:
+            raise PermissionError(13, "Permission denied")
+
+        monkeypatch.setattr(Path, "iterdir", refuse)
+        assert ["cannot be listed: Permission denied" in str(fault) for fault in catalogue.check(folder)] == [True]
+        with pytest.raises(InputError, match="cannot be listed"):
+            catalogue.get("link", "my-link")
 
     def test_a_broken_neighbour_does_no_harm(self, write: Callable[[str, str], Path]) -> None:
         """One wrong file is found by the check, and spoils neither names nor aliases of the others."""
@@ -325,6 +358,11 @@ class TestCheck:
         assert any("alias ours already names my-link" in fault for fault in faults)
         assert any("alias your-link already names your-link" in fault for fault in faults)
 
+    def test_shipped_folders_are_checked_too(self, write: Callable[[str, str], Path]) -> None:
+        """Without a folder the check goes over all of them, so a user's fault shows beside the shipped profiles."""
+        catalogue = Catalogue([write("links/nvlink4.yaml", LINK)])
+        assert any("but the file is called 'nvlink4'" in str(fault) for fault in catalogue.check())
+
     def test_a_profile_with_a_fault_of_its_own_is_not_used(self, write: Callable[[str, str], Path]) -> None:
         """A number whose source is missing is refused, not only reported."""
         catalogue = Catalogue([write("links/my-link.yaml", LINK.replace("source: us", "source: them"))])
@@ -369,12 +407,10 @@ class TestCheck:
         shutil.rmtree(tmp_path)
         (tmp_path / FOLDERS[kind]).mkdir(parents=True)
         (tmp_path / FOLDERS[kind] / "junk.yaml").write_bytes(content)
-        catalogue = Catalogue([tmp_path])
-        faults = catalogue.check()
+        faults = faults_in(tmp_path)
         assert faults
-        assert all("junk.yaml" in str(fault) for fault in faults)
-        with pytest.raises(InputError):
-            catalogue.get(kind, "junk")
+        assert all("junk.yaml" in fault for fault in faults)
+        assert refusal(kind, "junk", tmp_path)
 
     @settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
     @given(data=st.data())
@@ -388,10 +424,7 @@ class TestCheck:
         for folder in FOLDERS.values():
             (tmp_path / folder).mkdir(parents=True)
             (tmp_path / folder / "damaged.yaml").write_text(text[:at] + junk + text[until:], encoding="utf-8")
-        catalogue = Catalogue([tmp_path])
-        assert catalogue.check()
+        assert faults_in(tmp_path)
         for kind in FOLDERS:
-            try:
-                catalogue.get(kind, "damaged")
-            except InputError as error:
-                assert "damaged.yaml" in str(error)
+            message = refusal(kind, "damaged", tmp_path)
+            assert message is None or "damaged.yaml" in message

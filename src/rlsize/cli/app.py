@@ -1,7 +1,8 @@
 """
 The `rlsize` command: which commands there are.
 
-A command is one file in this folder and one line here; its module is imported only when it runs, so `rlsize --help` stays quick.
+A command is one file in this folder and one line here; its module is imported only when it runs, so `rlsize --help`
+stays quick.
 """
 
 from __future__ import annotations
@@ -63,16 +64,16 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
         """Offer the nearest command where there is none of that name."""
-        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment, arg-type]  # only the names are read, for the suggestion
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
         return super().resolve_command(ctx, args)
 
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # noqa: ANN401 (typer's formatter)
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
         """Write the help page without importing a single command."""
         self.helping = True
         super().format_help(ctx, formatter)
 
 
-def loaded(name: str, entry: Entry) -> Any:  # noqa: ANN401 (typer's command class is not public)
+def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
     module, _, attribute = entry.function.partition(".")
     found = getattr(import_module(f"rlsize.cli.{module}"), attribute)

@@ -39,16 +39,26 @@ def random_for(question: object, seed: str) -> Random | None:
     return Random(seed)  # noqa: S311 (draws for a band, not for a secret)
 
 
-def batch_tokens(inputs: Inputs, batch: str | None, prompts: str | None, group: str | None, response: str | None) -> Figure:
+def batch_tokens(
+    inputs: Inputs, batch: str | None, prompts: str | None, group: str | None, response: str | None
+) -> Figure:
     """Response tokens per optimizer step: said, or prompts x group x mean response length."""
     said = inputs.number("batch_tokens", "--batch-tokens", batch, flags.TOKENS)
-    prompts_figure = inputs.number("prompts_per_step", "--prompts", prompts, flags.POSITIVE, scenario="workload.prompts_per_step")
+    prompts_figure = inputs.number(
+        "prompts_per_step", "--prompts", prompts, flags.POSITIVE, scenario="workload.prompts_per_step"
+    )
     group_figure = inputs.number("group_size", "--group", group, flags.POSITIVE, scenario="workload.group_size")
-    response_figure = inputs.number("response_tokens", "--response-tokens", response, flags.TOKENS, scenario="workload.response_tokens.mean")
+    response_figure = inputs.number(
+        "response_tokens", "--response-tokens", response, flags.TOKENS, scenario="workload.response_tokens.mean"
+    )
     if said.known:
         return said
     product = apply(
-        "batch_tokens", matching.tokens_per_step, prompts=prompts_figure, group_size=group_figure, response_tokens=response_figure
+        "batch_tokens",
+        matching.tokens_per_step,
+        prompts=prompts_figure,
+        group_size=group_figure,
+        response_tokens=response_figure,
     )
     return inputs.keep(product) if product.known else absent("batch_tokens", "--batch-tokens")
 
@@ -61,12 +71,20 @@ def train_seconds(inputs: Inputs, text: str | None) -> Figure:
 def consumption(inputs: Inputs, consume: str | None, batch: Figure, train: Figure) -> Figure:
     """Response tokens trained per second: said, or batch over train seconds; where both are given, they must agree."""
     said = inputs.number(
-        "consumption_tokens_per_second", "--consume", consume, flags.TOKEN_RATE, scenario="rates.consumption_tokens_per_second"
+        "consumption_tokens_per_second",
+        "--consume",
+        consume,
+        flags.TOKEN_RATE,
+        scenario="rates.consumption_tokens_per_second",
     )
     derived = apply("consumption_tokens_per_second", matching.consumption, tokens_per_step=batch, train_seconds=train)
     if not said.known:
         if not derived.known and not inputs.faults:
-            inputs.fault("the trainer's consumption is missing", "--consume", "give --consume, or --batch-tokens with --train-seconds")
+            inputs.fault(
+                "the trainer's consumption is missing",
+                "--consume",
+                "give --consume, or --batch-tokens with --train-seconds",
+            )
         return inputs.keep(derived) if derived.known else said
     if derived.known and abs(derived.number / said.number - 1.0) > _AGREEMENT and consume is not None:
         inputs.fault(
@@ -83,7 +101,9 @@ def gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:
     tensor, pipeline = inputs.said("rollout.tensor_parallel"), inputs.said("rollout.pipeline_parallel")
     if said.known or tensor is None:
         return said
-    return inputs.keep(Figure(key="gpus_per_instance", value=tensor * (pipeline or 1), source=inputs.where("rollout.tensor_parallel")))
+    return inputs.keep(
+        Figure(key="gpus_per_instance", value=tensor * (pipeline or 1), source=inputs.where("rollout.tensor_parallel"))
+    )
 
 
 def waste(inputs: Inputs, text: str | None) -> Figure:
@@ -99,15 +119,27 @@ def waste(inputs: Inputs, text: str | None) -> Figure:
     )
 
 
-def gpu_hours(inputs: Inputs, both: str | None, rollout: str | None, trainer: str | None, profile: str | None) -> tuple[Figure, Figure]:
+def gpu_hours(
+    inputs: Inputs, both: str | None, rollout: str | None, trainer: str | None, profile: str | None
+) -> tuple[Figure, Figure]:
     """Dollars per GPU-hour of the rollout fleet and of the trainer; no price is ever assumed."""
     common = inputs.number("gpu_hour_usd", "--gpu-hour", both, flags.DOLLARS, scenario="prices.gpu_hour")
     name = profile or inputs.said("prices.profile")
     if name and not common.known:
         common = inputs.keep(_profile_price(inputs, str(name)))
     return (
-        _or_common(inputs.number("rollout_gpu_hour_usd", "--rollout-gpu-hour", rollout, flags.DOLLARS, scenario="prices.rollout_gpu_hour"), common),
-        _or_common(inputs.number("trainer_gpu_hour_usd", "--trainer-gpu-hour", trainer, flags.DOLLARS, scenario="prices.trainer_gpu_hour"), common),
+        _or_common(
+            inputs.number(
+                "rollout_gpu_hour_usd", "--rollout-gpu-hour", rollout, flags.DOLLARS, scenario="prices.rollout_gpu_hour"
+            ),
+            common,
+        ),
+        _or_common(
+            inputs.number(
+                "trainer_gpu_hour_usd", "--trainer-gpu-hour", trainer, flags.DOLLARS, scenario="prices.trainer_gpu_hour"
+            ),
+            common,
+        ),
     )
 
 
@@ -124,7 +156,9 @@ def _profile_price(inputs: Inputs, name: str) -> Figure:
         inputs.faults.extend(error.faults)
         return absent("gpu_hour_usd", "--gpu-hour")
     source = f"price profile {price.name}: {price.cloud}, {price.region}, as of {price.as_of}"
-    return Figure(key="gpu_hour_usd", value=price.usd_per_gpu_hour.value, source=source, verified=price.usd_per_gpu_hour.verified)
+    return Figure(
+        key="gpu_hour_usd", value=price.usd_per_gpu_hour.value, source=source, verified=price.usd_per_gpu_hour.verified
+    )
 
 
 def gpu(inputs: Inputs, name: str | None) -> Gpu | None:
@@ -150,7 +184,9 @@ def active_params(inputs: Inputs, model: str | None, params: str | None) -> Figu
     return model_params(inputs, model, params)[1]
 
 
-def check_mfu(inputs: Inputs, rate: Figure, flops_per_token: Figure, gpus: Figure, gpu_profile: Gpu | None, what: str) -> str | None:
+def check_mfu(
+    inputs: Inputs, rate: Figure, flops_per_token: Figure, gpus: Figure, gpu_profile: Gpu | None, what: str
+) -> str | None:
     """Refuse a rate that implies more than 100 % of the GPUs' peak; a warning where it implies over 70 %."""
     from rlsize.estimates.plausibility import implied_mfu_verdict
 
@@ -162,8 +198,19 @@ def check_mfu(inputs: Inputs, rate: Figure, flops_per_token: Figure, gpus: Figur
     return verdict.warning
 
 
-def instance_rate(inputs: Inputs, text: str | None, headroom: str | None, *, accept_lower_bound: bool, default_headroom: float = DEFAULT_HEADROOM) -> tuple[Figure, Figure]:
-    """Response tokens per second of one instance and the headroom that goes with it: a typed number keeps the default, a rates file lists what it holds."""
+def instance_rate(
+    inputs: Inputs,
+    text: str | None,
+    headroom: str | None,
+    *,
+    accept_lower_bound: bool,
+    default_headroom: float = DEFAULT_HEADROOM,
+) -> tuple[Figure, Figure]:
+    """
+    Response tokens per second of one instance, and the headroom that goes with it.
+
+    A typed number keeps the default headroom; a rates file lists what its rate holds already.
+    """
     said = inputs.said("rates.instance_tokens_per_second")
     file = text if text is not None and text.endswith((".yaml", ".yml")) else None
     if text is None and isinstance(said, str) and inputs.file is not None:
@@ -172,9 +219,21 @@ def instance_rate(inputs: Inputs, text: str | None, headroom: str | None, *, acc
         from rlsize.cli.rates import rate_from_file
 
         return rate_from_file(inputs, file, headroom, accept_lower_bound=accept_lower_bound)
-    rate = inputs.number("instance_tokens_per_second", "--per-instance", text, flags.TOKEN_RATE, scenario="rates.instance_tokens_per_second")
+    rate = inputs.number(
+        "instance_tokens_per_second",
+        "--per-instance",
+        text,
+        flags.TOKEN_RATE,
+        scenario="rates.instance_tokens_per_second",
+    )
     inputs.need(rate, "give --per-instance: a number, or a rates file from `rlsize observe --save`")
     derate = inputs.number(
-        "headroom", "--headroom", headroom, flags.FRACTION, scenario="rates.headroom", default=default_headroom, why="default for a typed rate"
+        "headroom",
+        "--headroom",
+        headroom,
+        flags.FRACTION,
+        scenario="rates.headroom",
+        default=default_headroom,
+        why="default for a typed rate",
     )
     return rate, derate

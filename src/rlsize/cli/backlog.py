@@ -43,7 +43,9 @@ def backlog(
     inputs = Inputs(scenario, profiles)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
     consumption = asking.consumption(inputs, consume, batch, asking.train_seconds(inputs, train_seconds))
-    rate, derate = asking.instance_rate(inputs, per_instance, headroom, accept_lower_bound=accept_lower_bound, default_headroom=1.0)
+    rate, derate = asking.instance_rate(
+        inputs, per_instance, headroom, accept_lower_bound=accept_lower_bound, default_headroom=1.0
+    )
     question = BacklogQuestion(
         instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
         instance_rate=rate,

@@ -1,7 +1,8 @@
 """
 What every command shares: how an answer leaves (table, JSON, CSV, Markdown, picture) and how a fault is told.
 
-A command is a function that returns a `Report`; this class adds the output flags to it, shows the report and sets the exit code.
+A command is a function that returns a `Report`; this class adds the output flags to it, shows the report and sets the
+exit code.
 """
 
 from __future__ import annotations
@@ -19,20 +20,41 @@ PICTURES = (".png", ".svg", ".pdf")
 
 
 def _output_flags(
-    json: Annotated[bool, typer.Option("--json", help="Print one JSON object in base units.", rich_help_panel=OUTPUT_PANEL)] = False,
-    csv: Annotated[bool, typer.Option("--csv", help="Print the main table as CSV.", rich_help_panel=OUTPUT_PANEL)] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="Print the answer as Markdown.", rich_help_panel=OUTPUT_PANEL)] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object in base units.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print the main table as CSV.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the answer as Markdown.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
     plot: Annotated[
         str | None,
-        typer.Option("--plot", metavar="[FILE]", help="Draw it: in the terminal, or to FILE.png, .svg or .pdf.", rich_help_panel=OUTPUT_PANEL),
+        typer.Option(
+            "--plot",
+            metavar="[FILE]",
+            help="Draw it: in the terminal, or to FILE.png, .svg or .pdf.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ] = None,
     explain: Annotated[
-        bool, typer.Option("--explain", help="Print formula, numbers and source of each result.", rich_help_panel=OUTPUT_PANEL)
+        bool,
+        typer.Option(
+            "--explain", help="Print formula, numbers and source of each result.", rich_help_panel=OUTPUT_PANEL
+        ),
     ] = False,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
     profiles: Annotated[
         list[str] | None,
-        typer.Option("--profiles", metavar="DIR", help="A folder of your own profiles, on top of the shipped ones; repeatable.", rich_help_panel=OUTPUT_PANEL),
+        typer.Option(
+            "--profiles",
+            metavar="DIR",
+            help="A folder of your own profiles, on top of the shipped ones; repeatable.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ] = None,
 ) -> None:
     """Declare the flags that every command takes, so that typer builds them."""
@@ -98,11 +120,11 @@ class _AsTyped:
     """
     Takes a flag's text as it was typed.
 
-    Typer 0.29 and later would build a pydantic validator for each parameter, which costs more than the whole answer; every
-    parameter here is text, a list of texts or a flag, and `Inputs` checks them, all at once and with units.
+    Typer 0.29 and later would build a pydantic validator for each parameter, which costs more than the whole answer;
+    every parameter here is text, a list of texts or a flag, and `Inputs` checks them, all at once and with units.
     """
 
-    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ANN401, ARG002 (typer's signature)
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ARG002 (typer's signature)
         """The value itself."""
         return value
 
@@ -120,5 +142,5 @@ def _with_plot_target(args: list[str]) -> list[str]:
 
 
 def quantity(flag: str, help: str, panel: str = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
-    """An option that takes a quantity: read as text, so that all faults are told at once, each with the unit it lacks."""
+    """An option that takes a quantity: read as text, so that all faults are told at once, each with what it lacks."""
     return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)

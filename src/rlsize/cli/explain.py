@@ -11,7 +11,14 @@ from rlsize.reports.report import Column, Report, Table
 
 
 def explain(
-    name: Annotated[str | None, typer.Argument(metavar="EQUATION", help="An equation, such as weight_sync_time; all of them when left out.", show_default=False)] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="EQUATION",
+            help="An equation, such as weight_sync_time; all of them when left out.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> Report:
     """
     Print the page of an equation.
@@ -27,7 +34,11 @@ def _all() -> Report:
     names = equation_names()
     rows = tuple({"equation": name, "says": page(name).summary} for name in names)
     columns = (Column("equation", "equation", "left"), Column("says", "what it says", "left", wide=True))
-    return Report(command="explain", headline=f"{len(names)} equations; `rlsize explain NAME` prints one.", tables={"equations": Table(title="", columns=columns, rows=rows)})
+    return Report(
+        command="explain",
+        headline=f"{len(names)} equations; `rlsize explain NAME` prints one.",
+        tables={"equations": Table(title="", columns=columns, rows=rows)},
+    )
 
 
 def _one(name: str) -> Report:
@@ -40,8 +51,14 @@ def _one(name: str) -> Report:
     if known is None:
         raise InputError(Fault(f"there is no equation {name!r}", "EQUATION", suggestion(name, short)))
     entry = page(known)
-    rows = tuple({"argument": argument.name, "says": argument.text, "unit": f"[{argument.unit}]"} for argument in entry.arguments)
-    columns = (Column("argument", "argument", "left"), Column("unit", "unit", "left"), Column("says", "what it is", "left", wide=True))
+    rows = tuple(
+        {"argument": argument.name, "says": argument.text, "unit": f"[{argument.unit}]"} for argument in entry.arguments
+    )
+    columns = (
+        Column("argument", "argument", "left"),
+        Column("unit", "unit", "left"),
+        Column("says", "what it is", "left", wide=True),
+    )
     return Report(
         command="explain",
         headline=f"{entry.name}: {entry.summary}",

@@ -19,7 +19,9 @@ def tell(error: RlsizeError) -> None:
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for fault in error.faults[:_MOST]:
-        console.print(Text.assemble(("error: ", "bold red"), f"{fault.where}: " if fault.where else "", printable(fault.what)))
+        console.print(
+            Text.assemble(("error: ", "bold red"), f"{fault.where}: " if fault.where else "", printable(fault.what))
+        )
         if fault.todo:
             console.print(Text(f"       {printable(fault.todo)}", style="dim"))
     if len(error.faults) > _MOST:

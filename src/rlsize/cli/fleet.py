@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from rlsize.cli import asking, flags
 from rlsize.cli.inputs import Inputs
 from rlsize.equations import matching
 from rlsize.estimates.working import apply
-from rlsize.planner.fleet import FleetQuestion, size_fleet
+from rlsize.facts.figure import Figure, absent
+from rlsize.planner.caching import ROUTINGS, CachingQuestion, caching_savings
+from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
 from rlsize.reports.fleet import fleet_report
 from rlsize.reports.report import Report
 
@@ -24,6 +28,11 @@ def fleet(
     headroom: flags.Headroom = None,
     tokens_per_trained_token: flags.Waste = None,
     instances: flags.Instances = None,
+    prompt_tokens: flags.PromptTokens = None,
+    block_size: flags.BlockSize = None,
+    routing: flags.RoutingName = None,
+    hit_ratio: flags.HitRatio = None,
+    prefill_rate: flags.PrefillRate = None,
     gpus_per_instance: flags.GpusPerInstance = None,
     trainer_gpus: flags.TrainerGpus = None,
     gpu_hour: flags.GpuHour = None,
@@ -56,16 +65,79 @@ def fleet(
         instances=count if count.known else None,
         batch_tokens=batch,
         gpus_per_instance=asking.gpus_per_instance(inputs, gpus_per_instance),
-        trainer_gpus=inputs.number("trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"),
+        trainer_gpus=inputs.number(
+            "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
+        ),
         rollout_gpu_hour=rollout_price,
         trainer_gpu_hour=trainer_price,
     )
     warnings = _plausible(inputs, question, model, params, gpu)
+    caching = _caching(inputs, question, prompt_tokens, block_size, routing, hit_ratio, prefill_rate)
     inputs.settle()
-    return fleet_report(size_fleet(question, asking.random_for(question, seed)), inputs.shown(), [*inputs.warnings, *warnings], inputs.notes)
+    answer = size_fleet(question, asking.random_for(question, seed))
+    savings = _savings(caching, answer) if caching else []
+    _check_savings(inputs, savings)
+    return fleet_report(answer, inputs.shown(), [*inputs.warnings, *warnings], inputs.notes, savings)
 
 
-def _plausible(inputs: Inputs, question: FleetQuestion, model: str | None, params: str | None, gpu_name: str | None) -> list[str]:
+def _caching(
+    inputs: Inputs,
+    question: FleetQuestion,
+    prompt: str | None,
+    block: str | None,
+    routing: str | None,
+    hits: str | None,
+    prefill: str | None,
+) -> CachingQuestion | None:
+    """The question about prefix caching, if the prompts are known; asked only then, since groups need prompts."""
+    prompt_tokens = inputs.number(
+        "prompt_tokens", "--prompt-tokens", prompt, flags.TOKENS, scenario="workload.prompt_tokens"
+    )
+    if not prompt_tokens.known:
+        return None
+    return CachingQuestion(
+        group_size=inputs.used.get("group_size", absent("group_size", "--group")),
+        prompt_tokens=prompt_tokens,
+        response_tokens=inputs.used.get("response_tokens", absent("response_tokens", "--response-tokens")),
+        block_tokens=inputs.number(
+            "block_tokens",
+            "--block-size",
+            block,
+            flags.TOKENS,
+            scenario="rollout.block_size",
+            default=16,
+            why="vLLM's default on GPUs",
+        ),
+        routing=inputs.word("routing", "--routing", routing, ROUTINGS, scenario="rollout.routing", default="affine"),
+        instances=absent("instances", "--instances"),
+        hit_fraction=inputs.number("hit_fraction", "--hit-ratio", hits, flags.FRACTION_OR_NONE),
+        prefill_rate=inputs.number("prefill_tokens_per_second", "--prefill-rate", prefill, flags.TOKEN_RATE),
+        instance_rate=question.instance_rate,
+        headroom=question.headroom,
+        required=absent("required_tokens_per_second", "--consume"),
+    )
+
+
+def _savings(caching: CachingQuestion, answer: FleetAnswer) -> list[Figure]:
+    found = {figure.key: figure for figure in answer.results}
+    return caching_savings(replace(caching, instances=found["instances"], required=found["required_tokens_per_second"]))
+
+
+def _check_savings(inputs: Inputs, savings: list[Figure]) -> None:
+    """Refuse inputs that leave no time for decoding: prefill alone would take longer than there is."""
+    share = next((figure for figure in savings if figure.key == "prefill_time_fraction" and figure.known), None)
+    if share is not None and share.number >= 1.0:
+        inputs.fault(
+            f"prefill alone would take {100 * share.number:.0f} % of the time",
+            "--prefill-rate",
+            "check --prefill-rate, --prompt-tokens, --response-tokens and --hit-ratio against the instance rate",
+        )
+        inputs.settle()
+
+
+def _plausible(
+    inputs: Inputs, question: FleetQuestion, model: str | None, params: str | None, gpu_name: str | None
+) -> list[str]:
     """Warnings about rates that only just fit the hardware; faults for those that cannot."""
     profile = asking.gpu(inputs, gpu_name)
     if profile is None:
@@ -74,7 +146,11 @@ def _plausible(inputs: Inputs, question: FleetQuestion, model: str | None, param
     train = apply("training_flops_per_token", matching.training_flops_per_token, active_params=active)
     decode = apply("generation_flops_per_token", matching.generation_flops_per_token, active_params=active)
     found = [
-        asking.check_mfu(inputs, question.consumption, train, question.trainer_gpus, profile, "the trainer's consumption"),
-        asking.check_mfu(inputs, question.instance_rate, decode, question.gpus_per_instance, profile, "an instance's rate"),
+        asking.check_mfu(
+            inputs, question.consumption, train, question.trainer_gpus, profile, "the trainer's consumption"
+        ),
+        asking.check_mfu(
+            inputs, question.instance_rate, decode, question.gpus_per_instance, profile, "an instance's rate"
+        ),
     ]
     return [warning for warning in found if warning]

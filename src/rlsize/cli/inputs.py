@@ -17,7 +17,7 @@ from rlsize.units import uncertain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.readers.profiles import Catalogue, user_folders
+    from rlsize.readers.profiles import Catalogue
     from rlsize.readers.scenarios import ScenarioFile
 
 
@@ -52,7 +52,7 @@ class Inputs:
             self._catalogue = Catalogue(user_folders(self.folders))
         return self._catalogue
 
-    def said(self, key: str) -> Any:  # noqa: ANN401 (any field of a scenario)
+    def said(self, key: str) -> Any:
         """What the scenario file says at a dotted key; None without a file or without the key."""
         return self.file.value(key) if self.file and key else None
 
@@ -93,8 +93,17 @@ class Inputs:
             return self._keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {flag}"))
         return absent(key, flag)
 
-    def word(self, key: str, flag: str, text: str | None, known: Mapping[str, Any] | list[str], *, scenario: str = "", default: str = "") -> str:
-        """One of a few words: from the flag, else the scenario, else the default; an unknown one is a fault with the nearest known."""
+    def word(
+        self,
+        key: str,
+        flag: str,
+        text: str | None,
+        known: Mapping[str, Any] | list[str],
+        *,
+        scenario: str = "",
+        default: str = "",
+    ) -> str:
+        """One of a few words: from the flag, else the scenario, else the default; an unknown one is a fault."""
         from rlsize.errors import suggestion
 
         value, where = text, flag

@@ -20,7 +20,6 @@ from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
     from rlsize.facts.observations import Observation
-    from rlsize.readers.http_pages import Access
     from rlsize.readers.metrics.pages import Reading
 
 ACCESS = "Access"
@@ -309,9 +308,10 @@ def _answer(
     *,
     force: bool,
 ) -> Report:
+    from rlsize.readers.metrics.pages import missed_looks
     from rlsize.reports.observe import observe_report
 
-    warnings, notes = list(inputs.warnings), []
+    warnings, notes = [*missed_looks(watched.readings), *inputs.warnings], []
     if watched.interrupted:
         warnings.append(f"interrupted after {watched.window:.0f} s; this is what was seen until then")
     nothing = save is not None and not seen.mean

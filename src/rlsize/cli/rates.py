@@ -13,13 +13,17 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rates import HEADROOM_PARTS
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlsize.cli.inputs import Inputs
     from rlsize.facts.rates import InstanceRate, Rates
 
 FULL_HEADROOM = 0.8
 
 
-def rate_from_file(inputs: Inputs, file: str, headroom: str | None, *, accept_lower_bound: bool) -> tuple[Figure, Figure]:
+def rate_from_file(
+    inputs: Inputs, file: str, headroom: str | None, *, accept_lower_bound: bool
+) -> tuple[Figure, Figure]:
     """
     The instance rate of a rates file and the headroom for what it does not hold yet.
 
@@ -35,7 +39,9 @@ def rate_from_file(inputs: Inputs, file: str, headroom: str | None, *, accept_lo
         return missing
     rate = rates.instance_tokens_per_second
     if rate is None:
-        inputs.fault("holds no instance_tokens_per_second", file, "save one with `rlsize observe URL... --save rates.yaml`")
+        inputs.fault(
+            "holds no instance_tokens_per_second", file, "save one with `rlsize observe URL... --save rates.yaml`"
+        )
         return missing
     if rate.lower_bound:
         _lower_bound(inputs, file, rate, accepted=accept_lower_bound)
@@ -77,17 +83,22 @@ def _headroom(inputs: Inputs, file: str, rates: Rates, text: str | None) -> Figu
         return said
     held = [part for part in HEADROOM_PARTS if part in rates.includes]
     rest = [part for part in HEADROOM_PARTS if part not in rates.includes]
-    full = Figure(key="headroom", value=FULL_HEADROOM, provenance="default", source="default for a rate that holds nothing")
+    full = Figure(
+        key="headroom", value=FULL_HEADROOM, provenance="default", source="default for a rate that holds nothing"
+    )
     left = apply("headroom", remaining_headroom, headroom=full, parts_included=len(held), parts=len(HEADROOM_PARTS))
     inputs.notes.append(_why(file, left, held, rest))
     return inputs.keep(left)
 
 
-def _why(file: str, left: Figure, held: list[str], rest: list[str]) -> str:
+def _why(file: str, left: Figure, held: Sequence[str], rest: Sequence[str]) -> str:
     if not held:
         return f"Headroom {left.number:.3g}: {file} says of nothing that its rate includes it."
     named = ", ".join(part.replace("_", " ") for part in held)
     if not rest:
         return f"Headroom 1: the rate in {file} already includes {named}."
     missing = ", ".join(part.replace("_", " ") for part in rest)
-    return f"Headroom {left.number:.3g}, not {FULL_HEADROOM}: the rate in {file} already includes {named}; what is left is for {missing}."
+    return (
+        f"Headroom {left.number:.3g}, not {FULL_HEADROOM}: the rate in {file} already includes {named}; "
+        f"what is left is for {missing}."
+    )

@@ -19,11 +19,14 @@ def split(
     scenario: flags.ScenarioFile = None,
     gpus: Annotated[str | None, quantity("--gpus", "GPUs of both pools.")] = None,
     rollout_rate: Annotated[
-        str | None, quantity("--rollout-tokens-per-second|--rollout-tps", "Response tokens per second of one rollout GPU.")
+        str | None,
+        quantity("--rollout-tokens-per-second|--rollout-tps", "Response tokens per second of one rollout GPU."),
     ] = None,
     trainer_rate: Annotated[
         str | None,
-        quantity("--trainer-tokens-per-second|--trainer-tps|--learn-tps", "Response tokens per second of one trainer GPU."),
+        quantity(
+            "--trainer-tokens-per-second|--trainer-tps|--learn-tps", "Response tokens per second of one trainer GPU."
+        ),
     ] = None,
     gpus_per_instance: flags.GpusPerInstance = None,
     headroom: flags.Headroom = None,
@@ -33,7 +36,8 @@ def split(
     group: flags.Group = None,
     response_tokens: flags.ResponseTokens = None,
     swap_seconds: Annotated[
-        str | None, quantity("--swap-seconds", "Seconds that a colocated step spends changing over, both ways together.")
+        str | None,
+        quantity("--swap-seconds", "Seconds that a colocated step spends changing over, both ways together."),
     ] = None,
     model: flags.ModelName = None,
     params: flags.Params = None,
@@ -53,7 +57,13 @@ def split(
         trainer_gpu_rate=_gpu_rate(inputs, "trainer", "--trainer-tokens-per-second", trainer_rate),
         gpus_per_instance=_gpus_per_instance(inputs, gpus_per_instance),
         headroom=inputs.number(
-            "headroom", "--headroom", headroom, flags.FRACTION, scenario="rates.headroom", default=1.0, why="rates as they are"
+            "headroom",
+            "--headroom",
+            headroom,
+            flags.FRACTION,
+            scenario="rates.headroom",
+            default=1.0,
+            why="rates as they are",
         ),
         tokens_generated_per_trained_token=asking.waste(inputs, tokens_per_trained_token),
         batch_tokens=asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens),
@@ -63,7 +73,9 @@ def split(
         inputs.need(figure, "a split needs the GPU count and both rates per GPU")
     warnings = _plausible(inputs, question, model, params, gpu)
     inputs.settle()
-    return split_report(split_gpus(question, asking.random_for(question, seed)), inputs.shown(), [*inputs.warnings, *warnings])
+    return split_report(
+        split_gpus(question, asking.random_for(question, seed)), inputs.shown(), [*inputs.warnings, *warnings]
+    )
 
 
 def _gpu_rate(inputs: Inputs, side: str, flag: str, text: str | None) -> Figure:
@@ -75,10 +87,14 @@ def _gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:
     said = asking.gpus_per_instance(inputs, text)
     if said.known or inputs.faults:
         return said
-    return inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="default of --gpus-per-instance"))
+    return inputs.keep(
+        Figure(key="gpus_per_instance", value=1, provenance="default", source="default of --gpus-per-instance")
+    )
 
 
-def _plausible(inputs: Inputs, question: SplitQuestion, model: str | None, params: str | None, gpu_name: str | None) -> list[str]:
+def _plausible(
+    inputs: Inputs, question: SplitQuestion, model: str | None, params: str | None, gpu_name: str | None
+) -> list[str]:
     profile = asking.gpu(inputs, gpu_name)
     if profile is None:
         return []

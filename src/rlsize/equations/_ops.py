@@ -1,4 +1,4 @@
-"""The few operations that equations need, for floats in plain Python and for arrays in numpy, which is not loaded for floats."""
+"""The few operations that equations need: plain Python for floats, numpy for arrays; numpy loads only for arrays."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def ceil(a: Real) -> Real:
 
 
 def exp(a: Real) -> Real:
-    """e to the power of a, element by element."""
+    """E to the power of a, element by element."""
     if _array(a):
         import numpy as np
 

@@ -28,7 +28,7 @@ def remaining_headroom(headroom: Real, parts_included: Real, parts: Real) -> Rea
     shares are an assumption of this program.
 
     >>> round(remaining_headroom(headroom=0.8, parts_included=3.0, parts=5.0), 6)
-    0.914610
+    0.91461
     >>> remaining_headroom(headroom=0.8, parts_included=5.0, parts=5.0)
     1.0
     """

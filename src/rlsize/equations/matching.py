@@ -41,7 +41,8 @@ def tokens_per_step(prompts: Real, group_size: Real, response_tokens: Real) -> R
     Returns:
         D. [token]
 
-    Assumes the mean length of what is trained; filtered and dropped samples belong in tokens generated per trained token.
+    Assumes the mean length of what is trained; filtered and dropped samples belong in tokens generated per trained
+    token.
     Source: Runbook: rollout fleet sizing and rebalancing, worked example (512 samples of 1536 tokens).
 
     >>> tokens_per_step(prompts=64, group_size=8, response_tokens=1536)
@@ -243,7 +244,7 @@ def colocated_throughput(gpus: Real, rollout_gpu_rate: Real, trainer_gpu_rate: R
     Returns:
         X. [token/s]
 
-    Assumes both rates hold on all GPUs; equals the balanced disaggregated split, which is why swap cost and rounding decide.
+    Assumes both rates hold on all GPUs; equals the balanced disaggregated split, so swap cost and rounding decide.
     Source: Designing an RL post-training system, sections 2 and 6.
 
     >>> colocated_throughput(gpus=64, rollout_gpu_rate=2000.0, trainer_gpu_rate=6000.0)
@@ -252,7 +253,9 @@ def colocated_throughput(gpus: Real, rollout_gpu_rate: Real, trainer_gpu_rate: R
     return gpus / (1.0 / rollout_gpu_rate + 1.0 / trainer_gpu_rate)
 
 
-def speedup_from_scaling(rollout_seconds: Real, train_seconds: Real, rollout_factor: Real, trainer_factor: Real) -> Real:
+def speedup_from_scaling(
+    rollout_seconds: Real, train_seconds: Real, rollout_factor: Real, trainer_factor: Real
+) -> Real:
     """
     How much faster a synchronous loop gets when one pool or both are scaled.
 

@@ -84,10 +84,16 @@ def _results(question: BacklogQuestion) -> list[Figure]:
         consumption=question.batch_tokens,
         tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
     )
-    step = apply("train_seconds", matching.train_time, tokens_per_step=question.batch_tokens, consumption=question.consumption)
+    step = apply(
+        "train_seconds", matching.train_time, tokens_per_step=question.batch_tokens, consumption=question.consumption
+    )
     newest = apply("new_sample_staleness_steps", imbalance.new_sample_staleness, backlog=backlog, tokens_per_step=taken)
     age = apply(
-        "oldest_sample_age_seconds", imbalance.oldest_sample_age, seconds=question.seconds, supply=supply, required_supply=required
+        "oldest_sample_age_seconds",
+        imbalance.oldest_sample_age,
+        seconds=question.seconds,
+        supply=supply,
+        required_supply=required,
     )
     oldest = apply("oldest_sample_age_steps", imbalance.age_in_steps, age_seconds=age, seconds_per_step=step)
     return [
@@ -107,10 +113,17 @@ def _caps(
     question: BacklogQuestion, growth: Figure, taken: Figure, step: Figure, supply: Figure, required: Figure
 ) -> list[Figure]:
     """When each kind of staleness reaches the cap; per step of cap where no cap is given."""
-    cap = question.max_staleness if question.max_staleness.known else Figure(key="max_staleness_steps", value=1, provenance="default")
+    cap = (
+        question.max_staleness
+        if question.max_staleness.known
+        else Figure(key="max_staleness_steps", value=1, provenance="default")
+    )
     keys = ("new_sample_reaches_cap_seconds", "oldest_sample_reaches_cap_seconds")
     if growth.known and growth.number == 0:
-        return [Figure(key=key, value=None, provenance="predicted", missing="a growing backlog (never reached)") for key in keys]
+        return [
+            Figure(key=key, value=None, provenance="predicted", missing="a growing backlog (never reached)")
+            for key in keys
+        ]
     new = apply(
         keys[0], imbalance.seconds_until_new_sample_is_stale, max_staleness=cap, tokens_per_step=taken, growth=growth
     )
@@ -151,5 +164,7 @@ def _history(question: BacklogQuestion, points: int = 60) -> tuple[tuple[float, 
     for index in range(points + 1):
         moment = replace(question.seconds, value=question.seconds.number * index / points)
         found = {figure.key: figure for figure in _results(replace(question, seconds=moment))}
-        history.append((moment.number, found["new_sample_staleness_steps"].number, found["oldest_sample_age_steps"].number))
+        history.append(
+            (moment.number, found["new_sample_staleness_steps"].number, found["oldest_sample_age_steps"].number)
+        )
     return tuple(history)

@@ -45,7 +45,7 @@ def observation(
         histories: Snapshots of each instance, in the order of time.
         unread: Instances of which there are no snapshots, with the reason.
         window: How long it was to be watched. [s]
-        group_size: Samples of one prompt, where the caller knows it; engines see it only if groups are sent whole. [1]
+        group_size: Samples of one prompt, where the caller knows it; engines see only whole groups. [1]
         largest_batch: The engines' limit on running requests, where the caller knows it. [1]
 
     Returns:
@@ -102,8 +102,8 @@ def _instance(
         preemptions_per_second=None if preempted is None else preempted / seconds,
         prefix_cache_hit_fraction=hit_fraction(ends),
         mean_response_tokens=mean_response_tokens(ends)[0],
-        weight_updates=grown(ends, "weight_updates"),
-        weight_update_seconds=grown(ends, "weight_update_seconds"),
+        weight_syncs=grown(ends, "weight_syncs"),
+        weight_sync_seconds=grown(ends, "weight_sync_seconds"),
     )
 
 
@@ -157,7 +157,7 @@ def _why(used: Sequence[InstanceObservation]) -> str:
 
 
 def _included(used: Sequence[InstanceObservation]) -> dict[HeadroomPart, str]:
-    syncs = [instance.weight_updates for instance in used if instance.weight_updates is not None]
+    syncs = [instance.weight_syncs for instance in used if instance.weight_syncs is not None]
     shortest = min(instance.seconds for instance in used)
     found: dict[HeadroomPart, str] = {
         "ramp": "a mean by wall clock holds the filling of the batch",
@@ -190,11 +190,11 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
         prefix_cache_hit_fraction=hit_fraction(ends),
         affine_prefix_cache_hit_fraction=_affine_hits(group, prompts, ends[0][1]),
         preemptions_per_second=fmean(preempted) if preempted else None,
-        weight_updates=max(
-            (instance.weight_updates for instance in used if instance.weight_updates is not None), default=None
+        weight_syncs=max(
+            (instance.weight_syncs for instance in used if instance.weight_syncs is not None), default=None
         ),
-        weight_update_seconds=max(
-            (instance.weight_update_seconds for instance in used if instance.weight_update_seconds is not None),
+        weight_sync_seconds=max(
+            (instance.weight_sync_seconds for instance in used if instance.weight_sync_seconds is not None),
             default=None,
         ),
         kv_cache_tokens=min(capacities, default=None),
@@ -244,8 +244,8 @@ def _with_warnings(seen: Observation, ends: Sequence[Ends]) -> Observation:
     observed, affine = seen.prefix_cache_hit_fraction, seen.affine_prefix_cache_hit_fraction
     if observed is not None and affine.known and observed < HITS_EXPECTED * affine.number:
         warnings.append(
-            f"the prefix cache hit {100 * observed:.0f} % of prompt tokens where {100 * affine.number:.0f} % is expected: "
-            "keep each group on one instance"
+            f"the prefix cache hit {100 * observed:.0f} % of prompt tokens where {100 * affine.number:.0f} % "
+            "is expected: keep each group on one instance"
         )
     doubt = mean_response_tokens(ends)[1]
     return replace(seen, warnings=(*warnings, *([doubt] if doubt else [])))
@@ -281,8 +281,8 @@ def rates_of(seen: Observation, *, measured_at: str, gpus_per_instance: float | 
             group_size=seen.group_size,
             prefix_cache_hit_fraction=seen.prefix_cache_hit_fraction,
             preemptions_per_second=seen.preemptions_per_second,
-            weight_updates=seen.weight_updates,
-            weight_update_seconds=seen.weight_update_seconds,
+            weight_syncs=seen.weight_syncs,
+            weight_sync_seconds=seen.weight_sync_seconds,
             kv_cache_tokens=seen.kv_cache_tokens,
         ),
         instances=[

@@ -40,11 +40,20 @@ def implied_mfu_verdict(rate: Figure, flops_per_token: Figure, gpus: Figure, gpu
     peak = gpu.specification.bf16_dense
     limit = Figure(key="peak_flops", value=peak.value, source=f"profile {gpu.name}: bf16_dense", verified=peak.verified)
     mfu = apply(
-        "implied_mfu_fraction", matching.implied_mfu, tokens_per_second=rate, flops_per_token=flops_per_token, gpus=gpus, peak_flops=limit
+        "implied_mfu_fraction",
+        matching.implied_mfu,
+        tokens_per_second=rate,
+        flops_per_token=flops_per_token,
+        gpus=gpus,
+        peak_flops=limit,
     )
-    text = f"{what}, {show(rate.value, '_tokens_per_second')}, implies {show(mfu.value, mfu.key)} MFU on {gpus.value:g} x {gpu.name}"
+    claimed = f"{what}, {show(rate.value, '_tokens_per_second')},"
+    text = f"{claimed} implies {show(mfu.value, mfu.key)} MFU on {gpus.value:g} x {gpu.name}"
     if mfu.number > 1.0:
-        return Verdict(mfu, fault=Fault(text, rate.source, "no GPU does more than 100 %: check the rate, the GPU count and the model"))
+        return Verdict(
+            mfu,
+            fault=Fault(text, rate.source, "no GPU does more than 100 %: check the rate, the GPU count and the model"),
+        )
     if mfu.number > SUSPICIOUS:
         return Verdict(mfu, warning=f"{text}; over 70 % is rarely seen, check the rate and the GPU count")
     return Verdict(mfu)

@@ -36,7 +36,9 @@ def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -
     >>> apply("consumption_tokens_per_second", consumption, tokens_per_step=tokens, train_seconds=time).value
     39321.6
     """
-    figures = {name: value if isinstance(value, Figure) else Figure(key=name, value=value) for name, value in inputs.items()}
+    figures = {
+        name: value if isinstance(value, Figure) else Figure(key=name, value=value) for name, value in inputs.items()
+    }
     lacking = [figure.missing for figure in figures.values() if not figure.known]
     name = f"{equation.__module__.rpartition('.')[2]}.{equation.__name__}"
     if lacking:
@@ -52,7 +54,9 @@ def total(key: str, parts: Sequence[Figure]) -> Figure:
     known = [part for part in parts if part.known]
     inputs = {part.key: part for part in known}
     verified = all(part.verified for part in known)
-    return Figure(key=key, value=sum(part.number for part in known), provenance="predicted", inputs=inputs, verified=verified)
+    return Figure(
+        key=key, value=sum(part.number for part in known), provenance="predicted", inputs=inputs, verified=verified
+    )
 
 
 def drawn(figure: Figure, random: Random) -> Figure:

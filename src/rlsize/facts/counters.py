@@ -59,10 +59,8 @@ class EngineCounters:
     step_tokens: Annotated[Totals | None, Says("tokens computed in one engine step, prompt and response")] = None
     inter_token_seconds: Annotated[Totals | None, Says("seconds between two tokens of a sample")] = None
 
-    weight_updates: Annotated[float | None, Quantity("count", "weight syncs finished; of the whole page", least=0)] = (
-        None
-    )
-    weight_update_seconds: Annotated[
+    weight_syncs: Annotated[float | None, Quantity("count", "weight syncs finished; of the whole page", least=0)] = None
+    weight_sync_seconds: Annotated[
         float | None, Quantity("s", "seconds spent in weight syncs; of the whole page", least=0)
     ] = None
 
@@ -83,8 +81,8 @@ COUNTED = (
     "accepted_draft_tokens",
     "preemptions",
     "finished_requests",
-    "weight_updates",
-    "weight_update_seconds",
+    "weight_syncs",
+    "weight_sync_seconds",
 )
 """The fields that only grow while an engine lives."""
 

@@ -1,9 +1,9 @@
 """
 How a field of a fact is declared: its unit, its meaning, its limits; once, beside the field.
 
-`Annotated[float, Quantity("B/s", "slowest link on the path")]` is read by the validation at the edge (pydantic asks a field's
-metadata for `__get_pydantic_core_schema__`, which is a plain dictionary, so nothing needs to be imported here), by the JSON
-Schema and by the generated reference pages.
+`Annotated[float, Quantity("B/s", "slowest link on the path")]` is read by the validation at the edge, by the JSON
+Schema and by the generated reference pages. Pydantic asks a field's metadata for `__get_pydantic_core_schema__`, which
+is a plain dictionary, so nothing needs to be imported here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class Says:
 
     text: str
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: PLW3201, ANN401 (pydantic's protocol)
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: ANN401 (pydantic's protocol)
         return {**handler(schema), "description": self.text}
 
 
@@ -98,14 +98,14 @@ class Quantity:
             raise ValueError(f"{shown} must be a whole number")
         return number
 
-    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:  # noqa: PLW3201, ANN401 (pydantic's protocol)
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:  # noqa: ANN401 (pydantic's protocol)
         return {
             "type": "function-before",
             "function": {"type": "no-info", "function": self._before},
             "schema": handler(source),
         }
 
-    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: PLW3201, ANN401 (pydantic's protocol)
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: ANN401 (pydantic's protocol)
         inner = handler(schema)
         if not self.spread and ("properties" in inner or "$ref" in inner):
             return {**inner, "description": self.text}

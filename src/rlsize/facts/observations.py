@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure, absent
@@ -31,8 +31,8 @@ class InstanceObservation:
         preemptions_per_second: Samples thrown out of the batch. [1/s]
         prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
         mean_response_tokens: Mean response length. [token]
-        weight_updates: Weight syncs. [1]
-        weight_update_seconds: Time in weight syncs. [s]
+        weight_syncs: Weight syncs. [1]
+        weight_sync_seconds: Time in weight syncs. [s]
     """
 
     instance: str
@@ -47,13 +47,17 @@ class InstanceObservation:
     preemptions_per_second: float | None = None
     prefix_cache_hit_fraction: float | None = None
     mean_response_tokens: float | None = None
-    weight_updates: float | None = None
-    weight_update_seconds: float | None = None
+    weight_syncs: float | None = None
+    weight_sync_seconds: float | None = None
 
     @property
     def used(self) -> bool:
         """Whether it counts."""
         return not self.left_out
+
+
+def _unknown_hits() -> Figure:
+    return absent("affine_prefix_cache_hit_fraction", "--group")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +82,8 @@ class Observation:
         prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
         affine_prefix_cache_hit_fraction: What is expected with each group kept on one instance. [1]
         preemptions_per_second: Per instance. [1/s]
-        weight_updates: Weight syncs that one instance saw, at most. [1]
-        weight_update_seconds: Time that one instance spent in them, at most. [s]
+        weight_syncs: Weight syncs that one instance saw, at most. [1]
+        weight_sync_seconds: Time that one instance spent in them, at most. [s]
         kv_cache_tokens: Tokens that one instance's KV cache holds, at least. [token]
         keys: The metric behind each quantity.
         warnings: What the reader must know before trusting the mean.
@@ -99,10 +103,10 @@ class Observation:
     mean_prompt_tokens: float | None = None
     group_size: float | None = None
     prefix_cache_hit_fraction: float | None = None
-    affine_prefix_cache_hit_fraction: Figure = absent("affine_prefix_cache_hit_fraction", "--group")
+    affine_prefix_cache_hit_fraction: Figure = field(default_factory=_unknown_hits)
     preemptions_per_second: float | None = None
-    weight_updates: float | None = None
-    weight_update_seconds: float | None = None
+    weight_syncs: float | None = None
+    weight_sync_seconds: float | None = None
     kv_cache_tokens: int | None = None
     keys: Mapping[str, str]
     warnings: tuple[str, ...] = ()

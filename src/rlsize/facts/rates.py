@@ -64,8 +64,8 @@ class RateConditions:
         float | None, Quantity("1", "prompt tokens found in the prefix cache", least=0, most=1)
     ] = None
     preemptions_per_second: Annotated[float | None, Quantity("1", "per instance", least=0)] = None
-    weight_updates: Annotated[float | None, Quantity("count", "weight syncs seen in the window", least=0)] = None
-    weight_update_seconds: Annotated[float | None, Quantity("s", "seconds that they took", least=0)] = None
+    weight_syncs: Annotated[float | None, Quantity("count", "weight syncs seen in the window", least=0)] = None
+    weight_sync_seconds: Annotated[float | None, Quantity("s", "seconds that they took", least=0)] = None
     kv_cache_tokens: Annotated[
         int | None, Quantity("token", "tokens that one instance's KV cache holds", whole=True)
     ] = None

@@ -159,7 +159,12 @@ class RateChoice:
 
     instance_tokens_per_second: Annotated[
         Uncertain | str | None,
-        Quantity("token/s", "Response tokens per second of one instance: a number, or a rates file.", spread=True, or_file=True),
+        Quantity(
+            "token/s",
+            "Response tokens per second of one instance: a number, or a rates file.",
+            spread=True,
+            or_file=True,
+        ),
     ] = None
     consumption_tokens_per_second: Annotated[
         Uncertain | None, Quantity("token/s", "Response tokens that the trainer consumes per second.", spread=True)

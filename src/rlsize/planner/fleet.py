@@ -76,10 +76,10 @@ def size_fleet(question: FleetQuestion, random: Random | None = None) -> FleetAn
         The answer; figures whose inputs are missing say which.
     """
     matched = int(_match(question)[0].number)
-    if question.instances is None:  # judge the central match in every draw, or its band would always be "matched"
-        count = Figure(key="instances", value=matched, provenance="predicted", source="the match")
-        question = replace(question, instances=count)
-    judged = int(question.instances.number)
+    # Without a count of the user's, every draw judges the central match: its own match would always be "matched".
+    count = question.instances or Figure(key="instances", value=matched, provenance="predicted", source="the match")
+    question = replace(question, instances=count)
+    judged = int(count.number)
     results = with_bands(_results, question, random)
     found = {figure.key: figure for figure in results}
     nameplate = int(found["nameplate_matched_instances"].number)
@@ -134,10 +134,17 @@ def at_count(question: FleetQuestion, instances: int) -> list[Figure]:
         Supply, idle trainer, backlog growth, utilisation, step time and cost per step, nameplate and expected.
     """
     same = question.instances is not None and question.instances.value == instances
-    count = question.instances if same and question.instances else Figure(key="instances", value=instances, provenance="predicted")
+    count = (
+        question.instances
+        if same and question.instances
+        else Figure(key="instances", value=instances, provenance="predicted")
+    )
     required = _required(question)
     figures = [count]
-    for prefix, headroom in (("", Figure(key="headroom", value=1.0, source="nameplate")), ("expected_", question.headroom)):
+    for prefix, headroom in (
+        ("", Figure(key="headroom", value=1.0, source="nameplate")),
+        ("expected_", question.headroom),
+    ):
         supply = apply(
             f"{prefix or 'nameplate_'}supply_tokens_per_second",
             matching.fleet_supply,
@@ -145,15 +152,23 @@ def at_count(question: FleetQuestion, instances: int) -> list[Figure]:
             instance_rate=question.instance_rate,
             headroom=headroom,
         )
-        idle = apply(f"{prefix}trainer_idle_fraction", imbalance.trainer_idle_fraction, supply=supply, required_supply=required)
-        growth = apply(f"{prefix}backlog_tokens_per_second", imbalance.backlog_growth, supply=supply, required_supply=required)
-        used = apply(f"{prefix}fleet_utilisation_fraction", matching.utilisation, supply=supply, required_supply=required)
+        idle = apply(
+            f"{prefix}trainer_idle_fraction", imbalance.trainer_idle_fraction, supply=supply, required_supply=required
+        )
+        growth = apply(
+            f"{prefix}backlog_tokens_per_second", imbalance.backlog_growth, supply=supply, required_supply=required
+        )
+        used = apply(
+            f"{prefix}fleet_utilisation_fraction", matching.utilisation, supply=supply, required_supply=required
+        )
         figures += [supply, idle, growth, used, *_step(question, prefix, idle, count)]
     return figures
 
 
 def _step(question: FleetQuestion, prefix: str, idle: Figure, count: Figure) -> list[Figure]:
-    train = apply("train_seconds", matching.train_time, tokens_per_step=question.batch_tokens, consumption=question.consumption)
+    train = apply(
+        "train_seconds", matching.train_time, tokens_per_step=question.batch_tokens, consumption=question.consumption
+    )
     step = apply(f"{prefix}step_seconds", imbalance.step_time_with_idle, train_seconds=train, idle_fraction=idle)
     gpus = apply("rollout_gpus", matching.fleet_gpus, instances=count, gpus_per_instance=question.gpus_per_instance)
     cost = apply(

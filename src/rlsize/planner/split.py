@@ -92,21 +92,17 @@ def best_instances(question: SplitQuestion) -> int:
     """
     Instances of the best split.
 
-    The optimum lies on either side of the balance, since one rate grows and the other shrinks with each instance; only the
-    whole instances around it are compared.
+    The optimum lies on either side of the balance, since one rate grows and the other shrinks with each instance;
+    only the whole instances around it are compared.
 
     Raises:
         InputError: The GPUs do not suffice.
     """
     most = _most_instances(question)
     if most < 1:
-        raise InputError(
-            Fault(
-                f"{question.gpus.value:g} GPUs do not hold one instance of {question.gpus_per_instance.value:g} and a trainer",
-                "--gpus",
-                "give more GPUs, or smaller instances",
-            )
-        )
+        size = question.gpus_per_instance.value
+        what = f"{question.gpus.value:g} GPUs hold no instance of {size:g} beside a trainer"
+        raise InputError(Fault(what, "--gpus", "give more GPUs, or smaller instances"))
     balance = rounded_down(_balance(question) / question.gpus_per_instance.number)
     candidates = sorted({min(max(count, 1), most) for count in range(balance - 1, balance + 3)})
     best = candidates[0]
@@ -122,12 +118,16 @@ def _most_instances(question: SplitQuestion) -> int:
 
 
 def _effective_rate(question: SplitQuestion) -> float:
-    return question.rollout_gpu_rate.number * question.headroom.number / question.tokens_generated_per_trained_token.number
+    return (
+        question.rollout_gpu_rate.number * question.headroom.number / question.tokens_generated_per_trained_token.number
+    )
 
 
 def _balance(question: SplitQuestion) -> float:
     return float(
-        matching.balanced_rollout_gpus(question.gpus.number, _effective_rate(question), question.trainer_gpu_rate.number)
+        matching.balanced_rollout_gpus(
+            question.gpus.number, _effective_rate(question), question.trainer_gpu_rate.number
+        )
     )
 
 
@@ -158,7 +158,9 @@ def at_split(question: SplitQuestion, instances: int) -> list[Figure]:
         GPUs, rates and idle time of both sides; rates count trained tokens.
     """
     count = Figure(key="instances", value=instances, provenance="predicted")
-    rollout_gpus = apply("rollout_gpus", matching.fleet_gpus, instances=count, gpus_per_instance=question.gpus_per_instance)
+    rollout_gpus = apply(
+        "rollout_gpus", matching.fleet_gpus, instances=count, gpus_per_instance=question.gpus_per_instance
+    )
     trainer_gpus = apply("trainer_gpus", matching.remaining_gpus, gpus=question.gpus, rollout_gpus=rollout_gpus)
     rollout_rate = apply(
         "rollout_tokens_per_second",
@@ -168,8 +170,12 @@ def at_split(question: SplitQuestion, instances: int) -> list[Figure]:
         headroom=question.headroom,
         tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
     )
-    trainer_rate = apply("trainer_tokens_per_second", matching.pool_rate, gpus=trainer_gpus, gpu_rate=question.trainer_gpu_rate)
-    loop = apply("loop_tokens_per_second", matching.loop_throughput, rollout_rate=rollout_rate, trainer_rate=trainer_rate)
+    trainer_rate = apply(
+        "trainer_tokens_per_second", matching.pool_rate, gpus=trainer_gpus, gpu_rate=question.trainer_gpu_rate
+    )
+    loop = apply(
+        "loop_tokens_per_second", matching.loop_throughput, rollout_rate=rollout_rate, trainer_rate=trainer_rate
+    )
     idle = apply("idle_fraction", matching.idle_fraction, rollout_rate=rollout_rate, trainer_rate=trainer_rate)
     bottleneck = _bottleneck(rollout_rate.number, trainer_rate.number)
     waiting = trainer_gpus if bottleneck == "rollout" else rollout_gpus

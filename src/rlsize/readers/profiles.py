@@ -90,7 +90,7 @@ class Catalogue:
 
     def __init__(self, user_folders: Iterable[str | Path] = ()) -> None:
         self.folders = (shipped_folder(), *map(Path, user_folders))
-        missing = [folder for folder in self.folders if not folder.is_dir()]
+        missing = [folder for folder in self.folders if not _is_folder(folder)]
         if missing:
             todo = f"check --profiles and {VARIABLE}"
             raise InputError(*(Fault("no such folder of profiles", str(folder), todo) for folder in missing))
@@ -147,6 +147,30 @@ class Catalogue:
             wanted = aliases[wanted]
         return files[wanted]
 
+    def kind_of(self, name: str) -> str:
+        """
+        The one kind that has a profile of that name or alias; a name stands before an alias.
+
+        Raises:
+            InputError: None has, or several have.
+        """
+        wanted = name.strip().lower()
+        having = [kind for kind in FOLDERS if wanted in self._files(kind)]
+        having = having or [kind for kind in FOLDERS if wanted in self._alias_names(kind)]
+        if not having:
+            shown = name[:_LONGEST_NAME]
+            names = [each for kind in FOLDERS for each in self.names(kind)]
+            aliases = {alias: each for kind in FOLDERS for alias, each in self._alias_names(kind).items()}
+            raise InputError(Fault(f"there is no profile {shown!r}", todo=_nearest(shown, names, aliases)))
+        if len(having) > 1:
+            todo = f"add {' or '.join(f'--kind {kind}' for kind in having)}"
+            raise InputError(Fault(f"{name.strip()} names a {' and a '.join(having)}", todo=todo))
+        return having[0]
+
+    def count(self, kind: str, folder: str | Path | None = None) -> int:
+        """How many files of a kind there are in one folder, or in all, the shadowed ones included."""
+        return sum(len(_listed(each, kind)) for each in (self.folders if folder is None else (Path(folder),)))
+
     def documents(self, kind: str | None = None) -> Iterator[Document]:
         """
         The content of every profile of a kind, or of all kinds, as data.
@@ -170,13 +194,24 @@ class Catalogue:
                     hashed.update(normal)
         return hashed.hexdigest()[:16]
 
-    def check(self) -> list[Fault]:
-        """Everything that is wrong with any profile of any folder, the shadowed ones included."""
-        return [
-            fault for folder in self.folders for fault in (*stray_faults(folder, FOLDERS), *self._folder_faults(folder))
-        ]
+    def check(self, folder: str | Path | None = None) -> list[Fault]:
+        """
+        Everything that is wrong with the profiles of one folder, or of all, the shadowed ones included.
 
-    def _folder_faults(self, folder: Path) -> Iterator[Fault]:
+        Names of other profiles are looked up in the whole catalogue.
+        """
+        folders = self.folders if folder is None else (Path(folder),)
+        return [fault for each in folders for fault in self._folder_faults(each)]
+
+    def _folder_faults(self, folder: Path) -> list[Fault]:
+        try:
+            return [*stray_faults(folder, FOLDERS), *self._profile_faults(folder)]
+        except InputError as error:
+            return list(error.faults)
+        except OSError as error:
+            return [_unlistable(folder, error)]
+
+    def _profile_faults(self, folder: Path) -> Iterator[Fault]:
         for kind in FOLDERS:
             readings = [self._read(kind, path) for path in _listed(folder, kind)]
             for reading in readings:
@@ -232,7 +267,18 @@ def _listed(folder: Path, kind: str) -> list[Path]:
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
-        raise InputError(Fault(f"cannot be listed: {error.strerror}", str(folder), "check its permissions")) from None
+        raise InputError(_unlistable(folder, error)) from None
+
+
+def _unlistable(folder: Path, error: OSError) -> Fault:
+    return Fault(f"cannot be listed: {error.strerror or error}", str(folder), "check its permissions")
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except OSError:  # a parent that may not be entered, a name too long
+        return False
 
 
 def _nearest(name: str, names: list[str], aliases: Mapping[str, str]) -> str:

@@ -46,11 +46,14 @@ def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
     for part in path:
         data = data[part]
     if not isinstance(data, dict):
-        raise InputError(Fault("is empty" if data is None else "is not a mapping of keys to values", document.where(path)))
+        raise InputError(
+            Fault("is empty" if data is None else "is not a mapping of keys to values", document.where(path))
+        )
     try:
-        return adapter(kind).validate_python(data)
+        checked: T = adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
     except ValidationError as error:
         raise InputError(*_faults(error.errors(include_url=False), kind, document, path)) from None
+    return checked
 
 
 def opened(document: Document, kind: str) -> Document:
@@ -61,15 +64,25 @@ def opened(document: Document, kind: str) -> Document:
         InputError: The header is missing, or names another kind or version.
     """
     if not isinstance(document.data, dict):
-        raise InputError(Fault("is empty" if document.data is None else "is not a mapping of keys to values", document.name))
+        raise InputError(
+            Fault("is empty" if document.data is None else "is not a mapping of keys to values", document.name)
+        )
     header = document.data.get("rlsize")
     todo = f"its first line should be `rlsize: {{kind: {kind}, version: {VERSION}}}`"
     if not isinstance(header, dict) or "kind" not in header:
         raise InputError(Fault(f"does not say that it is a {kind} file", document.name, todo))
     if header["kind"] != kind:
-        raise InputError(Fault(f"is a {header['kind']} file, not a {kind} file", document.where(("rlsize", "kind")), todo))
+        raise InputError(
+            Fault(f"is a {header['kind']} file, not a {kind} file", document.where(("rlsize", "kind")), todo)
+        )
     if header.get("version") != VERSION:
-        raise InputError(Fault(f"has version {header.get('version')}; this rlsize reads version {VERSION}", document.where(("rlsize",)), todo))
+        raise InputError(
+            Fault(
+                f"has version {header.get('version')}; this rlsize reads version {VERSION}",
+                document.where(("rlsize",)),
+                todo,
+            )
+        )
     rest = {key: value for key, value in document.data.items() if key != "rlsize"}
     return dataclasses.replace(document, data=rest)
 
@@ -98,14 +111,18 @@ def _location(loc: tuple[int | str, ...], data: Any, path: Path_) -> Path_:  # n
         node = node[part]
     kept: list[int | str] = list(path)
     for position, part in enumerate(loc):
-        if isinstance(node, dict) and part in node:
-            node = node[part]
-        elif isinstance(node, list) and isinstance(part, int) and part < len(node):
+        if _holds(node, part):
             node = node[part]
         elif position < len(loc) - 1 or "[" in str(part) or "-" in str(part):
             continue
         kept.append(part)
     return tuple(kept)
+
+
+def _holds(node: Any, part: int | str) -> bool:  # noqa: ANN401 (any YAML content)
+    if isinstance(node, list):
+        return isinstance(part, int) and part < len(node)
+    return isinstance(node, dict) and part in node
 
 
 def _keys_at(kind: type, path: Path_) -> list[str]:

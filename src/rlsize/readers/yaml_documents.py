@@ -1,8 +1,8 @@
 """
 YAML as data: safe, bounded, with line numbers.
 
-Stricter than YAML where looseness bites: no anchors or aliases (so no alias bombs), no tags, no duplicate keys, one document;
-`no`, `on` and `1:30` stay text, `1e9` is a number.
+Stricter than YAML where looseness bites: no anchors or aliases (so no alias bombs), no tags, no duplicate keys, one
+document; `no`, `on` and `1:30` stay text, `1e9` is a number.
 """
 
 from __future__ import annotations
@@ -75,7 +75,13 @@ def read_bytes(path: str | Path, largest: int = LARGEST_FILE) -> bytes:
         with file.open("rb") as stream:
             content = stream.read(largest + 1)
     except (OSError, ValueError) as error:
-        raise InputError(Fault(f"cannot be read: {getattr(error, 'strerror', None) or error}", str(path), "check the path and its permissions")) from None
+        raise InputError(
+            Fault(
+                f"cannot be read: {getattr(error, 'strerror', None) or error}",
+                str(path),
+                "check the path and its permissions",
+            )
+        ) from None
     if len(content) > largest:
         raise InputError(Fault(f"is larger than {largest // 2**20} MiB", str(path), "is it the file you meant?"))
     return content
@@ -109,13 +115,13 @@ def read_document(path: str | Path) -> Document:
 
 
 def parse_document(text: str, name: str) -> Document:
-    """
+    r"""
     YAML text as a document.
 
     Raises:
         InputError: What is wrong, with file and line; all duplicate keys at once.
 
-    >>> parse_document("a: 1e9\\nb: [no, 2]", "x.yaml").data
+    >>> parse_document("a: 1e9\nb: [no, 2]", "x.yaml").data
     {'a': 1000000000.0, 'b': ['no', 2]}
     """
     import yaml
@@ -138,11 +144,11 @@ def _check_events(text: str, name: str) -> None:
 
     depth = documents = 0
     for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        where = f"{name}:{event.start_mark.line + 1}"
+        where = f"{name}:{event.start_mark.line + 1}" if event.start_mark else name
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
             raise InputError(Fault("anchors and aliases are not read", where, "write the value out where it is used"))
         if getattr(event, "tag", None):
-            raise InputError(Fault(f"the tag {event.tag} is not read", where, "write plain values"))
+            raise InputError(Fault(f"the tag {getattr(event, 'tag', '')} is not read", where, "write plain values"))
         documents += isinstance(event, yaml.DocumentStartEvent)
         if documents > 1:
             raise InputError(Fault("holds more than one document", where, "keep one document to a file"))
@@ -184,7 +190,9 @@ class _Builder:
             key = str(key_node.value)
             if key in result:
                 first = self.lines[(*path, key)]
-                self.faults.append(Fault(f"the key {key} stands twice, first on line {first}", where, "keep one of them"))
+                self.faults.append(
+                    Fault(f"the key {key} stands twice, first on line {first}", where, "keep one of them")
+                )
                 continue
             self.lines[(*path, key)] = key_node.start_mark.line + 1
             result[key] = self.build(value_node, (*path, key))

@@ -53,20 +53,27 @@ def _headline(found: dict[str, Figure], given: dict[str, Figure]) -> str:
 
 def _notes(found: dict[str, Figure], given: dict[str, Figure]) -> tuple[str, ...]:
     notes = [
-        "Two numbers, both right: a sample that joins the queue now will be trained so many steps late; the one at its head has waited so long already.",
+        (
+            "Two numbers, both right: how late a sample that joins the queue now will be trained, and how long the one "
+            "at its head has waited already."
+        ),
     ]
     if found["backlog_tokens_per_second"].number == 0:
         return ()
     cap = given.get("max_staleness_steps")
     if cap is None:
-        notes.append("Times until the cap are for a cap of 1 step; a cap of k steps is reached k times as late (--max-staleness k).")
+        notes.append(
+            "Times until the cap are for a cap of 1 step; a cap of k steps is reached k times as late "
+            "(--max-staleness k)."
+        )
     return tuple(notes)
 
 
 def _stale(found: dict[str, Figure]) -> list[str]:
     newest = found["new_sample_staleness_steps"]
     if newest.known and newest.number > _SAFE_STALENESS:
-        return [f"{show(newest.value)} steps of staleness: cap the queue (backpressure), shrink the fleet, or speed the trainer up"]
+        cure = "cap the queue (backpressure), shrink the fleet, or speed the trainer up"
+        return [f"{show(newest.value)} steps of staleness: {cure}"]
     return []
 
 
@@ -81,8 +88,18 @@ def _chart(answer: BacklogAnswer, found: dict[str, Figure], given: dict[str, Fig
         x_label="seconds since the queue was empty",
         y_label="optimizer steps",
         series=(
-            Series(name="staleness of a newly queued sample", xs=times, ys=tuple(point[1] for point in answer.history), role="rollout"),
-            Series(name="age of the oldest queued sample", xs=times, ys=tuple(point[2] for point in answer.history), role="trainer"),
+            Series(
+                name="staleness of a newly queued sample",
+                xs=times,
+                ys=tuple(point[1] for point in answer.history),
+                role="rollout",
+            ),
+            Series(
+                name="age of the oldest queued sample",
+                xs=times,
+                ys=tuple(point[2] for point in answer.history),
+                role="trainer",
+            ),
         ),
         marks=(Mark(at=cap.number, label=f"staleness cap: {show(cap.value)} steps", axis="y"),) if cap else (),
     )

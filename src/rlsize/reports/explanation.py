@@ -39,10 +39,15 @@ def explanations(figures: Iterable[Figure]) -> list[Explanation]:
 def _lines(figure: Figure) -> list[str]:
     if not figure.equation:
         if figure.inputs:
-            return ["sum of " + " + ".join(f"{part.key} {show(part.value, part.key)}" for part in figure.inputs.values())]
+            return [
+                "sum of " + " + ".join(f"{part.key} {show(part.value, part.key)}" for part in figure.inputs.values())
+            ]
         return [origin(figure) or f"needs {figure.missing}"]
     entry = page(figure.equation)
-    lines = [*entry.formula.splitlines(), *_inputs(figure, {argument.name: argument.unit for argument in entry.arguments})]
+    lines = [
+        *entry.formula.splitlines(),
+        *_inputs(figure, {argument.name: argument.unit for argument in entry.arguments}),
+    ]
     if not figure.known:
         lines.append(f"not computed: needs {figure.missing}")
     return [*lines, f"Assumes {entry.assumes}", f"Source: {entry.source}"]
@@ -51,7 +56,8 @@ def _lines(figure: Figure) -> list[str]:
 def _inputs(figure: Figure, units: dict[str, str]) -> list[str]:
     width = max((len(name) for name in figure.inputs), default=0)
     return [
-        f"{name:<{width}} = {_number(value)} [{units.get(name, '')}]  {origin(value)}".rstrip() for name, value in figure.inputs.items()
+        f"{name:<{width}} = {_number(value)} [{units.get(name, '')}]  {origin(value)}".rstrip()
+        for name, value in figure.inputs.items()
     ]
 
 

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 _QUIET = frozenset({"matched_instances_exact"})
 
 
-def fleet_report(answer: FleetAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()) -> Report:
+def fleet_report(
+    answer: FleetAnswer,
+    inputs: Sequence[Figure],
+    warnings: Sequence[str],
+    notes: Sequence[str] = (),
+    savings: Sequence[Figure] = (),
+) -> Report:
     """
     The report of `rlsize fleet`.
 
@@ -26,16 +32,17 @@ def fleet_report(answer: FleetAnswer, inputs: Sequence[Figure], warnings: Sequen
         inputs: What it was worked out from.
         warnings: What the reader must know first.
         notes: Why an input is what it is.
+        savings: What prefix caching would save, where the prompts are known.
     """
     figures = {figure.key: figure for figure in answer.results}
     return Report(
         command="fleet",
         headline=_headline(answer, figures, inputs),
-        results=answer.results,
+        results=(*answer.results, *savings),
         inputs=tuple(inputs),
         tables={"neighbours": neighbours_table(answer)},
         warnings=tuple(warnings),
-        notes=tuple(notes),
+        notes=(*notes, *_caching_note(savings)),
         chart=fleet_chart(answer),
         quiet=_QUIET,
     )
@@ -46,7 +53,9 @@ def _headline(answer: FleetAnswer, figures: dict[str, Figure], inputs: Sequence[
     required = show(figures["required_tokens_per_second"].value, "_tokens_per_second")
     rate = show(given["instance_tokens_per_second"].value, "_tokens_per_second")
     noun = "instance matches" if answer.matched == 1 else "instances match"
-    match = f"{answer.matched} rollout {noun}: {required} needed, {rate} each, headroom {show(given['headroom'].value)}."
+    match = (
+        f"{answer.matched} rollout {noun}: {required} needed, {rate} each, headroom {show(given['headroom'].value)}."
+    )
     if answer.judged == answer.matched:
         return match
     return f"{match} With {answer.judged}: {_judgement(figures)}."
@@ -59,6 +68,21 @@ def _judgement(figures: dict[str, Figure]) -> str:
     if growth.number > 0:
         return f"a backlog of {show(growth.value, growth.key)} is expected without backpressure"
     return "neither side waits"
+
+
+def _caching_note(savings: Sequence[Figure]) -> list[str]:
+    """What the hit ratio to expect means for the match, before anybody buys GPUs."""
+    found = {figure.key: figure for figure in savings}
+    expected = found.get("expected_prefix_cache_hit_fraction")
+    if expected is None or not expected.known:
+        return []
+    text = f"Prefix caching: expect {show(expected.value, expected.key)} of prompt tokens from the cache"
+    after = found["matched_instances_after_caching"]
+    if not after.known:
+        return [f"{text}; give {after.missing} to see the match once the cache reaches it."]
+    return [
+        f"{text}; once it does, {show(after.value)} instances match. Fix that before adding GPUs, then measure again."
+    ]
 
 
 def neighbours_table(answer: FleetAnswer) -> Table:
@@ -99,7 +123,9 @@ def fleet_chart(answer: FleetAnswer) -> Chart:
         x_label="rollout instances",
         y_label="response tokens per second",
         series=(
-            Series(name="nameplate supply", xs=counts, ys=supply("nameplate_supply_tokens_per_second"), role="nameplate"),
+            Series(
+                name="nameplate supply", xs=counts, ys=supply("nameplate_supply_tokens_per_second"), role="nameplate"
+            ),
             Series(name="expected supply", xs=counts, ys=supply("expected_supply_tokens_per_second"), role="expected"),
         ),
         marks=(

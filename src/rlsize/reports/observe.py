@@ -86,7 +86,7 @@ def _conditions(seen: Observation) -> list[Figure]:
     def key(*names: str) -> str:
         return ", ".join(seen.keys[name] for name in names if name in seen.keys)
 
-    syncs = "rl_weight_update_operation_duration_seconds on the page"
+    syncs = "a page that counts them"
     return [
         _measured("mean_response_tokens", seen.mean_response_tokens, key("response_tokens.sum"), "finished samples"),
         _measured("mean_prompt_tokens", seen.mean_prompt_tokens, key("prompt_lengths.sum"), "finished samples"),
@@ -99,8 +99,8 @@ def _conditions(seen: Observation) -> list[Figure]:
         ),
         seen.affine_prefix_cache_hit_fraction,
         _measured("preemptions_per_second", seen.preemptions_per_second, key("preemptions"), "num_preemptions"),
-        _measured("weight_updates", seen.weight_updates, key("weight_updates"), syncs),
-        _measured("weight_update_seconds", seen.weight_update_seconds, key("weight_update_seconds"), syncs),
+        _measured("weight_syncs", seen.weight_syncs, key("weight_syncs"), syncs),
+        _measured("weight_sync_seconds", seen.weight_sync_seconds, key("weight_sync_seconds"), syncs),
         _measured("kv_cache_tokens", seen.kv_cache_tokens, "cache_config_info", "cache_config_info on the page"),
     ]
 
@@ -113,8 +113,9 @@ def _measured(key: str, value: float | None, source: str = "", missing: str = ""
 
 def _included(seen: Observation, left: Figure) -> str:
     held = "; ".join(f"{part.replace('_', ' ')} ({why})" for part, why in seen.includes.items())
-    rest = " and ".join(part.replace("_", " ") for part in HEADROOM_PARTS if part not in seen.includes)
-    return f"The rate already includes {held}. Headroom {show(left.value)} is left for {rest}."
+    rest = [part.replace("_", " ") for part in HEADROOM_PARTS if part not in seen.includes]
+    missing = " and ".join(part for part in (", ".join(rest[:-1]), rest[-1]) if part)
+    return f"The rate already includes {held}. Headroom {show(left.value)} is left for {missing}."
 
 
 def instances_table(seen: Observation) -> Table:
@@ -145,8 +146,8 @@ def _row(instance: InstanceObservation) -> dict[str, Cell]:
         "preemptions_per_second": instance.preemptions_per_second,
         "prefix_cache_hit_fraction": instance.prefix_cache_hit_fraction,
         "mean_response_tokens": instance.mean_response_tokens,
-        "weight_updates": instance.weight_updates,
-        "weight_update_seconds": instance.weight_update_seconds,
+        "weight_syncs": instance.weight_syncs,
+        "weight_sync_seconds": instance.weight_sync_seconds,
         "window_seconds": instance.seconds,
         "why": instance.why,
         "left_out": instance.left_out,

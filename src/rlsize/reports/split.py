@@ -43,15 +43,21 @@ def _headline(found: dict[str, Figure], inputs: Sequence[Figure]) -> str:
     headroom = next(figure for figure in inputs if figure.key == "headroom")
     rate = show(found["loop_tokens_per_second"].value, "_tokens_per_second")
     side = found["bottleneck"].value
-    balance = "neither side waits" if side == "balanced" else f"{_WAITS[str(side)]} {show(found['idle_fraction'].value, 'idle_fraction')}"
+    balance = (
+        "neither side waits"
+        if side == "balanced"
+        else f"{_WAITS[str(side)]} {show(found['idle_fraction'].value, 'idle_fraction')}"
+    )
     return (
-        f"{show(found['rollout_gpus'].value)} rollout GPUs and {show(found['trainer_gpus'].value)} trainer GPUs run at {rate}; "
-        f"{balance} (headroom {show(headroom.value)})."
+        f"{show(found['rollout_gpus'].value)} rollout GPUs and {show(found['trainer_gpus'].value)} trainer GPUs "
+        f"run at {rate}; {balance} (headroom {show(headroom.value)})."
     )
 
 
 def _neighbours(answer: SplitAnswer) -> Table:
-    marked = next(index for index, row in enumerate(answer.neighbours) if row["rollout_gpus"].number == answer.rollout_gpus)
+    marked = next(
+        index for index, row in enumerate(answer.neighbours) if row["rollout_gpus"].number == answer.rollout_gpus
+    )
     return Table(
         title="One instance more, one fewer",
         columns=(
@@ -70,13 +76,20 @@ def _neighbours(answer: SplitAnswer) -> Table:
 
 def _colocated_note(found: dict[str, Figure]) -> str:
     plain, whole, loop = (
-        found[key] for key in ("colocated_before_swap_tokens_per_second", "colocated_tokens_per_second", "loop_tokens_per_second")
+        found[key]
+        for key in ("colocated_before_swap_tokens_per_second", "colocated_tokens_per_second", "loop_tokens_per_second")
     )
     text = f"Colocated on the same GPUs: {show(plain.value, '_tokens_per_second')} before any swap cost"
     if not whole.known:
-        return f"{text}; a perfect split only equals it, so swap cost and whole instances decide (give --swap-seconds and --batch-tokens)."
+        return (
+            f"{text}; a perfect split only equals it, so swap cost and whole instances decide "
+            "(give --swap-seconds and --batch-tokens)."
+        )
     winner = "colocated is faster" if whole.number > loop.number else "the split is faster"
-    return f"{text}, {show(whole.value, '_tokens_per_second')} with it: {winner}, and trains on samples of the newest weights only when colocated."
+    return (
+        f"{text}, {show(whole.value, '_tokens_per_second')} with it: {winner}. "
+        "Colocated training sees samples of the newest weights only."
+    )
 
 
 def _chart(answer: SplitAnswer) -> Chart:

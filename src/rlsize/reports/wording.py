@@ -14,7 +14,8 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Cell
 
 _DROPPED = (
-    "_tokens_per_second", "_tokens_per_gpu_second", "_seconds", "_bytes", "_bytes_per_second", "_usd", "_fraction", "_per_second", "_steps",
+    "_tokens_per_second", "_tokens_per_gpu_second", "_seconds", "_bytes", "_bytes_per_second",
+    "_usd", "_fraction", "_per_second", "_steps",
 )  # fmt: skip
 _KEPT_WHOLE = {"cost_per_step_usd": "cost per step", "completions_per_second": "completions per second"}
 

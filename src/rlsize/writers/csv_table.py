@@ -26,7 +26,9 @@ def csv_text(report: Report) -> str:
         keys = list(dict.fromkeys(key for row in table.rows for key in row))
         return _written(keys, ([_cell(row, key) for key in keys] for row in table.rows))
     header = ["key", "value", "provenance", "source"]
-    return _written(header, ([f.key, _safe(f.value), f.provenance, _safe(f.equation or f.source)] for f in report.results))
+    return _written(
+        header, ([f.key, _safe(f.value), f.provenance, _safe(f.equation or f.source)] for f in report.results)
+    )
 
 
 def _cell(row: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 (a CSV scalar)

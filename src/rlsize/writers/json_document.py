@@ -7,12 +7,13 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from rlsize import __version__
-from rlsize.facts.figure import Figure
 from rlsize.reports.equation_page import page
 from rlsize.reports.report import Cell, Report, cell_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+
+    from rlsize.facts.figure import Figure
 
 SCHEMA_VERSION = 1
 
@@ -40,7 +41,10 @@ def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
         "facts_digest": facts_digest,
         "inputs": {figure.key: _finite(figure) for figure in report.inputs},
         "results": {figure.key: _finite(figure) for figure in report.results},
-        "rows": {name: [{key: _finite(cell) for key, cell in row.items()} for row in table.rows] for name, table in report.tables.items()},
+        "rows": {
+            name: [{key: _finite(cell) for key, cell in row.items()} for row in table.rows]
+            for name, table in report.tables.items()
+        },
         "explain": _explained([*report.inputs, *report.results]),
         "warnings": list(report.warnings),
         "headline": report.headline,
@@ -54,7 +58,10 @@ def _finite(cell: Cell) -> Any:  # noqa: ANN401 (a JSON scalar)
 
 
 def _explained(figures: Iterable[Figure]) -> dict[str, dict[str, Any]]:
-    return {figure.key: {key: value for key, value in _explanation(figure).items() if value not in (None, "", {})} for figure in figures}
+    return {
+        figure.key: {key: value for key, value in _explanation(figure).items() if value not in (None, "", {})}
+        for figure in figures
+    }
 
 
 def _explanation(figure: Figure) -> dict[str, Any]:
@@ -69,7 +76,13 @@ def _explanation(figure: Figure) -> dict[str, Any]:
     }
     if figure.equation:
         entry = page(figure.equation)
-        found |= {"equation": figure.equation, "formula": entry.formula, "unit": entry.unit, "assumes": entry.assumes, "source": entry.source}
+        found |= {
+            "equation": figure.equation,
+            "formula": entry.formula,
+            "unit": entry.unit,
+            "assumes": entry.assumes,
+            "source": entry.source,
+        }
     return found
 
 

@@ -42,7 +42,15 @@ def _results(report: Report) -> str:
         main = line.expected or line.plain or line.nameplate
         first = [_shown(line.nameplate)] if paired else []
         middle = [band(main) if main else ""] if banded else []
-        rows.append([line.name, *first, _shown(line.expected or line.plain), *middle, main.provenance if main and main.known else ""])
+        rows.append(
+            [
+                line.name,
+                *first,
+                _shown(line.expected or line.plain),
+                *middle,
+                main.provenance if main and main.known else "",
+            ]
+        )
     sides = ["left", *["right"] * (len(header) - 2), "left"]
     return _grid(header, sides, rows)
 

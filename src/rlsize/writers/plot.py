@@ -19,11 +19,24 @@ _COLOURS = {
     "limit": "#444444", "other": "#009E73",
 }  # fmt: skip
 _STACK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#F0E442")
-_STYLE = {
-    "font.size": 11, "axes.titlesize": 13, "axes.titleweight": "bold", "axes.titlelocation": "left", "axes.spines.top": False,
-    "axes.spines.right": False, "axes.grid": True, "axes.grid.axis": "y", "grid.color": "#E3E3E3", "axes.axisbelow": True,
-    "figure.dpi": 160, "savefig.dpi": 160, "svg.hashsalt": "rlsize", "legend.frameon": False, "font.family": "DejaVu Sans",
-}  # fmt: skip
+_LABEL_ROOM = 90  # characters of labels that fit side by side
+_STYLE: dict[Any, Any] = {
+    "font.size": 11,
+    "axes.titlesize": 13,
+    "axes.titleweight": "bold",
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "axes.grid.axis": "y",
+    "grid.color": "#E3E3E3",
+    "axes.axisbelow": True,
+    "figure.dpi": 160,
+    "savefig.dpi": 160,
+    "svg.hashsalt": "rlsize",
+    "legend.frameon": False,
+    "font.family": "DejaVu Sans",
+}
 
 
 def write_picture(chart: Chart | None, target: str, *, force: bool = False) -> None:
@@ -49,10 +62,10 @@ def picture(chart: Chart, form: str) -> bytes:
     import matplotlib as mpl
 
     mpl.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib import pyplot as plt
 
     with mpl.rc_context(_STYLE):
-        figure, axes = pyplot.subplots(figsize=(8.0, 4.5), layout="constrained")
+        figure, axes = plt.subplots(figsize=(8.0, 4.5), layout="constrained")
         try:
             _draw(axes, chart)
             stream = BytesIO()
@@ -60,7 +73,7 @@ def picture(chart: Chart, form: str) -> bytes:
             figure.savefig(stream, format=form, metadata=metadata)
             return stream.getvalue()
         finally:
-            pyplot.close(figure)
+            plt.close(figure)
 
 
 def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
@@ -77,7 +90,10 @@ def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
     axes.set_ylabel(chart.y_label)
     _scale(axes, chart)
     if len(chart.series) > 1:
-        axes.legend(loc="best" if chart.kind == "lines" else "upper left", bbox_to_anchor=None if chart.kind == "lines" else (1.0, 1.0))
+        axes.legend(
+            loc="best" if chart.kind == "lines" else "upper left",
+            bbox_to_anchor=None if chart.kind == "lines" else (1.0, 1.0),
+        )
 
 
 def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
@@ -88,7 +104,9 @@ def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
     else:
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else EngFormatter(sep=""))
-    if chart.kind == "lines" and all(isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs):
+    if chart.kind == "lines" and all(
+        isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs
+    ):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
 
@@ -115,13 +133,21 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
         offset = 0.0 if chart.kind == "stacked" else (index - (len(chart.series) - 1) / 2) * width
         places = [names.index(str(x)) + offset for x in series.xs]
         bottoms = [base[str(x)] for x in series.xs] if chart.kind == "stacked" else None
-        colour = _STACK[index % len(_STACK)] if chart.kind == "stacked" or series.role == "main" else _COLOURS[series.role]
+        colour = (
+            _STACK[index % len(_STACK)] if chart.kind == "stacked" or series.role == "main" else _COLOURS[series.role]
+        )
         drawn = axes.bar(places, series.ys, width=width, bottom=bottoms, label=series.name, color=colour)
         if chart.kind == "bars" and len(names) * len(chart.series) <= 24:  # noqa: PLR2004 (more labels than that collide)
             axes.bar_label(drawn, labels=[_number(y) for y in series.ys], padding=2, fontsize=9)
         for x, y in zip(series.xs, series.ys, strict=True):
             base[str(x)] += y
-    axes.set_xticks(range(len(names)), names, rotation=0 if max(map(len, names)) * len(names) <= 90 else 20, ha="center" if max(map(len, names)) * len(names) <= 90 else "right")  # noqa: PLR2004 (characters that fit side by side)
+    fits = max(map(len, names)) * len(names) <= _LABEL_ROOM
+    axes.set_xticks(
+        range(len(names)),
+        names,
+        rotation=0 if fits else 20,
+        ha="center" if fits else "right",
+    )
 
 
 def _number(value: float) -> str:
@@ -132,11 +158,27 @@ def _mark(axes: Any, mark: Mark, chart: Chart) -> None:  # noqa: ANN401 (matplot
     colour = _COLOURS["limit"]
     if mark.axis == "x":
         axes.axvline(mark.at, color=colour, linewidth=1.2, linestyle=":")
-        axes.annotate(mark.label, (mark.at, 1.0), xycoords=("data", "axes fraction"), xytext=(4, -12), textcoords="offset points", fontsize=9.5, color=colour)
+        axes.annotate(
+            mark.label,
+            (mark.at, 1.0),
+            xycoords=("data", "axes fraction"),
+            xytext=(4, -12),
+            textcoords="offset points",
+            fontsize=9.5,
+            color=colour,
+        )
     else:
         axes.axhline(mark.at, color=colour, linewidth=1.2, linestyle=":")
         left = 0.01 if chart.kind == "lines" else 0.0
-        axes.annotate(mark.label, (left, mark.at), xycoords=("axes fraction", "data"), xytext=(0, 4), textcoords="offset points", fontsize=9.5, color=colour)
+        axes.annotate(
+            mark.label,
+            (left, mark.at),
+            xycoords=("axes fraction", "data"),
+            xytext=(0, 4),
+            textcoords="offset points",
+            fontsize=9.5,
+            color=colour,
+        )
 
 
 def drawn_series(chart: Chart) -> dict[str, Series]:

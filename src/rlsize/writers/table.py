@@ -20,7 +20,7 @@ NARROW = 80
 
 
 def console(*, stderr: bool = False) -> Console:
-    """A console that respects NO_COLOR and a narrow terminal; piped output is 80 columns wide unless COLUMNS says otherwise."""
+    """A console that respects NO_COLOR and a narrow terminal; piped output is 80 columns wide, or COLUMNS."""
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else NARROW
     return Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
@@ -57,7 +57,15 @@ def print_warnings(report: Report) -> None:
 
 
 def _grid(title: str = "") -> RichTable:
-    return RichTable(box=None, title=title or None, title_justify="left", title_style="bold", pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    return RichTable(
+        box=None,
+        title=title or None,
+        title_justify="left",
+        title_style="bold",
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="dim",
+    )
 
 
 def _results(report: Report) -> RichTable:

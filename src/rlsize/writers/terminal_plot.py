@@ -32,17 +32,28 @@ def print_chart(chart: Chart) -> None:
 
 def _lines(chart: Chart, width: int) -> list[Text]:
     columns = width - LEFT - 1
-    xs = [float(x) for series in chart.series for x in series.xs] + [mark.at for mark in chart.marks if mark.axis == "x"]
+    xs = [float(x) for series in chart.series for x in series.xs] + [
+        mark.at for mark in chart.marks if mark.axis == "x"
+    ]
     ys = [y for series in chart.series for y in series.ys] + [mark.at for mark in chart.marks if mark.axis == "y"]
-    left, right, top = min(xs), max(xs), max(max(ys), 1e-12)
+    left, right, top = min(xs), max(xs), max(*ys, 1e-12)
     canvas = _Canvas(columns, HEIGHT, (left, right if right > left else left + 1), top)
     for mark in chart.marks:
         canvas.rule(mark.at, mark.axis)
     for index, series in enumerate(chart.series):
         canvas.draw(series, _COLOURS[index % len(_COLOURS)])
-    rows = [Text.assemble(_axis(top * (HEIGHT - row) / HEIGHT, chart) if row % 4 == 0 else " " * LEFT, "│", *canvas.row(row)) for row in range(HEIGHT)]
+    rows = [
+        Text.assemble(
+            _axis(top * (HEIGHT - row) / HEIGHT, chart) if row % 4 == 0 else " " * LEFT, "│", *canvas.row(row)
+        )
+        for row in range(HEIGHT)
+    ]
     ends = f"{_short(left)}{_short(right):>{columns - len(_short(left))}}"
-    foot = [Text(" " * LEFT + "└" + "─" * columns), Text(f"{' ' * (LEFT + 1)}{ends}"), Text(f"{chart.x_label}  (up: {chart.y_label})", style="dim")]
+    foot = [
+        Text(" " * LEFT + "└" + "─" * columns),
+        Text(f"{' ' * (LEFT + 1)}{ends}"),
+        Text(f"{chart.x_label}  (up: {chart.y_label})", style="dim"),
+    ]
     return [*rows, *foot, _legend(chart)]
 
 
@@ -131,7 +142,9 @@ def _plain_rows(chart: Chart) -> list[tuple[str, list[tuple[float, str]]]]:
     rows = []
     for index, series in enumerate(chart.series):
         prefix = f"{series.name}: " if len(chart.series) > 1 else ""
-        rows += [(f"{prefix}{x}", [(y, _COLOURS[index % len(_COLOURS)])]) for x, y in zip(series.xs, series.ys, strict=True)]
+        rows += [
+            (f"{prefix}{x}", [(y, _COLOURS[index % len(_COLOURS)])]) for x, y in zip(series.xs, series.ys, strict=True)
+        ]
     return rows
 
 

@@ -1,4 +1,4 @@
-"""Typed look-ups in a configuration: aliases, defaults, limits; every fault is noted, every key asked for remembered."""
+"""Typed look-ups in a configuration: aliases, defaults, limits; faults are noted, keys asked for are remembered."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class Keys:
 
     def fault(self, key: str, what: str, todo: str = "") -> None:
         """Note that something is wrong with a key."""
-        self.faults.append(Fault(what, f"{self.where}{shown(key)}", todo))
+        place = f"{self.where}{shown(key)}" if key else self.where.rstrip(" .:")
+        self.faults.append(Fault(what, place, todo))
 
     def found(self, *names: str) -> tuple[str, Any]:
         """The first of several names for one thing that has a value, and the value; None where none has."""

@@ -1,4 +1,4 @@
-"""Keys of a configuration that are known without being read: those that must not be there, and those that change nothing."""
+"""Keys that are known without being read: those that must not be there, and those that change nothing."""
 
 from __future__ import annotations
 

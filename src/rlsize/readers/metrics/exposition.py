@@ -22,7 +22,7 @@ MOST_SERIES = 40_000
 LARGEST_VALUE = 1e18  # no engine counts that far; beyond it, sums and differences stop making sense
 
 _NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_SERIES = re.compile(r"\s*[a-zA-Z_:][a-zA-Z0-9_:]*(?:\s*\{.*\}\s*|\s+)[-+0-9.NIni]")
+_OPENING = re.compile(r"\s*(?:#|[a-zA-Z_:][a-zA-Z0-9_:]*[{\s])")
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ def _check_form(text: str, name: str) -> None:
         raise InputError(Fault(f"is {kind}, not a metrics page", name, "vLLM serves its metrics under /metrics"))
     lines = text.split("\n")
     first, opening = next((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-    if not opening.lstrip().startswith("#") and not _SERIES.match(opening[:LONGEST_LINE]):
+    if not _OPENING.match(opening):
         raise InputError(
             Fault(
                 f"is not a metrics page: {_brief(opening)}", f"{name}:{first}", "vLLM serves its metrics under /metrics"

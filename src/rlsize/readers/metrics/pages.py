@@ -144,6 +144,21 @@ def histories(readings: Iterable[Reading]) -> tuple[dict[str, list[Snapshot]], d
     )
 
 
+def missed_looks(readings: Iterable[Reading]) -> list[str]:
+    """A sentence for each instance that could be read at some moments and not at others."""
+    looks: dict[str, list[Reading]] = {}
+    for reading in readings:
+        looks.setdefault(reading.instance, []).append(reading)
+    found = []
+    for instance, all_looks in looks.items():
+        faults = [reading.fault for reading in all_looks if reading.fault is not None]
+        if faults and len(faults) < len(all_looks):
+            found.append(
+                f"{instance} could not be read at {len(faults)} of {len(all_looks)} moments: it {faults[-1].what}"
+            )
+    return found
+
+
 def _live(outcome: Page | tuple[Target, Fault]) -> Reading:
     if not isinstance(outcome, Page):
         target, fault = outcome

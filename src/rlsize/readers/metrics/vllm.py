@@ -61,8 +61,8 @@ _GAUGES = {
     "requests_waiting_for_capacity": _Metric(("num_requests_waiting_by_reason",), {"reason": frozenset({"capacity"})}),
     "kv_cache_usage_fraction": _Metric(("kv_cache_usage_perc", "gpu_cache_usage_perc")),
     # one of a sync's operations may run many times (an update per bucket of weights), but each sync finishes once
-    "weight_updates": _Metric((f"{_SYNC}_count",), {"operation": frozenset({"finish"})}, page_wide=True),
-    "weight_update_seconds": _Metric((f"{_SYNC}_sum",), {"operation": _SYNC_PARTS}, page_wide=True),
+    "weight_syncs": _Metric((f"{_SYNC}_count",), {"operation": frozenset({"finish"})}, page_wide=True),
+    "weight_sync_seconds": _Metric((f"{_SYNC}_sum",), {"operation": _SYNC_PARTS}, page_wide=True),
 }
 _HISTOGRAMS = {
     "response_tokens": _Metric(("request_generation_tokens",)),

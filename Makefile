@@ -1,0 +1,65 @@
+# The two set-up commands of the README are `make demo` and `make test`; `make check` is what CI runs.
+# Nothing but Python >= 3.11 and make is needed; everything else goes into .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+WHEEL_VENV := .venv-wheel
+GENERATED := README.md profiles/README.md $(wildcard docs/*.md docs/*/*.md)
+PYTEST_FLAGS ?= -q -n auto
+
+.PHONY: demo test check lint format types imports docs docs-write test-wheel bench clean help
+
+help:  ## list the targets
+	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
+
+$(VENV)/.run: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.dev: $(VENV)/.run
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(VENV)/.run  ## make .venv, install, size the example scenario
+	@echo '$$ rlsize fleet examples/grpo-32b.yaml'
+	@$(BIN)/rlsize fleet examples/grpo-32b.yaml
+
+test: $(VENV)/.dev  ## make .venv, install, run the tests
+	$(BIN)/python -m pytest $(PYTEST_FLAGS)
+
+check: lint types imports docs test  ## lint, types, import contract, docs, tests
+
+lint: $(VENV)/.dev  ## ruff
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+format: $(VENV)/.dev  ## let ruff mend what it can
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+types: $(VENV)/.dev  ## mypy --strict
+	$(BIN)/mypy
+
+imports: $(VENV)/.dev  ## who may import whom
+	$(BIN)/lint-imports
+
+docs: $(VENV)/.dev  ## the generated pages are up to date
+	$(BIN)/cog --check -n utf-8 -I docs $(GENERATED)
+
+docs-write: $(VENV)/.dev  ## write the generated pages anew
+	$(BIN)/cog -r -n utf-8 -I docs $(GENERATED)
+
+test-wheel: $(VENV)/.dev  ## the same tests on the built wheel, with src/ and profiles/ out of reach
+	rm -rf dist $(WHEEL_VENV)
+	$(BIN)/python -m build --outdir dist
+	$(PYTHON) -m venv $(WHEEL_VENV)
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
+	$(BIN)/python tests/run_on_wheel.py $(WHEEL_VENV)/bin/python
+
+bench: $(VENV)/.dev  ## speed of the program itself
+	$(BIN)/python benchmarks/startup.py
+
+clean:  ## remove what was built
+	rm -rf $(VENV) $(WHEEL_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

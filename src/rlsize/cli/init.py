@@ -1,0 +1,32 @@
+"""`rlsize init`: write a commented scenario file to start from."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+SCHEMA_NAME = "scenario.schema.json"
+
+
+def init(
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")] = "scenario.yaml",
+    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.")] = False,
+) -> None:
+    """
+    Write a commented scenario file to start from.
+
+    Example:  rlsize init scenario.yaml && rlsize fleet scenario.yaml
+    """
+    from rlsize.readers.schemas import schema_of
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.scenario_file import starter_scenario
+
+    schema = Path(file).with_name(SCHEMA_NAME)
+    write_whole(file, starter_scenario(SCHEMA_NAME), force=force)
+    if force or not schema.exists():  # the same schema serves every scenario of a folder
+        write_whole(str(schema), json.dumps(schema_of("scenario"), indent=2, ensure_ascii=False) + "\n", force=force)
+    sys.stdout.write(f"wrote {file} and {schema}; next: rlsize fleet {file}\n")

@@ -1,0 +1,116 @@
+"""How a loop spends its time: who waits, how fast samples come out of a token rate, how long a run takes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
+
+
+def completions_from_tokens(supply: Real, response_tokens: Real) -> Real:
+    """
+    Samples that a fleet finishes per second, from the tokens that it generates.
+
+    c = R / L
+
+    Args:
+        supply: Response tokens that the fleet generates per second, R. [token/s]
+        response_tokens: Mean response length, L. [token/sample]
+
+    Returns:
+        c. [sample/s]
+
+    Assumes the fleet is full all the time; the thinning out at the end of a synchronous batch is not part of it.
+    Source: own definition.
+
+    >>> completions_from_tokens(supply=32000.0, response_tokens=1600.0)
+    20.0
+    """
+    return supply / response_tokens
+
+
+def waiting_fraction(busy_seconds: Real, iteration_seconds: Real) -> Real:
+    """
+    Share of an iteration during which a pool of GPUs does no work.
+
+    x = 1 - t_b / t
+
+    Args:
+        busy_seconds: Time that the pool works per optimizer step, t_b. [s]
+        iteration_seconds: Wall clock of one optimizer step, t. [s]
+
+    Returns:
+        x. [1]
+
+    Assumes the pool is busy as a whole or not at all; instances that finish early while others still work are not seen.
+    Source: Designing an RL post-training system, section 4 (the other half waits).
+
+    >>> waiting_fraction(busy_seconds=12.0, iteration_seconds=16.0)
+    0.25
+    """
+    return 1.0 - busy_seconds / iteration_seconds
+
+
+def run_time(step_seconds: Real, steps: Real) -> Real:
+    """
+    Wall clock of a whole run.
+
+    t_R = t n
+
+    Args:
+        step_seconds: Wall clock of one optimizer step, all in, t. [s/step]
+        steps: Optimizer steps of the run, n. [step]
+
+    Returns:
+        t_R. [s]
+
+    Assumes every step takes the same time: no restarts, no evaluation, no growth of the response length over the run.
+    Source: own definition.
+
+    >>> run_time(step_seconds=24.0, steps=2000)
+    48000.0
+    """
+    return step_seconds * steps
+
+
+def one_change_over(swap_seconds: Real) -> Real:
+    """
+    Time of one change-over of a colocated step, from the time of both.
+
+    t_w = t_s / 2
+
+    Args:
+        swap_seconds: Time that a colocated step spends changing over, both ways together, t_s. [s]
+
+    Returns:
+        t_w. [s]
+
+    Assumes both ways take as long; only their sum matters to the step.
+    Source: own definition.
+
+    >>> one_change_over(swap_seconds=3.0)
+    1.5
+    """
+    return swap_seconds / 2.0
+
+
+def both_change_overs(change_over_seconds: Real) -> Real:
+    """
+    Time that a colocated step spends changing over, both ways together.
+
+    t_s = 2 t_w
+
+    Args:
+        change_over_seconds: Time of one change-over, t_w. [s]
+
+    Returns:
+        t_s. [s]
+
+    Assumes both ways take as long.
+    Source: own definition.
+
+    >>> both_change_overs(change_over_seconds=1.5)
+    3.0
+    """
+    return change_over_seconds * 2.0

@@ -1,0 +1,153 @@
+"""
+A Hugging Face `config.json` becomes a model profile.
+
+JSON is read, no code is run. What the configuration leaves to the modelling code stands in `families`; a key that might
+change the counts and is not understood is refused or named in a note, never passed over.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, InputError
+from rlsize.facts.model import Model
+from rlsize.readers.huggingface.architecture import read_architecture
+from rlsize.readers.huggingface.config_file import FILE_NAME, config_path, read_config
+from rlsize.readers.huggingface.families import FAMILIES, UNKNOWN, UNREADABLE
+from rlsize.readers.huggingface.keys import Keys, shown
+from rlsize.readers.huggingface.known_keys import REFUSED, changes_nothing
+from rlsize.readers.yaml_documents import read_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+__all__ = ["read_model"]
+
+MOST_KEYS = 2000
+_NESTED = ("text_config", "llm_config", "language_config")
+_FROM_OUTSIDE = ("tie_word_embeddings", "model_type")
+_PREDICTING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+_SEEING = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
+_REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
+
+
+def read_model(path: str | Path, name: str = "") -> Model:
+    """
+    The profile of a model from its configuration, without computed counts.
+
+    Args:
+        path: A `config.json`, or a model's directory that holds one.
+        name: The profile's name; taken from the configuration, its file or its folder when empty.
+
+    Returns:
+        The model; its notes say what was assumed, what is not counted and which keys were not understood.
+
+    Raises:
+        InputError: All that is wrong with the configuration.
+    """
+    file = config_path(path)
+    outer = read_config(file)
+    data, place = _language_model(outer, file)
+    model_type = _model_type(data)
+    family = FAMILIES.get(model_type, UNKNOWN) if isinstance(model_type, str) else UNKNOWN
+    keys = Keys(data, place, family.defaults)
+    _refuse(keys, model_type)
+    shape = read_architecture(keys, family, "config")
+    notes = tuple(_notes(keys, outer, known=family.known)) if shape else ()
+    chosen = name or _name(outer, file)
+    if not _NAME.fullmatch(chosen):
+        keys.faults.append(
+            Fault(f"{shown(chosen)} is no name for a profile", "--name", "use a-z, 0-9, dots and dashes")
+        )
+    if shape is None or keys.faults:
+        raise InputError(*dict.fromkeys(keys.faults))
+    repository = _repository(outer)
+    return Model(
+        name=chosen,
+        title=repository.rpartition("/")[2] or chosen,
+        hf_repo=repository,
+        aliases=tuple(alias for alias in dict.fromkeys((repository, repository.rpartition("/")[2])) if alias),
+        family=shown(model_type),
+        architecture=shape,
+        sources={"config": _source(file, repository)},
+        notes=notes,
+    )
+
+
+def _language_model(outer: dict[str, Any], file: Path) -> tuple[dict[str, Any], str]:
+    """The keys of the language model, and where they stand: configurations of multimodal models nest them."""
+    for name in _NESTED:
+        inner = outer.get(name)
+        if isinstance(inner, dict):
+            return {key: outer[key] for key in _FROM_OUTSIDE if key in outer} | inner, f"{file}: {name}."
+    return outer, f"{file}: "
+
+
+def _model_type(data: dict[str, Any]) -> Any:  # noqa: ANN401 (any JSON value)
+    """The model_type; the class tells two models apart that share one."""
+    architectures = data.get("architectures")
+    if isinstance(architectures, list) and "MiniMaxM2ForCausalLM" in architectures:
+        return "minimax_m2"
+    return data.get("model_type")
+
+
+def _refuse(keys: Keys, model_type: object) -> None:
+    """
+    Note what makes a configuration unreadable.
+
+    Raises:
+        InputError: The model cannot be read at all, so that other faults would mislead.
+    """
+    where = f"{keys.where}model_type"
+    if len(keys.data) > MOST_KEYS:
+        raise InputError(Fault(f"holds {len(keys.data)} keys", where, "is it the config.json of a model?"))
+    if not isinstance(model_type, str) or not model_type:
+        what = "is missing" if model_type is None else f"{shown(model_type)} is not text"
+        keys.fault("model_type", what, "add it: it says what the configuration leaves out")
+    elif model_type in UNREADABLE:
+        what = f"{model_type} {UNREADABLE[model_type]}"
+        raise InputError(Fault(what, where, "write the profile by hand, or give the parameter count instead"))
+    for key, reason in REFUSED.items():
+        if keys.data.get(key):
+            keys.fault(key, f"is {shown(keys.data[key])}; {reason}", "write the profile by hand")
+
+
+def _notes(keys: Keys, outer: dict[str, Any], *, known: bool) -> Iterator[str]:
+    """What the reader of the profile must know: assumptions, and what the counts leave out."""
+    if not known:
+        kind = shown(keys.data["model_type"])
+        yield f"The model_type {kind} is not known: gated MLPs, two norms a block and no biases were assumed."
+    for key, value in keys.assumed.items():
+        yield f"{key} is missing; {value} is the default of its family."
+    predicting = [keys.whole(key, default=0, least=0) for key in _PREDICTING]
+    if any(predicting):
+        yield f"Has multi-token-prediction layers ({max(predicting)}), which are not counted."
+    if any(outer.get(key) for key in _SEEING):
+        yield "The parts that see or hear are not counted."
+    unread = [shown(key) for key in keys.unread() if not changes_nothing(key) and key not in _SEEING]
+    if unread:
+        most = 12
+        more = f" and {len(unread) - most} more" if len(unread) > most else ""
+        yield f"Keys that were not understood, and may add parameters: {', '.join(unread[:most])}{more}."
+
+
+def _repository(outer: dict[str, Any]) -> str:
+    said = outer.get("_name_or_path")
+    return said if isinstance(said, str) and _REPOSITORY.fullmatch(said) else ""
+
+
+def _source(file: Path, repository: str) -> str:
+    """Which configuration this was, so that another can be told from it."""
+    digest = hashlib.sha256(read_bytes(file)).hexdigest()[:16]
+    return f"{FILE_NAME} of {repository}, sha256 {digest}" if repository else f"{FILE_NAME}, sha256 {digest}"
+
+
+def _name(outer: dict[str, Any], file: Path) -> str:
+    """A name for the profile: the repository's, else the folder's, else the file's."""
+    folder = file.parent.name if file.name == FILE_NAME else file.stem
+    said = _repository(outer).rpartition("/")[2] or folder or file.resolve().parent.name
+    return re.sub(r"[^a-z0-9._-]+", "-", said.lower()).strip("-._")[:100] or "model"

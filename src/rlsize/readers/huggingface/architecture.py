@@ -1,0 +1,199 @@
+"""The shape of a model from the keys of its configuration and what its family fixes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.facts.model import (
+    Architecture,
+    Attention,
+    FeedForward,
+    LatentAttention,
+    LinearAttention,
+    Mamba,
+    Moe,
+    QkNorm,
+    Sliding,
+)
+from rlsize.readers.huggingface.layers import MOST_LAYERS, layer_kinds, window_tokens
+
+if TYPE_CHECKING:
+    from collections import Counter
+
+    from rlsize.readers.huggingface.families import Family
+    from rlsize.readers.huggingface.keys import Keys
+    from rlsize.readers.huggingface.layers import Kind
+
+LONGEST_CONTEXT = 10**9
+_EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
+
+
+def read_architecture(keys: Keys, family: Family, source: str) -> Architecture | None:
+    """
+    The shape of a model, or None where the configuration has faults, which are noted in `keys`.
+
+    Args:
+        keys: The configuration.
+        family: What its family fixes.
+        source: The key of the profile's `sources` that names the configuration.
+    """
+    layers = keys.whole("num_hidden_layers", "n_layer", "num_layers", "n_layers", most=MOST_LAYERS)
+    hidden = keys.whole("hidden_size", "n_embd", "d_model")
+    vocab = keys.whole("vocab_size", "padded_vocab_size")
+    context = keys.whole("max_position_embeddings", "n_positions", "max_sequence_length", most=LONGEST_CONTEXT)
+    experts = keys.whole(*_EXPERTS, default=0, least=0)
+    kinds = layer_kinds(keys, family, layers, experts=experts > 0)
+    window = window_tokens(keys, family)
+    if window >= context:  # such a layer never drops a token
+        kinds["full"] += kinds.pop("sliding", 0)
+    latent = keys.found("kv_lora_rank")[1] is not None
+    attending = kinds["full"] + kinds["sliding"]
+    blocks = {
+        "attention": _attention(keys, family, hidden, kinds["full"]) if attending and not latent else None,
+        "latent_attention": _latent_attention(keys, kinds["full"]) if latent else None,
+        "sliding": Sliding(layers=kinds["sliding"], window=window) if kinds["sliding"] else None,
+        "linear_attention": _linear_attention(keys, family, kinds["linear"]) if kinds["linear"] else None,
+        "mamba": _mamba(keys, kinds["mamba"]) if kinds["mamba"] else None,
+        "feed_forward": _feed_forward(keys, family, kinds["dense"]) if kinds["dense"] else None,
+        "moe": _moe(keys, family, experts, kinds) if kinds["moe"] else None,
+    }
+    tied = keys.flag("tie_word_embeddings", default=bool(family.tied))
+    if family.tied is None and keys.data.get("tie_word_embeddings") is None:
+        keys.fault("tie_word_embeddings", "is missing, and this model_type is not known", "add it: true or false")
+    if keys.faults:
+        return None
+    try:
+        return Architecture(
+            source=source,
+            layers=layers,
+            hidden_size=hidden,
+            vocab_size=vocab,
+            tied_embeddings=tied,
+            max_context=context,
+            norms_per_layer=family.norms_per_layer,
+            norm_bias=family.norm_bias,
+            **blocks,  # type: ignore[arg-type]  # each block under its own name
+        )
+    except ValueError as error:
+        keys.fault("", str(error), "check the dimensions")
+        return None
+
+
+def _attention(keys: Keys, family: Family, hidden: int, layers: int) -> Attention:
+    heads = keys.whole("num_attention_heads", "n_head", "n_heads")
+    kv_heads = keys.whole("num_key_value_heads", "num_kv_heads", default=heads)
+    head_dim = keys.whole("head_dim", "attention_head_dim", default=hidden // heads)
+    if hidden % heads and keys.found("head_dim", "attention_head_dim")[1] is None and "head_dim" not in keys.assumed:
+        keys.fault("head_dim", f"is missing, and {hidden} over {heads} heads is no whole number", "add it")
+    biased = keys.flag("attention_bias", "qkv_bias", "use_qkv_bias", "use_bias", default=family.qkv_bias)
+    return Attention(
+        layers=layers,
+        heads=heads,
+        kv_heads=kv_heads,
+        head_dim=head_dim,
+        qkv_bias=biased,
+        output_bias=keys.flag("attention_out_bias", default=biased and family.output_bias),
+        qk_norm=_qk_norm(keys, family),
+        output_gate=keys.flag("attn_output_gate", default=family.output_gate),
+        sinks=family.sinks,
+    )
+
+
+def _qk_norm(keys: Keys, family: Family) -> QkNorm:
+    over_all: QkNorm = "full" if keys.word("qk_norm_type") == "per_layer" else "head"
+    wanted = keys.flag("use_qk_norm", "qk_norm", "qk_layernorm", default=family.qk_norm != "none")
+    if not wanted:
+        return "none"
+    return family.qk_norm if family.qk_norm != "none" else over_all
+
+
+def _latent_attention(keys: Keys, layers: int) -> LatentAttention:
+    keys.skip(("head_dim", "qk_head_dim", "num_key_value_heads"))  # they repeat what the widths below say
+    if keys.flag("attention_bias"):
+        keys.fault("attention_bias", "is true; biases of latent attention are not read", "write the profile by hand")
+    index_heads = keys.whole("index_n_heads", default=0, least=0)
+    return LatentAttention(
+        layers=layers,
+        heads=keys.whole("num_attention_heads"),
+        q_lora_rank=keys.whole("q_lora_rank", default=0, least=0),
+        kv_lora_rank=keys.whole("kv_lora_rank"),
+        qk_nope_head_dim=keys.whole("qk_nope_head_dim"),
+        qk_rope_head_dim=keys.whole("qk_rope_head_dim"),
+        v_head_dim=keys.whole("v_head_dim"),
+        index_heads=index_heads,
+        index_head_dim=keys.whole("index_head_dim", default=None if index_heads else 0, least=0),
+        index_topk=keys.whole("index_topk", default=None if index_heads else 0, least=0),
+    )
+
+
+def _linear_attention(keys: Keys, family: Family, layers: int) -> LinearAttention:
+    if family.linear == "lightning":
+        heads = keys.whole("num_attention_heads")
+        head_dim = keys.whole("head_dim")
+        return LinearAttention(
+            layers=layers,
+            kind="lightning",
+            key_heads=heads,
+            value_heads=heads,
+            key_head_dim=head_dim,
+            value_head_dim=head_dim,
+        )
+    return LinearAttention(
+        layers=layers,
+        kind="gated_deltanet",
+        key_heads=keys.whole("linear_num_key_heads"),
+        value_heads=keys.whole("linear_num_value_heads"),
+        key_head_dim=keys.whole("linear_key_head_dim"),
+        value_head_dim=keys.whole("linear_value_head_dim"),
+        conv_kernel=keys.whole("linear_conv_kernel_dim"),
+    )
+
+
+def _mamba(keys: Keys, layers: int) -> Mamba:
+    return Mamba(
+        layers=layers,
+        heads=keys.whole("mamba_num_heads"),
+        head_dim=keys.whole("mamba_head_dim"),
+        state_size=keys.whole("ssm_state_size"),
+        groups=keys.whole("n_groups"),
+        conv_kernel=keys.whole("conv_kernel"),
+        conv_bias=keys.flag("use_conv_bias", default=True),
+    )
+
+
+def _feed_forward(keys: Keys, family: Family, layers: int) -> FeedForward:
+    return FeedForward(
+        layers=layers,
+        intermediate_size=keys.whole("intermediate_size", "ffn_hidden_size", "n_inner"),
+        matrices=family.matrices,
+        bias=keys.flag("mlp_bias", "use_mlp_bias", default=family.mlp_bias),
+    )
+
+
+def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[Kind]) -> Moe:
+    if family.wide_experts:
+        width = keys.whole("intermediate_size")
+    else:
+        width = keys.whole("moe_intermediate_size", "expert_intermediate_size")
+        keys.skip(("intermediate_size",))  # of the dense layers, where there are any
+    shared, shared_width = _shared_experts(keys, width)
+    return Moe(
+        layers=kinds["moe"],
+        experts=experts,
+        experts_per_token=keys.whole("num_experts_per_tok", "num_experts_per_token", "experts_per_token", "moe_topk"),
+        intermediate_size=width,
+        shared_experts=shared,
+        shared_intermediate_size=shared_width,
+        shared_gate=family.shared_gate and shared > 0,
+        matrices=family.matrices,
+        expert_bias=family.expert_bias,
+        router_bias=keys.flag("use_routing_bias", default=family.router_bias or keys.word("topk_method") == "noaux_tc"),
+    )
+
+
+def _shared_experts(keys: Keys, width: int) -> tuple[int, int]:
+    """How many shared experts there are, and how wide one is."""
+    one = keys.whole("shared_expert_intermediate_size", "shared_intermediate_size", default=0, least=0)
+    count = keys.whole("n_shared_experts", "num_shared_experts", default=1 if one else 0, least=0)
+    wide = keys.whole("moe_shared_expert_intermediate_size", default=one or width, least=0)
+    return (count, wide) if count and wide else (0, 0)

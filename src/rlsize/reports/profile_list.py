@@ -1,0 +1,189 @@
+"""The profiles that there are, as tables of the numbers that one chooses by."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from rlsize.facts.figure import Figure
+from rlsize.facts.link import achievable_fraction
+from rlsize.facts.sourced import unverified
+from rlsize.reports.report import Column, Report, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rlsize.facts.cluster import Cluster
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.link import Link
+    from rlsize.facts.model import Model
+    from rlsize.facts.price import Price
+    from rlsize.facts.rates import Rates
+    from rlsize.facts.sourced import Sourced
+    from rlsize.reports.report import Cell
+
+TITLES = MappingProxyType({
+    "gpu": "GPUs", "link": "Links", "model": "Models", "price": "Prices", "cluster": "Clusters", "rates": "Rates",
+})  # fmt: skip
+_NOTE = "Bandwidths are per GPU, one direction; `rlsize profiles show NAME` has every number with its source."
+_LEFT = frozenset({"name", "link", "scope", "gpu", "interconnect", "region", "as_of", "reached_says", "measured_at"})
+_COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({
+    "gpu": (("name", "GPU"), ("bf16_flops", "bf16"), ("memory_bytes", "memory"),
+            ("memory_bandwidth_bytes_per_second", "its bandwidth"), ("scale_up_bytes_per_second", "scale-up"),
+            ("nic_bytes_per_second", "network")),
+    "link": (("name", "link"), ("scope", "scope"), ("one_direction_bytes_per_second", "one direction"),
+             ("both_directions_bytes_per_second", "both"), ("achievable_fraction", "reached"), ("reached_says", "")),
+    "model": (("name", "model"), ("total_params", "parameters"), ("active_params", "active"),
+              ("kv_bytes_per_token", "KV")),
+    "price": (("name", "price"), ("per_gpu_hour_usd", "GPU-hour"), ("spot_per_gpu_hour_usd", "spot"),
+              ("region", "region"), ("as_of", "as of")),
+    "cluster": (("name", "cluster"), ("gpu", "GPU"), ("node_gpus", "a node"), ("interconnect", "interconnect"),
+                ("nic_bytes_per_second", "network")),
+    "rates": (("name", "rates"), ("instance_tokens_per_second", "instance"), ("train_seconds", "train"),
+              ("measured_at", "measured")),
+})  # fmt: skip
+
+
+def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
+    """
+    What there is.
+
+    Args:
+        profiles: Name and profile of each, by kind.
+    """
+    tables = {kind: _table(kind, named) for kind, named in profiles.items()}
+    counts = [
+        f"{len(named)} {TITLES[kind] if kind == 'gpu' else TITLES[kind].lower()}" for kind, named in profiles.items()
+    ]
+    return Report(
+        command="profiles list",
+        headline=", ".join(counts) or "no profiles",
+        results=tuple(
+            Figure(key=f"{kind}_profiles", value=len(named), source="the profile folders")
+            for kind, named in profiles.items()
+        ),
+        quiet=frozenset(f"{kind}_profiles" for kind in profiles),
+        tables=tables,
+        notes=(_NOTE,),
+    )
+
+
+def check_report(counts: Mapping[str, int]) -> Report:
+    """
+    A check that found nothing wrong.
+
+    Args:
+        counts: Profiles that were checked, by kind.
+    """
+    rows = tuple({"kind": kind, "profiles": count} for kind, count in counts.items())
+    columns = (Column("kind", "kind", "left"), Column("profiles", "profiles"))
+    total = sum(counts.values())
+    return Report(
+        command="profiles check",
+        headline=f"{total} profiles checked, no fault found",
+        results=(Figure(key="profiles", value=total, source="the profile folders"), Figure(key="faults", value=0)),
+        quiet=frozenset({"profiles", "faults"}),
+        tables={"kinds": Table(title="", columns=columns, rows=rows)},
+    )
+
+
+def _table(kind: str, named: Sequence[tuple[str, Any]]) -> Table:
+    columns = [Column(key, title, "left" if key in _LEFT else "right") for key, title in _COLUMNS[kind]]
+    rows = tuple(
+        {"name": name, **_ROWS[kind](profile), "unverified_numbers": ", ".join(unverified(profile))}
+        for name, profile in named
+    )
+    return Table(title=TITLES[kind], columns=tuple(columns), rows=rows)
+
+
+def _figure(key: str, number: Sourced | None) -> Cell:
+    if number is None:
+        return None
+    return Figure(key=key, value=number.value, provenance="default", source=number.source, verified=number.verified)
+
+
+def _gpu_row(gpu: Gpu) -> dict[str, Cell]:
+    specification = gpu.specification
+    numbers = {
+        "bf16_flops": specification.bf16_dense,
+        "fp8_flops": specification.fp8_dense,
+        "fp4_flops": specification.fp4_dense,
+        "memory_bytes": specification.memory,
+        "memory_usable_bytes": specification.memory_usable,
+        "memory_bandwidth_bytes_per_second": specification.memory_bandwidth,
+        "scale_up_bytes_per_second": specification.scale_up.bandwidth_one_direction,
+        "nic_bytes_per_second": specification.nic,
+        "power_watts": specification.power,
+    }
+    return {"title": gpu.title, "link": specification.scale_up.link} | {
+        key: _figure(key, value) for key, value in numbers.items()
+    }
+
+
+def _link_row(link: Link) -> dict[str, Cell]:
+    specification = link.specification
+    measured = link.measured is not None and link.measured.achievable_fraction is not None
+    fraction = achievable_fraction(link)
+    return {
+        "title": link.title,
+        "scope": specification.scope,
+        "one_direction_bytes_per_second": _figure("bandwidth", specification.bandwidth_one_direction),
+        "both_directions_bytes_per_second": _figure("bandwidth", specification.bandwidth_both_directions),
+        "achievable_fraction": fraction.value if fraction else None,
+        "reached_says": ("measured" if measured else "assumed") if fraction else "",
+    }
+
+
+def _model_row(model: Model) -> dict[str, Cell]:
+    computed = model.computed
+    row: dict[str, Cell] = {"title": model.title}
+    if computed is None:
+        row["total_params"] = _figure("total_params", model.published_params)
+        row["active_params"] = _figure("active_params", model.published_active_params)
+        return row | {"kv_bytes_per_token": None}
+    return row | {
+        "total_params": computed.params,
+        "active_params": computed.active_params,
+        "kv_bytes_per_token": computed.kv_bytes_per_token,
+    }
+
+
+def _price_row(price: Price) -> dict[str, Cell]:
+    return {
+        "cloud": price.cloud,
+        "instance": price.instance,
+        "gpu": price.gpu,
+        "gpu_listed": price.gpu_listed,
+        "per_gpu_hour_usd": _figure("per_gpu_hour_usd", price.usd_per_gpu_hour),
+        "spot_per_gpu_hour_usd": _figure("spot_per_gpu_hour_usd", price.spot_usd_per_gpu_hour),
+        "region": price.region,
+        "commitment": price.commitment,
+        "as_of": price.as_of,
+        "as_of_meaning": price.as_of_meaning,
+        "trust": price.trust,
+    }
+
+
+def _cluster_row(cluster: Cluster) -> dict[str, Cell]:
+    return {
+        "title": cluster.title,
+        "gpu": cluster.gpu,
+        "node_gpus": _figure("node_gpus", cluster.gpus_per_node),
+        "scale_up": cluster.scale_up,
+        "interconnect": cluster.interconnect,
+        "nic_bytes_per_second": _figure("nic_bytes_per_second", cluster.nic),
+    }
+
+
+def _rates_row(rates: Rates) -> dict[str, Cell]:
+    instance = rates.instance_tokens_per_second
+    return {
+        "instance_tokens_per_second": instance.mean if instance else None,
+        "train_seconds": rates.train_seconds,
+        "measured_at": rates.measured_at,
+    }
+
+
+_ROWS: Mapping[str, Callable[[Any], dict[str, Cell]]] = MappingProxyType({
+    "gpu": _gpu_row, "link": _link_row, "model": _model_row, "price": _price_row, "cluster": _cluster_row, "rates": _rates_row,
+})  # fmt: skip

@@ -1,0 +1,177 @@
+"""One profile as a page: every number with its unit, its source and whether anybody verified it."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
+
+from rlsize.facts.fields import Quantity, Uncertain
+from rlsize.facts.figure import Figure
+from rlsize.facts.sourced import Sourced, unverified
+from rlsize.reports.report import Column, Report, Table
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlsize.reports.report import Cell
+
+# A key whose ending says the unit, for each unit that a field may declare.
+_ENDINGS = MappingProxyType({
+    "B": "_bytes", "B/s": "_bytes_per_second", "FLOP/s": "_flops", "s": "_seconds", "W": "_watts", "usd": "_usd",
+    "token": "_tokens", "token/s": "_tokens_per_second", "param": "_params",
+})  # fmt: skip
+_APART = frozenset(
+    {"name", "title", "aliases", "sources", "notes"}
+)  # told in the headline, below, or in tables of their own
+_GENERAL = "general"
+_COLUMNS = (Column("entry", "", "left"), Column("shown", "", "left", wide=True), Column("source", "source", "left"))
+_SOURCE_COLUMNS = (Column("key", "", "left"), Column("says", "", "left", wide=True))
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """
+    One value of a profile.
+
+    Args:
+        path: Its dotted path.
+        value: The bare value.
+        unit: Its base unit; empty for words, counts and ratios.
+        source: The key of the profile's sources; empty where the field has none.
+        verified: False where nobody has verified it.
+        note: What to know about it.
+    """
+
+    path: str
+    value: Any
+    unit: str = ""
+    source: str = ""
+    verified: bool = True
+    note: str = ""
+
+    @property
+    def shown(self) -> str:
+        """The value for people, marked where nobody has verified it."""
+        text = show(self.value, _ENDINGS.get(self.unit, ""))
+        return text if self.verified else f"{text} (unverified)"
+
+
+def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:  # noqa: ANN401 (a profile of any kind)
+    """
+    All that one profile says.
+
+    Args:
+        kind: Its kind.
+        name: Its name.
+        profile: The profile.
+        path: Its file.
+    """
+    doubtful = unverified(profile)
+    results = {"kind": kind, "name": name, "file": path, "unverified_numbers": len(doubtful)}
+    return Report(
+        command="profiles show",
+        headline=f"{getattr(profile, 'title', name)} ({kind} {name})",
+        results=tuple(Figure(key=key, value=value, source=path) for key, value in results.items()),
+        quiet=frozenset(results),
+        tables=_tables(profile),
+        warnings=(f"nobody has verified {', '.join(doubtful)}",) if doubtful else (),
+        notes=(*getattr(profile, "notes", ()), *_also_called(profile), f"file: {path}"),
+    )
+
+
+def entries(fact: Any, path: str = "", above: Entry | None = None) -> Iterator[Entry]:  # noqa: ANN401 (a fact of any kind)
+    """
+    Every value of a fact, in the order of its fields, without those that are absent.
+
+    Args:
+        fact: A profile, or a part of one.
+        path: Its dotted path.
+        above: What the fact that holds it says of its source, for values that have none of their own.
+    """
+    hints = get_type_hints(type(fact), include_extras=True)
+    for field in dataclasses.fields(fact):
+        value, where = getattr(fact, field.name), f"{path}.{field.name}" if path else field.name
+        if where not in _APART and not (above and field.name in {"source", "verified"}):
+            yield from _values(value, where, _unit(hints[field.name]), above)
+
+
+def _values(value: Any, path: str, unit: str, above: Entry | None) -> Iterator[Entry]:  # noqa: ANN401 (a field of a fact)
+    if value is None or value in ("", (), [], {}):
+        return
+    if isinstance(value, Sourced):
+        yield Entry(
+            path=path, value=value.value, unit=unit, source=value.source, verified=value.verified, note=value.note
+        )
+    elif isinstance(value, Uncertain):
+        yield Entry(path=path, value=value.value, unit=unit)
+    elif isinstance(value, Mapping):
+        for key, part in value.items():
+            yield from _values(part, f"{path}.{key}", unit, above)
+    elif isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield from _values(part, f"{path}.{index}", unit, above)
+    elif dataclasses.is_dataclass(value):
+        source = getattr(value, "source", None)
+        named = (
+            Entry(path=path, value=None, source=source, verified=getattr(value, "verified", True))
+            if isinstance(source, str)
+            else above
+        )
+        yield from entries(value, path, named)
+    else:
+        yield Entry(
+            path=path,
+            value=value,
+            unit=unit,
+            source=above.source if above else "",
+            verified=above.verified if above else True,
+        )
+
+
+def _unit(hint: Any) -> str:  # noqa: ANN401 (a type hint)
+    """The unit that a field's annotation declares, at any depth."""
+    for part in (*getattr(hint, "__metadata__", ()), *get_args(hint)):
+        found = part.unit if isinstance(part, Quantity) else _unit(part)
+        if found:
+            return found
+    return ""
+
+
+def _tables(profile: Any) -> dict[str, Table]:  # noqa: ANN401 (a profile of any kind)
+    sections: dict[str, list[Entry]] = {}
+    for entry in entries(profile):
+        head, _, rest = entry.path.partition(".")
+        sections.setdefault(head if rest and rest != "value" else _GENERAL, []).append(entry)
+    tables = {section: _table(section, found) for section, found in sections.items()}
+    sources = getattr(profile, "sources", {})
+    if sources:
+        rows = tuple({"key": key, "says": text} for key, text in sources.items())
+        tables["sources"] = Table(title="sources", columns=_SOURCE_COLUMNS, rows=rows)
+    return tables
+
+
+def _table(section: str, found: list[Entry]) -> Table:
+    columns = _COLUMNS if any(entry.source for entry in found) else _COLUMNS[:-1]
+    return Table(title=section, columns=columns, rows=tuple(_row(section, entry) for entry in found))
+
+
+def _row(section: str, entry: Entry) -> dict[str, Cell]:
+    said = entry.path.removeprefix(f"{section}.").replace(".", " ").replace("_", " ")
+    return {
+        "entry": said,
+        "shown": f"{entry.shown}; {entry.note}" if entry.note else entry.shown,
+        "source": entry.source,
+        "path": entry.path,
+        "value": entry.value,
+        "unit": entry.unit,
+        "verified": entry.verified,
+        "note": entry.note,
+    }
+
+
+def _also_called(profile: Any) -> tuple[str, ...]:  # noqa: ANN401 (a profile of any kind)
+    aliases = getattr(profile, "aliases", ())
+    return (f"also called: {', '.join(aliases)}",) if aliases else ()
