@@ -13,12 +13,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import settings
 
 from rlsize.readers.yaml_documents import read_document
 from rlsize.reports.equation_page import equation, equation_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+settings.register_profile("equations", deadline=None)  # a slow machine is not a wrong equation
+settings.load_profile("equations")
 
 HERE = Path(__file__).parent
 DEFAULT_TOLERANCE = 1e-9
@@ -92,7 +96,9 @@ def _powers(unit: str) -> dict[str, int]:
     while position < len(text):
         term = _TERM.match(text, position)
         if term is None or (position > 0) != bool(term["operator"]):
-            raise ValueError(f"[{unit}] is not a unit: base units joined by / and *, powers as B^2, [1] for pure numbers")
+            raise ValueError(
+                f"[{unit}] is not a unit: base units joined by / and *, powers as B^2, [1] for pure numbers"
+            )
         if term["base"] == "1" and (position > 0 or term["power"]):
             raise ValueError(f"[{unit}]: 1 stands alone or at the front")
         if term["base"] != "1":

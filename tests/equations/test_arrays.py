@@ -49,7 +49,9 @@ def test_shapes_broadcast(case: Case) -> None:
         np.testing.assert_allclose(table, expected, rtol=1e-12)
 
 
-@pytest.mark.parametrize("program", ["[equation(name) for name in equation_names()]", "equation('weight_bytes')(1.0, 2.0)"])
+@pytest.mark.parametrize(
+    "program", ["[equation(name) for name in equation_names()]", "equation('weight_bytes')(1.0, 2.0)"]
+)
 def test_floats_need_no_numpy(program: str) -> None:
     """Loading all equations, or calling one with floats, does not load numpy."""
     code = f"import sys; from rlsize.reports.equation_page import *; {program}; sys.exit('numpy' in sys.modules)"

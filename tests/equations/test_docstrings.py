@@ -78,7 +78,9 @@ def test_units_are_read(unit: str, expected: dict[str, int], powers: Callable[[s
     assert powers(unit) == expected
 
 
-@pytest.mark.parametrize("unit", ["", "B/", "/s", "B s", "B/(s)", "tokens per second", "B^", "s, integer", "B/1", "1^2"])
+@pytest.mark.parametrize(
+    "unit", ["", "B/", "/s", "B s", "B/(s)", "tokens per second", "B^", "s, integer", "B/1", "1^2"]
+)
 def test_other_units_are_refused(unit: str, powers: Callable[[str], dict[str, int]]) -> None:
     """What is not written in the grammar is refused, not guessed."""
     with pytest.raises(ValueError, match=r"unit|\[1\]|stands"):

@@ -107,7 +107,9 @@ def test_all_transports_agree_on_one_plain_link(size: float, bandwidth: float) -
 @given(size=BYTES, bandwidth=BANDWIDTH, hops=st.integers(1, 512))
 def test_small_buckets_make_receivers_free(size: float, bandwidth: float, hops: int) -> None:
     """A pipelined broadcast in ever smaller buckets takes the time of one hop, however many receivers there are."""
-    assert sync_transports.broadcast_time(size, size * 1e-9, bandwidth, 0.0, hops) == pytest.approx(size / bandwidth, rel=1e-6)
+    assert sync_transports.broadcast_time(size, size * 1e-9, bandwidth, 0.0, hops) == pytest.approx(
+        size / bandwidth, rel=1e-6
+    )
 
 
 @given(params=st.floats(1e6, 1e13), index=st.sampled_from([1, 2, 4, 8]), width=st.sampled_from([0.5, 1, 2, 4]))
@@ -193,7 +195,9 @@ def test_a_hit_ratio_is_a_share(group: int, prompt: int, block: int, instances: 
     found = redundancy.cacheable_prompt_tokens(prompt, block)
     spread = redundancy.instances_per_group_random(group, instances)
     dealt = redundancy.instances_per_group_round_robin(group, instances)
-    kept, random, dealt_out = (redundancy.prefix_cache_hit_ratio(group, prompt, found, 0, k) for k in (1, spread, dealt))
+    kept, random, dealt_out = (
+        redundancy.prefix_cache_hit_ratio(group, prompt, found, 0, k) for k in (1, spread, dealt)
+    )
     assert -1e-12 <= dealt_out <= random + 1e-12 <= kept + 2e-12 < 1.0 + 2e-12
 
 
@@ -284,7 +288,9 @@ def test_a_swap_breaks_even_where_it_says(overlapped: float, rollout: float, tra
 
 
 @given(group=GROUP, instances=INSTANCES, seconds=SECONDS, steps=st.integers(1, 1000))
-def test_a_fleet_that_generates_one_round_takes_one_groups_time(group: int, instances: int, seconds: float, steps: int) -> None:
+def test_a_fleet_that_generates_one_round_takes_one_groups_time(
+    group: int, instances: int, seconds: float, steps: int
+) -> None:
     """As many groups as instances take the time of one group, twice as many twice that."""
     rate = iteration.completions_per_second(instances, group, seconds)
     assert iteration.rollout_seconds(steps * instances * group, rate) == pytest.approx(steps * seconds)
@@ -301,9 +307,13 @@ def test_cost_is_gpu_hours_times_price(rollout: int, trainer: int, price: float,
 
 
 @given(tokens=st.floats(1e3, 1e9), seconds=SECONDS, rollout=GPUS, trainer=GPUS, price=st.floats(0.1, 20.0))
-def test_goodput_is_the_inverse_of_cost(tokens: float, seconds: float, rollout: int, trainer: int, price: float) -> None:
+def test_goodput_is_the_inverse_of_cost(
+    tokens: float, seconds: float, rollout: int, trainer: int, price: float
+) -> None:
     """With one price for all GPUs, a million tokens cost the price over the goodput."""
-    per_million = money.cost_per_million_trained_tokens(money.cost_per_step(rollout, price, trainer, price, seconds), tokens)
+    per_million = money.cost_per_million_trained_tokens(
+        money.cost_per_step(rollout, price, trainer, price, seconds), tokens
+    )
     goodput = money.goodput(tokens, seconds, rollout, trainer)
     assert per_million == pytest.approx(1e6 * price / 3600 / goodput)
 

@@ -36,7 +36,9 @@ def drawn_exponents(bases: Iterable[str], constant: Mapping[str, int], random: R
 
     Powers of two scale a float without rounding, so that a step (floor, ceil, min) falls where it fell before.
     """
-    exponents = {base: random.choice([-1, 1]) * random.randint(1, LARGEST_EXPONENT) for base in sorted({*bases, *constant})}
+    exponents = {
+        base: random.choice([-1, 1]) * random.randint(1, LARGEST_EXPONENT) for base in sorted({*bases, *constant})
+    }
     if constant:  # the first unit makes up for the others, so that the constant keeps its number
         first, *others = constant
         exponents[first] = -sum(constant[base] * exponents[base] for base in others) * constant[first]
@@ -49,7 +51,12 @@ def scale(powers: Mapping[str, int], exponents: Mapping[str, int]) -> float:
 
 
 def deviations(
-    function: Callable[..., Any], units: Mapping[str, str], unit: str, inputs: Mapping[str, Any], constant: str, powers: Powers
+    function: Callable[..., Any],
+    units: Mapping[str, str],
+    unit: str,
+    inputs: Mapping[str, Any],
+    constant: str,
+    powers: Powers,
 ) -> list[tuple[float, float]]:
     """Pairs of what came out and what should have, for each draw in which they differ."""
     read = {name: powers(text) for name, text in units.items()}

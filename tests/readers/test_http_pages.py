@@ -52,14 +52,20 @@ class Server(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
+class Loopback(ThreadingHTTPServer):
+    """A server that takes many connections at once, as the pages of a fleet are asked for together."""
+
+    request_queue_size = 128
+    daemon_threads = True
+
+
 @contextmanager
 def serving(behaviour: Callable[[Server], None]) -> Iterator[tuple[str, list[tuple[str, str | None]]]]:
     """A server on loopback: its host and port, and what it is asked."""
     asked: list[tuple[str, str | None]] = []
     over = threading.Event()
     handler = type("Handler", (Server,), {"behaviour": staticmethod(behaviour), "asked": asked, "over": over})
-    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        server.daemon_threads = True
+    with Loopback(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         try:
@@ -173,7 +179,8 @@ def test_a_redirect_is_not_followed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("status", "message"), [(401, "who asks"), (403, "--token-file"), (404, "/metrics"), (500, "500 instead"), (204, "204 instead")]
+    ("status", "message"),
+    [(401, "who asks"), (403, "--token-file"), (404, "/metrics"), (500, "500 instead"), (204, "204 instead")],
 )
 def test_a_refusal_says_what_to_do(status: int, message: str) -> None:
     """Each status that is no page has its message."""

@@ -63,13 +63,14 @@ def show_profile(
 
     Example:  rlsize profiles show h100
     """
-    from rlsize.readers.profiles import Catalogue, user_folders
+    from rlsize.readers.profiles import Catalogue, shipped_folder, user_folders
     from rlsize.reports.profile_page import profile_page
 
     catalogue = Catalogue(user_folders(profiles or []))
     found = catalogue.kind_of(name) if kind is None else _kind(kind)
     path = catalogue.path_of(found, name)
-    return profile_page(found, path.stem, catalogue.get(found, name), str(path))
+    place = f"{path.parent.name}/{path.name}" if shipped_folder() in path.parents else str(path)
+    return profile_page(found, path.stem, catalogue.get(found, name), place)
 
 
 @app.command("check", cls=Command)

@@ -28,7 +28,7 @@ _ALGORITHMS = (
         name="grpo",
         critic=False,
         reference=True,
-        source="DeepSeekMath (arXiv:2402.03300), section 4.1: a group's mean reward in place of a critic, KL to a reference",
+        source="DeepSeekMath (arXiv:2402.03300), section 4.1: group mean for a critic, KL to a reference",
     ),
     RlAlgorithm(
         name="ppo",

@@ -9,15 +9,23 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-import os
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, nearest, suggestion
 from rlsize.facts.sourced import unverified
 from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
+from rlsize.readers.profile_folders import (
+    FOLDERS,
+    VARIABLE,
+    is_folder,
+    profile_files,
+    shipped_folder,
+    unlistable,
+    user_folders,
+)
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import read_bytes, read_document
 
@@ -34,10 +42,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FOLDERS", "VARIABLE", "Catalogue", "shipped_folder", "unverified", "user_folders"]
 
-VARIABLE = "RLSIZE_PROFILES"
-FOLDERS = MappingProxyType({
-    "gpu": "gpus", "link": "links", "model": "models", "price": "prices", "cluster": "clusters", "rates": "rates",
-})  # fmt: skip
 _FACTS = MappingProxyType({
     "gpu": ("rlsize.facts.gpu", "Gpu"),
     "link": ("rlsize.facts.link", "Link"),
@@ -46,26 +50,8 @@ _FACTS = MappingProxyType({
     "cluster": ("rlsize.facts.cluster", "Cluster"),
     "rates": ("rlsize.facts.rates", "Rates"),
 })  # fmt: skip
-_SUFFIX = ".yaml"
 _MOST_OFFERED = 6
 _LONGEST_NAME = 100  # no profile's name is longer; the search for similar names is slow on long text
-
-
-def shipped_folder() -> Path:
-    """The profiles inside an installed package, else those of the checkout."""
-    package = Path(__file__).parents[1]
-    return package / "profiles" if (package / "profiles").is_dir() else package.parents[1] / "profiles"
-
-
-def user_folders(given: Iterable[str | Path] = (), environment: str | None = None) -> list[Path]:
-    """
-    The folders of RLSIZE_PROFILES, then the given ones; later folders win.
-
-    >>> [str(folder) for folder in user_folders(["b"], environment="a")]
-    ['a', 'b']
-    """
-    listed = os.environ.get(VARIABLE, "") if environment is None else environment
-    return [Path(text) for text in (*listed.split(os.pathsep), *given) if str(text)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +76,7 @@ class Catalogue:
 
     def __init__(self, user_folders: Iterable[str | Path] = ()) -> None:
         self.folders = (shipped_folder(), *map(Path, user_folders))
-        missing = [folder for folder in self.folders if not _is_folder(folder)]
+        missing = [folder for folder in self.folders if not is_folder(folder)]
         if missing:
             todo = f"check --profiles and {VARIABLE}"
             raise InputError(*(Fault("no such folder of profiles", str(folder), todo) for folder in missing))
@@ -159,9 +145,10 @@ class Catalogue:
         having = having or [kind for kind in FOLDERS if wanted in self._alias_names(kind)]
         if not having:
             shown = name[:_LONGEST_NAME]
-            names = [each for kind in FOLDERS for each in self.names(kind)]
-            aliases = {alias: each for kind in FOLDERS for alias, each in self._alias_names(kind).items()}
-            raise InputError(Fault(f"there is no profile {shown!r}", todo=_nearest(shown, names, aliases)))
+            known = [each for kind in FOLDERS for each in (*self.names(kind), *self._alias_names(kind))]
+            similar = nearest(shown, known)
+            todo = f"did you mean {' or '.join(similar)}?" if similar else "`rlsize profiles list` prints their names"
+            raise InputError(Fault(f"there is no profile {shown!r}", todo=todo))
         if len(having) > 1:
             todo = f"add {' or '.join(f'--kind {kind}' for kind in having)}"
             raise InputError(Fault(f"{name.strip()} names a {' and a '.join(having)}", todo=todo))
@@ -169,7 +156,7 @@ class Catalogue:
 
     def count(self, kind: str, folder: str | Path | None = None) -> int:
         """How many files of a kind there are in one folder, or in all, the shadowed ones included."""
-        return sum(len(_listed(each, kind)) for each in (self.folders if folder is None else (Path(folder),)))
+        return sum(len(profile_files(each, kind)) for each in (self.folders if folder is None else (Path(folder),)))
 
     def documents(self, kind: str | None = None) -> Iterator[Document]:
         """
@@ -187,7 +174,7 @@ class Catalogue:
         hashed = hashlib.sha256()
         for layer, folder in enumerate(self.folders):
             for kind in FOLDERS:
-                for path in _listed(folder, kind):
+                for path in profile_files(folder, kind):
                     content = _bytes_or_none(path)
                     normal = b"unreadable" if content is None else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
                     hashed.update(f"{layer} {path.parent.name}/{path.name} {len(normal)}\n".encode("utf-8", "replace"))
@@ -209,11 +196,11 @@ class Catalogue:
         except InputError as error:
             return list(error.faults)
         except OSError as error:
-            return [_unlistable(folder, error)]
+            return [unlistable(folder, error)]
 
     def _profile_faults(self, folder: Path) -> Iterator[Fault]:
         for kind in FOLDERS:
-            readings = [self._read(kind, path) for path in _listed(folder, kind)]
+            readings = [self._read(kind, path) for path in profile_files(folder, kind)]
             for reading in readings:
                 yield from reading.faults
                 if reading.document is not None:
@@ -242,7 +229,7 @@ class Catalogue:
                 )
             )
         if kind not in self._paths:
-            listed = [path for folder in self.folders for path in _listed(folder, kind)]
+            listed = [path for folder in self.folders for path in profile_files(folder, kind)]
             self._paths[kind] = {path.stem.lower(): path for path in listed}
         return self._paths[kind]
 
@@ -259,26 +246,6 @@ class Catalogue:
                 found |= {alias.lower(): stem for alias in aliases or () if isinstance(alias, str)}
             self._aliases[kind] = found
         return self._aliases[kind]
-
-
-def _listed(folder: Path, kind: str) -> list[Path]:
-    try:
-        return sorted(path for path in (folder / FOLDERS[kind]).iterdir() if path.suffix == _SUFFIX)
-    except (FileNotFoundError, NotADirectoryError):
-        return []
-    except OSError as error:
-        raise InputError(_unlistable(folder, error)) from None
-
-
-def _unlistable(folder: Path, error: OSError) -> Fault:
-    return Fault(f"cannot be listed: {error.strerror or error}", str(folder), "check its permissions")
-
-
-def _is_folder(path: Path) -> bool:
-    try:
-        return path.is_dir()
-    except OSError:  # a parent that may not be entered, a name too long
-        return False
 
 
 def _nearest(name: str, names: list[str], aliases: Mapping[str, str]) -> str:

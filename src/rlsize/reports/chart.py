@@ -58,6 +58,7 @@ class Chart:
         kind: Lines, bars side by side, or bars on top of each other.
         marks: Lines across.
         percent: Whether y is a fraction, shown in percent.
+        x_percent: Whether x is a fraction, shown in percent.
         log_y: Whether y runs in powers of ten.
         subtitle: The inputs, in a line.
     """
@@ -69,5 +70,6 @@ class Chart:
     kind: Kind = "lines"
     marks: tuple[Mark, ...] = ()
     percent: bool = False
+    x_percent: bool = False
     log_y: bool = False
     subtitle: str = ""

@@ -43,7 +43,7 @@ def fleet_report(
         tables={"neighbours": neighbours_table(answer)},
         warnings=tuple(warnings),
         notes=(*notes, *_caching_note(savings)),
-        chart=fleet_chart(answer),
+        chart=fleet_chart(answer, next(figure for figure in inputs if figure.key == "headroom")),
         quiet=_QUIET,
     )
 
@@ -110,8 +110,8 @@ def neighbours_table(answer: FleetAnswer) -> Table:
     )
 
 
-def fleet_chart(answer: FleetAnswer) -> Chart:
-    """Idle trainer and surplus supply against the instance count, with the match marked."""
+def fleet_chart(answer: FleetAnswer, headroom: Figure) -> Chart:
+    """Nameplate and expected supply against the instance count, with what is needed and the match marked."""
     counts = tuple(row["instances"].number for row in answer.neighbours)
     required = next(figure for figure in answer.results if figure.key == "required_tokens_per_second")
 
@@ -119,7 +119,7 @@ def fleet_chart(answer: FleetAnswer) -> Chart:
         return tuple(row[key].number for row in answer.neighbours)
 
     return Chart(
-        title=f"{answer.matched} instances cover the trainer with headroom to spare for pauses",
+        title=f"{answer.matched} rollout instances cover the trainer at headroom {show(headroom.value)}",
         x_label="rollout instances",
         y_label="response tokens per second",
         series=(
@@ -131,5 +131,10 @@ def fleet_chart(answer: FleetAnswer) -> Chart:
         marks=(
             Mark(at=required.number, label=f"needed: {show(required.value, '_tokens_per_second')}", axis="y"),
             Mark(at=float(answer.matched), label=f"match: {answer.matched}"),
+            *(
+                (Mark(at=float(answer.judged), label=f"asked: {answer.judged}"),)
+                if answer.judged != answer.matched
+                else ()
+            ),
         ),
     )

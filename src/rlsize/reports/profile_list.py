@@ -25,22 +25,30 @@ if TYPE_CHECKING:
 TITLES = MappingProxyType({
     "gpu": "GPUs", "link": "Links", "model": "Models", "price": "Prices", "cluster": "Clusters", "rates": "Rates",
 })  # fmt: skip
-_NOTE = "Bandwidths are per GPU, one direction; `rlsize profiles show NAME` has every number with its source."
+_HINT = "`rlsize profiles show NAME` prints every number of one with its source."
 _LEFT = frozenset({"name", "link", "scope", "gpu", "interconnect", "region", "as_of", "reached_says", "measured_at"})
 _COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({
     "gpu": (("name", "GPU"), ("bf16_flops", "bf16"), ("memory_bytes", "memory"),
-            ("memory_bandwidth_bytes_per_second", "its bandwidth"), ("scale_up_bytes_per_second", "scale-up"),
-            ("nic_bytes_per_second", "network")),
+            ("memory_bandwidth_bytes_per_second", "bandwidth"), ("scale_up_bytes_per_second", "scale-up")),
     "link": (("name", "link"), ("scope", "scope"), ("one_direction_bytes_per_second", "one direction"),
              ("both_directions_bytes_per_second", "both"), ("achievable_fraction", "reached"), ("reached_says", "")),
-    "model": (("name", "model"), ("total_params", "parameters"), ("active_params", "active"),
-              ("kv_bytes_per_token", "KV")),
+    "model": (("name", "model"), ("total", "parameters"), ("active", "active"), ("kv_bytes_per_token", "KV cache")),
     "price": (("name", "price"), ("per_gpu_hour_usd", "GPU-hour"), ("spot_per_gpu_hour_usd", "spot"),
               ("region", "region"), ("as_of", "as of")),
     "cluster": (("name", "cluster"), ("gpu", "GPU"), ("node_gpus", "a node"), ("interconnect", "interconnect"),
                 ("nic_bytes_per_second", "network")),
     "rates": (("name", "rates"), ("instance_tokens_per_second", "instance"), ("train_seconds", "train"),
               ("measured_at", "measured")),
+})  # fmt: skip
+_NOTES = MappingProxyType({
+    "gpu": "bf16 is the dense peak; scale-up is one direction per GPU",
+    "link": (
+        "per GPU; reached: the share of one direction that transfers get; "
+        "carried over: taken from other links, verified by nobody"
+    ),
+    "model": "KV cache in bf16, layers that attend to the whole context",
+    "price": "a price holds for its day, region and terms only",
+    "cluster": "network: per GPU, one direction",
 })  # fmt: skip
 
 
@@ -64,7 +72,7 @@ def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
         ),
         quiet=frozenset(f"{kind}_profiles" for kind in profiles),
         tables=tables,
-        notes=(_NOTE,),
+        notes=(_HINT,),
     )
 
 
@@ -75,7 +83,7 @@ def check_report(counts: Mapping[str, int]) -> Report:
     Args:
         counts: Profiles that were checked, by kind.
     """
-    rows = tuple({"kind": kind, "profiles": count} for kind, count in counts.items())
+    rows: tuple[Mapping[str, Cell], ...] = tuple({"kind": kind, "profiles": count} for kind, count in counts.items())
     columns = (Column("kind", "kind", "left"), Column("profiles", "profiles"))
     total = sum(counts.values())
     return Report(
@@ -88,12 +96,22 @@ def check_report(counts: Mapping[str, int]) -> Report:
 
 
 def _table(kind: str, named: Sequence[tuple[str, Any]]) -> Table:
-    columns = [Column(key, title, "left" if key in _LEFT else "right") for key, title in _COLUMNS[kind]]
-    rows = tuple(
-        {"name": name, **_ROWS[kind](profile), "unverified_numbers": ", ".join(unverified(profile))}
-        for name, profile in named
-    )
-    return Table(title=TITLES[kind], columns=tuple(columns), rows=rows)
+    columns = tuple(_column(key, title) for key, title in _COLUMNS[kind])
+    rows = tuple(_row(kind, name, profile) for name, profile in named)
+    return Table(title=TITLES[kind], columns=columns, rows=rows, note=_NOTES.get(kind, ""))
+
+
+def _column(key: str, title: str) -> Column:
+    left = key in _LEFT
+    return Column(
+        key, title, "left" if left else "right", wide=not left or key == "region"
+    )  # a mark may wrap, a name not
+
+
+def _row(kind: str, name: str, profile: Any) -> dict[str, Cell]:  # noqa: ANN401 (a profile of any kind)
+    first: dict[str, Cell] = {"name": name}
+    last: dict[str, Cell] = {"unverified": ", ".join(unverified(profile))}
+    return first | _ROWS[kind](profile) | last
 
 
 def _figure(key: str, number: Sourced | None) -> Cell:
@@ -122,7 +140,6 @@ def _gpu_row(gpu: Gpu) -> dict[str, Cell]:
 
 def _link_row(link: Link) -> dict[str, Cell]:
     specification = link.specification
-    measured = link.measured is not None and link.measured.achievable_fraction is not None
     fraction = achievable_fraction(link)
     return {
         "title": link.title,
@@ -130,22 +147,32 @@ def _link_row(link: Link) -> dict[str, Cell]:
         "one_direction_bytes_per_second": _figure("bandwidth", specification.bandwidth_one_direction),
         "both_directions_bytes_per_second": _figure("bandwidth", specification.bandwidth_both_directions),
         "achievable_fraction": fraction.value if fraction else None,
-        "reached_says": ("measured" if measured else "assumed") if fraction else "",
+        "reached_says": _how_sure(link, fraction) if fraction else "",
     }
+
+
+def _how_sure(link: Link, fraction: Sourced) -> str:
+    if link.measured is not None and fraction is link.measured.achievable_fraction:
+        return "measured"
+    return "assumed" if fraction.verified else "carried over"
 
 
 def _model_row(model: Model) -> dict[str, Cell]:
-    computed = model.computed
-    row: dict[str, Cell] = {"title": model.title}
-    if computed is None:
-        row["total_params"] = _figure("total_params", model.published_params)
-        row["active_params"] = _figure("active_params", model.published_active_params)
-        return row | {"kv_bytes_per_token": None}
-    return row | {
-        "total_params": computed.params,
-        "active_params": computed.active_params,
-        "kv_bytes_per_token": computed.kv_bytes_per_token,
+    computed, total, active = model.computed, model.published_params, model.published_active_params
+    params = computed.params if computed else total.value if total else None
+    active_params = computed.active_params if computed else active.value if active else None
+    return {
+        "title": model.title,
+        "total": _billions(params),
+        "active": _billions(active_params),
+        "total_params": params,
+        "active_params": active_params,
+        "kv_bytes_per_token": computed.kv_bytes_per_token if computed else None,
     }
+
+
+def _billions(params: float | None) -> str | None:
+    return None if params is None else f"{params / 1e9:.2f}B"
 
 
 def _price_row(price: Price) -> dict[str, Cell]:
@@ -185,5 +212,6 @@ def _rates_row(rates: Rates) -> dict[str, Cell]:
 
 
 _ROWS: Mapping[str, Callable[[Any], dict[str, Cell]]] = MappingProxyType({
-    "gpu": _gpu_row, "link": _link_row, "model": _model_row, "price": _price_row, "cluster": _cluster_row, "rates": _rates_row,
+    "gpu": _gpu_row, "link": _link_row, "model": _model_row,
+    "price": _price_row, "cluster": _cluster_row, "rates": _rates_row,
 })  # fmt: skip

@@ -16,6 +16,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from rlsize.facts.figure import Value
     from rlsize.reports.report import Cell
 
 # A key whose ending says the unit, for each unit that a field may declare.
@@ -27,8 +28,12 @@ _APART = frozenset(
     {"name", "title", "aliases", "sources", "notes"}
 )  # told in the headline, below, or in tables of their own
 _GENERAL = "general"
-_COLUMNS = (Column("entry", "", "left"), Column("shown", "", "left", wide=True), Column("source", "source", "left"))
-_SOURCE_COLUMNS = (Column("key", "", "left"), Column("says", "", "left", wide=True))
+_COLUMNS = (
+    Column("entry", "", "left"),
+    Column("shown", "value", "left", wide=True),
+    Column("source", "source", "left"),
+)
+_SOURCE_COLUMNS = (Column("key", "", "left"), Column("says", "what it is", "left", wide=True))
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:  # no
         path: Its file.
     """
     doubtful = unverified(profile)
-    results = {"kind": kind, "name": name, "file": path, "unverified_numbers": len(doubtful)}
+    results: dict[str, Value] = {"kind": kind, "name": name, "file": path, "unverified_numbers": len(doubtful)}
     return Report(
         command="profiles show",
         headline=f"{getattr(profile, 'title', name)} ({kind} {name})",

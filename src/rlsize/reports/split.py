@@ -100,6 +100,7 @@ def _chart(answer: SplitAnswer) -> Chart:
         title=f"The loop runs at the lower line: balance at {show(gpus)} of {show(total)} GPUs on rollout",
         x_label="share of GPUs on the rollout side",
         y_label="trained tokens per second",
+        x_percent=True,
         series=(
             Series(name="rollout supplies", xs=share, ys=tuple(point[1] for point in answer.sweep), role="rollout"),
             Series(name="trainer consumes", xs=share, ys=tuple(point[2] for point in answer.sweep), role="trainer"),

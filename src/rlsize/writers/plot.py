@@ -82,7 +82,7 @@ def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
     else:
         _bars(axes, chart)
     for mark in chart.marks:
-        _mark(axes, mark, chart)
+        _mark(axes, mark)
     axes.set_title(chart.title, pad=24 if chart.subtitle else 12, wrap=True)
     if chart.subtitle:
         axes.text(0.0, 1.02, chart.subtitle, transform=axes.transAxes, fontsize=9.5, color="#555555")
@@ -104,7 +104,9 @@ def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
     else:
         axes.set_ylim(bottom=0)
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else EngFormatter(sep=""))
-    if chart.kind == "lines" and all(
+    if chart.x_percent:
+        axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
+    elif chart.kind == "lines" and all(
         isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs
     ):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
@@ -154,7 +156,7 @@ def _number(value: float) -> str:
     return f"{value:.3g}" if value < 1e4 else f"{value:.2e}"  # noqa: PLR2004 (longer ones read better as powers)
 
 
-def _mark(axes: Any, mark: Mark, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _mark(axes: Any, mark: Mark) -> None:  # noqa: ANN401 (matplotlib is untyped here)
     colour = _COLOURS["limit"]
     if mark.axis == "x":
         axes.axvline(mark.at, color=colour, linewidth=1.2, linestyle=":")
@@ -169,15 +171,15 @@ def _mark(axes: Any, mark: Mark, chart: Chart) -> None:  # noqa: ANN401 (matplot
         )
     else:
         axes.axhline(mark.at, color=colour, linewidth=1.2, linestyle=":")
-        left = 0.01 if chart.kind == "lines" else 0.0
         axes.annotate(
             mark.label,
-            (left, mark.at),
+            (0.995, mark.at),
             xycoords=("axes fraction", "data"),
             xytext=(0, 4),
             textcoords="offset points",
             fontsize=9.5,
             color=colour,
+            ha="right",
         )
 
 

@@ -48,7 +48,8 @@ def _lines(chart: Chart, width: int) -> list[Text]:
         )
         for row in range(HEIGHT)
     ]
-    ends = f"{_short(left)}{_short(right):>{columns - len(_short(left))}}"
+    first, last = (f"{100 * end:.0f} %" if chart.x_percent else _short(end) for end in (left, right))
+    ends = f"{first}{last:>{columns - len(first)}}"
     foot = [
         Text(" " * LEFT + "└" + "─" * columns),
         Text(f"{' ' * (LEFT + 1)}{ends}"),

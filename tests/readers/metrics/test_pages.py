@@ -90,6 +90,10 @@ def test_readings_are_sorted_by_engine() -> None:
         Reading("c:1", fault=Fault("answers 404")),
     ]
     found, unread = histories(readings)
-    assert {name: len(snapshots) for name, snapshots in found.items()} == {"a:1 engine 0": 2, "a:1 engine 1": 2, "b:1": 1}
+    assert {name: len(snapshots) for name, snapshots in found.items()} == {
+        "a:1 engine 0": 2,
+        "a:1 engine 1": 2,
+        "b:1": 1,
+    }
     assert unread == {"c:1": "answers 404"}
     assert missed_looks(readings) == ["b:1 could not be read at 1 of 2 moments: it gave no whole page within 10 s"]

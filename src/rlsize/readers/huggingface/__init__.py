@@ -12,6 +12,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.estimates.model_size import with_computed
 from rlsize.facts.model import Model
 from rlsize.readers.huggingface.architecture import read_architecture
 from rlsize.readers.huggingface.config_file import FILE_NAME, config_path, read_config
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["read_model"]
 
 MOST_KEYS = 2000
+MOST_PARAMS = 10**15
 _NESTED = ("text_config", "llm_config", "language_config")
 _FROM_OUTSIDE = ("tie_word_embeddings", "model_type")
 _PREDICTING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
@@ -37,7 +39,7 @@ _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
 
 def read_model(path: str | Path, name: str = "") -> Model:
     """
-    The profile of a model from its configuration, without computed counts.
+    The profile of a model from its configuration, with computed counts.
 
     Args:
         path: A `config.json`, or a model's directory that holds one.
@@ -60,22 +62,30 @@ def read_model(path: str | Path, name: str = "") -> Model:
     notes = tuple(_notes(keys, outer, known=family.known)) if shape else ()
     chosen = name or _name(outer, file)
     if not _NAME.fullmatch(chosen):
-        keys.faults.append(
-            Fault(f"{shown(chosen)} is no name for a profile", "--name", "use a-z, 0-9, dots and dashes")
-        )
+        what = f"{shown(chosen)} is no name for a profile"
+        keys.faults.append(Fault(what, "--name", "use a-z, 0-9, dots and dashes"))
     if shape is None or keys.faults:
         raise InputError(*dict.fromkeys(keys.faults))
     repository = _repository(outer)
-    return Model(
+    model = Model(
         name=chosen,
         title=repository.rpartition("/")[2] or chosen,
         hf_repo=repository,
-        aliases=tuple(alias for alias in dict.fromkeys((repository, repository.rpartition("/")[2])) if alias),
+        aliases=(repository, repository.rpartition("/")[2]) if repository else (),
         family=shown(model_type),
         architecture=shape,
         sources={"config": _source(file, repository)},
         notes=notes,
     )
+    return _counted(model, file)
+
+
+def _counted(model: Model, file: Path) -> Model:
+    counted = with_computed(model)
+    if counted.computed and counted.computed.params > MOST_PARAMS:
+        what = f"comes to {counted.computed.params:.3g} parameters, beyond anything built"
+        raise InputError(Fault(what, str(file), "check the dimensions"))
+    return counted
 
 
 def _language_model(outer: dict[str, Any], file: Path) -> tuple[dict[str, Any], str]:

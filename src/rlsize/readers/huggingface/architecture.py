@@ -177,6 +177,7 @@ def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[Kind]) -> Moe:
         width = keys.whole("moe_intermediate_size", "expert_intermediate_size")
         keys.skip(("intermediate_size",))  # of the dense layers, where there are any
     shared, shared_width = _shared_experts(keys, width)
+    corrected = keys.word("topk_method") == "noaux_tc"
     return Moe(
         layers=kinds["moe"],
         experts=experts,
@@ -187,7 +188,7 @@ def _moe(keys: Keys, family: Family, experts: int, kinds: Counter[Kind]) -> Moe:
         shared_gate=family.shared_gate and shared > 0,
         matrices=family.matrices,
         expert_bias=family.expert_bias,
-        router_bias=keys.flag("use_routing_bias", default=family.router_bias or keys.word("topk_method") == "noaux_tc"),
+        router_bias=keys.flag("use_routing_bias", default=family.router_bias or corrected),
     )
 
 

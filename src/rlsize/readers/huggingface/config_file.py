@@ -11,6 +11,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.readers.yaml_documents import read_text
 
 FILE_NAME = "config.json"
+DEEPEST = 20
 LARGEST_FILE = 2**20  # the configurations of models with a thousand listed layers have 100 kB
 
 
@@ -41,9 +42,20 @@ def read_config(path: Path) -> dict[str, Any]:
         raise InputError(Fault("is nested too deeply", str(path), "is it the config.json of a model?")) from None
     except ValueError as error:  # the two hooks, and whole numbers of thousands of digits
         raise InputError(Fault(str(error).partition(";")[0], str(path), "mend the file")) from None
+    if _depth(data) > DEEPEST:
+        raise InputError(Fault("is nested too deeply", str(path), "is it the config.json of a model?"))
     if not isinstance(data, dict):
         raise InputError(Fault("is not a JSON object", str(path), "is it the config.json of a model?"))
     return data
+
+
+def _depth(data: Any) -> int:  # noqa: ANN401 (any JSON value)
+    """How deep lists and objects are nested, found without recursion."""
+    depth, level = 0, [data]
+    while level := [each for each in level if isinstance(each, (list, dict))]:
+        depth += 1
+        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
+    return depth
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

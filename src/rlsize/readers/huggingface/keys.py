@@ -120,5 +120,7 @@ def shown(value: object) -> str:
     """A value from a file, short and harmless."""
     if isinstance(value, str) and value.isprintable() and value.isascii() and len(value) <= _LONGEST_SHOWN:
         return value
+    if isinstance(value, (list, dict)):
+        return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
     text = ascii(value)
     return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 4]}..."

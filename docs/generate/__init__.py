@@ -1,0 +1,29 @@
+"""
+What cog writes into the pages: outputs of real commands, and the reference pages made from the program itself.
+
+Run by `make docs-write`, checked by `make docs`. Nothing here is shipped.
+"""
+
+from __future__ import annotations
+
+from generate.commands import excerpt, results, run, session
+from generate.equation_reference import equations
+from generate.files import shown_file
+from generate.flag_reference import cli
+from generate.nomenclature import nomenclature
+from generate.profile_tables import profiles
+from generate.scenario_fields import rates, scenario
+
+__all__ = [
+    "cli",
+    "equations",
+    "excerpt",
+    "nomenclature",
+    "profiles",
+    "rates",
+    "results",
+    "run",
+    "scenario",
+    "session",
+    "shown_file",
+]

@@ -1,0 +1,103 @@
+"""Commands as they run, in this process, with the same width and colours everywhere."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import tempfile
+from contextlib import chdir
+from pathlib import Path
+from shutil import copy
+
+from typer.testing import CliRunner
+
+from generate.files import ROOT, fenced
+from rlsize.cli.app import app
+
+PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": ""}
+
+
+def output(line: str, folder: Path = ROOT, exit_code: int = 0) -> str:
+    """
+    What one command prints, answer and warnings together as on a terminal.
+
+    Args:
+        line: The command, as typed.
+        folder: Where it runs.
+        exit_code: The exit code that it must have.
+
+    Raises:
+        RuntimeError: It ended otherwise.
+    """
+    program, *arguments = shlex.split(line)
+    if program != "rlsize":
+        raise RuntimeError(f"not a rlsize command: {line}")
+    with chdir(folder):
+        result = CliRunner().invoke(app, arguments, env=PLAIN, prog_name=program)
+    if result.exit_code != exit_code:
+        raise RuntimeError(f"exit code {result.exit_code}, not {exit_code}: {line}\n{result.output}") from result.exception
+    return result.output
+
+
+def run(line: str, exit_code: int = 0) -> str:
+    """A command and its whole output, as a code block."""
+    return fenced(f"$ {_wrapped(line)}\n{output(line, exit_code=exit_code)}", "console")
+
+
+def excerpt(line: str, first: str, last: str = "") -> str:
+    """
+    A command and part of its output, as a code block.
+
+    Args:
+        line: The command, as typed.
+        first: How the first line that is shown begins.
+        last: How the last one begins; without it, up to the next empty line.
+    """
+    lines = [text.rstrip() for text in output(line).splitlines()]
+    start = next(index for index, text in enumerate(lines) if text.startswith(first))
+    after = lines[start:]
+    end = next((index for index, text in enumerate(after) if (text.startswith(last) if last else not text)), None)
+    if last and end is None:
+        raise RuntimeError(f"no line begins with {last!r}: {line}")
+    kept = after if end is None else after[: end + bool(last)]
+    dots = [["..."] if start else [], ["..."] if len(kept) < len(after) else []]
+    return fenced("\n".join([f"$ {_wrapped(line)}", *dots[0], *kept, *dots[1]]), "console")
+
+
+def results(line: str, *keys: str) -> str:
+    """A command with `--json` and some of its results, as a code block; what changes with every release is left out."""
+    found = json.loads(output(line))["results"]
+    chosen = json.dumps({"results": {key: found[key] for key in keys}}, indent=2)
+    return fenced(f"$ {_wrapped(line)}", "console") + "\nAn excerpt:\n\n" + fenced(chosen, "json")
+
+
+def session(*lines: str, files: tuple[str, ...] = ()) -> str:
+    """
+    Several commands, one after the other in an empty folder, as a code block.
+
+    Args:
+        lines: The commands, as typed; `cat FILE` shows a file that one of them wrote.
+        files: Files of the checkout that are copied there first.
+    """
+    shown = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for file in files:
+            copy(ROOT / file, folder)
+        for line in lines:
+            program, *arguments = shlex.split(line)
+            text = (folder / arguments[0]).read_text(encoding="utf-8") if program == "cat" else output(line, folder)
+            shown.append(f"$ {_wrapped(line)}\n{text.rstrip()}")
+    return fenced("\n\n".join(shown), "console")
+
+
+def _wrapped(line: str, width: int = 98) -> str:
+    """A long command over several lines, as a shell takes it."""
+    lines, rest = [], line
+    while len(rest) > width:
+        cut = rest.rfind(" --", 0, width)
+        if cut <= 0:
+            break
+        lines.append(rest[:cut] + " \\")
+        rest = "    " + rest[cut + 1 :]
+    return "\n".join([*lines, rest])

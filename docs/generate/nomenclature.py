@@ -1,0 +1,129 @@
+"""One quantity, one name: arguments of equations, results, inputs and the fields of files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import defaultdict
+
+from generate.commands import output
+from generate.examples import EXAMPLES, commands
+from generate.files import ROOT
+from generate.flag_reference import walked
+from generate.markdown import table
+from generate.meanings import MEANINGS
+from generate.scenario_fields import Field, rates_fields, scenario_fields
+from rlsize import units
+from rlsize.reports.equation_page import equation_names, page
+
+_SYMBOL = re.compile(r", (?:[A-Za-z](?:_\w+)?'?\*?|t_\w+|idle)(?=[.;:,]|$)")
+
+
+def nomenclature() -> str:
+    """The whole page."""
+    return "\n".join(
+        [
+            "## Arguments of equations\n",
+            table(["Name", "Unit", "Meaning", "In"], arguments()),
+            "## Results\n",
+            table(["Key", "Unit", "Meaning", "Equation"], result_keys()),
+            "## Inputs\n",
+            table(["Key", "Unit", "Meaning"], input_keys()),
+            "## Fields of a scenario\n",
+            _fields(scenario_fields()),
+            "## Fields of a rates file\n",
+            _fields(rates_fields()),
+        ]
+    )
+
+
+def arguments() -> list[list[str]]:
+    """Every argument name of every equation: units, meanings, and the files that use it."""
+    said: dict[str, dict[str, None]] = defaultdict(dict)
+    unit: dict[str, dict[str, None]] = defaultdict(dict)
+    files: dict[str, dict[str, None]] = defaultdict(dict)
+    for name in equation_names():
+        for argument in page(name).arguments:
+            said[argument.name][_SYMBOL.sub("", argument.text).rstrip(".")] = None
+            unit[argument.name][f"[{argument.unit}]"] = None
+            files[argument.name][name.partition(".")[0]] = None
+    return [
+        [f"`{name}`", " ".join(unit[name]), "; ".join(said[name]) + ".", ", ".join(files[name])] for name in sorted(said)
+    ]
+
+
+def result_keys() -> list[list[str]]:
+    """Every key of `results` that the examples give: unit, meaning, equation."""
+    found: dict[str, str] = {}
+    for document in _documents():
+        for key in document["results"]:
+            found[key] = document["explain"].get(key, {}).get("equation", "") or found.get(key, "")
+    return [
+        [f"`{key}`", _unit(key), _meaning(key, equation), f"[{equation}](equations.md#{equation.partition('.')[2]})"]
+        if equation
+        else [f"`{key}`", _unit(key), _meaning(key, ""), ""]
+        for key, equation in sorted(found.items())
+    ]
+
+
+def input_keys() -> list[list[str]]:
+    """Every key of `inputs` that the examples give: unit and meaning."""
+    told = _flag_helps()
+    found: dict[str, str] = {}
+    for document in _documents():
+        for key in document["inputs"]:
+            explained = document["explain"].get(key, {})
+            text = told.get(explained.get("source", ""), "")
+            if text or explained.get("equation"):
+                found[key] = text or page(explained["equation"]).summary
+            found.setdefault(key, "")
+    return [[f"`{key}`", _unit(key), text or _meaning(key, "")] for key, text in sorted(found.items())]
+
+
+def _documents() -> list[dict[str, dict[str, dict[str, str]]]]:
+    found = []
+    for file in sorted(EXAMPLES.glob("*.cmd")):
+        example = commands(file)
+        line = " ".join(word for word in example.line.split() if word not in ("--csv", "--markdown", "--explain"))
+        if example.reports:
+            as_json = line if "--json" in line.split() else f"{line} --json"
+            found.append(json.loads(_stdout(output(as_json, ROOT, example.exit_code))))
+    return found
+
+
+def _stdout(text: str) -> str:
+    """The JSON object of what a command printed, without the warnings around it."""
+    return text[text.index("{\n") : text.rindex("\n}") + 2]
+
+
+def _flag_helps() -> dict[str, str]:
+    from rlsize.cli.app import app  # noqa: PLC0415 (typer builds the tree when asked)
+    import typer  # noqa: PLC0415
+
+    return {
+        name: parameter.help or ""
+        for _, command in walked(typer.main.get_command(app))
+        for parameter in command.params
+        for name in parameter.opts
+    }
+
+
+def _unit(key: str) -> str:
+    ending = {"%": "fraction", "$": "usd", "B/s": "B/s", "/s": "1/s", "/day": "1/day"}
+    unit = units.unit_of(key)
+    return ending.get(unit, unit)
+
+
+def _meaning(key: str, equation: str) -> str:
+    if key in MEANINGS:
+        return MEANINGS[key]
+    if not equation:
+        raise RuntimeError(f"docs/generate/meanings.py lacks {key}, which no equation explains")
+    return page(equation).summary
+
+
+def _fields(found: list[Field]) -> str:
+    return table(
+        ["Key", "Unit", "Meaning"],
+        [[f"`{field.key}`", f"[{field.unit}]" if field.unit else "", field.meaning] for field in found],
+    )

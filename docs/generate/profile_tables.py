@@ -1,0 +1,187 @@
+"""The profiles that ship with rlsize, one table for each kind."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from generate.markdown import table
+from rlsize import units
+from rlsize.facts.link import achievable_fraction
+from rlsize.facts.sourced import sourced_numbers, unverified
+from rlsize.readers.profiles import Catalogue
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlsize.facts.cluster import Cluster
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.link import Link
+    from rlsize.facts.model import Model
+    from rlsize.facts.price import Price
+    from rlsize.facts.sourced import Sourced
+
+UNVERIFIED = "†"
+
+
+def profiles() -> str:
+    """All tables, each with the sources of its numbers."""
+    shipped = Catalogue()
+
+    def all_of(kind: str) -> list[Any]:
+        return [shipped.get(kind, name) for name in shipped.names(kind)]
+
+    return "\n".join(
+        [
+            f"{UNVERIFIED} marks a number that nobody has read in its source.\n",
+            _gpus(all_of("gpu")),
+            _links(all_of("link")),
+            _models(all_of("model")),
+            _clusters(all_of("cluster")),
+            _prices(all_of("price")),
+        ]
+    )
+
+
+def _mark(number: Sourced | None, key: str) -> str:
+    if number is None:
+        return ""
+    return units.show(number.value, key) + ("" if number.verified else f" {UNVERIFIED}")
+
+
+def _bandwidth(number: Sourced | None) -> str:
+    if number is None:
+        return ""
+    return units.show(number.value, "memory_bytes") + "/s" + ("" if number.verified else f" {UNVERIFIED}")
+
+
+def _gpus(found: list[Gpu]) -> str:
+    rows = [
+        [
+            f"`{gpu.name}`",
+            gpu.title,
+            _mark(gpu.specification.bf16_dense, "_flops"),
+            _mark(gpu.specification.fp8_dense, "_flops"),
+            _mark(gpu.specification.memory, "_bytes"),
+            _bandwidth(gpu.specification.memory_bandwidth),
+            f"{gpu.specification.scale_up.link}, {_bandwidth(gpu.specification.scale_up.bandwidth_one_direction)}",
+            _bandwidth(gpu.specification.nic),
+        ]
+        for gpu in found
+    ]
+    header = ["Name", "GPU", "bf16", "fp8", "Memory", "Memory bandwidth", "Scale-up link, one direction", "NIC"]
+    return _section(
+        "GPUs", "Compute rates are dense; bandwidths are per GPU and in one direction.", table(header, rows), found
+    )
+
+
+def _links(found: list[Link]) -> str:
+    rows = [
+        [
+            f"`{link.name}`",
+            link.title,
+            link.specification.scope,
+            _bandwidth(link.specification.bandwidth_one_direction),
+            _bandwidth(link.specification.bandwidth_both_directions),
+            _achieved(link),
+        ]
+        for link in found
+    ]
+    header = ["Name", "Link", "Scope", "One direction", "Both directions", "Achieved share"]
+    return _section(
+        "Links",
+        "Data sheets often advertise the sum of both directions; a weight sync uses one.",
+        table(header, rows),
+        found,
+    )
+
+
+def _achieved(link: Link) -> str:
+    fraction = achievable_fraction(link)
+    if fraction is None:
+        return ""
+    how = "measured" if link.measured and link.measured.achievable_fraction else "assumed"
+    return f"{fraction.value:g} ({how}){'' if fraction.verified else f' {UNVERIFIED}'}"
+
+
+def _models(found: list[Model]) -> str:
+    rows = []
+    for model in found:
+        computed = model.computed
+        rows.append(
+            [
+                f"`{model.name}`" + ("" if model.architecture.verified else f" {UNVERIFIED}"),
+                model.title,
+                _billions(computed.params if computed else None),
+                _billions(computed.active_params if computed else None),
+                units.show(computed.kv_bytes_per_token, "_bytes") if computed else "",
+                f"{model.architecture.layers}",
+                f"{model.architecture.max_context:,}",
+            ]
+        )
+    header = ["Name", "Model", "Parameters", "Active", "KV cache per token (bf16)", "Layers", "Context"]
+    return _section(
+        "Models",
+        "Parameters are counted from the layers; each file holds the published count beside them.",
+        table(header, rows),
+        found,
+    )
+
+
+def _billions(number: int | None) -> str:
+    return "" if number is None else f"{number / 1e9:.4g} B"
+
+
+def _clusters(found: list[Cluster]) -> str:
+    rows = [
+        [
+            f"`{cluster.name}`",
+            cluster.title,
+            cluster.gpu,
+            _mark(cluster.gpus_per_node, ""),
+            cluster.scale_up,
+            cluster.interconnect,
+            _bandwidth(cluster.nic),
+        ]
+        for cluster in found
+    ]
+    header = ["Name", "Cluster", "GPU", "GPUs per node", "In the node", "Between nodes", "NIC per GPU"]
+    return _section("Clusters", "", table(header, rows), found)
+
+
+def _prices(found: list[Price]) -> str:
+    rows = [
+        [
+            f"`{price.name}`",
+            price.cloud,
+            price.gpu or price.gpu_listed,
+            _mark(price.usd_per_gpu_hour, "_usd"),
+            _mark(price.spot_usd_per_gpu_hour, "_usd"),
+            price.region,
+            price.commitment,
+            f"{price.as_of} ({price.as_of_meaning})",
+            price.trust,
+        ]
+        for price in found
+    ]
+    header = ["Name", "Cloud", "GPU", "Per GPU-hour", "Preemptible", "Region", "Terms", "As of", "Trust"]
+    said = "A price holds for its day, region and terms. Nothing takes one that you did not name."
+    return _section("Prices", said, table(header, rows), found)
+
+
+def _section(title: str, said: str, body: str, found: Iterable[Any]) -> str:
+    return "\n".join([f"## {title}\n", *([said + "\n"] if said else []), body, _sources(found)])
+
+
+def _sources(found: Iterable[Any]) -> str:
+    rows = []
+    for profile in found:
+        texts = "; ".join(f"{key}: {' '.join(text.split())}" for key, text in profile.sources.items())
+        doubtful = unverified(profile)
+        numbers = sum(1 for _ in sourced_numbers(profile))
+        count = f"{len(doubtful)} of {numbers}" if numbers else f"{len(doubtful)}"
+        rows.append([f"`{profile.name}`", texts, count if doubtful else ""])
+    return (
+        "<details><summary>Sources</summary>\n\n"
+        + table(["Profile", "Sources", "Unverified"], rows)
+        + "\n</details>\n"
+    )

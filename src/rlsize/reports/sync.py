@@ -1,0 +1,230 @@
+"""What to say about a weight sync: bytes, seconds, the share of a step that it pauses, other methods and links."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations.weight_sync import one_way_bandwidth
+from rlsize.facts.advertised import ADVERTISED_AS_SUM, advertised_as_sum
+from rlsize.facts.figure import Figure
+from rlsize.reports.chart import Chart, Series
+from rlsize.reports.report import Column, Report, Table
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.estimates.sync import SyncQuestion
+    from rlsize.estimates.sync_links import LinkFigures
+    from rlsize.planner.sync_cadence import SyncAnswer
+
+_LOG_RANGE = 30.0  # beyond it the short bars of a linear scale are lines
+_SLOW_PATH = 0.3  # less of the link than this is what one send per tensor reaches, not a bucketed one
+_CLOSE = 1.05  # links within five percent of each other are one bar
+
+
+def sync_report(answer: SyncAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()) -> Report:
+    """
+    The report of `rlsize sync`.
+
+    Args:
+        answer: What a sync costs, and the alternatives.
+        inputs: What it was worked out from.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+    """
+    found = {figure.key: figure for figure in answer.results}
+    tables = {"methods": _methods_table(answer)}
+    if answer.links:
+        tables["links"] = _links_table(answer)
+    return Report(
+        command="sync",
+        headline=_headline(answer.question, found),
+        results=answer.results,
+        inputs=tuple(inputs),
+        tables=tables,
+        warnings=(*warnings, *_doubtful(answer.question, found)),
+        notes=(*_link_notes(answer.question), *notes, *_pause_notes(answer.question, found)),
+        chart=_chart(answer, found),
+        quiet=frozenset({"break_even_changed_fraction"} if answer.question.method != "delta" else ()),
+    )
+
+
+def _headline(question: SyncQuestion, found: Mapping[str, Figure]) -> str:
+    sent, plain, expected = found["sync_bytes"], found["sync_seconds"], found["expected_sync_seconds"]
+    if not sent.known:
+        return _pause(found) if expected.known else f"How much a {question.method} sync sends needs {sent.missing}."
+    what = show(sent.value, sent.key)
+    if not plain.known:
+        return f"{what} to send by {question.method}; how long it takes needs {plain.missing}."
+    text = f"{what} take {show(plain.value, plain.key)} by {question.method} over {_path(question)}"
+    if expected.known:
+        text += f", {show(expected.value, expected.key)} {'measured' if question.measured_seconds.known else 'expected'}"
+    return f"{text}. {_pause(found)}".rstrip()
+
+
+def _path(question: SyncQuestion) -> str:
+    link = question.handover if question.method == "colocated" else question.path
+    bandwidth = show(link.bandwidth.value, "_bytes_per_second")
+    return f"{link.name} ({bandwidth} one way)" if link.name else bandwidth
+
+
+def _pause(found: Mapping[str, Figure]) -> str:
+    key = "expected_sync_pause_fraction" if found["expected_sync_pause_fraction"].known else "sync_pause_fraction"
+    pause, cadence = found[key], found[key.replace("sync_pause_fraction", "sync_every_steps")]
+    if not pause.known:
+        return ""
+    text = f"It pauses {show(pause.value, pause.key)} of the wall clock"
+    if cadence.known and cadence.number > 1:
+        text += f"; a sync every {show(cadence.value, cadence.key)} keeps that under the target"
+    return f"{text}."
+
+
+def advertised_warning(bandwidth: Figure) -> str | None:
+    """A warning where a typed bandwidth is one that a data sheet gives for both directions together."""
+    link = advertised_as_sum(bandwidth.number) if bandwidth.known else None
+    if link is None:
+        return None
+    shown, half = show(bandwidth.value, "_bytes_per_second"), show(one_way_bandwidth(link.both_directions), "_bytes_per_second")
+    return (
+        f"{bandwidth.source} {shown} is what {link.title} is advertised with, both directions together; an update goes one way, "
+        f"at {half} (--link {link.profile}). Taken as typed{_right_for(bandwidth.number)}."
+    )
+
+
+def _right_for(bandwidth: float) -> str:
+    """The link that has so much in one direction, for whom the warning is a false alarm."""
+    other = next((link for link in ADVERTISED_AS_SUM if one_way_bandwidth(link.both_directions) == bandwidth), None)
+    return f", which is right one way for {other.title}" if other else ""
+
+
+def _doubtful(question: SyncQuestion, found: Mapping[str, Figure]) -> list[str]:
+    fraction = found.get("achieved_link_fraction")
+    if fraction is None or not fraction.known:
+        return []
+    said = f"{show(question.measured_seconds.value, '_seconds')} for {show(found['sync_bytes'].value, '_bytes')} is {show(fraction.value, fraction.key)} of {_path(question)}"
+    if fraction.number > 1.0:
+        return [f"{said}, which no transfer reaches: check the measured time, the bytes and the link"]
+    if fraction.number < _SLOW_PATH:
+        return [f"{said}: one send per tensor looks like that; send in buckets, or time the parts of the sync"]
+    return []
+
+
+def _link_notes(question: SyncQuestion) -> tuple[str, ...]:
+    link = question.handover if question.method == "colocated" else question.path
+    notes = []
+    if link.both_directions:
+        both, one = show(link.both_directions, "_bytes_per_second"), show(link.bandwidth.value, "_bytes_per_second")
+        notes.append(f"{link.title} is advertised with {both}: the sum of both directions. An update goes one way, at {one}.")
+    if link.basis == "assumed":
+        share = show(link.achievable_fraction.value, "_fraction")
+        notes.append(f"Expected takes {share} of the link for bucketed transfers, which is assumed: nobody measured it. --efficiency replaces it.")
+    elif link.basis == "measured":
+        share = show(link.achievable_fraction.value, "_fraction")
+        notes.append(f"Expected takes {share} of the link, {link.achievable_fraction.source}.")
+    return tuple(notes)
+
+
+def _pause_notes(question: SyncQuestion, found: Mapping[str, Figure]) -> tuple[str, ...]:
+    cadence, expected = found["sync_every_steps"], found["expected_sync_every_steps"]
+    if not cadence.known or max(cadence.number, expected.number if expected.known else 0.0) <= 1.0:
+        return ()
+    target = show(question.target_fraction.value, "_fraction")
+    return (f"Sync every: fewest steps between syncs that pause at most {target} of the wall clock. Each step more may add a step of staleness.",)
+
+
+def _methods_table(answer: SyncAnswer) -> Table:
+    rows = tuple(row | {"how": row["rule"] if not row["needs"] else f"needs {row['needs']}", **_blank(row)} for row in answer.methods)
+    columns = [Column("method", "method", "left"), Column("sync_bytes", "bytes"), Column("sync_seconds", "nameplate")]
+    columns += _if_any(rows, "expected_sync_seconds", "expected")
+    key = "expected_sync_pause_fraction" if len(columns) > 3 else "sync_pause_fraction"  # noqa: PLR2004 (the expected column is there)
+    columns += [*_if_any(rows, key, "paused"), Column("how", "what decides", "left", wide=True)]
+    marked = next(index for index, row in enumerate(rows) if row["method"] == answer.question.method)
+    return Table(title="Other methods", columns=tuple(columns), rows=rows, marked=marked)
+
+
+def _links_table(answer: SyncAnswer) -> Table:
+    rows = tuple({**row, **_blank(row), **_plain(row), "efficiency": _trust(row)} for row in answer.links)
+    columns = (
+        Column("link", "link", "left"),
+        Column("scope", "joins", "left"),
+        Column("bandwidth_bytes_per_second", "one way"),
+        Column("sync_seconds", "nameplate"),
+        Column("expected_sync_seconds", "expected"),
+        Column("efficiency", "expected takes", "left", wide=True),
+    )
+    marked = next((index for index, row in enumerate(rows) if row["link"] == answer.question.path.name), None)
+    note = "joins: the GPUs of a node, nodes over a network, a GPU and its host; bandwidth per GPU"
+    return Table(title=f"{answer.question.method} over other links", columns=columns, rows=rows, marked=marked, note=note)
+
+
+def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Bare values, since one column says for the whole row what nobody has verified."""
+    return {key: cell.value for key, cell in row.items() if isinstance(cell, Figure)}
+
+
+def _trust(row: Mapping[str, Any]) -> str:
+    share, bandwidth = row["achievable_fraction"], row["bandwidth_bytes_per_second"]
+    text = f"{show(share.value, share.key)} {row['basis']}" if share.known else "nothing"
+    return text if share.verified and bandwidth.verified else f"{text}, unverified"
+
+
+def _blank(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Cells that lack an input, without their reason: one column gives it for the whole row."""
+    return {key: None for key, cell in row.items() if isinstance(cell, Figure) and not cell.known}
+
+
+def _if_any(rows: Sequence[Mapping[str, Any]], key: str, title: str) -> list[Column]:
+    return [Column(key, title)] if any(row[key] is not None for row in rows) else []
+
+
+def _chart(answer: SyncAnswer, found: Mapping[str, Figure]) -> Chart | None:
+    methods = [(str(row["method"]), row["sync_seconds"].number) for row in answer.methods if row["sync_seconds"].known]
+    links = [(link, seconds) for link, seconds in _distinct_links(answer) if seconds > 0]
+    bars = [*methods, *links]
+    if not bars or not found["sync_bytes"].known:
+        return None
+    over = f"methods over {_path(answer.question)}" if answer.question.path.bandwidth.known else "methods"
+    series = [_bars(over, methods, "main"), _bars(f"{answer.question.method} over other links", links, "other")]
+    heights = [seconds for _, seconds in bars if seconds > 0]
+    return Chart(
+        title=_takeaway(methods, links, answer.question.method),
+        x_label="",
+        y_label="seconds per sync, nameplate",
+        series=tuple(entry for entry in series if entry.xs),
+        kind="stacked",  # each name has one bar only, so that bars of both groups are equally wide
+        log_y=bool(heights) and max(heights) > _LOG_RANGE * min(heights),
+        subtitle=f"{show(found['sync_bytes'].value, 'sync_bytes')} by {answer.question.method}",
+    )
+
+
+def _bars(name: str, bars: Sequence[tuple[str, float]], role: Any) -> Series:  # noqa: ANN401 (a role of the chart)
+    return Series(name=name, xs=tuple(label for label, _ in bars), ys=tuple(seconds for _, seconds in bars), role=role)
+
+
+def _distinct_links(answer: SyncAnswer) -> list[tuple[str, float]]:
+    """Links that differ: of those within five percent of each other one stands for all, best the chosen or a verified one."""
+    groups: list[list[Mapping[str, Any]]] = []
+    for row in (row for row in answer.links if row["sync_seconds"].known):
+        if groups and row["sync_seconds"].number <= groups[-1][0]["sync_seconds"].number * _CLOSE:
+            groups[-1].append(row)
+        else:
+            groups.append([row])
+    best = [min(group, key=lambda row: (row["link"] != answer.question.path.name, not row["expected_sync_seconds"].verified)) for group in groups]
+    return [(str(row["link"]), row["sync_seconds"].number) for row in best]
+
+
+def _takeaway(methods: Sequence[tuple[str, float]], links: Sequence[tuple[str, float]], method: str) -> str:
+    if links:
+        quickest, slowest = links[0], links[-1]
+        return f"{method}: {show(quickest[1], '_seconds')} over {quickest[0]}, {show(slowest[1], '_seconds')} over {slowest[0]}"
+    quickest, own = methods[0], dict(methods).get(method)
+    if own is None or quickest[0] == method:
+        return f"{quickest[0]} is the quickest of these: {show(quickest[1], '_seconds')}"
+    return f"{quickest[0]} takes {show(quickest[1], '_seconds')} where {method} takes {show(own, '_seconds')}"
+
+
+def scale_up_note(gpu: str, link: LinkFigures, adapter: float | None) -> str:
+    """A note that a GPU's own link ends at the node's wall."""
+    beyond = f"; between nodes the adapter decides ({show(adapter, '_bytes_per_second')} per GPU: --cluster, or --link)" if adapter else ""
+    return f"{link.name} joins {gpu} GPUs of one node{beyond}."

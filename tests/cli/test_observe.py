@@ -1,0 +1,321 @@
+"""`rlsize observe`, from saved pages and from local servers, with virtual time: nothing here waits."""
+
+from __future__ import annotations
+
+import json
+import threading
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from typer.testing import CliRunner
+
+from rlsize.cli import observe as module
+from rlsize.cli.app import app
+from rlsize.cli.observe import Time
+from rlsize.readers.rates import read_rates
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from click.testing import Result
+
+PAGES = Path(__file__).parents[1] / "readers" / "data" / "vllm_metrics"
+FIRST, SECOND = str(PAGES / "engine_first.prom"), str(PAGES / "engine_second.prom")
+SECRET = "s3cr3t-t0ken"  # noqa: S105 (a test's own)
+CONSUMED, CAPABLE = 39321.6, 4000.0
+
+
+@dataclass
+class Engine:
+    """An engine behind a server: how fast it is, what waits, and what its page is otherwise."""
+
+    rate: float = CAPABLE
+    waiting: int = 5
+    page: str | None = None
+    status: int = 200
+    restarts_at: float = float("inf")
+
+    def text(self, now: float) -> str:
+        """Its page at a moment."""
+        if self.page is not None:
+            return self.page
+        tokens = self.rate * (now - self.restarts_at if now >= self.restarts_at else now)
+        labels = '{engine="0",model_name="policy"}'
+        return (
+            f"vllm:num_requests_running{labels} 64\n"
+            f"vllm:num_requests_waiting{labels} {self.waiting}\n"
+            f"vllm:generation_tokens_total{labels} {tokens!r}\n"
+        )
+
+
+@dataclass
+class Fleet:
+    """Engines on one loopback server, each under a path of its own, and the virtual time that they live in."""
+
+    address: str = ""
+    engines: list[Engine] = field(default_factory=list)
+    tokens: list[str | None] = field(default_factory=list)
+    now: float = 1000.0
+    interrupt_at: float = float("inf")
+
+    def urls(self) -> list[str]:
+        """Where the engines are."""
+        return [f"{self.address}/{index}" for index in range(len(self.engines))]
+
+    def sleep(self, seconds: float) -> None:
+        """Let virtual time pass; at some moment the user may press Ctrl-C."""
+        self.now += seconds
+        if self.now >= self.interrupt_at:
+            raise KeyboardInterrupt
+
+
+class Loopback(ThreadingHTTPServer):
+    """A server that takes many connections at once, as the pages of a fleet are asked for together."""
+
+    request_queue_size = 128
+    daemon_threads = True
+
+
+@pytest.fixture
+def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
+    """A fleet of no engines yet; `observe` lives in its time."""
+    found = Fleet()
+
+    class Handler(BaseHTTPRequestHandler):
+        """Serves each engine's page."""
+
+        def do_GET(self) -> None:
+            """Answer with the page of the engine named by the path."""
+            engine = found.engines[int(self.path.strip("/"))]
+            found.tokens.append(self.headers["Authorization"])
+            body = engine.text(found.now).encode()
+            self.send_response(engine.status)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 (the base class's name)
+            """Say nothing."""
+
+    with Loopback(("127.0.0.1", 0), Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
+        thread.start()
+        found.address = f"127.0.0.1:{server.server_address[1]}"
+        monkeypatch.setattr(module, "TIME", Time(lambda: found.now, found.sleep))
+        yield found
+        server.shutdown()
+        thread.join()
+
+
+def run(*arguments: str, **environment: str) -> Result:
+    """A command's outcome."""
+    return CliRunner().invoke(app, list(arguments), env={"COLUMNS": "80", "RLSIZE_BEARER_TOKEN": "", **environment})
+
+
+def results(*arguments: str, exit_code: int = 0) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    outcome = run(*arguments, "--json")
+    assert outcome.exit_code == exit_code, outcome.stderr
+    found: dict[str, Any] = json.loads(outcome.stdout)
+    return found
+
+
+def test_two_saved_pages_give_the_rate() -> None:
+    """400,000 tokens in 100 s are 4,000 tok/s; waiting at both ends and full steps show that it is no lower bound."""
+    found = results("observe", "--pages", FIRST, SECOND, "--seconds", "100")
+    answer = found["results"]
+    assert answer["instance_tokens_per_second"] == 4000.0
+    assert answer["lower_bound"] is False
+    assert answer["saturated_fraction"] == 1.0
+    assert (answer["group_size"], answer["mean_response_tokens"], answer["weight_syncs"]) == (8, 1250, 2)
+    assert answer["prefix_cache_hit_fraction"] == 0.8125
+    assert answer["affine_prefix_cache_hit_fraction"] == pytest.approx(0.84)
+    assert answer["headroom"] == pytest.approx(0.8**0.4)
+    assert answer["spread_tokens_per_second"] is None
+    assert found["explain"]["spread_tokens_per_second"]["reason"] == "needs two instances"
+    assert [row["instance"] for row in found["rows"]["instances"]] == ["engine_first.prom"]
+
+
+def test_the_saved_rates_size_a_fleet(tmp_path: Path) -> None:
+    """What `--save` writes is what `fleet --per-instance` takes, with the headroom that the rate does not hold yet."""
+    rates = tmp_path / "rates.yaml"
+    outcome = run(
+        "observe", "--pages", FIRST, SECOND, "--seconds", "100", "--save", str(rates), "--gpus-per-instance", "2"
+    )
+    assert outcome.exit_code == 0
+    assert read_rates(str(rates)).gpus_per_instance == 2
+    sized = results("fleet", "--consume", "39321.6", "--per-instance", str(rates))
+    assert sized["results"]["matched_instances"] == 11
+    assert sized["inputs"]["headroom"] == pytest.approx(0.8**0.4)
+
+
+def test_the_answer_fits_eighty_columns() -> None:
+    """The table of people is at most 80 columns wide."""
+    outcome = run("observe", "--pages", FIRST, SECOND, "--seconds", "100")
+    assert max(len(line) for line in outcome.stdout.splitlines()) <= 80
+    assert "4,000 tok/s per instance" in outcome.stdout
+
+
+def test_a_fleet_is_watched_over_its_window(fleet: Fleet) -> None:
+    """Each engine's rate, mean and spread are those of the servers; the window is the one asked for."""
+    fleet.engines = [Engine(3900.0), Engine(4100.0), Engine(4000.0)]
+    found = results("observe", *fleet.urls(), "--window", "60", "--every", "10")
+    answer = found["results"]
+    assert answer["instance_tokens_per_second"] == pytest.approx(4000.0)
+    assert answer["spread_tokens_per_second"] == pytest.approx(100.0)
+    assert answer["fleet_tokens_per_second"] == pytest.approx(12000.0)
+    assert answer["window_seconds"] == 60.0
+    assert answer["lower_bound"] is False
+    assert fleet.now == 1060.0
+
+
+def test_backpressured_engines_do_not_ratchet_the_fleet_up(fleet: Fleet, tmp_path: Path) -> None:
+    """
+    Five rounds of observe and fleet on 13 engines held back to 3,025 of their 4,000 tok/s leave the count at 13.
+
+    Each round says that the rate is a lower bound, and `fleet` refuses to size from it.
+    """
+    count, counts = 13, []
+    for round_ in range(5):
+        fleet.engines = [Engine(min(CAPABLE, CONSUMED / count), waiting=0) for _ in range(count)]
+        rates = str(tmp_path / f"round-{round_}.yaml")
+        seen = results("observe", *fleet.urls(), "--window", "60", "--every", "15", "--save", rates)
+        assert seen["results"]["instance_tokens_per_second"] == pytest.approx(CONSUMED / count)
+        assert seen["results"]["lower_bound"] is True
+        outcome = run("fleet", "--consume", str(CONSUMED), "--per-instance", rates, "--json")
+        assert outcome.exit_code == 2
+        assert "lower bound" in outcome.stderr
+        if outcome.exit_code == 0:
+            count = json.loads(outcome.stdout)["results"]["matched_instances"]
+        counts.append(count)
+    assert counts == [13] * 5
+
+
+def test_a_fleet_that_is_too_small_grows_once(fleet: Fleet, tmp_path: Path) -> None:
+    """Eight saturated engines show their 4,000 tok/s; sized from that the fleet is held back, refused, and stays."""
+    count, counts = 8, []
+    for round_ in range(5):
+        held_back = count * CAPABLE > CONSUMED
+        fleet.engines = [Engine(min(CAPABLE, CONSUMED / count), waiting=0 if held_back else 9) for _ in range(count)]
+        rates = str(tmp_path / f"round-{round_}.yaml")
+        assert run("observe", *fleet.urls(), "--window", "60", "--every", "15", "--save", rates).exit_code == 0
+        outcome = run("fleet", "--consume", str(CONSUMED), "--per-instance", rates, "--json")
+        assert (outcome.exit_code == 2) == held_back
+        if outcome.exit_code == 0:
+            count = json.loads(outcome.stdout)["results"]["matched_instances"]
+        counts.append(count)
+    assert counts == [11] * 5
+
+
+def test_a_broken_instance_is_listed_and_left_out(fleet: Fleet) -> None:
+    """One that restarts, one that refuses and one that serves junk are warned about; the rest is the answer."""
+    fleet.engines = [Engine(), Engine(restarts_at=1030.0), Engine(status=503), Engine(page="<html>"), Engine()]
+    outcome = run("observe", *fleet.urls(), "--window", "60", "--json")
+    assert outcome.exit_code == 0
+    found = json.loads(outcome.stdout)
+    assert found["results"]["instance_tokens_per_second"] == pytest.approx(CAPABLE)
+    assert (found["results"]["instances_used"], found["results"]["instances_left_out"]) == (2, 3)
+    reasons = {row["instance"].rpartition("/")[2]: row["left_out"] for row in found["rows"]["instances"]}
+    assert "went back" in reasons["1"]
+    assert reasons["2"] == "answers 503 instead of a page"
+    assert reasons["3"] == "is an HTML page, not a metrics page"
+    assert sum("is left out" in warning for warning in found["warnings"]) == 3
+
+
+def test_no_instance_left_could_not_finish(fleet: Fleet) -> None:
+    """With every instance broken the exit code is 3, each with its reason, and nothing is saved."""
+    fleet.engines = [Engine(status=500), Engine(page="sglang:gen_throughput 1\n")]
+    outcome = run("observe", *fleet.urls(), "--window", "10", "--save", "never.yaml")
+    assert outcome.exit_code == 3
+    assert "answers 500" in outcome.stderr
+    assert "SGLang pages are not read yet" in outcome.stderr
+    assert not Path("never.yaml").exists()
+
+
+def test_ctrl_c_keeps_what_was_seen(fleet: Fleet, tmp_path: Path) -> None:
+    """Interrupted after 40 of 300 s, the command prints and saves those and exits with 130."""
+    fleet.engines, fleet.interrupt_at = [Engine()], 1040.0
+    rates = tmp_path / "rates.yaml"
+    found = results("observe", *fleet.urls(), "--save", str(rates), exit_code=130)
+    assert found["results"]["instance_tokens_per_second"] == pytest.approx(CAPABLE)
+    assert found["results"]["window_seconds"] == 35.0
+    assert any("interrupted after 40 s" in warning for warning in found["warnings"])
+    assert read_rates(str(rates)).window_seconds == 35.0
+
+
+def test_ctrl_c_before_the_second_look_has_nothing_to_say(fleet: Fleet) -> None:
+    """Interrupted at once there is no rate, and the exit code is still 130."""
+    fleet.engines, fleet.interrupt_at = [Engine()], 1001.0
+    outcome = run("observe", *fleet.urls())
+    assert outcome.exit_code == 130
+    assert "interrupted before any engine could be read twice" in outcome.stderr
+
+
+def test_an_idle_fleet_is_answered_but_not_saved(fleet: Fleet, tmp_path: Path) -> None:
+    """Engines that generated nothing have a rate of 0, which no fleet can be sized from."""
+    fleet.engines = [Engine(rate=0.0, waiting=0)]
+    outcome = run("observe", *fleet.urls(), "--window", "10", "--save", str(tmp_path / "rates.yaml"))
+    assert outcome.exit_code == 3
+    assert "no instance generated a token" in outcome.stderr
+    assert "At least 0 tok/s" in outcome.stdout
+    assert not (tmp_path / "rates.yaml").exists()
+
+
+def test_the_token_is_sent_and_never_printed(fleet: Fleet) -> None:
+    """The bearer token of the environment reaches the engines and no output, not even when they refuse it."""
+    fleet.engines = [Engine(), Engine(status=401)]
+    outcome = run("observe", *fleet.urls(), "--window", "10", RLSIZE_BEARER_TOKEN=SECRET)
+    assert outcome.exit_code == 0
+    assert set(fleet.tokens) == {f"Bearer {SECRET}"}
+    assert "answers 401" in outcome.stderr
+    assert SECRET not in outcome.stdout + outcome.stderr
+
+
+def test_nothing_is_overwritten_and_that_is_known_before_the_window(fleet: Fleet, tmp_path: Path) -> None:
+    """A rates file that exists stops the command before it asks a single engine; --force lets it go on."""
+    fleet.engines = [Engine()]
+    rates = tmp_path / "rates.yaml"
+    rates.write_text("mine")
+    refused = run("observe", *fleet.urls(), "--window", "10", "--save", str(rates))
+    assert (refused.exit_code, fleet.tokens, rates.read_text()) == (2, [], "mine")
+    assert "exists already" in refused.stderr
+    assert run("observe", *fleet.urls(), "--window", "10", "--save", str(rates), "--force").exit_code == 0
+    assert read_rates(str(rates)).instance_tokens_per_second is not None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "messages"),
+    [
+        ([], ["no engine is named"]),
+        (["file:///etc/passwd"], ["has the scheme file; only http and https are read"]),
+        (["ftp://a", "a:1", "http://a:1/metrics"], ["has the scheme ftp", "is named twice"]),
+        (["a:1", "--pages", FIRST, SECOND], ["do not mix"]),
+        (["--pages", FIRST, SECOND], ["--seconds: the time between the two pages is missing"]),
+        (["--pages", FIRST, SECOND, "--seconds", "0"], ["0 must be more than 0"]),
+        (["--pages", FIRST, SECOND, "--seconds", "nan"], ["not a finite number"]),
+        (["--pages", FIRST, SECOND, "--seconds", "60", "--window", "9"], ["--window: is for running engines"]),
+        (["--pages", FIRST, str(PAGES), "--seconds", "60"], ["is a directory"]),
+        (["a:1", "--window", "1e30"], ["1e30"]),
+        (["a:1", "--window", "5 GB", "--every", "x"], ["--window", "--every"]),
+        (["a:1", "--save", "missing/rates.yaml"], ["does not exist"]),
+        (["a:1", "--token-file", "missing"], ["missing: no such file"]),
+        (["https://a:1", "--ca", "missing"], ["missing: cannot be read as certificates"]),
+    ],
+)
+def test_bad_input_is_told_with_its_way_out(arguments: list[str], messages: list[str]) -> None:
+    """Each senseless question ends in a message and exit code 2, all faults at once, nothing on stdout."""
+    outcome = run("observe", *arguments)
+    assert outcome.exit_code == 2
+    assert outcome.stdout == ""
+    for message in messages:
+        assert message in outcome.stderr
+
+
+def test_counters_that_went_back_between_saved_pages_leave_nothing() -> None:
+    """The pages in the wrong order look like a restart: exit 3 with the counter that went back."""
+    outcome = run("observe", "--pages", SECOND, FIRST, "--seconds", "100")
+    assert outcome.exit_code == 3
+    assert "went back from 1400000 to 1000000" in outcome.stderr

@@ -1,0 +1,78 @@
+"""Working an answer out: provenance, missing inputs, bands."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from random import Random
+
+import pytest
+
+from rlsize.equations.matching import consumption, required_supply
+from rlsize.estimates.working import apply, drawn, total, with_bands
+from rlsize.facts.figure import Figure, absent
+
+
+@dataclass(frozen=True)
+class Question:
+    """A consumption from a batch and a time."""
+
+    batch: Figure
+    seconds: Figure
+
+
+def answer(question: Question) -> list[Figure]:
+    """The consumption."""
+    return [apply("consumption", consumption, tokens_per_step=question.batch, train_seconds=question.seconds)]
+
+
+def test_a_result_remembers_its_equation_and_inputs() -> None:
+    """Every number has a provenance."""
+    result = apply("c", consumption, tokens_per_step=Figure(key="d", value=100, source="--d"), train_seconds=20)
+    assert (result.value, result.provenance, result.equation) == (5.0, "predicted", "matching.consumption")
+    assert result.inputs["tokens_per_step"].source == "--d"
+
+
+def test_a_missing_input_names_the_flag_that_fills_it() -> None:
+    """Nothing is assumed: the result says what it needs, each flag once."""
+    first = apply("c", consumption, tokens_per_step=absent("d", "--batch-tokens"), train_seconds=absent("t", "--train-seconds"))
+    second = apply("r", required_supply, consumption=first, tokens_generated_per_trained_token=absent("w", "--batch-tokens"))
+    assert second.value is None
+    assert second.missing == "--batch-tokens, --train-seconds"
+
+
+def test_an_unverified_fact_marks_what_follows_from_it() -> None:
+    """What nobody verified says so, and so does everything worked out from it."""
+    result = apply("c", consumption, tokens_per_step=Figure(key="d", value=1, verified=False), train_seconds=1)
+    assert not result.verified
+    assert not total("sum", [result, Figure(key="x", value=1)]).verified
+
+
+def test_points_have_no_band() -> None:
+    """Given numbers are points unless written with a ±."""
+    question = Question(Figure(key="d", value=100.0), Figure(key="t", value=20.0))
+    assert with_bands(answer, question, Random(0))[0].band is None
+
+
+def test_a_band_is_an_80_percent_interval_of_the_draws() -> None:
+    """For one lognormal input the band's ends are its 10 % and 90 % quantiles."""
+    question = Question(Figure(key="d", value=100.0, deviation=10.0), Figure(key="t", value=1.0))
+    low, high = with_bands(answer, question, Random(0), draws=20_000)[0].band or (0.0, 0.0)
+    sigma = math.sqrt(math.log1p(0.01))
+    median = 100.0 / math.sqrt(1.01)
+    assert low == pytest.approx(median * math.exp(-1.2816 * sigma), rel=0.01)
+    assert high == pytest.approx(median * math.exp(1.2816 * sigma), rel=0.01)
+
+
+def test_the_same_seed_gives_the_same_band() -> None:
+    """Alternatives are compared on the same draws."""
+    question = Question(Figure(key="d", value=100.0, deviation=10.0), Figure(key="t", value=1.0))
+    assert with_bands(answer, question, Random(7))[0].band == with_bands(answer, question, Random(7))[0].band
+
+
+def test_draws_keep_the_mean_and_stay_positive() -> None:
+    """However wide the spread, no rate turns negative."""
+    random = Random(1)
+    values = [drawn(Figure(key="r", value=10.0, deviation=20.0), random).number for _ in range(50_000)]
+    assert min(values) > 0
+    assert sum(values) / len(values) == pytest.approx(10.0, rel=0.05)
