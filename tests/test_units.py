@@ -94,7 +94,10 @@ def test_junk_never_escapes_as_another_error(text: str, unit: str) -> None:
     assert abs(value) <= units.DIMENSIONS[unit].largest
 
 
-@given(st.floats(min_value=1e-3, max_value=1e15), st.sampled_from(["sync_bytes", "x_tokens_per_second", "idle_fraction", "cost_usd"]))
+@given(
+    st.floats(min_value=1e-3, max_value=1e15),
+    st.sampled_from(["sync_bytes", "x_tokens_per_second", "idle_fraction", "cost_usd"]),
+)
 def test_what_is_shown_is_close_to_what_is_meant(value: float, key: str) -> None:
     """A shown value, read again, is the value to the digits shown."""
     dimension = {"sync_bytes": "B", "x_tokens_per_second": "token/s", "idle_fraction": "1", "cost_usd": "usd"}[key]

@@ -5,15 +5,19 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
+from functools import cache
+from typing import Any
+
+import typer
 
 from generate.commands import output
-from generate.examples import EXAMPLES, commands
-from generate.files import ROOT
+from generate.examples import as_json
 from generate.flag_reference import walked
 from generate.markdown import table
 from generate.meanings import MEANINGS
 from generate.scenario_fields import Field, rates_fields, scenario_fields
 from rlsize import units
+from rlsize.cli.app import app
 from rlsize.reports.equation_page import equation_names, page
 
 _SYMBOL = re.compile(r", (?:[A-Za-z](?:_\w+)?'?\*?|t_\w+|idle)(?=[.;:,]|$)")
@@ -80,15 +84,9 @@ def input_keys() -> list[list[str]]:
     return [[f"`{key}`", _unit(key), text or _meaning(key, "")] for key, text in sorted(found.items())]
 
 
-def _documents() -> list[dict[str, dict[str, dict[str, str]]]]:
-    found = []
-    for file in sorted(EXAMPLES.glob("*.cmd")):
-        example = commands(file)
-        line = " ".join(word for word in example.line.split() if word not in ("--csv", "--markdown", "--explain"))
-        if example.reports:
-            as_json = line if "--json" in line.split() else f"{line} --json"
-            found.append(json.loads(_stdout(output(as_json, ROOT, example.exit_code))))
-    return found
+@cache
+def _documents() -> list[Any]:
+    return [json.loads(_stdout(output(line, exit_code=exit_code))) for line, exit_code in as_json()]
 
 
 def _stdout(text: str) -> str:
@@ -97,9 +95,6 @@ def _stdout(text: str) -> str:
 
 
 def _flag_helps() -> dict[str, str]:
-    from rlsize.cli.app import app  # noqa: PLC0415 (typer builds the tree when asked)
-    import typer  # noqa: PLC0415
-
     return {
         name: parameter.help or ""
         for _, command in walked(typer.main.get_command(app))

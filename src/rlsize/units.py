@@ -232,6 +232,19 @@ _ENDINGS = (
 )
 
 
+_CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
+
+
+def printable(text: str) -> str:
+    """
+    Text without control characters, so that a hostile file name or metrics label cannot drive the terminal.
+
+    >>> printable("\x1b[31mred")
+    '[31mred'
+    """
+    return text.translate(_CONTROL)
+
+
 def unit_of(key: str) -> str:
     """
     The unit that a key's ending names; empty for plain numbers.
@@ -256,7 +269,7 @@ def show(value: object, key: str = "") -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if not isinstance(value, (int, float)):
-        return str(value)
+        return printable(str(value))
     unit = unit_of(key)
     return _SHOWN.get(unit, _show_plain)(float(value), unit)
 

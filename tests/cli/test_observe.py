@@ -20,7 +20,7 @@ from rlsize.readers.rates import read_rates
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from click.testing import Result
+    from typer.testing import Result
 
 PAGES = Path(__file__).parents[1] / "readers" / "data" / "vllm_metrics"
 FIRST, SECOND = str(PAGES / "engine_first.prom"), str(PAGES / "engine_second.prom")

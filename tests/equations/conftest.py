@@ -89,7 +89,7 @@ def powers() -> Callable[[str], dict[str, int]]:
 
 def _powers(unit: str) -> dict[str, int]:
     text = unit.removesuffix(", integer")
-    if unit != text and text != "1":
+    if text not in {unit, "1"}:
         raise ValueError(f"[{unit}]: only [1, integer] is an integer unit")
     found: dict[str, int] = {}
     position = 0

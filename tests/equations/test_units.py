@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     Powers = Callable[[str], dict[str, int]]
 
-# A constant with a unit of its own stands in these equations. The units in it are scaled so that it stays the same number.
+# A constant with a unit of its own stands in these equations. Its units are scaled so that it stays the same number.
 CONSTANTS = {
     "iteration.iterations_per_day": "s/day",
     "matching.generation_flops_per_token": "FLOP/token/param",
@@ -65,7 +65,7 @@ def deviations(
     found = []
     plain = function(**inputs)
     for seed in range(DRAWS):
-        exponents = drawn_exponents(bases, powers(constant), Random(seed))
+        exponents = drawn_exponents(bases, powers(constant), Random(seed))  # noqa: S311 (no secret, only a draw)
         got = function(**{name: value * scale(read[name], exponents) for name, value in inputs.items()})
         expected = plain * scale(result, exponents)
         if got != pytest.approx(expected, rel=1e-9, abs=1e-12 * scale(result, exponents)):

@@ -35,8 +35,12 @@ def test_a_result_remembers_its_equation_and_inputs() -> None:
 
 def test_a_missing_input_names_the_flag_that_fills_it() -> None:
     """Nothing is assumed: the result says what it needs, each flag once."""
-    first = apply("c", consumption, tokens_per_step=absent("d", "--batch-tokens"), train_seconds=absent("t", "--train-seconds"))
-    second = apply("r", required_supply, consumption=first, tokens_generated_per_trained_token=absent("w", "--batch-tokens"))
+    first = apply(
+        "c", consumption, tokens_per_step=absent("d", "--batch-tokens"), train_seconds=absent("t", "--train-seconds")
+    )
+    second = apply(
+        "r", required_supply, consumption=first, tokens_generated_per_trained_token=absent("w", "--batch-tokens")
+    )
     assert second.value is None
     assert second.missing == "--batch-tokens, --train-seconds"
 

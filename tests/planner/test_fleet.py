@@ -13,7 +13,9 @@ from rlsize import Figure, FleetQuestion, size_fleet
 positive = st.floats(min_value=1e-2, max_value=1e9)
 
 
-def question(consume: float = 39321.6, rate: float = 4000.0, headroom: float = 0.8, waste: float = 1.0, **more: Figure) -> FleetQuestion:
+def question(
+    consume: float = 39321.6, rate: float = 4000.0, headroom: float = 0.8, waste: float = 1.0, **more: Figure
+) -> FleetQuestion:
     """A fleet question of plain numbers."""
     return FleetQuestion(
         consumption=Figure(key="consumption_tokens_per_second", value=consume),

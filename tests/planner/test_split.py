@@ -12,7 +12,12 @@ from rlsize.planner.split import SplitQuestion, best_instances, split_gpus
 
 
 def question(
-    gpus: int = 64, rollout: float = 2000.0, trainer: float = 6000.0, size: float = 1.0, headroom: float = 1.0, **more: Figure
+    gpus: int = 64,
+    rollout: float = 2000.0,
+    trainer: float = 6000.0,
+    size: float = 1.0,
+    headroom: float = 1.0,
+    **more: Figure,
 ) -> SplitQuestion:
     """A split question of plain numbers."""
     return SplitQuestion(
@@ -33,7 +38,9 @@ def question(
     st.integers(min_value=1, max_value=8),
     st.floats(min_value=0.1, max_value=1.0),
 )
-def test_the_split_is_the_best_of_all_whole_instances(gpus: int, rollout: float, trainer: float, size: int, headroom: float) -> None:
+def test_the_split_is_the_best_of_all_whole_instances(
+    gpus: int, rollout: float, trainer: float, size: int, headroom: float
+) -> None:
     """The search looks at a handful of splits; a loop over all of them finds nothing better."""
     asked = question(gpus, rollout, trainer, float(size), headroom)
     most = (gpus - 1) // size
@@ -70,7 +77,9 @@ def test_doubling_the_side_that_waits_changes_nothing() -> None:
 
 def test_swap_cost_makes_colocation_slower() -> None:
     """With a batch and a swap time the colocated rate falls below the balanced split."""
-    asked = question(batch_tokens=Figure(key="batch_tokens", value=960_000), swap_seconds=Figure(key="swap_seconds", value=2.0))
+    asked = question(
+        batch_tokens=Figure(key="batch_tokens", value=960_000), swap_seconds=Figure(key="swap_seconds", value=2.0)
+    )
     results = {figure.key: figure for figure in split_gpus(asked).results}
     assert results["colocated_tokens_per_second"].value == pytest.approx(80_000)
 

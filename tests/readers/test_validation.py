@@ -39,7 +39,9 @@ def test_a_spread_is_kept() -> None:
 def test_all_faults_of_a_file_are_told_at_once_with_line_key_and_nearest_name() -> None:
     """Unknown keys, missing units and wrong types: one message each, in one go."""
     with pytest.raises(InputError) as caught:
-        scenario("clustr: {}\nweight_sync: {bandwidth: 50}\nworkload: {group_sise: 8}\nrollout: {memory_fraction: 1.5}\ncluster: {gpus: 2.5}")
+        scenario(
+            "clustr: {}\nweight_sync: {bandwidth: 50}\nworkload: {group_sise: 8}\nrollout: {memory_fraction: 1.5}\ncluster: {gpus: 2.5}"
+        )
     told = "\n".join(str(fault) for fault in caught.value.faults)
     assert len(caught.value.faults) == 5
     for part in ("s.yaml:2: clustr", "did you mean cluster", "s.yaml:3: weight_sync.bandwidth", "no unit", "did you mean group_size",
@@ -73,7 +75,11 @@ trees = st.recursive(
 )  # fmt: skip
 
 
-@given(st.dictionaries(st.sampled_from(["model", "cluster", "workload", "rates", "prices", "budget", "junk"]), trees, max_size=4))
+@given(
+    st.dictionaries(
+        st.sampled_from(["model", "cluster", "workload", "rates", "prices", "budget", "junk"]), trees, max_size=4
+    )
+)
 def test_junk_is_a_scenario_or_a_fault(data: dict[str, Any]) -> None:
     """No tree of plain data makes the validation fail in another way."""
     try:

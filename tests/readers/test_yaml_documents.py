@@ -71,7 +71,12 @@ def test_a_directory_a_missing_file_and_a_binary_are_named(tmp_path: Path) -> No
     binary.write_bytes(bytes(range(256)))
     null = tmp_path / "n.yaml"
     null.write_bytes(b"a: \0")
-    for path, says in ((tmp_path, "directory"), (tmp_path / "no.yaml", "no such file"), (binary, "not UTF-8"), (null, "NUL")):
+    for path, says in (
+        (tmp_path, "directory"),
+        (tmp_path / "no.yaml", "no such file"),
+        (binary, "not UTF-8"),
+        (null, "NUL"),
+    ):
         with pytest.raises(InputError, match=says):
             read_document(path)
 

@@ -78,7 +78,7 @@ def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.Monke
     file = tmp_path / "a.txt"
     file.write_text("first")
 
-    def fail(self: Path, target: Path) -> Path:
+    def fail(*_: Path) -> Path:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(Path, "replace", fail)

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rlsize.errors import RlsizeError
 
-_CONTROL = {code: None for code in range(32) if code not in (9, 10)} | {127: None}
 _MOST = 25
 
 
@@ -17,18 +16,17 @@ def tell(error: RlsizeError) -> None:
     from rich.console import Console
     from rich.text import Text
 
+    from rlsize.units import printable
+
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for fault in error.faults[:_MOST]:
         console.print(
-            Text.assemble(("error: ", "bold red"), f"{fault.where}: " if fault.where else "", printable(fault.what))
+            Text.assemble(
+                ("error: ", "bold red"), printable(f"{fault.where}: ") if fault.where else "", printable(fault.what)
+            )
         )
         if fault.todo:
             console.print(Text(f"       {printable(fault.todo)}", style="dim"))
     if len(error.faults) > _MOST:
         console.print(f"... and {len(error.faults) - _MOST} more")
     sys.stderr.flush()
-
-
-def printable(text: str) -> str:
-    """Text without control characters, so that a hostile file name or log line cannot drive the terminal."""
-    return text.translate(_CONTROL)

@@ -67,11 +67,15 @@ def _choice(inputs: Inputs, said: dict[str, str | None], given: list[str]) -> tu
     """What names the link, the name, and the scenario key that says so where no flag does."""
     if given:
         return given[0], said[given[0]], ""
-    return next(((kind, str(inputs.said(key)), key) for kind, key in _ORDER if inputs.said(key) is not None), ("", None, ""))
+    return next(
+        ((kind, str(inputs.said(key)), key) for kind, key in _ORDER if inputs.said(key) is not None), ("", None, "")
+    )
 
 
 def _named(inputs: Inputs, kind: str, name: str | None, key: str, trainer_gpus: Figure) -> Paths:
-    nothing = Paths(between=LinkFigures(bandwidth=NO_BANDWIDTH), handover=LinkFigures(bandwidth=NO_BANDWIDTH), chosen=bool(kind))
+    nothing = Paths(
+        between=LinkFigures(bandwidth=NO_BANDWIDTH), handover=LinkFigures(bandwidth=NO_BANDWIDTH), chosen=bool(kind)
+    )
     if kind in {"", "bandwidth"}:
         return _typed(inputs, name, key) if kind else nothing
     profile = _profile(inputs, kind, str(name), key)
@@ -92,7 +96,11 @@ def _named(inputs: Inputs, kind: str, name: str | None, key: str, trainer_gpus: 
 
 def _typed(inputs: Inputs, text: str | None, key: str) -> Paths:
     bandwidth = inputs.number(
-        "bandwidth_bytes_per_second", "--bandwidth", None if key else text, LEAST_BANDWIDTH, scenario="weight_sync.bandwidth"
+        "bandwidth_bytes_per_second",
+        "--bandwidth",
+        None if key else text,
+        LEAST_BANDWIDTH,
+        scenario="weight_sync.bandwidth",
     )
     warning = advertised_warning(bandwidth)
     if warning:

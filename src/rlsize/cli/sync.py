@@ -33,32 +33,60 @@ _SHARE = Quantity("1", least=1e-6, most=1.0)
 def sync(
     ctx: typer.Context,
     scenario: flags.ScenarioFile = None,
-    model: Annotated[str | None, quantity("--model", "A model profile or the path of a config.json.", metavar="NAME|FILE")] = None,
+    model: Annotated[
+        str | None, quantity("--model", "A model profile or the path of a config.json.", metavar="NAME|FILE")
+    ] = None,
     params: Annotated[str | None, quantity("--params", "Weights to send, where there is no profile: 70B.")] = None,
-    dtype: Annotated[str | None, quantity("--dtype", "Width of the weights on the wire: bf16, fp8, ...", metavar="NAME")] = None,
+    dtype: Annotated[
+        str | None, quantity("--dtype", "Width of the weights on the wire: bf16, fp8, ...", metavar="NAME")
+    ] = None,
     method: Annotated[str | None, quantity("--method", f"One of {', '.join(METHODS)}.", metavar="NAME")] = None,
-    bandwidth: Annotated[str | None, quantity("--bandwidth", "Slowest link on the path, one direction: '50 GB/s'.")] = None,
-    link: Annotated[str | None, quantity("--link", "A link profile in its place: infiniband-400g.", metavar="NAME")] = None,
-    gpu: Annotated[str | None, quantity("--gpu", "A GPU profile in its place: the link inside its node.", metavar="NAME")] = None,
-    cluster: Annotated[str | None, quantity("--cluster", "A cluster profile in its place: the link between nodes.", metavar="NAME")] = None,
-    efficiency: Annotated[str | None, quantity("--efficiency", "Share of the link that transfers reach, 0 to 1.")] = None,
+    bandwidth: Annotated[
+        str | None, quantity("--bandwidth", "Slowest link on the path, one direction: '50 GB/s'.")
+    ] = None,
+    link: Annotated[
+        str | None, quantity("--link", "A link profile in its place: infiniband-400g.", metavar="NAME")
+    ] = None,
+    gpu: Annotated[
+        str | None, quantity("--gpu", "A GPU profile in its place: the link inside its node.", metavar="NAME")
+    ] = None,
+    cluster: Annotated[
+        str | None, quantity("--cluster", "A cluster profile in its place: the link between nodes.", metavar="NAME")
+    ] = None,
+    efficiency: Annotated[
+        str | None, quantity("--efficiency", "Share of the link that transfers reach, 0 to 1.")
+    ] = None,
     instances: Annotated[str | None, quantity("--instances", "Rollout instances.")] = None,
-    tensor_parallel: Annotated[str | None, quantity("--tensor-parallel", "GPUs that share each layer of an instance.")] = None,
+    tensor_parallel: Annotated[
+        str | None, quantity("--tensor-parallel", "GPUs that share each layer of an instance.")
+    ] = None,
     trainer_gpus: flags.TrainerGpus = None,
-    changed_fraction: Annotated[str | None, quantity("--changed-fraction", "Share of weights that a step changes (delta).")] = None,
-    write_bandwidth: Annotated[str | None, quantity("--write-bandwidth", "What the trainer writes to the store.", STORE)] = None,
+    changed_fraction: Annotated[
+        str | None, quantity("--changed-fraction", "Share of weights that a step changes (delta).")
+    ] = None,
+    write_bandwidth: Annotated[
+        str | None, quantity("--write-bandwidth", "What the trainer writes to the store.", STORE)
+    ] = None,
     read_bandwidth: Annotated[
         str | None, quantity("--read-bandwidth", "What a disk gives all readers together, an object store each.", STORE)
     ] = None,
-    reload_seconds: Annotated[str | None, quantity("--reload-seconds", "For an engine to load what it has read.", STORE)] = None,
+    reload_seconds: Annotated[
+        str | None, quantity("--reload-seconds", "For an engine to load what it has read.", STORE)
+    ] = None,
     sync_seconds: Annotated[str | None, quantity("--sync-seconds", "One sync as it was measured.", PAUSE)] = None,
-    hidden_seconds: Annotated[str | None, quantity("--hidden-seconds", "Part of it that runs beside other work.", PAUSE)] = None,
+    hidden_seconds: Annotated[
+        str | None, quantity("--hidden-seconds", "Part of it that runs beside other work.", PAUSE)
+    ] = None,
     step_seconds: Annotated[
         str | None, quantity("--step-seconds", "Wall clock of an optimizer step, syncs not counted.", PAUSE)
     ] = None,
     every: Annotated[str | None, quantity("--every", "Optimizer steps from one sync to the next, m.", PAUSE)] = None,
-    target_share: Annotated[str | None, quantity("--target-share", "Largest share of the wall clock to pause; 0.05.", PAUSE)] = None,
-    compare_links: Annotated[bool, typer.Option("--compare-links", help="The same sync over every link profile.", rich_help_panel="Inputs")] = False,
+    target_share: Annotated[
+        str | None, quantity("--target-share", "Largest share of the wall clock to pause; 0.05.", PAUSE)
+    ] = None,
+    compare_links: Annotated[
+        bool, typer.Option("--compare-links", help="The same sync over every link profile.", rich_help_panel="Inputs")
+    ] = False,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -68,12 +96,16 @@ def sync(
     Example:  rlsize sync --params 70e9 --bandwidth "50 GB/s"
     """
     inputs = Inputs(scenario, profiles)
-    senders = inputs.number("trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus")
+    senders = inputs.number(
+        "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
+    )
     weights = _weights(inputs, model, params, sync_seconds)
     width = _width(inputs, dtype)
     ways = paths(inputs, {"bandwidth": bandwidth, "link": link, "gpu": gpu, "cluster": cluster}, efficiency, senders)
     question = SyncQuestion(
-        method=inputs.word("method", "--method", method, METHODS, scenario="weight_sync.transport", default=DEFAULT_METHOD),
+        method=inputs.word(
+            "method", "--method", method, METHODS, scenario="weight_sync.transport", default=DEFAULT_METHOD
+        ),
         params=weights,
         bytes_per_param=width,
         path=ways.between,
@@ -84,14 +116,28 @@ def sync(
             "tensor_parallel", "--tensor-parallel", tensor_parallel, flags.COUNT, scenario="rollout.tensor_parallel"
         ),
         changed_fraction=_changed(inputs, changed_fraction),
-        write_bandwidth=inputs.number("write_bandwidth_bytes_per_second", "--write-bandwidth", write_bandwidth, LEAST_BANDWIDTH),
-        read_bandwidth=inputs.number("read_bandwidth_bytes_per_second", "--read-bandwidth", read_bandwidth, LEAST_BANDWIDTH),
+        write_bandwidth=inputs.number(
+            "write_bandwidth_bytes_per_second", "--write-bandwidth", write_bandwidth, LEAST_BANDWIDTH
+        ),
+        read_bandwidth=inputs.number(
+            "read_bandwidth_bytes_per_second", "--read-bandwidth", read_bandwidth, LEAST_BANDWIDTH
+        ),
         reload_seconds=_or_zero(inputs, "reload_seconds", "--reload-seconds", reload_seconds),
         measured_seconds=_measured(inputs, sync_seconds),
         hidden_seconds=_or_zero(inputs, "hidden_seconds", "--hidden-seconds", hidden_seconds),
         step_seconds=_step(inputs, step_seconds),
-        sync_every=inputs.number("sync_every", "--every", every, flags.COUNT, scenario="weight_sync.every", default=1, why="a sync every step"),
-        target_fraction=inputs.number("target_fraction", "--target-share", target_share, _SHARE, default=TARGET, why="default of --target-share"),
+        sync_every=inputs.number(
+            "sync_every",
+            "--every",
+            every,
+            flags.COUNT,
+            scenario="weight_sync.every",
+            default=1,
+            why="a sync every step",
+        ),
+        target_fraction=inputs.number(
+            "target_fraction", "--target-share", target_share, _SHARE, default=TARGET, why="default of --target-share"
+        ),
     )
     others = _others(inputs, ways, question, wanted=compare_links or bool((ctx.obj or {}).get("plot")))
     inputs.settle()
@@ -113,7 +159,12 @@ def _width(inputs: Inputs, dtype: str | None) -> Figure:
     said = "weight_sync.dtype" if inputs.said("weight_sync.dtype") is not None else "rollout.dtype"
     name = inputs.word("dtype", "--dtype", dtype, BYTES_PER_PARAM, scenario=said, default="bf16")
     origin = inputs.used["dtype"]
-    return Figure(key="bytes_per_param", value=BYTES_PER_PARAM[name], provenance=origin.provenance, source=f"{name}, {origin.source}")
+    return Figure(
+        key="bytes_per_param",
+        value=BYTES_PER_PARAM[name],
+        provenance=origin.provenance,
+        source=f"{name}, {origin.source}",
+    )
 
 
 def _changed(inputs: Inputs, text: str | None) -> Figure:
@@ -136,7 +187,9 @@ def _step(inputs: Inputs, text: str | None) -> Figure:
     said = inputs.number("step_seconds_without_sync", "--step-seconds", text, _SECONDS)
     if said.known or inputs.said("rates.train_seconds") is None:
         return said
-    inputs.notes.append("The step is taken to last as long as the scenario's train_seconds, as if the trainer never waited; --step-seconds says otherwise.")
+    inputs.notes.append(
+        "The step is taken to last as long as the scenario's train_seconds, as if the trainer never waited; --step-seconds says otherwise."
+    )
     return inputs.number("step_seconds_without_sync", "--step-seconds", None, _SECONDS, scenario="rates.train_seconds")
 
 

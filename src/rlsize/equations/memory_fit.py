@@ -96,9 +96,7 @@ def stage_bytes(held_bytes: Real, pipeline_parallel: Real) -> Real:
     return held_bytes / pipeline_parallel
 
 
-def trainer_gpus(
-    data_parallel: Real, tensor_parallel: Real, pipeline_parallel: Real, context_parallel: Real
-) -> Real:
+def trainer_gpus(data_parallel: Real, tensor_parallel: Real, pipeline_parallel: Real, context_parallel: Real) -> Real:
     """
     GPUs of a trainer from its degrees of parallelism.
 

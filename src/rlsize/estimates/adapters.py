@@ -46,9 +46,7 @@ def _adapted(shape: Architecture) -> list[tuple[str, int, Figure]]:
     if latent:
         names = ("heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
         sizes = {name: float(getattr(latent, name)) for name in names}
-        widths = apply(
-            "adapted_widths", memory_fit.latent_attention_adapted_widths, hidden_size=hidden, **sizes
-        )
+        widths = apply("adapted_widths", memory_fit.latent_attention_adapted_widths, hidden_size=hidden, **sizes)
         found.append(("latent_attention", latent.layers, widths))
     dense = shape.feed_forward
     if dense:

@@ -226,7 +226,7 @@ def _moe(moe: Moe, hidden: int, says: Stated) -> Part:
         router.append(says.figure("router_bias_params", moe.experts))
     common = {
         "expert_params": expert,
-        "shared_params": total("shared_params", always),
+        "shared_params": total("shared_params", always) if always else says.figure("shared_params", 0),
         "router_params": total("router_params", router),
     }
     held = says.apply("moe_layer_params", mixture_of_experts.moe_layer_params, experts=moe.experts, **common)

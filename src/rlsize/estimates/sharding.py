@@ -151,19 +151,27 @@ def gathered_layer(shape: MemoryShape, widths: Widths, layout: Layout) -> Figure
     """Bytes of the layers that FSDP gathers while one runs; nothing where weights are not sharded."""
     key = "gathered_layer_bytes_per_gpu"
     if layout.zero_stage.number < WEIGHT_STAGE or layout.ranks(experts=False).number == 1:
-        return Figure(key=key, value=0.0, provenance="predicted", source="no weights are sharded over data-parallel ranks")
+        return Figure(
+            key=key, value=0.0, provenance="predicted", source="no weights are sharded over data-parallel ranks"
+        )
     whole = replace(layout, pipeline_parallel=one("pipeline_parallel"))  # a stage has fewer layers, not thinner ones
     found = []
     for params, outer, experts in ((shape.dense_params, shape.outer_params, False), (shape.routed_params, 0, True)):
-        layer = apply("layer_params", memory_fit.mean_layer_params, params=params, outer_params=outer, layers=shape.layers)
+        layer = apply(
+            "layer_params", memory_fit.mean_layer_params, params=params, outer_params=outer, layers=shape.layers
+        )
         found.append(whole.slice_of(layer, experts=experts))
     if not all(part.known for part in found):
         return replace(found[0], key=key)
     return apply(
         key,
         memory.unsharded_layer_bytes,
-        layer_params=total("layer_params", [replace(part, key=name) for part, name in zip(found, ("dense", "routed"), strict=True)]),
+        layer_params=total(
+            "layer_params", [replace(part, key=name) for part, name in zip(found, ("dense", "routed"), strict=True)]
+        ),
         bytes_per_param=widths.weight,
         bytes_per_gradient=widths.gradient,
-        prefetched_layers=Figure(key="prefetched_layers", value=1, provenance="default", source="FSDP gathers one layer ahead"),
+        prefetched_layers=Figure(
+            key="prefetched_layers", value=1, provenance="default", source="FSDP gathers one layer ahead"
+        ),
     )

@@ -70,7 +70,11 @@ def _tokens_per_gpu(tokens: Figure, layout: Layout) -> Figure:
 
 def _stack(shape: MemoryShape, layout: Layout, tokens: Figure, recompute: Recomputation, *, stages: float) -> Figure:
     full = _layer(shape, layout, tokens, RECOMPUTATIONS["selective"])
-    layers = shape.layers if stages == 1 or not shape.layers.known else replace(shape.layers, value=shape.layers.number / stages)
+    layers = (
+        shape.layers
+        if stages == 1 or not shape.layers.known
+        else replace(shape.layers, value=shape.layers.number / stages)
+    )
     kept = _layer(shape, layout, tokens, recompute) if recompute.recomputed else full
     nothing = Figure(key="working_bytes", value=0, source="nothing is recomputed")
     return apply(

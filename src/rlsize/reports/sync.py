@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 _LOG_RANGE = 30.0  # beyond it the short bars of a linear scale are lines
 _SLOW_PATH = 0.3  # less of the link than this is what one send per tensor reaches, not a bucketed one
+_MOST_BARS = 11  # as many names stand side by side
+_FEWEST_LINKS = 4
 _CLOSE = 1.05  # links within five percent of each other are one bar
 
 
@@ -180,21 +182,21 @@ def _if_any(rows: Sequence[Mapping[str, Any]], key: str, title: str) -> list[Col
 
 def _chart(answer: SyncAnswer, found: Mapping[str, Figure]) -> Chart | None:
     methods = [(str(row["method"]), row["sync_seconds"].number) for row in answer.methods if row["sync_seconds"].known]
-    links = [(link, seconds) for link, seconds in _distinct_links(answer) if seconds > 0]
-    bars = [*methods, *links]
-    if not bars or not found["sync_bytes"].known:
+    links = _shown_links(answer, max(_FEWEST_LINKS, _MOST_BARS - len(methods)))
+    if not (methods or links) or not found["sync_bytes"].known:
         return None
-    over = f"methods over {_path(answer.question)}" if answer.question.path.bandwidth.known else "methods"
-    series = [_bars(over, methods, "main"), _bars(f"{answer.question.method} over other links", links, "other")]
-    heights = [seconds for _, seconds in bars if seconds > 0]
+    method = answer.question.method
+    series = [_bars("methods", methods, "main"), _bars("links", links, "other")]
+    parts = [f"methods over {_path(answer.question)}"] if methods else []
+    heights = [seconds for _, seconds in (*methods, *links) if seconds > 0]
     return Chart(
-        title=_takeaway(methods, links, answer.question.method),
+        title=_takeaway(methods, links, method),
         x_label="",
         y_label="seconds per sync, nameplate",
         series=tuple(entry for entry in series if entry.xs),
         kind="stacked",  # each name has one bar only, so that bars of both groups are equally wide
         log_y=bool(heights) and max(heights) > _LOG_RANGE * min(heights),
-        subtitle=f"{show(found['sync_bytes'].value, 'sync_bytes')} by {answer.question.method}",
+        subtitle=f"{show(found['sync_bytes'].value, 'sync_bytes')}: {', '.join([*parts, f'links by {method}'] if links else parts)}",
     )
 
 
@@ -202,16 +204,31 @@ def _bars(name: str, bars: Sequence[tuple[str, float]], role: Any) -> Series:  #
     return Series(name=name, xs=tuple(label for label, _ in bars), ys=tuple(seconds for _, seconds in bars), role=role)
 
 
+def _shown_links(answer: SyncAnswer, most: int) -> list[tuple[str, float]]:
+    """Links that differ, spread from the quickest to the slowest, the chosen one among them."""
+    links = _distinct_links(answer)
+    picked = sorted({round(index * (len(links) - 1) / (most - 1)) for index in range(most)}) if len(links) > most else range(len(links))
+    chosen = next((index for index, (name, _) in enumerate(links) if name == answer.question.path.name), None)
+    if chosen is not None and chosen not in picked:
+        nearest = min(picked, key=lambda index: (index in {0, len(links) - 1}, abs(index - chosen)))
+        picked = sorted({*picked, chosen} - {nearest})
+    return [links[index] for index in picked]
+
+
 def _distinct_links(answer: SyncAnswer) -> list[tuple[str, float]]:
-    """Links that differ: of those within five percent of each other one stands for all, best the chosen or a verified one."""
+    """Of links within five percent of each other one stands for all, best the chosen or a verified one."""
     groups: list[list[Mapping[str, Any]]] = []
-    for row in (row for row in answer.links if row["sync_seconds"].known):
+    for row in (row for row in answer.links if row["sync_seconds"].known and row["sync_seconds"].number > 0):
         if groups and row["sync_seconds"].number <= groups[-1][0]["sync_seconds"].number * _CLOSE:
             groups[-1].append(row)
         else:
             groups.append([row])
-    best = [min(group, key=lambda row: (row["link"] != answer.question.path.name, not row["expected_sync_seconds"].verified)) for group in groups]
+    best = [min(group, key=lambda row: _doubt(row, answer.question.path.name)) for group in groups]
     return [(str(row["link"]), row["sync_seconds"].number) for row in best]
+
+
+def _doubt(row: Mapping[str, Any], chosen: str) -> tuple[bool, bool]:
+    return row["link"] != chosen, not row["expected_sync_seconds"].verified
 
 
 def _takeaway(methods: Sequence[tuple[str, float]], links: Sequence[tuple[str, float]], method: str) -> str:

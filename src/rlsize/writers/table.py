@@ -12,6 +12,7 @@ from rich.text import Text
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.wording import band, inputs_line, lines, shown, words
+from rlsize.units import printable
 
 if TYPE_CHECKING:
     from rlsize.reports.report import Report, Table
@@ -29,7 +30,7 @@ def console(*, stderr: bool = False) -> Console:
 def print_report(report: Report, *, explain: bool = False) -> None:
     """Print a report: answer on stdout, warnings on stderr."""
     out = console()
-    out.print(Text(report.headline, style="bold"))
+    out.print(Text(printable(report.headline), style="bold"))
     if report.told:
         out.print()
         out.print(_results(report))
@@ -38,10 +39,10 @@ def print_report(report: Report, *, explain: bool = False) -> None:
         _print_table(out, table)
     if report.inputs:
         out.print()
-        out.print(Text.assemble(("inputs: ", "dim"), (inputs_line(report.inputs), "dim")))
+        out.print(Text.assemble(("inputs: ", "dim"), (printable(inputs_line(report.inputs)), "dim")))
     for note in report.notes:
         out.print()
-        out.print(Text(note))
+        out.print(Text(printable(note)))
     if explain:
         _print_explanations(out, report)
     out.file.flush()
@@ -53,7 +54,7 @@ def print_warnings(report: Report) -> None:
     if report.warnings:
         err = console(stderr=True)
         for warning in report.warnings:
-            err.print(Text.assemble(("warning: ", "bold yellow"), warning))
+            err.print(Text.assemble(("warning: ", "bold yellow"), printable(warning)))
 
 
 def _grid(title: str = "") -> RichTable:

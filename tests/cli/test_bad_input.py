@@ -1,0 +1,194 @@
+"""Wrong input: a clear message and its exit code, never a traceback."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Run = Callable[..., Any]
+GOOD = {"--consume": "39321", "--per-instance": "4000"}
+
+
+@pytest.mark.parametrize(
+    ("flag", "value", "says"),
+    [
+        ("--consume", "0", "more than 0"),
+        ("--consume", "-5", "more than 0"),
+        ("--consume", "nan", "finite"),
+        ("--consume", "inf", "finite"),
+        ("--consume", "1e30", "limit"),
+        ("--consume", "4000 GB", "not a unit"),
+        ("--per-instance", "", "not a token rate"),
+        ("--headroom", "0", "more than 0"),
+        ("--headroom", "1.5", "at most 1"),
+        ("--instances", "2.5", "whole number"),
+        ("--instances", "-1", "more than 0"),
+        ("--tokens-per-trained-token", "0.5", "at least 1"),
+        ("--gpu-hour", "-1", "at least 0"),
+        ("--seed", "x", "whole number"),
+    ],
+)
+def test_a_number_out_of_bounds_is_named_with_its_flag(rlsize: Run, flag: str, value: str, says: str) -> None:
+    """What, where, what to do; exit code 2; nothing on stdout."""
+    given_flags = {**GOOD, flag: value}
+    ran = rlsize("fleet", *(part for pair in given_flags.items() for part in pair))
+    assert ran.code == 2
+    assert flag in ran.stderr
+    assert says in ran.stderr
+    assert ran.stdout == ""
+
+
+def test_all_faults_are_told_at_once(rlsize: Run) -> None:
+    """A user mends everything in one go."""
+    ran = rlsize("fleet", "--consume", "-5", "--per-instance", "nan", "--headroom", "3", "--instances", "0")
+    assert ran.code == 2
+    assert ran.stderr.count("error:") == 4
+
+
+def test_a_misspelt_flag_and_a_misspelt_command_suggest_the_nearest(rlsize: Run) -> None:
+    """The parser's own errors have exit code 2 as well."""
+    ran = rlsize("fleet", "--consum", "1")
+    assert ran.code == 2
+    assert "--consume" in ran.stderr
+    ran = rlsize("fleett")
+    assert ran.code == 2
+    assert "fleet" in ran.stderr
+
+
+def test_what_is_missing_says_which_flags_would_do(rlsize: Run) -> None:
+    """No rate is ever assumed."""
+    ran = rlsize("fleet")
+    assert ran.code == 2
+    assert "--consume" in ran.stderr
+    assert "--per-instance" in ran.stderr
+
+
+def test_rates_that_contradict_each_other_are_refused(rlsize: Run) -> None:
+    """A consumption that is not batch over train seconds is a slip in one of the three."""
+    ran = rlsize(
+        "fleet", "--consume", "50000", "--batch-tokens", "786432", "--train-seconds", "20", "--per-instance", "4000"
+    )
+    assert ran.code == 2
+    assert "disagrees" in ran.stderr
+
+
+def test_more_than_100_percent_mfu_is_refused_and_70_is_warned(rlsize: Run) -> None:
+    """No GPU does more than its peak."""
+    flags = ("--per-instance", "4000", "--params", "70B", "--gpu", "h100-sxm", "--trainer-gpus", "8")
+    refused = rlsize("fleet", "--consume", "39321", *flags)
+    assert refused.code == 2
+    assert "MFU" in refused.stderr
+    warned = rlsize("fleet", "--consume", "14000", *flags)
+    assert warned.code == 0
+    assert "over 70 %" in warned.stderr
+    fine = rlsize("fleet", "--consume", "5000", *flags)
+    assert (fine.code, fine.stderr) == (0, "")
+
+
+def test_a_split_that_no_gpu_can_do_is_refused(rlsize: Run) -> None:
+    """Rates per GPU are checked against one GPU's peak."""
+    ran = rlsize(
+        "split",
+        "--gpus",
+        "64",
+        "--rollout-tps",
+        "2000",
+        "--trainer-tps",
+        "60000",
+        "--params",
+        "70B",
+        "--gpu",
+        "h100-sxm",
+    )
+    assert ran.code == 2
+    assert "MFU" in ran.stderr
+
+
+def test_an_unknown_profile_suggests_the_nearest(rlsize: Run) -> None:
+    """Nearest names, for GPUs and models."""
+    ran = rlsize("fleet", "--consume", "1", "--per-instance", "1", "--gpu", "h100-sxn")
+    assert ran.code == 2
+    assert "h100-sxm" in ran.stderr
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"a: [", b"a: 1\na: 2", b"{}", b"&a [*a]", b"x" * 1000])
+def test_a_broken_scenario_file_is_named_with_its_line(rlsize: Run, tmp_path: Path, content: bytes) -> None:
+    """Empty, binary, cut, duplicate keys, alias bombs: exit code 2 and the file's name."""
+    file = tmp_path / "bad.yaml"
+    file.write_bytes(content)
+    ran = rlsize("fleet", str(file))
+    assert ran.code == 2
+    assert "bad.yaml" in ran.stderr.replace("\n", "")
+
+
+@pytest.mark.parametrize("name", ["", "/", "no-such-file.yaml", "a\0b", "~/x" * 100])
+def test_a_path_that_is_no_file_is_refused(rlsize: Run, name: str) -> None:
+    """Directories, missing files, impossible names."""
+    ran = rlsize("fleet", name, "--consume", "1", "--per-instance", "1")
+    assert ran.code == 2
+    assert "error" in ran.stderr.lower()
+
+
+def test_two_forms_of_output_at_once_are_refused(rlsize: Run) -> None:
+    """One answer, one form."""
+    assert rlsize("fleet", "--consume", "1", "--per-instance", "1", "--json", "--csv").code == 2
+
+
+def test_a_picture_is_never_written_over_without_force(rlsize: Run, tmp_path: Path) -> None:
+    """Nothing lost, nothing half-written, and no answer beside a failed file."""
+    target = tmp_path / "fleet.svg"
+    flags = ("fleet", "--consume", "1", "--per-instance", "1", "--plot", str(target))
+    assert rlsize(*flags).code == 0
+    again = rlsize(*flags)
+    assert (again.code, again.stdout) == (2, "")
+    assert rlsize(*flags, "--force").code == 0
+    assert rlsize("fleet", "--consume", "1", "--per-instance", "1", "--plot", str(tmp_path / "no" / "x.png")).code == 2
+
+
+words = st.one_of(
+    st.text(max_size=12),
+    st.floats().map(str),
+    st.integers().map(str),
+    st.sampled_from(
+        ["1e308", "-0", "1e-320", "20 ± 2", "5 ± 500", "0 ± 1", "80 GB", "rates.yaml", "h100-sxm", "%", "٣"]
+    ),
+)
+commands = {
+    "fleet": ["--consume", "--per-instance", "--headroom", "--instances", "--batch-tokens", "--train-seconds", "--gpu-hour", "--prompt-tokens", "--group",
+              "--response-tokens", "--hit-ratio", "--prefill-rate", "--routing", "--block-size", "--gpu", "--params", "--trainer-gpus"],
+    "split": ["--gpus", "--rollout-tps", "--trainer-tps", "--gpus-per-instance", "--headroom", "--swap-seconds", "--batch-tokens"],
+    "backlog": ["--instances", "--per-instance", "--consume", "--batch-tokens", "--seconds", "--max-staleness", "--samples", "--in-flight"],
+}  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@given(
+    data=st.data(),
+    command=st.sampled_from(sorted(commands)),
+    form=st.sampled_from(["", "--json", "--csv", "--markdown", "--explain", "--plot"]),
+)
+def test_junk_flags_end_in_an_answer_or_in_exit_code_2(
+    rlsize: Run, data: st.DataObject, command: str, form: str
+) -> None:
+    """Whatever is typed, there is no traceback, and JSON is JSON."""
+    flags = data.draw(st.dictionaries(st.sampled_from(commands[command]), words, max_size=6))
+    ran = rlsize(command, *(f"{flag}={value}" for flag, value in flags.items()), *([form] if form else []))
+    assert ran.code in {0, 1, 2}
+    if ran.code == 0 and form == "--json":
+        assert ran.document["command"] == command
+    if ran.code == 2:
+        assert ran.stderr
+
+
+def test_an_interrupted_pipe_is_no_traceback() -> None:
+    """`rlsize explain | head -1` ends quietly."""
+    program = f"{sys.executable} -m rlsize explain | head -1"
+    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
