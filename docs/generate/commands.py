@@ -35,7 +35,9 @@ def output(line: str, folder: Path = ROOT, exit_code: int = 0) -> str:
     with chdir(folder):
         result = CliRunner().invoke(app, arguments, env=PLAIN, prog_name=program)
     if result.exit_code != exit_code:
-        raise RuntimeError(f"exit code {result.exit_code}, not {exit_code}: {line}\n{result.output}") from result.exception
+        raise RuntimeError(
+            f"exit code {result.exit_code}, not {exit_code}: {line}\n{result.output}"
+        ) from result.exception
     return result.output
 
 

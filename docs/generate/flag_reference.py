@@ -6,20 +6,26 @@ from typing import Any
 
 import typer
 
-from generate.commands import output
 from generate.files import fenced
 from generate.markdown import table
 from rlsize.cli.app import app
+from rlsize.cli.command import OUTPUT_PANEL
 
 _HELP = {"help", "install_completion", "show_completion"}
 
 
 def cli() -> str:
-    """The whole page: overview, then one section for each command."""
-    group = typer.main.get_command(app)
-    parts = [fenced("$ rlsize --version\n" + output("rlsize --version").split()[0] + " ...", "console")]
-    parts += [_section(name, command) for name, command in walked(group)]
-    return "\n".join(parts[1:])
+    """The whole page: the flags that every command takes, then one section for each command."""
+    found = walked(typer.main.get_command(app))
+    common = _common([command for _, command in found if not hasattr(command, "list_commands")])
+    rows = [[_signature(parameter), _meaning(parameter)] for parameter in common.values()]
+    return "\n".join(
+        [
+            "## Flags of every command\n",
+            table(["Flag", "Meaning"], rows),
+            *(_section(name, command, set(common)) for name, command in found),
+        ]
+    )
 
 
 def walked(group: Any, prefix: str = "rlsize") -> list[tuple[str, Any]]:  # noqa: ANN401 (typer's classes are not public)
@@ -41,15 +47,25 @@ def told(command: Any) -> tuple[str, str]:  # noqa: ANN401 (typer's classes are 
     return " ".join(text.split()), " ".join(example.split())
 
 
-def _section(name: str, command: Any) -> str:  # noqa: ANN401 (typer's classes are not public)
+def _common(commands: list[Any]) -> dict[str, Any]:
+    """The output flags that all commands share, by name."""
+    of_each = [
+        {parameter.name: parameter for parameter in command.params if _panel(parameter) == OUTPUT_PANEL}
+        for command in commands
+    ]
+    return {name: first for name, first in of_each[0].items() if sum(name in each for each in of_each) > len(of_each) - 3}
+
+
+def _section(name: str, command: Any, common: set[str]) -> str:  # noqa: ANN401 (typer's classes are not public)
     sentence, example = told(command)
     parts = [f"## {name}\n", f"{sentence}\n"]
     if example:
         parts.append(fenced(example, "bash"))
-    panels: dict[str, list[tuple[str, str]]] = {}
+    panels: dict[str, list[list[str]]] = {}
     for parameter in command.params:
-        if parameter.name not in _HELP:
-            panels.setdefault(_panel(parameter), []).append((_signature(parameter), _meaning(parameter)))
+        shared = parameter.name in common and _panel(parameter) == OUTPUT_PANEL
+        if parameter.name not in _HELP and not shared:
+            panels.setdefault(_panel(parameter), []).append([_signature(parameter), _meaning(parameter)])
     parts += [table([panel, ""], rows) for panel, rows in panels.items()]
     return "\n".join(parts)
 
@@ -60,11 +76,10 @@ def _panel(parameter: Any) -> str:  # noqa: ANN401 (typer's classes are not publ
 
 
 def _signature(parameter: Any) -> str:  # noqa: ANN401 (typer's classes are not public)
-    metavar = parameter.metavar or ("" if getattr(parameter, "is_flag", False) else parameter.name.upper())
     if parameter.param_type_name == "argument":
-        return f"`{metavar}`"
-    names = ", ".join(f"`{name}`" for name in [*parameter.opts, *parameter.secondary_opts])
-    return f"{names} `{metavar}`" if metavar and not parameter.is_flag else names
+        return f"`{parameter.metavar or parameter.name.upper()}`"
+    names = ", ".join(f"`{name}`" for name in parameter.opts)
+    return names if parameter.is_flag else f"{names} `{parameter.metavar or parameter.name.upper()}`"
 
 
 def _meaning(parameter: Any) -> str:  # noqa: ANN401 (typer's classes are not public)

@@ -9,13 +9,13 @@ if TYPE_CHECKING:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """
+    r"""
     A Markdown table; cells are escaped, code in backticks is left alone.
 
     >>> print(table(["a", "b"], [["1", "x|y"]]), end="")
     | a | b |
     | --- | --- |
-    | 1 | x\\|y |
+    | 1 | x\|y |
     """
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines) + "\n"

@@ -52,7 +52,8 @@ def arguments() -> list[list[str]]:
             unit[argument.name][f"[{argument.unit}]"] = None
             files[argument.name][name.partition(".")[0]] = None
     return [
-        [f"`{name}`", " ".join(unit[name]), "; ".join(said[name]) + ".", ", ".join(files[name])] for name in sorted(said)
+        [f"`{name}`", " ".join(unit[name]), "; ".join(said[name]) + ".", ", ".join(files[name])]
+        for name in sorted(said)
     ]
 
 

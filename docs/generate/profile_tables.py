@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 from generate.markdown import table
@@ -173,15 +174,15 @@ def _section(title: str, said: str, body: str, found: Iterable[Any]) -> str:
 
 
 def _sources(found: Iterable[Any]) -> str:
-    rows = []
+    """Each document with the profiles that take numbers from it, and the profiles with unverified ones."""
+    users: dict[str, dict[str, None]] = defaultdict(dict)
+    doubts = []
     for profile in found:
-        texts = "; ".join(f"{key}: {' '.join(text.split())}" for key, text in profile.sources.items())
-        doubtful = unverified(profile)
-        numbers = sum(1 for _ in sourced_numbers(profile))
-        count = f"{len(doubtful)} of {numbers}" if numbers else f"{len(doubtful)}"
-        rows.append([f"`{profile.name}`", texts, count if doubtful else ""])
-    return (
-        "<details><summary>Sources</summary>\n\n"
-        + table(["Profile", "Sources", "Unverified"], rows)
-        + "\n</details>\n"
-    )
+        for text in profile.sources.values():
+            users[" ".join(text.split())][f"`{profile.name}`"] = None
+        numbers, doubtful = sum(1 for _ in sourced_numbers(profile)), unverified(profile)
+        if doubtful:
+            doubts.append(f"`{profile.name}` ({len(doubtful)} of {numbers})")
+    rows = [[text, ", ".join(names)] for text, names in sorted(users.items())]
+    parts = ["<details><summary>Sources</summary>\n", table(["Source", "Profiles"], rows), "</details>\n"]
+    return "\n".join([*parts, *([f"Numbers that are unverified: {', '.join(doubts)}.\n"] if doubts else [])])

@@ -69,12 +69,12 @@ def _fields(fact: type[Any], prefix: str) -> Iterator[Field]:
     for declared in fields(fact):
         hint, said = _unwrapped(hints[declared.name])
         key = f"{prefix}{declared.name}"
-        default = "" if declared.default in (MISSING, None) else f"`{_yaml(declared.default)}`"
+        default = "" if declared.default in (MISSING, None, "") else f"`{_yaml(declared.default)}`"
         unit = units.DIMENSIONS[said.unit].base if isinstance(said, Quantity) else ""
-        inner = [part for part in _alternatives(hint) if is_dataclass(part) and part is not Uncertain]
+        inner = [part for part in _parts(hint) if is_dataclass(part) and part is not Uncertain]
         yield Field(key, _takes(hint, said), unit, default, _sentence(said.text if said else ""))
         for part in inner:
-            many = "[]" if get_origin(hint) is list else ""
+            many = "[]" if any(get_origin(each) is list for each in _alternatives(hint)) else ""
             yield from _fields(part, f"{key}{many}.")
 
 
@@ -88,17 +88,22 @@ def _unwrapped(hint: Any) -> tuple[Any, Quantity | Says | None]:  # noqa: ANN401
 def _alternatives(hint: Any) -> list[Any]:  # noqa: ANN401 (any annotation)
     if get_origin(hint) in (Union, types.UnionType):
         return [part for part in get_args(hint) if part is not type(None)]
-    if get_origin(hint) is list:
-        return list(get_args(hint))
     return [hint]
+
+
+def _parts(hint: Any) -> list[Any]:  # noqa: ANN401 (any annotation)
+    """The types that may stand there, lists opened."""
+    return [
+        inner for part in _alternatives(hint) for inner in (get_args(part) if get_origin(part) is list else (part,))
+    ]
 
 
 def _takes(hint: Any, said: Quantity | Says | None) -> str:  # noqa: ANN401 (any annotation)
     if isinstance(said, Quantity):
         return _quantity(said)
-    return ", ".join(dict.fromkeys(word for part in _alternatives(hint) for word in _words(part))) + (
-        " (a list)" if get_origin(hint) is list else ""
-    )
+    words = ", ".join(dict.fromkeys(word for part in _parts(hint) for word in _words(part)))
+    many = any(get_origin(part) is list for part in _alternatives(hint))
+    return f"list of {words}" if many else words
 
 
 def _quantity(said: Quantity) -> str:

@@ -236,7 +236,7 @@ _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 
 
 def printable(text: str) -> str:
-    """
+    r"""
     Text without control characters, so that a hostile file name or metrics label cannot drive the terminal.
 
     >>> printable("\x1b[31mred")

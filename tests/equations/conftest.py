@@ -13,16 +13,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from hypothesis import settings
 
 from rlsize.readers.yaml_documents import read_document
 from rlsize.reports.equation_page import equation, equation_names
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-settings.register_profile("equations", deadline=None)  # a slow machine is not a wrong equation
-settings.load_profile("equations")
 
 HERE = Path(__file__).parent
 DEFAULT_TOLERANCE = 1e-9

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BASE_UNITS = {
-    "B", "FLOP", "Mtoken", "block", "day", "expert", "gpu", "head", "hour", "instance", "layer", "node", "param", "prompt",
-    "s", "sample", "step", "token", "usd", "value", "worker",
+    "B", "FLOP", "Mtoken", "block", "day", "expert", "gpu", "head", "hour", "instance", "layer", "node", "param",
+    "prompt", "s", "sample", "step", "token", "usd", "value", "worker",
 }  # fmt: skip
 
 

@@ -179,7 +179,7 @@ def test_a_frozen_copy_is_what_is_sent(params: float, width: float) -> None:
 
 @given(tokens=TOKENS, hidden=st.integers(64, 16384), shards=st.sampled_from([1, 2, 4, 8]))
 def test_full_recomputation_keeps_least(tokens: int, hidden: int, shards: int) -> None:
-    """A layer's input is less than what selective recomputation keeps, unless tensor parallelism shards the latter a lot."""
+    """With sequence parallelism, full recomputation keeps 2 s b h / t: a seventeenth of what selective keeps."""
     full = activations.activation_bytes_per_layer(tokens, hidden, 2, 1, shards, 0, shards)
     selective = activations.activation_bytes_per_layer(tokens, hidden, 2, 5, shards, 12, shards)
     assert full == pytest.approx(2 * tokens * hidden / shards)
@@ -233,7 +233,7 @@ def test_prefill_is_computed_or_saved(group: int, prompt: int, hits: float) -> N
 
 @given(rate=RATE, share=FRACTION, before=FRACTION, gain=FRACTION)
 def test_a_better_cache_never_slows(rate: float, share: float, before: float, gain: float) -> None:
-    """The rate after the fix is at least today's, today's without a gain, and bounded by an engine that never prefills."""
+    """The rate after the fix is at least today's, and at most that of an engine that never prefills."""
     after = before + gain * (1 - before)
     fixed = redundancy.instance_rate_after_caching(rate, share, before, after)
     assert redundancy.instance_rate_after_caching(rate, share, before, before) == rate
@@ -272,7 +272,7 @@ def test_overlap_never_slows_and_at_most_halves(rollout: float, train: float, sy
 
 @given(seconds=SECONDS, share=st.floats(0.05, 0.95), gpus=GPUS)
 def test_a_free_swap_only_equals_a_balanced_split(seconds: float, share: float, gpus: int) -> None:
-    """On as many GPUs, colocation with free swaps takes the time of a balanced split whose sync is hidden; no swap breaks even."""
+    """Colocation with free swaps takes the time of a balanced split whose sync is hidden; any swap loses to it."""
     rollout = iteration.phase_time_on(seconds, share * gpus, gpus)
     train = iteration.phase_time_on(seconds, (1 - share) * gpus, gpus)
     disaggregated = iteration.overlapped_iteration_time(seconds, seconds, 0.0)
@@ -298,7 +298,7 @@ def test_a_fleet_that_generates_one_round_takes_one_groups_time(
 
 @given(rollout=GPUS, trainer=GPUS, price=st.floats(0.1, 20.0), seconds=SECONDS)
 def test_cost_is_gpu_hours_times_price(rollout: int, trainer: int, price: float, seconds: float) -> None:
-    """With one price, a step costs its GPU-hours; what idles costs no more; a pool that is all idle costs its whole share."""
+    """With one price a step costs its GPU-hours, and a pool that idles all the time costs its whole share of them."""
     cost = money.cost_per_step(rollout, price, trainer, price, seconds)
     assert cost == pytest.approx(money.gpu_hours(rollout + trainer, seconds) * price)
     idle = money.idle_cost_per_step(trainer, price, 1.0, seconds)

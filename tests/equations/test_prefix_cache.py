@@ -16,7 +16,7 @@ BLOCK = 32
 
 @dataclass
 class Engine:
-    """One engine's prefix cache: whole blocks, known by all tokens up to their end; the last token is always computed."""
+    """One engine's prefix cache: whole blocks, known by the tokens up to their end; the last token is computed."""
 
     block: int = BLOCK
     known: set[tuple[int, ...]] = field(default_factory=set)
@@ -50,8 +50,8 @@ def test_a_real_engines_counters() -> None:
     """
     Four prompts of 256 tokens with n = 8 gave a running vLLM (blocks of 32) 6464 hits in 8192 queried tokens.
 
-    Later samples hit 7 of 8 blocks each: 4 x 7 x 224 = 6272. The other 192 are 3 x 64: prompts with two blocks in common
-    give them, because all but the very first one find those.
+    Later samples hit 7 of 8 blocks each: 4 x 7 x 224 = 6272. The other 192 are 3 x 64: prompts with two blocks in
+    common give them, because all but the very first one find those.
     """
     engine = Engine()
     for prompt in prompts(4, 256, shared=64):
@@ -72,7 +72,7 @@ def test_a_real_engines_counters() -> None:
     engines=st.integers(1, 4),
 )
 def test_kept_together_and_dealt_out(group: int, length: int, shared: int, block: int, engines: int) -> None:
-    """In a warm fleet the counters give the formula exactly, for groups on one engine and for groups dealt out in turn."""
+    """In a warm fleet the counters give the formula exactly, for groups on one engine and dealt out in turn."""
     shared = min(shared, length)
     for spread in (1, min(group, engines)):
         fleet = [Engine(block) for _ in range(spread)]

@@ -83,7 +83,7 @@ def test_a_new_sample_waits_for_the_backlog_before_it(supply: float, required: f
 
 
 def test_the_two_ages_differ() -> None:
-    """After 600 s the runbook's fleet of 15: the head of the queue is 10.34 steps old, a new sample will be 15.78 steps stale."""
+    """After 600 s of the runbook's fleet of 15 the head is 10.34 steps old; a new sample will be 15.78 steps stale."""
     queue = played(600.0, 393.216, 600.0)  # a hundredth of the runbook's rates, in the same proportion
     assert queue.oldest_age / 20 == pytest.approx(10.34, abs=0.005)
     assert queue.backlog / 7864.32 == pytest.approx(15.78, abs=0.005)

@@ -70,7 +70,7 @@ MOE = {"layers": 4, "experts": 4, "experts_per_token": 2, "intermediate_size": 4
     [
         ({"attention": Attention(layers=4, heads=4, kv_heads=3, head_dim=2)}, "4 heads cannot share 3 kv_heads"),
         ({"attention": Attention(layers=3, heads=4, kv_heads=2, head_dim=2)}, "4 layers do not agree with 3"),
-        ({"attention": None}, "4 layers do not agree with 0"),
+        ({"attention": None}, "there is no attention, linear_attention or mamba"),
         ({"attention": Attention(layers=0, heads=4, kv_heads=2, head_dim=2)}, "attention has no layers"),
         ({"sliding": Sliding(layers=1, window=4)}, "4 layers do not agree with 5"),
         ({"sliding": Sliding(layers=4, window=4), "attention": None}, "sliding layers need attention"),

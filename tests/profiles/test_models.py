@@ -98,7 +98,11 @@ def test_counts_agree_with_the_other_script(name: str, catalogue: Catalogue) -> 
     total, active, per_token, cap, state = COUNTS[name]
     assert computed.params / 1e9 == pytest.approx(total, abs=ROUNDING + SMALL_CHANGE * total)
     assert computed.active_params / 1e9 == pytest.approx(active, abs=ROUNDING + 10 * SMALL_CHANGE * active)
-    assert (computed.kv_bytes_per_token, computed.sliding_cap_bytes, computed.recurrent_state_bytes) == (per_token, cap, state)
+    assert (computed.kv_bytes_per_token, computed.sliding_cap_bytes, computed.recurrent_state_bytes) == (
+        per_token,
+        cap,
+        state,
+    )
 
 
 def agrees(published: Sourced | None, computed: int) -> bool:
@@ -133,7 +137,9 @@ def test_only_one_published_total_is_off(catalogue: Catalogue) -> None:
 @pytest.mark.parametrize("name", sorted(COUNTS))
 def test_a_profile_is_what_the_writer_writes(name: str, catalogue: Catalogue) -> None:
     """Reading a shipped file and writing it again gives the same text."""
-    assert model_profile_text(catalogue.get("model", name)) == catalogue.path_of("model", name).read_text(encoding="utf-8")
+    assert model_profile_text(catalogue.get("model", name)) == catalogue.path_of("model", name).read_text(
+        encoding="utf-8"
+    )
 
 
 @pytest.mark.parametrize("name", sorted(COUNTS))

@@ -20,11 +20,8 @@ def tell(error: RlsizeError) -> None:
 
     console = Console(stderr=True, highlight=False, soft_wrap=True)
     for fault in error.faults[:_MOST]:
-        console.print(
-            Text.assemble(
-                ("error: ", "bold red"), printable(f"{fault.where}: ") if fault.where else "", printable(fault.what)
-            )
-        )
+        told = f"{fault.where}: {fault.what}" if fault.where else fault.what
+        console.print(Text.assemble(("error: ", "bold red"), printable(told)))
         if fault.todo:
             console.print(Text(f"       {printable(fault.todo)}", style="dim"))
     if len(error.faults) > _MOST:

@@ -227,6 +227,8 @@ def _contradictions(shape: Architecture) -> Iterator[str]:
     if moe and bool(moe.shared_experts) != bool(moe.shared_intermediate_size):
         yield "shared_experts and shared_intermediate_size go together"
     mixing = attending_layers(shape) + sum(block.layers for block in (shape.linear_attention, shape.mamba) if block)
+    if not mixing:
+        yield "there is no attention, linear_attention or mamba"
     feeding = sum(block.layers for block in (shape.feed_forward, shape.moe) if block)
     if not (mixing == feeding == shape.layers or mixing + feeding == shape.layers):
         yield (

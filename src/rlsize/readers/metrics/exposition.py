@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
@@ -19,10 +20,12 @@ if TYPE_CHECKING:
 LARGEST_PAGE = 32 * 2**20
 LONGEST_LINE = 16 * 2**10
 MOST_SERIES = 40_000
+MOST_CHARACTERS = 8 * 2**20
 LARGEST_VALUE = 1e18  # no engine counts that far; beyond it, sums and differences stop making sense
 
-_NAME = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*")
-_OPENING = re.compile(r"\s*(?:#|[a-zA-Z_:][a-zA-Z0-9_:]*[{\s])")
+_NAME = re.compile(r"^[a-zA-Z_:][a-zA-Z0-9_:]*", re.MULTILINE)
+_OPENING = re.compile(r"\S[^\n]*\n?")
+_SERIES = re.compile(r"[a-zA-Z_:][a-zA-Z0-9_:]*[{ \t]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,62 +66,61 @@ def page_text(content: bytes, name: str) -> str:
     return text
 
 
-def metric_names(text: str) -> list[str]:
-    """The names of all series of a page, each once, in their order."""
-    names = (_NAME.match(line) for line in text.split("\n"))
-    return list(dict.fromkeys(match[0] for match in names if match))
+def metric_names(text: str, most: int = 10_000) -> list[str]:
+    """The names of a page's first series, each once, in their order."""
+    return list(dict.fromkeys(match[0] for match in islice(_NAME.finditer(text), most)))
 
 
-def series(text: str, name: str, wanted: Callable[[str], bool]) -> list[Series]:
+def series(text: str, name: str, start: re.Pattern[str], wanted: Callable[[str], bool]) -> list[Series]:
     """
     The wanted series of a page.
 
     Args:
         text: The page.
         name: What to call it in messages.
+        start: How the lines begin that may be of interest; the others are never looked at.
         wanted: Whether a metric is of interest, by its name.
 
     Raises:
         InputError: It is not a metrics page, was cut, or a wanted line cannot be read.
     """
     _check_form(text, name)
-    kept = [
-        (number, line)
-        for number, line in enumerate(text.split("\n"), start=1)
-        if (match := _NAME.match(line)) and wanted(match[0])
-    ]
-    long = next((number for number, line in kept if len(line) > LONGEST_LINE), None)
-    if long is not None:
-        raise InputError(
-            Fault(
-                f"the line is longer than {LONGEST_LINE // 2**10} KiB",
-                f"{name}:{long}",
-                "is it one engine's metrics page?",
-            )
-        )
-    if len(kept) > MOST_SERIES:
-        todo = "name each engine's own page, not one that gathers a whole fleet"
-        raise InputError(Fault(f"holds {len(kept):,} engine series; at most {MOST_SERIES:,} are read", name, todo))
+    kept: list[tuple[int, str]] = []
+    size, line, position = 0, 1, 0
+    for match in start.finditer(text):
+        found = _NAME.match(text, match.start())
+        if found is None or not wanted(found[0]):
+            continue
+        line += text.count("\n", position, match.start())
+        position = match.start()
+        end = text.find("\n", position)
+        kept.append((line, text[position : end if end >= 0 else len(text)]))
+        size += len(kept[-1][1])
+        if len(kept[-1][1]) > LONGEST_LINE:
+            what = f"the line is longer than {LONGEST_LINE // 2**10} KiB"
+            raise InputError(Fault(what, f"{name}:{line}", "is it one engine's metrics page?"))
+        if len(kept) > MOST_SERIES or size > MOST_CHARACTERS:
+            todo = "name each engine's own page, not one that gathers a whole fleet"
+            what = f"holds too many engine series; {MOST_SERIES:,} of {MOST_CHARACTERS // 2**20} MiB are read at most"
+            raise InputError(Fault(what, name, todo))
     return _parsed(kept, name)
 
 
 def _check_form(text: str, name: str) -> None:
-    start = text.lstrip()[:1]
-    if not start:
+    opening = _OPENING.search(text)
+    if opening is None:
         raise InputError(Fault("is empty", name, "does the engine serve metrics there? vLLM does under /metrics"))
-    if start in "<{[":
-        kind = "an HTML page" if start == "<" else "JSON"
+    first = opening[0]
+    if first[0] in "<{[":
+        kind = "an HTML page" if first[0] == "<" else "JSON"
         raise InputError(Fault(f"is {kind}, not a metrics page", name, "vLLM serves its metrics under /metrics"))
-    lines = text.split("\n")
-    first, opening = next((number, line) for number, line in enumerate(lines, start=1) if line.strip())
-    if not _OPENING.match(opening):
-        raise InputError(
-            Fault(
-                f"is not a metrics page: {_brief(opening)}", f"{name}:{first}", "vLLM serves its metrics under /metrics"
-            )
-        )
-    if lines[-1].strip() and lines[-1].strip() != "# EOF":
-        what = f"was cut: it ends in the middle of line {len(lines)}: {_brief(lines[-1])}"
+    if first[0] != "#" and not _SERIES.match(first):
+        where = f"{name}:{text.count(chr(10), 0, opening.start()) + 1}"
+        todo = "vLLM serves its metrics under /metrics"
+        raise InputError(Fault(f"is not a metrics page: {_brief(first)}", where, todo))
+    last = text[text.rfind("\n") + 1 :].strip()
+    if last and last != "# EOF":
+        what = f"was cut: it ends in the middle of line {text.count(chr(10)) + 1}: {_brief(last)}"
         raise InputError(Fault(what, name, "read or save it again; a whole page ends with a line break"))
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 MOST_ENGINES = 1024
 
 _PREFIX = re.compile(r"(?:ray_)?vllm[:_]")
+_LINE = re.compile(rf"^(?:{_PREFIX.pattern}|process_start_time_seconds)", re.MULTILINE)
 _OTHER_ENGINES = {"sglang": "SGLang", "trtllm": "TensorRT-LLM", "tgi": "TGI"}
 
 
@@ -109,7 +110,7 @@ def vllm_counters(text: str, instance: str) -> list[EngineCounters]:
         InputError: It is no vLLM page, or a damaged one.
     """
     page: dict[str, list[Series]] = {}
-    for entry in series(text, instance, _wanted):
+    for entry in series(text, instance, _LINE, _wanted):
         page.setdefault(_bare(entry.name), []).append(entry)
     generation = _chosen(page, _EXPOSED["generation_tokens"])
     if not generation:

@@ -1,0 +1,44 @@
+"""
+Run the tests against an installed wheel, with the checkout's src/ and profiles/ out of reach.
+
+Usage: python tests/run_on_wheel.py PYTHON, where PYTHON is the interpreter of an environment that holds the wheel.
+Tests and examples are copied to an empty folder and run there, so nothing of the checkout can be imported or read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+COPIED = ("tests", "examples", "pyproject.toml")
+
+
+def main() -> int:
+    """Copy, run, and pass pytest's exit code on."""
+    python = Path(sys.argv[1]).absolute()
+    root = Path(__file__).absolute().parents[1]
+    with tempfile.TemporaryDirectory() as folder:
+        for name in COPIED:
+            source = root / name
+            if source.is_dir():
+                shutil.copytree(source, Path(folder, name), ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, folder)
+        hidden = {"PYTHONPATH", "RLSIZE_PROFILES"}
+        environment = {name: value for name, value in os.environ.items() if name not in hidden}
+        asked = [python, "-c", "import rlsize; print(rlsize.__file__)"]
+        where = subprocess.check_output(asked, cwd=folder, env=environment, text=True).strip()
+        if Path(where).is_relative_to(root / "src"):
+            sys.stderr.write(f"the tests would run on the checkout, not on the wheel: {where}\n")
+            return 2
+        sys.stderr.write(f"testing {where}\n")
+        command = [python, "-m", "pytest", "-q", "-n", "auto", "-p", "no:cacheprovider"]
+        return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
