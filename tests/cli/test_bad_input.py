@@ -161,11 +161,45 @@ words = st.one_of(
     ),
 )
 commands = {
-    "fleet": ["--consume", "--per-instance", "--headroom", "--instances", "--batch-tokens", "--train-seconds", "--gpu-hour", "--prompt-tokens", "--group",
-              "--response-tokens", "--hit-ratio", "--prefill-rate", "--routing", "--block-size", "--gpu", "--params", "--trainer-gpus"],
-    "split": ["--gpus", "--rollout-tps", "--trainer-tps", "--gpus-per-instance", "--headroom", "--swap-seconds", "--batch-tokens"],
-    "backlog": ["--instances", "--per-instance", "--consume", "--batch-tokens", "--seconds", "--max-staleness", "--samples", "--in-flight"],
-}  # fmt: skip
+    "fleet": [
+        "--consume",
+        "--per-instance",
+        "--headroom",
+        "--instances",
+        "--batch-tokens",
+        "--train-seconds",
+        "--gpu-hour",
+        "--prompt-tokens",
+        "--group",
+        "--response-tokens",
+        "--hit-ratio",
+        "--prefill-rate",
+        "--routing",
+        "--block-size",
+        "--gpu",
+        "--params",
+        "--trainer-gpus",
+    ],
+    "split": [
+        "--gpus",
+        "--rollout-tps",
+        "--trainer-tps",
+        "--gpus-per-instance",
+        "--headroom",
+        "--swap-seconds",
+        "--batch-tokens",
+    ],
+    "backlog": [
+        "--instances",
+        "--per-instance",
+        "--consume",
+        "--batch-tokens",
+        "--seconds",
+        "--max-staleness",
+        "--samples",
+        "--in-flight",
+    ],
+}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)

@@ -104,9 +104,23 @@ def test_the_balanced_split_of_64_gpus(rlsize: Run) -> None:
 def test_a_queue_that_the_staleness_budget_allows(rlsize: Run) -> None:
     """(k + 1) B less what is in flight; it absorbs a stall of as many steps."""
     results = rlsize(
-        "backlog", "--instances", "15", "--per-instance", "4000", "--consume", "39321.6", "--batch-tokens", "786432", "--max-staleness", "2",
-        "--samples", "512", "--in-flight", "800", "--json",
-    ).results  # fmt: skip
+        "backlog",
+        "--instances",
+        "15",
+        "--per-instance",
+        "4000",
+        "--consume",
+        "39321.6",
+        "--batch-tokens",
+        "786432",
+        "--max-staleness",
+        "2",
+        "--samples",
+        "512",
+        "--in-flight",
+        "800",
+        "--json",
+    ).results
     assert results["queue_allowed_samples"] == 736
     assert results["stall_absorbed_seconds"] == pytest.approx(28.75)
 

@@ -62,7 +62,7 @@ def read(text: str) -> Model:
     return validated(Model, opened(parse_document(text, "tiny.yaml"), "model"))
 
 
-MOE = {"layers": 4, "experts": 4, "experts_per_token": 2, "intermediate_size": 4}
+MOE: dict[str, Any] = {"layers": 4, "experts": 4, "experts_per_token": 2, "intermediate_size": 4}
 
 
 @pytest.mark.parametrize(

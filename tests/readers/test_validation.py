@@ -40,12 +40,20 @@ def test_all_faults_of_a_file_are_told_at_once_with_line_key_and_nearest_name() 
     """Unknown keys, missing units and wrong types: one message each, in one go."""
     with pytest.raises(InputError) as caught:
         scenario(
-            "clustr: {}\nweight_sync: {bandwidth: 50}\nworkload: {group_sise: 8}\nrollout: {memory_fraction: 1.5}\ncluster: {gpus: 2.5}"
+            "clustr: {}\nweight_sync: {bandwidth: 50}\nworkload: {group_sise: 8}\n"
+            "rollout: {memory_fraction: 1.5}\ncluster: {gpus: 2.5}"
         )
     told = "\n".join(str(fault) for fault in caught.value.faults)
     assert len(caught.value.faults) == 5
-    for part in ("s.yaml:2: clustr", "did you mean cluster", "s.yaml:3: weight_sync.bandwidth", "no unit", "did you mean group_size",
-                 "at most 1", "whole number"):  # fmt: skip
+    for part in (
+        "s.yaml:2: clustr",
+        "did you mean cluster",
+        "s.yaml:3: weight_sync.bandwidth",
+        "no unit",
+        "did you mean group_size",
+        "at most 1",
+        "whole number",
+    ):
         assert part in told
 
 
@@ -68,11 +76,18 @@ def test_a_file_of_another_kind_or_version_is_refused(text: str, says: str) -> N
 
 trees = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=10),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(
-        st.sampled_from(["model", "cluster", "gpus", "workload", "response_tokens", "mean", "rates", "train_seconds", "x"]), inner, max_size=4
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from(
+                ["model", "cluster", "gpus", "workload", "response_tokens", "mean", "rates", "train_seconds", "x"]
+            ),
+            inner,
+            max_size=4,
+        )
     ),
     max_leaves=12,
-)  # fmt: skip
+)
 
 
 @given(

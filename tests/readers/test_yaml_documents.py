@@ -22,9 +22,22 @@ def test_lines_are_kept_for_every_key() -> None:
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("1e9", 1e9), ("no", "no"), ("on", "on"), ("1:30", "1:30"), ("true", True), ("~", None), ("0o17", "0o17"), ("'12'", "12"),
-     ("12", 12), ("1_000", 1000), ("2026-11-20", "2026-11-20"), ("80 GB", "80 GB"), ("-.5", -0.5)],
-)  # fmt: skip
+    [
+        ("1e9", 1e9),
+        ("no", "no"),
+        ("on", "on"),
+        ("1:30", "1:30"),
+        ("true", True),
+        ("~", None),
+        ("0o17", "0o17"),
+        ("'12'", "12"),
+        ("12", 12),
+        ("1_000", 1000),
+        ("2026-11-20", "2026-11-20"),
+        ("80 GB", "80 GB"),
+        ("-.5", -0.5),
+    ],
+)
 def test_scalars_mean_what_they_look_like(text: str, value: object) -> None:
     """None of the surprises of YAML 1.1: no booleans from `no`, no sexagesimal times, no dates."""
     assert parse_document(f"a: {text}", "s.yaml").data == {"a": value}

@@ -12,8 +12,16 @@ def test_the_document_has_the_promised_shape(plain: Report) -> None:
     """Keys of every JSON answer, with the provenance, the equation and the missing flag of each result."""
     document = json.loads(json_text(plain, "abc"))
     assert list(document)[:9] == [
-        "schema_version", "command", "rlsize_version", "facts_digest", "inputs", "results", "rows", "explain", "warnings",
-    ]  # fmt: skip
+        "schema_version",
+        "command",
+        "rlsize_version",
+        "facts_digest",
+        "inputs",
+        "results",
+        "rows",
+        "explain",
+        "warnings",
+    ]
     assert document["results"] == {
         "required_tokens_per_second": 150.0,
         "cost_per_step_usd": None,

@@ -54,7 +54,7 @@ def test_csv_carries_every_key_and_no_formulas(plain: Report, hostile: Report) -
     """Base units for machines; text that a spreadsheet would run is quoted as text."""
     rows = list(csv.DictReader(io.StringIO(csv_text(plain))))
     assert rows[0] == {"instances": "1", "idle_fraction": "0.25", "cost_usd": ""}
-    assert list(csv.DictReader(io.StringIO(csv_text(hostile))))[0]["name"] == "'=cmd()|calc"
+    assert next(csv.DictReader(io.StringIO(csv_text(hostile))))["name"] == "'=cmd()|calc"
     assert (
         csv_text(Report(command="x", headline="h", results=plain.results)).splitlines()[0]
         == "key,value,provenance,source"

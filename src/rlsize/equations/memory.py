@@ -183,7 +183,7 @@ def unsharded_layer_bytes(
         s. [B]
 
     Assumes layers of one size, each its own FSDP unit; an embedding or output head outside the layers may be larger.
-    Source: PyTorch FSDP (arXiv:2304.11277), sections 3.2 and 4.2; own sum.
+    Source: PyTorch FSDP (arXiv:2304.11277), parameter sharding and prefetching; own sum.
 
     >>> unsharded_layer_bytes(layer_params=0.5e9, bytes_per_param=2, bytes_per_gradient=2, prefetched_layers=1)
     3000000000.0

@@ -188,7 +188,7 @@ def transfer_time(sync_bytes: Real, bandwidth: Real, latency: Real) -> Real:
         t. [s]
 
     Assumes bandwidth does not depend on the size; a is measured, and may hold seconds of remote calls.
-    Source: Hockney, The communication challenge for MPP (Parallel Computing 20, 1994), equation 1.
+    Source: Hockney, The communication challenge for MPP (Parallel Computing 20, 1994).
 
     >>> transfer_time(sync_bytes=140e9, bandwidth=50e9, latency=0.2)
     3.0

@@ -58,17 +58,15 @@ class MemoryShape:
     size: ModelSize | None = None
 
 
-def memory_shape(model: Model | None, params: Figure, bytes_per_kv_value: float = 2.0) -> MemoryShape:
+def memory_shape(model: Model, params: Figure, bytes_per_kv_value: float = 2.0) -> MemoryShape:
     """
-    The shape of a model, or of nothing but a number of parameters.
+    The shape of a model.
 
     Args:
         model: Its profile.
         params: Its parameters. [param]
         bytes_per_kv_value: Width of a cached key or value. [B]
     """
-    if model is None:
-        return _shapeless(params)
     says, shape, size = stated(model), model.architecture, model_size(model, bytes_per_kv_value)
     routed = _routed(shape, says)
     outer = total("outer_params", [replace(part.params, key=part.name) for part in size.parts if part.name in _WIDE])
@@ -93,7 +91,8 @@ def memory_shape(model: Model | None, params: Figure, bytes_per_kv_value: float 
     )
 
 
-def _shapeless(params: Figure) -> MemoryShape:
+def shapeless(params: Figure) -> MemoryShape:
+    """The shape of nothing but a number of parameters."""
     none = Figure(key="routed_params", value=0, provenance="default", source="taken for a dense model")
     return MemoryShape(
         params=params,

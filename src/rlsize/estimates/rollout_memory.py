@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, memory, memory_fit
 from rlsize.estimates.working import apply, total
-from rlsize.facts.dtype import BYTES_PER_VALUE, QUANTISED
+from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from rlsize.estimates.memory_shape import MemoryShape
 
 _FLAG = "--model"
-_WIDE = BYTES_PER_VALUE["bf16"]
+_WIDE = BYTES_PER_PARAM["bf16"]
+QUANTISED = frozenset({"fp8", "int8", "fp4", "int4"})
+"""Formats of weight matrices only: embeddings, output head and norms stay in bf16."""
 
 
 def rollout_weights(
@@ -31,7 +33,7 @@ def rollout_weights(
         pipeline: Pipeline stages to divide by. [1]
     """
     width = replace(
-        dtype, key="bytes_per_param", value=BYTES_PER_VALUE[str(dtype.value)], source=f"{dtype.value}: {dtype.source}"
+        dtype, key="bytes_per_param", value=BYTES_PER_PARAM[str(dtype.value)], source=f"{dtype.value}: {dtype.source}"
     )
     quantised = dtype.value in QUANTISED
     unquantised = shape.outer_params if quantised else Figure(key="unquantised_params", value=0, source="all alike")
@@ -134,8 +136,3 @@ def sample_cache(shape: MemoryShape, context_tokens: Figure) -> SampleCache:
         ),
         state=total("state_bytes", [size.recurrent_state_bytes, size.convolution_state_bytes]),
     )
-
-
-def kv_width(dtype: Figure) -> float:
-    """Bytes of a cached key or value."""
-    return BYTES_PER_VALUE[str(dtype.value)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import memory, memory_fit
@@ -35,13 +35,13 @@ class Layout:
         expert_parallel: Expert-parallel ranks. [1]
     """
 
-    data_parallel: Figure = one("data_parallel")
-    shards: Figure = one("shards")
+    data_parallel: Figure = field(default_factory=lambda: one("data_parallel"))
+    shards: Figure = field(default_factory=lambda: one("shards"))
     zero_stage: Figure = Figure(key="zero_stage", value=3, provenance="default", source="FSDP: all states sharded")
-    tensor_parallel: Figure = one("tensor_parallel")
-    pipeline_parallel: Figure = one("pipeline_parallel")
-    context_parallel: Figure = one("context_parallel")
-    expert_parallel: Figure = one("expert_parallel")
+    tensor_parallel: Figure = field(default_factory=lambda: one("tensor_parallel"))
+    pipeline_parallel: Figure = field(default_factory=lambda: one("pipeline_parallel"))
+    context_parallel: Figure = field(default_factory=lambda: one("context_parallel"))
+    expert_parallel: Figure = field(default_factory=lambda: one("expert_parallel"))
 
     @property
     def gpus(self) -> Figure:

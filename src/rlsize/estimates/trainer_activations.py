@@ -24,8 +24,8 @@ def peak_activations(
     """
     Activations and logits on the GPU that holds most of both.
 
-    Without a pipeline every GPU has all layers and the logits. In a pipeline the first stage keeps as many micro batches
-    as there are stages, so as much as all layers of one; the last stage keeps one micro batch, and the logits.
+    Without a pipeline every GPU has all layers and the logits. In a pipeline the first stage keeps as many micro
+    batches as there are stages, so as much as all layers of one; the last stage keeps one micro batch, and the logits.
 
     Args:
         shape: The model's layers.

@@ -101,7 +101,7 @@ def series(text: str, name: str, start: re.Pattern[str], wanted: Callable[[str],
             raise InputError(Fault(what, f"{name}:{line}", "is it one engine's metrics page?"))
         if len(kept) > MOST_SERIES or size > MOST_CHARACTERS:
             todo = "name each engine's own page, not one that gathers a whole fleet"
-            what = f"holds too many engine series; {MOST_SERIES:,} of {MOST_CHARACTERS // 2**20} MiB are read at most"
+            what = f"holds too many engine series; at most {MOST_SERIES:,}, or {MOST_CHARACTERS // 2**20} MiB, are read"
             raise InputError(Fault(what, name, todo))
     return _parsed(kept, name)
 
