@@ -120,6 +120,7 @@ def test_what_is_shown_is_close_to_what_is_meant(value: float, key: str) -> None
         ("balanced", "bottleneck", "balanced"),
         (0.0004, "cost_per_sample_usd", "$0.0004"),
         (12.5, "cost_per_step_usd", "$12.50"),
+        (450e9, "bandwidth_bytes_per_second", "450 GB/s"),
         (1e-9, "idle_fraction", "1.0e-07 %"),
     ],
 )

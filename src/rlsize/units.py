@@ -217,11 +217,11 @@ def _checked(value: float, dimension: Dimension, text: str) -> float:
 _ENDINGS = (
     ("_tokens_per_second", "tok/s"),
     ("_tokens_per_gpu_second", "tok/s/GPU"),
+    ("_bytes_per_second", "B/s"),
     ("_per_second", "/s"),
     ("_per_day", "/day"),
     ("_seconds", "s"),
     ("_bytes_per_token", "B/token"),
-    ("_bytes_per_second", "B/s"),
     ("_bytes", "B"),
     ("_flops", "FLOP/s"),
     ("_usd", "$"),

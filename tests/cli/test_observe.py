@@ -226,13 +226,15 @@ def test_a_broken_instance_is_listed_and_left_out(fleet: Fleet) -> None:
 
 
 def test_no_instance_left_could_not_finish(fleet: Fleet) -> None:
-    """With every instance broken the exit code is 3, each with its reason, and nothing is saved."""
+    """With every instance broken the exit code is 3 at once, each with its reason, and nothing is saved."""
     fleet.engines = [Engine(status=500), Engine(page="sglang:gen_throughput 1\n")]
     outcome = run("observe", *fleet.urls(), "--window", "10", "--save", "never.yaml")
     assert outcome.exit_code == 3
     assert "answers 500" in outcome.stderr
     assert "SGLang pages are not read yet" in outcome.stderr
+    assert "look at the engine's log" in outcome.stderr
     assert not Path("never.yaml").exists()
+    assert fleet.now == 1000.0
 
 
 def test_ctrl_c_keeps_what_was_seen(fleet: Fleet, tmp_path: Path) -> None:

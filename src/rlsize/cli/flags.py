@@ -95,6 +95,7 @@ COUNT = Quantity("count", whole=True)
 POSITIVE = Quantity("count")
 FRACTION = Quantity("1", most=1.0)
 FRACTION_OR_NONE = Quantity("1", least=0.0, most=1.0)
+HIT_RATIO = Quantity("1", least=0.0, most=0.999)  # a cache that computes nothing leaves nothing to save
 RATIO = Quantity("1")
 WASTE = Quantity("1", least=1.0, most=1e4)
 DOLLARS = Quantity("usd", least=0.0)

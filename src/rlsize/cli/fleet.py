@@ -110,7 +110,7 @@ def _caching(
         ),
         routing=inputs.word("routing", "--routing", routing, ROUTINGS, scenario="rollout.routing", default="affine"),
         instances=absent("instances", "--instances"),
-        hit_fraction=inputs.number("hit_fraction", "--hit-ratio", hits, flags.FRACTION_OR_NONE),
+        hit_fraction=inputs.number("hit_fraction", "--hit-ratio", hits, flags.HIT_RATIO),
         prefill_rate=inputs.number("prefill_tokens_per_second", "--prefill-rate", prefill, flags.TOKEN_RATE),
         instance_rate=question.instance_rate,
         headroom=question.headroom,

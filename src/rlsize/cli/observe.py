@@ -229,6 +229,8 @@ def watch(read: Callable[[], list[Reading]], window: float, every: float, clock:
     """
     Read engines over a window, with a progress bar on a terminal; what was read so far if the user breaks off.
 
+    If no engine can be read at the first look, it is the last one.
+
     Args:
         read: Reads all pages once.
         window: How long to watch. [s]
@@ -243,6 +245,8 @@ def watch(read: Callable[[], list[Reading]], window: float, every: float, clock:
         try:
             for round_ in watched(read, window, every, clock.clock, clock.sleep):
                 readings += round_
+                if all(reading.fault for reading in readings):  # the first look: nobody is there to wait for
+                    break
                 show(clock.clock() - start)
         except KeyboardInterrupt:
             return Watched(readings, min(window, clock.clock() - start), interrupted=True)
@@ -290,9 +294,10 @@ def _report_left(seen: Observation, watched: Watched) -> None:
             UnfinishedError(Fault("interrupted before any engine could be read twice", "observe", "let it run longer"))
         )
         raise typer.Exit(INTERRUPTED)
+    todos = {reading.instance: reading.fault.todo for reading in watched.readings if reading.fault}
     raise UnfinishedError(
         *(
-            Fault(instance.left_out, instance.instance, "it is left out, and no instance remains")
+            Fault(instance.left_out, instance.instance, todos.get(instance.instance, "watch it again"))
             for instance in seen.instances
         )
     )

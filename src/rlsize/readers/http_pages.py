@@ -186,7 +186,9 @@ def _broken(error: Exception, page: Target, access: Access) -> Fault:
             "name its authority with --ca FILE, or skip the check with --insecure",
         )
     return Fault(
-        f"cannot be read: {text or type(error).__name__}", page.shown, "check the address, and whether the engine is up"
+        f"cannot be read: {text or 'the connection broke off'}",
+        page.shown,
+        "check the address, and whether the engine is up",
     )
 
 
