@@ -19,7 +19,7 @@ COPIED = ("tests", "examples", "pyproject.toml")
 
 def main() -> int:
     """Copy, run, and pass pytest's exit code on."""
-    python = Path(sys.argv[1]).absolute()
+    python = str(Path(sys.argv[1]).absolute())
     root = Path(__file__).absolute().parents[1]
     with tempfile.TemporaryDirectory() as folder:
         for name in COPIED:

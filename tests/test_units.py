@@ -79,7 +79,9 @@ def test_what_is_no_quantity_is_refused_with_the_reason(text: object, unit: str,
 )
 def test_a_spread_is_read_in_the_unit_of_the_value(text: str, value: float, deviation: float) -> None:
     """`±` gives one standard deviation; percent is of the value."""
-    assert units.uncertain(text, "s") == (pytest.approx(value), pytest.approx(deviation))
+    read = units.uncertain(text, "s")
+    assert read[0] == pytest.approx(value)
+    assert read[1] == pytest.approx(deviation)
 
 
 @given(st.text(max_size=40), st.sampled_from(sorted(units.DIMENSIONS)))

@@ -73,13 +73,15 @@ def results(line: str, *keys: str) -> str:
     return fenced(f"$ {_wrapped(line)}", "console") + "\nAn excerpt:\n\n" + fenced(chosen, "json")
 
 
-def session(*lines: str, files: tuple[str, ...] = ()) -> str:
+def session(*lines: str, files: tuple[str, ...] = (), hidden: int = 0, exit_code: int = 0) -> str:
     """
     Several commands, one after the other in an empty folder, as a code block.
 
     Args:
         lines: The commands, as typed; `cat FILE` shows a file that one of them wrote.
         files: Files of the checkout that are copied there first.
+        hidden: How many of the first commands run without being shown.
+        exit_code: The exit code that the last one must have.
     """
     shown = []
     with tempfile.TemporaryDirectory() as name:
@@ -88,9 +90,10 @@ def session(*lines: str, files: tuple[str, ...] = ()) -> str:
             copy(ROOT / file, folder)
         for line in lines:
             program, *arguments = shlex.split(line)
-            text = (folder / arguments[0]).read_text(encoding="utf-8") if program == "cat" else output(line, folder)
+            code = exit_code if line == lines[-1] else 0
+            text = (folder / arguments[0]).read_text("utf-8") if program == "cat" else output(line, folder, code)
             shown.append(f"$ {_wrapped(line)}\n{text.rstrip()}")
-    return fenced("\n\n".join(shown), "console")
+    return fenced("\n\n".join(shown[hidden:]), "console")
 
 
 def _wrapped(line: str, width: int = 98) -> str:

@@ -232,6 +232,19 @@ _ENDINGS = (
 )
 
 
+def short(value: float) -> str:
+    """
+    A number with a decimal prefix, for axes and bars.
+
+    >>> short(4000), short(0.3111), short(140e9)
+    ('4k', '0.3111', '140G')
+    """
+    for prefix in ("T", "G", "M", "k"):
+        if abs(value) >= _DECIMAL[prefix]:
+            return f"{value / _DECIMAL[prefix]:.4g}{prefix}"
+    return f"{value:.4g}"
+
+
 _CONTROL = dict.fromkeys((*range(9), *range(11, 32), *range(127, 160)))
 
 

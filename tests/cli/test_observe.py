@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from typer.testing import CliRunner
 
-from rlsize.cli import observe as module
+from rlsize.cli import watching
 from rlsize.cli.app import app
-from rlsize.cli.observe import Time
 from rlsize.readers.rates import read_rates
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         found.address = f"127.0.0.1:{server.server_address[1]}"
-        monkeypatch.setattr(module, "TIME", Time(lambda: found.now, found.sleep))
+        monkeypatch.setattr(watching, "TIME", watching.Time(lambda: found.now, found.sleep))
         yield found
         server.shutdown()
         thread.join()

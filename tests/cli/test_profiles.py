@@ -242,6 +242,6 @@ class TestCheck:
 
 def test_help_opens_with_a_sentence_and_an_example() -> None:
     """Each command can be learnt by pasting a line."""
-    for command in ("list", "show", "check"):
+    for command in ("list", "show", "check", "add-model"):
         text = run(command, "--help").stdout
         assert f"Example:  rlsize profiles {command}" in text

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlsize.facts.observations import Observation
 
 
-def history(rate: float = 4000.0, *, waiting: float = 5, seconds: float = 300.0, **last: Any) -> list[Snapshot]:  # noqa: ANN401 (fields of the last counters)
+def history(rate: float = 4000.0, *, waiting: float = 5, seconds: float = 300.0, **last: Any) -> list[Snapshot]:
     """An engine of constant rate, looked at every 5 s; `last` are fields of its last page that were zero at first."""
     found = []
     for index in range(int(seconds / 5.0) + 1):

@@ -32,7 +32,7 @@ def ends(
     batch: float = 100,
     steps: float = 1000,
     tokens: float = 100_000,
-    **last: Any,  # noqa: ANN401 (fields of the last counters)
+    **last: Any,
 ) -> list[Snapshot]:
     """Two pages a minute apart, with what the engine did in between."""
     first = EngineCounters(

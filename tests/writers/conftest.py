@@ -8,7 +8,7 @@ from rlsize.equations.matching import required_supply
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Cell, Column, Report, Table
 
 
 @pytest.fixture
@@ -24,7 +24,7 @@ def plain() -> Report:
         consumption=absent("price", "--gpu-hour"),
         tokens_generated_per_trained_token=1.0,
     )
-    rows = (
+    rows: tuple[dict[str, Cell], ...] = (
         {"instances": 1, "idle_fraction": 0.25, "cost_usd": cost},
         {"instances": 2, "idle_fraction": 0.0, "cost_usd": cost},
     )

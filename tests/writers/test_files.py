@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from rlsize.errors import InputError
-from rlsize.writers.files import check_target, write_whole
+from rlsize.writers.files import check_target, make_folder, write_whole
 
 
 def test_text_and_bytes_are_written(tmp_path: Path) -> None:
@@ -71,6 +71,16 @@ def test_devices_are_refused_even_with_force() -> None:
     """A device is never replaced by a file."""
     with pytest.raises(InputError, match="is a device or a pipe"):
         check_target(os.devnull, force=True)
+
+
+def test_folders_are_made_with_their_parents(tmp_path: Path) -> None:
+    """A missing folder is made, one that exists is left alone, and a file in its place is a fault."""
+    make_folder(tmp_path / "a" / "b")
+    make_folder(tmp_path / "a" / "b")
+    assert (tmp_path / "a" / "b").is_dir()
+    (tmp_path / "file").write_text("x")
+    with pytest.raises(InputError, match="cannot be written: File exists"):
+        make_folder(tmp_path / "file")
 
 
 def test_a_failure_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

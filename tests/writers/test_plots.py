@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -33,7 +34,7 @@ def test_what_is_drawn_is_what_was_computed(chart: Chart, monkeypatch: pytest.Mo
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    kept = []
+    kept: list[Any] = []
     monkeypatch.setattr(plt, "close", kept.append)
     picture(chart, "png")
     axes = kept[0].axes[0]

@@ -39,24 +39,42 @@ def iteration(
     prompts: flags.Prompts = None,
     group: flags.Group = None,
     train_seconds: flags.TrainSeconds = None,
-    mode: Annotated[str | None, quantity("--mode", "sync, overlapped or colocated; sync when not given.", metavar="NAME")] = None,
+    mode: Annotated[
+        str | None, quantity("--mode", "sync, overlapped or colocated; sync when not given.", metavar="NAME")
+    ] = None,
     instances: Annotated[str | None, quantity("--instances", "Rollout instances.", ROLLOUT)] = None,
-    group_seconds: Annotated[str | None, quantity("--group-seconds", "Time of one group on one instance.", ROLLOUT)] = None,
+    group_seconds: Annotated[
+        str | None, quantity("--group-seconds", "Time of one group on one instance.", ROLLOUT)
+    ] = None,
     per_instance: Annotated[
         str | None,
-        quantity("--per-instance", "Response tokens per second of one instance: a number or a rates file.", ROLLOUT, "NUMBER|FILE"),
+        quantity(
+            "--per-instance",
+            "Response tokens per second of one instance: a number or a rates file.",
+            ROLLOUT,
+            "NUMBER|FILE",
+        ),
     ] = None,
-    response_tokens: Annotated[str | None, quantity("--response-tokens", "Mean response length in tokens.", ROLLOUT)] = None,
+    response_tokens: Annotated[
+        str | None, quantity("--response-tokens", "Mean response length in tokens.", ROLLOUT)
+    ] = None,
     headroom: Annotated[str | None, quantity("--headroom", "Derating of that rate, 0 to 1.", ROLLOUT)] = None,
     accept_lower_bound: flags.AcceptLowerBound = False,
-    rollout_seconds: Annotated[str | None, quantity("--rollout-seconds", "Time to generate the samples of a step.", ROLLOUT)] = None,
-    sync_seconds: Annotated[str | None, quantity("--sync-seconds", "Weight sync per step, as far as nothing hides it.")] = None,
+    rollout_seconds: Annotated[
+        str | None, quantity("--rollout-seconds", "Time to generate the samples of a step.", ROLLOUT)
+    ] = None,
+    sync_seconds: Annotated[
+        str | None, quantity("--sync-seconds", "Weight sync per step, as far as nothing hides it.")
+    ] = None,
     swap_seconds: Annotated[
-        str | None, quantity("--swap-seconds", "Seconds that a colocated step spends changing over, both ways together.")
+        str | None,
+        quantity("--swap-seconds", "Seconds that a colocated step spends changing over, both ways together."),
     ] = None,
     rollout_gpus: flags.RolloutGpus = None,
     trainer_gpus: flags.TrainerGpus = None,
-    verify_seconds: Annotated[str | None, quantity("--verify-seconds", "Time of one verifier to score one sample.")] = None,
+    verify_seconds: Annotated[
+        str | None, quantity("--verify-seconds", "Time of one verifier to score one sample.")
+    ] = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -67,7 +85,9 @@ def iteration(
     """
     inputs = Inputs(scenario, profiles)
     chosen = inputs.word("mode", "--mode", mode, MODES, scenario="placement.mode", default=SYNC)
-    source = _source(inputs, {"--rollout-seconds": rollout_seconds, "--group-seconds": group_seconds, "--per-instance": per_instance})
+    source = _source(
+        inputs, {"--rollout-seconds": rollout_seconds, "--group-seconds": group_seconds, "--per-instance": per_instance}
+    )
     group_size = inputs.number("group_size", "--group", group, flags.POSITIVE, scenario="workload.group_size")
     rate, derate = _rate(inputs, source, per_instance, headroom, accept_lower_bound=accept_lower_bound)
     question = IterationQuestion(
@@ -76,23 +96,33 @@ def iteration(
         samples=_samples(inputs, samples, prompts, group_size),
         group_size=group_size,
         instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
-        group_seconds=inputs.number("group_seconds", "--group-seconds", group_seconds, _SECONDS, scenario="rates.group_seconds"),
+        group_seconds=inputs.number(
+            "group_seconds", "--group-seconds", group_seconds, _SECONDS, scenario="rates.group_seconds"
+        ),
         instance_rate=rate,
         headroom=derate,
         response_tokens=inputs.number(
             "response_tokens", "--response-tokens", response_tokens, _LENGTH, scenario="workload.response_tokens.mean"
         ),
         rollout_seconds=inputs.number("rollout_seconds", "--rollout-seconds", rollout_seconds, _SECONDS),
-        train_seconds=inputs.number("train_seconds", "--train-seconds", train_seconds, _SECONDS, scenario="rates.train_seconds"),
+        train_seconds=inputs.number(
+            "train_seconds", "--train-seconds", train_seconds, _SECONDS, scenario="rates.train_seconds"
+        ),
         sync_seconds=_sync(inputs, sync_seconds),
         swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
         verify_seconds=inputs.number("verify_seconds", "--verify-seconds", verify_seconds, _SECONDS),
-        rollout_gpus=inputs.number("rollout_gpus", "--rollout-gpus", rollout_gpus, flags.COUNT, scenario="placement.rollout_gpus"),
-        trainer_gpus=inputs.number("trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"),
+        rollout_gpus=inputs.number(
+            "rollout_gpus", "--rollout-gpus", rollout_gpus, flags.COUNT, scenario="placement.rollout_gpus"
+        ),
+        trainer_gpus=inputs.number(
+            "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
+        ),
     )
     _check(inputs, question)
     inputs.settle()
-    return iteration_report(plan_iteration(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings, inputs.notes)
+    return iteration_report(
+        plan_iteration(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings, inputs.notes
+    )
 
 
 def _source(inputs: Inputs, said: dict[str, str | None]) -> Source:
@@ -108,26 +138,38 @@ def _source(inputs: Inputs, said: dict[str, str | None]) -> Source:
     return "groups"
 
 
-def _rate(inputs: Inputs, source: Source, text: str | None, headroom: str | None, *, accept_lower_bound: bool) -> tuple[Figure, Figure]:
+def _rate(
+    inputs: Inputs, source: Source, text: str | None, headroom: str | None, *, accept_lower_bound: bool
+) -> tuple[Figure, Figure]:
     if source != "rate":
         if headroom is not None:
-            inputs.fault("derates a token rate, and there is none", "--headroom", "give --per-instance, or leave it out")
+            inputs.fault(
+                "derates a token rate, and there is none", "--headroom", "give --per-instance, or leave it out"
+            )
         return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
     found = asking.instance_rate(inputs, text, headroom, accept_lower_bound=accept_lower_bound)
     for figure in found:
         if figure.known and figure.number < _LEAST:
-            inputs.fault(f"{figure.value:g} is too small; it must be at least {_LEAST:g}", figure.source, "check the number")
+            inputs.fault(
+                f"{figure.value:g} is too small; it must be at least {_LEAST:g}", figure.source, "check the number"
+            )
     return found
 
 
 def _samples(inputs: Inputs, samples: str | None, prompts: str | None, group: Figure) -> Figure:
     """Samples per optimizer step: said, or prompts x group."""
     if samples is not None and prompts is not None:
-        inputs.fault("say the batch once", "--samples --prompts", "keep --prompts where you count prompts, --samples where you count samples")
+        inputs.fault(
+            "say the batch once",
+            "--samples --prompts",
+            "keep --prompts where you count prompts, --samples where you count samples",
+        )
     said = inputs.number("samples_per_step", "--samples", samples, flags.POSITIVE)
     if said.known or samples is not None:
         return said
-    count = inputs.number("prompts_per_step", "--prompts", prompts, flags.POSITIVE, scenario="workload.prompts_per_step")
+    count = inputs.number(
+        "prompts_per_step", "--prompts", prompts, flags.POSITIVE, scenario="workload.prompts_per_step"
+    )
     product = apply("samples_per_step", matching.samples_per_step, prompts=count, group_size=group)
     return inputs.keep(product) if product.known else absent("samples_per_step", "--samples")
 
@@ -135,10 +177,18 @@ def _samples(inputs: Inputs, samples: str | None, prompts: str | None, group: Fi
 def _sync(inputs: Inputs, text: str | None) -> Figure:
     every = inputs.said("weight_sync.every")
     figure = inputs.number(
-        "sync_seconds", "--sync-seconds", text, flags.SECONDS_OR_NONE, scenario="rates.sync_seconds", default=0.0, why="no sync is counted"
+        "sync_seconds",
+        "--sync-seconds",
+        text,
+        flags.SECONDS_OR_NONE,
+        scenario="rates.sync_seconds",
+        default=0.0,
+        why="no sync is counted",
     )
     if text is None and every and every > 1 and figure.known and figure.number > 0:
-        inputs.notes.append(f"This is an iteration with a weight sync; with one every {every} steps the others are shorter by it.")
+        inputs.notes.append(
+            f"This is an iteration with a weight sync; with one every {every} steps the others are shorter by it."
+        )
     return figure
 
 
@@ -150,7 +200,11 @@ def _check(inputs: Inputs, question: IterationQuestion) -> None:
     inputs.need(question.samples, "give --samples, or --prompts with --group")
     inputs.need(question.instances, "give the number of rollout instances")
     if question.source == "rate":
-        inputs.need(question.response_tokens, "give the mean response length: a rate counts tokens, a batch counts samples")
+        inputs.need(
+            question.response_tokens, "give the mean response length: a rate counts tokens, a batch counts samples"
+        )
         return
     inputs.need(question.group_size, "give the samples of one prompt")
-    inputs.need(question.group_seconds, "give --group-seconds; or --per-instance with --response-tokens; or --rollout-seconds")
+    inputs.need(
+        question.group_seconds, "give --group-seconds; or --per-instance with --response-tokens; or --rollout-seconds"
+    )

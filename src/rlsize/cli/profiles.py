@@ -8,6 +8,7 @@ import typer
 
 from rlsize.cli import flags
 from rlsize.cli.command import Command
+from rlsize.cli.profiles_add_model import add_model
 from rlsize.reports.report import Report
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
@@ -97,6 +98,9 @@ def check_profiles(
     if faults:
         raise InputError(*faults)
     return check_report({kind: catalogue.count(kind, folder) for kind in FOLDERS})
+
+
+app.command("add-model", cls=Command)(add_model)
 
 
 def _kind(text: str) -> str:

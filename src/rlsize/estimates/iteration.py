@@ -80,7 +80,10 @@ def completions(question: IterationQuestion, prefix: str) -> Figure:
     key = f"{prefix}completions_per_second"
     if question.source == "said":
         return apply(
-            key, iteration.samples_per_second, samples_per_step=question.samples, iteration_seconds=question.rollout_seconds
+            key,
+            iteration.samples_per_second,
+            samples_per_step=question.samples,
+            iteration_seconds=question.rollout_seconds,
         )
     if question.source == "groups":
         return apply(
@@ -144,8 +147,12 @@ def iteration_time(question: IterationQuestion, mode: str, prefix: str) -> Figur
     rollout, train = phases(question, mode, prefix)
     if mode == COLOCATED:
         swap = apply("change_over_seconds", loop_time.one_change_over, swap_seconds=question.swap_seconds)
-        return apply(key, iteration.colocated_iteration_time, rollout_seconds=rollout, train_seconds=train, swap_seconds=swap)
-    added: Callable[..., Any] = iteration.synchronous_iteration_time if mode == SYNC else iteration.overlapped_iteration_time
+        return apply(
+            key, iteration.colocated_iteration_time, rollout_seconds=rollout, train_seconds=train, swap_seconds=swap
+        )
+    added: Callable[..., Any] = (
+        iteration.synchronous_iteration_time if mode == SYNC else iteration.overlapped_iteration_time
+    )
     return apply(key, added, rollout_seconds=rollout, train_seconds=train, exposed_sync_seconds=question.sync_seconds)
 
 
@@ -154,12 +161,21 @@ def idle_of_each_side(question: IterationQuestion, mode: str, prefix: str) -> tu
     rollout, train = phases(question, mode, prefix)
     busy = (rollout, train)
     if mode == COLOCATED:
-        both = apply("busy_seconds", iteration.synchronous_iteration_time, rollout_seconds=rollout, train_seconds=train, exposed_sync_seconds=0.0)
+        both = apply(
+            "busy_seconds",
+            iteration.synchronous_iteration_time,
+            rollout_seconds=rollout,
+            train_seconds=train,
+            exposed_sync_seconds=0.0,
+        )
         busy = (both, both)
     whole = iteration_time(question, mode, prefix)
     sides = zip(("rollout", "trainer"), busy, strict=True)
     first, second = (
-        apply(f"{prefix}{side}_idle_fraction", loop_time.waiting_fraction, busy_seconds=seconds, iteration_seconds=whole) for side, seconds in sides
+        apply(
+            f"{prefix}{side}_idle_fraction", loop_time.waiting_fraction, busy_seconds=seconds, iteration_seconds=whole
+        )
+        for side, seconds in sides
     )
     return first, second
 
@@ -175,7 +191,9 @@ def iteration_results(question: IterationQuestion) -> list[Figure]:
             rollout_time(question, prefix),
             whole,
             apply(f"{prefix}iterations_per_day", iteration.iterations_per_day, iteration_seconds=whole),
-            apply(f"{prefix}rollout_fraction", iteration.rollout_share, rollout_seconds=rollout, iteration_seconds=whole),
+            apply(
+                f"{prefix}rollout_fraction", iteration.rollout_share, rollout_seconds=rollout, iteration_seconds=whole
+            ),
             *idle_of_each_side(question, question.mode, prefix),
             *_scaling(question, prefix),
         ]
@@ -186,7 +204,12 @@ def scored_samples(question: IterationQuestion, prefix: str) -> Figure:
     """Samples per second that verifiers must keep up with: as the fleet finishes them, or as an overlapped loop takes them."""
     rollout, _ = phases(question, question.mode, prefix)
     seconds = iteration_time(question, OVERLAPPED, prefix) if question.mode == OVERLAPPED else rollout
-    return apply(f"{prefix}scored_samples_per_second", iteration.samples_per_second, samples_per_step=question.samples, iteration_seconds=seconds)
+    return apply(
+        f"{prefix}scored_samples_per_second",
+        iteration.samples_per_second,
+        samples_per_step=question.samples,
+        iteration_seconds=seconds,
+    )
 
 
 def break_even_swap(question: IterationQuestion) -> Figure:
@@ -231,9 +254,25 @@ def _scaling(question: IterationQuestion, prefix: str) -> list[Figure]:
     rollout, train = rollout_time(question, prefix), question.train_seconds
     if question.mode == SYNC:
         times = {"rollout_seconds": rollout, "train_seconds": train}
-        return [apply(key, matching.speedup_from_scaling, **times, **factor) for key, factor in zip(keys, factors, strict=True)]
+        return [
+            apply(key, matching.speedup_from_scaling, **times, **factor)
+            for key, factor in zip(keys, factors, strict=True)
+        ]
     rates = {
-        "rollout_rate": apply("rollout_samples_per_second", iteration.samples_per_second, samples_per_step=question.samples, iteration_seconds=rollout),
-        "trainer_rate": apply("trainer_samples_per_second", iteration.samples_per_second, samples_per_step=question.samples, iteration_seconds=train),
+        "rollout_rate": apply(
+            "rollout_samples_per_second",
+            iteration.samples_per_second,
+            samples_per_step=question.samples,
+            iteration_seconds=rollout,
+        ),
+        "trainer_rate": apply(
+            "trainer_samples_per_second",
+            iteration.samples_per_second,
+            samples_per_step=question.samples,
+            iteration_seconds=train,
+        ),
     }
-    return [apply(key, matching.speedup_from_scaling_overlapped, **rates, **factor) for key, factor in zip(keys, factors, strict=True)]
+    return [
+        apply(key, matching.speedup_from_scaling_overlapped, **rates, **factor)
+        for key, factor in zip(keys, factors, strict=True)
+    ]

@@ -7,7 +7,7 @@ each GPU comes beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import memory_fit
@@ -15,12 +15,15 @@ from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
 from rlsize.estimates.training_state import adapted, frozen, overheads, trained, trainer_parts
 from rlsize.estimates.working import apply, total, with_bands
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.rl_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from random import Random
 
     from rlsize.estimates.memory_question import MemoryQuestion
 
+COMPARED = ("grpo", "ppo")
 TRAINER_POOL = ("trainer", "critic", "reference", "reward")
 _OF_THE_POLICY = absent("params", "")  # a model of the policy's own size
 
@@ -51,12 +54,14 @@ class MemoryAnswer:
         tenants: Who holds what.
         trainer_parts: Weights, gradients, master copy, optimizer state: name, bytes per parameter, bytes.
         overheads: What every trainer GPU holds beside the states: gathered layers, activations, logits.
+        alternatives: The bills of the asked algorithm and of the usual ones, by name.
     """
 
     results: tuple[Figure, ...]
     tenants: tuple[Tenant, ...]
     trainer_parts: tuple[tuple[str, Figure, Figure], ...]
     overheads: tuple[Figure, ...]
+    alternatives: tuple[tuple[str, tuple[Tenant, ...]], ...]
 
 
 def bill_memory(question: MemoryQuestion, random: Random | None = None) -> MemoryAnswer:
@@ -66,7 +71,17 @@ def bill_memory(question: MemoryQuestion, random: Random | None = None) -> Memor
         tenants=tuple(bill(question)),
         trainer_parts=trainer_parts(question),
         overheads=tuple(overheads(question)),
+        alternatives=tuple(_alternatives(question)),
     )
+
+
+def _alternatives(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Tenant, ...]]]:
+    """What GRPO and PPO would hold with the same models, beside the asked algorithm."""
+    asked = question.algorithm
+    for name in dict.fromkeys((*COMPARED, asked.name)):
+        other = ALGORITHMS[name]
+        same = replace(question, algorithm=other, critic=other.critic, reference=other.reference)
+        yield name, tuple(bill(question if name == asked.name else same))
 
 
 def _results(question: MemoryQuestion) -> list[Figure]:

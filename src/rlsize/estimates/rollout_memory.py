@@ -85,7 +85,7 @@ class SampleCache:
     @property
     def whole(self) -> Figure:
         """The cache of a sample over all GPUs of its instance; absent where a part is."""
-        return _sum("sample_kv_bytes", self.parts)
+        return _sum("sample_kv_cache_bytes", self.parts)
 
     def per_gpu(self, shape: MemoryShape, tensor: Figure, pipeline: Figure) -> Figure:
         """The cache of a sample on each GPU of its instance; what cannot be divided is held by all."""
@@ -94,7 +94,7 @@ class SampleCache:
             apply(part.key, kv_cache.kv_bytes_per_gpu, kv_bytes=part, tensor_parallel=tensor, kv_heads=count)
             for part, count in zip(self.parts, heads, strict=True)
         ]
-        key = "sample_kv_bytes_per_gpu"
+        key = "sample_kv_cache_bytes_per_gpu"
         return apply(key, memory_fit.stage_bytes, held_bytes=_sum(key, shares), pipeline_parallel=pipeline)
 
 
@@ -114,9 +114,8 @@ def sample_cache(shape: MemoryShape, context_tokens: Figure) -> SampleCache:
     size = shape.size
     if size is None:
         lacking = _FLAG if context_tokens.known else f"{_FLAG}, {context_tokens.missing}"
-        nothing = absent("sample_kv_bytes", lacking)
+        nothing = absent("sample_kv_cache_bytes", lacking)
         return SampleCache(attention=nothing, index=nothing, state=nothing)
-    kept = {"tokens": context_tokens, "state_bytes": 0}
     return SampleCache(
         attention=apply(
             "attention_kv_bytes",
@@ -124,7 +123,8 @@ def sample_cache(shape: MemoryShape, context_tokens: Figure) -> SampleCache:
             kv_bytes_per_token=size.kv_bytes_per_token,
             sliding_bytes_per_token=size.sliding_bytes_per_token,
             window=size.window_tokens,
-            **kept,
+            tokens=context_tokens,
+            state_bytes=0,
         ),
         index=apply(
             "index_kv_bytes",
@@ -132,7 +132,8 @@ def sample_cache(shape: MemoryShape, context_tokens: Figure) -> SampleCache:
             kv_bytes_per_token=size.index_bytes_per_token,
             sliding_bytes_per_token=0,
             window=0,
-            **kept,
+            tokens=context_tokens,
+            state_bytes=0,
         ),
         state=total("state_bytes", [size.recurrent_state_bytes, size.convolution_state_bytes]),
     )

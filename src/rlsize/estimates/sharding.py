@@ -15,6 +15,9 @@ if TYPE_CHECKING:
 OPTIMIZER_STAGE, GRADIENT_STAGE, WEIGHT_STAGE = 1, 2, 3  # the ZeRO stage from which each of them is sharded
 
 
+FULLY_SHARDED = Figure(key="zero_stage", value=3, provenance="default", source="FSDP: all states sharded")
+
+
 def one(key: str) -> Figure:
     """A degree of parallelism that nobody asked for."""
     return Figure(key=key, value=1, provenance="default", source="not parallel")
@@ -37,7 +40,7 @@ class Layout:
 
     data_parallel: Figure = field(default_factory=lambda: one("data_parallel"))
     shards: Figure = field(default_factory=lambda: one("shards"))
-    zero_stage: Figure = Figure(key="zero_stage", value=3, provenance="default", source="FSDP: all states sharded")
+    zero_stage: Figure = FULLY_SHARDED
     tensor_parallel: Figure = field(default_factory=lambda: one("tensor_parallel"))
     pipeline_parallel: Figure = field(default_factory=lambda: one("pipeline_parallel"))
     context_parallel: Figure = field(default_factory=lambda: one("context_parallel"))

@@ -91,7 +91,9 @@ def sync_seconds(question: SyncQuestion, *, expected: bool = False) -> Figure:
     path, handover = question.path.bandwidth, question.handover.bandwidth
     if expected:
         path, handover = expected_bandwidth(question.path), expected_bandwidth(question.handover)
-    return METHODS[question.method].seconds("expected_sync_seconds" if expected else "sync_seconds", question, path, handover)
+    return METHODS[question.method].seconds(
+        "expected_sync_seconds" if expected else "sync_seconds", question, path, handover
+    )
 
 
 def expected_seconds(question: SyncQuestion) -> Figure:
@@ -149,7 +151,12 @@ def link_rows(question: SyncQuestion, links: tuple[LinkFigures, ...]) -> tuple[d
     """One row for each link, quickest first, for the chosen method."""
     rows = []
     for link in links:
-        row: dict[str, Any] = {"link": link.name, "title": link.title, "scope": link.scope, "bandwidth_bytes_per_second": link.bandwidth}
+        row: dict[str, Any] = {
+            "link": link.name,
+            "title": link.title,
+            "scope": link.scope,
+            "bandwidth_bytes_per_second": link.bandwidth,
+        }
         row |= _times(replace(question, path=link, handover=link, measured_seconds=NOT_MEASURED))
         rows.append(row | {"achievable_fraction": link.achievable_fraction, "basis": link.basis})
     return tuple(sorted(rows, key=_by_time))
@@ -177,7 +184,9 @@ def _achieved(question: SyncQuestion) -> list[Figure]:
         return []
     sent, seconds = payload(question), question.measured_seconds
     return [
-        apply("achieved_bytes_per_second", sync_achieved.achieved_sync_bandwidth, sync_bytes=sent, sync_seconds=seconds),
+        apply(
+            "achieved_bytes_per_second", sync_achieved.achieved_sync_bandwidth, sync_bytes=sent, sync_seconds=seconds
+        ),
         apply(
             "achieved_link_fraction",
             sync_achieved.achieved_link_fraction,
@@ -192,7 +201,9 @@ def _achieved(question: SyncQuestion) -> list[Figure]:
 
 
 def _full(question: SyncQuestion) -> Figure:
-    return apply("sync_bytes", weight_sync.weight_bytes, params=question.params, bytes_per_param=question.bytes_per_param)
+    return apply(
+        "sync_bytes", weight_sync.weight_bytes, params=question.params, bytes_per_param=question.bytes_per_param
+    )
 
 
 def _quantised(question: SyncQuestion) -> Figure:
@@ -219,7 +230,11 @@ def _changed(question: SyncQuestion) -> Figure:
 
 def _broadcast(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
     return apply(
-        key, weight_sync.weight_sync_time, params=question.params, bytes_per_param=question.bytes_per_param, bandwidth=path
+        key,
+        weight_sync.weight_sync_time,
+        params=question.params,
+        bytes_per_param=question.bytes_per_param,
+        bandwidth=path,
     )
 
 
@@ -229,12 +244,26 @@ def _transfer(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figu
 
 def _point_to_point(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
     copy = _full(question)
-    received = apply("received_bytes", sync_transports.bytes_received_per_gpu, sync_bytes=copy, tensor_parallel=question.tensor_parallel)
+    received = apply(
+        "received_bytes",
+        sync_transports.bytes_received_per_gpu,
+        sync_bytes=copy,
+        tensor_parallel=question.tensor_parallel,
+    )
     sent = apply(
-        "sent_bytes", sync_transports.bytes_sent_per_gpu, sync_bytes=copy, instances=question.instances, trainer_gpus=question.trainer_gpus
+        "sent_bytes",
+        sync_transports.bytes_sent_per_gpu,
+        sync_bytes=copy,
+        instances=question.instances,
+        trainer_gpus=question.trainer_gpus,
     )
     return apply(
-        key, sync_transports.rdma_time, sent_bytes=sent, received_bytes=received, sender_bandwidth=path, receiver_bandwidth=path
+        key,
+        sync_transports.rdma_time,
+        sent_bytes=sent,
+        received_bytes=received,
+        sender_bandwidth=path,
+        receiver_bandwidth=path,
     )
 
 

@@ -45,7 +45,9 @@ def plan_iteration(question: IterationQuestion, random: Random | None = None) ->
         question: What is known.
         random: Generator for the bands of uncertain inputs; None for central values only.
     """
-    more = apply("samples_per_step", matching.samples_per_step, prompts=question.samples, group_size=question.group_size)
+    more = apply(
+        "samples_per_step", matching.samples_per_step, prompts=question.samples, group_size=question.group_size
+    )
     return IterationAnswer(
         question=question,
         results=tuple(with_bands(_results, question, random)),

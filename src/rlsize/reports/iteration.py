@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 _PARTS = ("rollout", "training", "both at once", "sync or change-over")  # bottom to top
 
 
-def iteration_report(answer: IterationAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()) -> Report:
+def iteration_report(
+    answer: IterationAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
+) -> Report:
     """
     The report of `rlsize iteration`.
 
@@ -29,7 +31,7 @@ def iteration_report(answer: IterationAnswer, inputs: Sequence[Figure], warnings
         notes: Why an input is what it is.
     """
     found = {figure.key: figure for figure in answer.results}
-    unknown = {key for key in ("break_even_swap_seconds", "completions_per_second") if not found[key].known}
+    unknown = {key for key, figure in found.items() if not figure.known and "iteration" not in key}
     return Report(
         command="iteration",
         headline=_headline(answer, found),
@@ -45,12 +47,20 @@ def iteration_report(answer: IterationAnswer, inputs: Sequence[Figure], warnings
 
 def _headline(answer: IterationAnswer, found: Mapping[str, Figure]) -> str:
     prefix = answer.question.prefixes[-1]
-    whole, rollout, train = found[f"{prefix}iteration_seconds"], found[f"{prefix}rollout_seconds"], answer.question.train_seconds
+    whole, rollout, train = (
+        found[f"{prefix}iteration_seconds"],
+        found[f"{prefix}rollout_seconds"],
+        answer.question.train_seconds,
+    )
     parts = f"{show(rollout.value, rollout.key)} of rollout, {show(train.value, train.key)} of training"
     if not whole.known:
         return f"{parts}; a {answer.question.mode} iteration needs {whole.missing}."
     expected = " expected" if prefix else ""
-    days = show(round(found[f"{prefix}iterations_per_day"].number)) if found[f"{prefix}iterations_per_day"].number >= 1 else "less than one"
+    days = (
+        show(round(found[f"{prefix}iterations_per_day"].number))
+        if found[f"{prefix}iterations_per_day"].number >= 1
+        else "less than one"
+    )
     share = found[f"{prefix}rollout_fraction"]
     return (
         f"{show(whole.value, whole.key)}{expected} per {answer.question.mode} iteration: {parts}; {days} a day, rollout is "
@@ -61,9 +71,9 @@ def _headline(answer: IterationAnswer, found: Mapping[str, Figure]) -> str:
 def _modes_table(answer: IterationAnswer) -> Table:
     rows = tuple({**row, **_blank(row)} for row in answer.modes)
     last = answer.question.prefixes[-1]
-    columns = [Column("mode", "mode", "left"), Column("iteration_seconds", "nameplate" if last else "iteration")]
-    columns += [Column("expected_iteration_seconds", "expected")] if last else []
-    columns += [
+    columns = [
+        Column("mode", "mode", "left"),
+        Column(f"{last}iteration_seconds", "expected" if last else "iteration"),
         Column(f"{last}iterations_per_day", "per day"),
         Column(f"{last}rollout_idle_fraction", "rollout idle"),
         Column(f"{last}trainer_idle_fraction", "trainer idle"),
@@ -88,9 +98,13 @@ def _notes(answer: IterationAnswer, found: Mapping[str, Figure]) -> list[str]:
     elif question.mode == COLOCATED:
         notes.append("Without --rollout-gpus and --trainer-gpus the times are taken as those of the shared GPUs.")
     if question.mode == OVERLAPPED:
-        notes.append("Overlapped: the fleet generates the next batch while the trainer works on the last one, so samples are a step old or more.")
+        notes.append(
+            "Overlapped: the fleet generates the next batch while the trainer works on the last one, so samples are a step old or more."
+        )
     if question.verify_seconds.known:
-        notes.append("Verifier workers keep up with the samples while they come; fewer make the batch wait for its last scores.")
+        notes.append(
+            "Verifier workers keep up with the samples while they come; fewer make the batch wait for its last scores."
+        )
     return notes
 
 
@@ -120,10 +134,14 @@ def _chart(answer: IterationAnswer) -> Chart | None:
     bars = {str(row["mode"]): _parts(row, prefix) for row in rows}
     names = [name for name in _PARTS if any(parts[name] > 0 for parts in bars.values())]
     return Chart(
-        title=_takeaway({str(row["mode"]): row[f"{prefix}iteration_seconds"].number for row in rows}, answer.question.mode),
+        title=_takeaway(
+            {str(row["mode"]): row[f"{prefix}iteration_seconds"].number for row in rows}, answer.question.mode
+        ),
         x_label="",
         y_label=f"seconds per iteration{', expected' if prefix else ''}",
-        series=tuple(Series(name=name, xs=tuple(bars), ys=tuple(parts[name] for parts in bars.values())) for name in names),
+        series=tuple(
+            Series(name=name, xs=tuple(bars), ys=tuple(parts[name] for parts in bars.values())) for name in names
+        ),
         kind="stacked",
         subtitle="each bar is the wall clock of one optimizer step",
     )
@@ -131,7 +149,9 @@ def _chart(answer: IterationAnswer) -> Chart | None:
 
 def _parts(row: Mapping[str, Any], prefix: str) -> dict[str, float]:
     """What an iteration's wall clock is made of."""
-    whole, rollout, train = (row[key].number for key in (f"{prefix}iteration_seconds", f"{prefix}rollout_seconds", f"{prefix}train_seconds"))
+    whole, rollout, train = (
+        row[key].number for key in (f"{prefix}iteration_seconds", f"{prefix}rollout_seconds", f"{prefix}train_seconds")
+    )
     both = min(rollout, train) if row["mode"] == OVERLAPPED else 0.0
     rest = max(0.0, whole - rollout - train + both)
     return dict(zip(_PARTS, (rollout - both, train - both, both, rest), strict=True))

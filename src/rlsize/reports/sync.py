@@ -25,7 +25,9 @@ _FEWEST_LINKS = 4
 _CLOSE = 1.05  # links within five percent of each other are one bar
 
 
-def sync_report(answer: SyncAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()) -> Report:
+def sync_report(
+    answer: SyncAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
+) -> Report:
     """
     The report of `rlsize sync`.
 
@@ -61,7 +63,9 @@ def _headline(question: SyncQuestion, found: Mapping[str, Figure]) -> str:
         return f"{what} to send by {question.method}; how long it takes needs {plain.missing}."
     text = f"{what} take {show(plain.value, plain.key)} by {question.method} over {_path(question)}"
     if expected.known:
-        text += f", {show(expected.value, expected.key)} {'measured' if question.measured_seconds.known else 'expected'}"
+        text += (
+            f", {show(expected.value, expected.key)} {'measured' if question.measured_seconds.known else 'expected'}"
+        )
     return f"{text}. {_pause(found)}".rstrip()
 
 
@@ -87,7 +91,10 @@ def advertised_warning(bandwidth: Figure) -> str | None:
     link = advertised_as_sum(bandwidth.number) if bandwidth.known else None
     if link is None:
         return None
-    shown, half = show(bandwidth.value, "_bytes_per_second"), show(one_way_bandwidth(link.both_directions), "_bytes_per_second")
+    shown, half = (
+        show(bandwidth.value, "_bytes_per_second"),
+        show(one_way_bandwidth(link.both_directions), "_bytes_per_second"),
+    )
     return (
         f"{bandwidth.source} {shown} is what {link.title} is advertised with, both directions together; an update goes one way, "
         f"at {half} (--link {link.profile}). Taken as typed{_right_for(bandwidth.number)}."
@@ -117,10 +124,14 @@ def _link_notes(question: SyncQuestion) -> tuple[str, ...]:
     notes = []
     if link.both_directions:
         both, one = show(link.both_directions, "_bytes_per_second"), show(link.bandwidth.value, "_bytes_per_second")
-        notes.append(f"{link.title} is advertised with {both}: the sum of both directions. An update goes one way, at {one}.")
+        notes.append(
+            f"{link.title} is advertised with {both}: the sum of both directions. An update goes one way, at {one}."
+        )
     if link.basis == "assumed":
         share = show(link.achievable_fraction.value, "_fraction")
-        notes.append(f"Expected takes {share} of the link for bucketed transfers, which is assumed: nobody measured it. --efficiency replaces it.")
+        notes.append(
+            f"Expected takes {share} of the link for bucketed transfers, which is assumed: nobody measured it. --efficiency replaces it."
+        )
     elif link.basis == "measured":
         share = show(link.achievable_fraction.value, "_fraction")
         notes.append(f"Expected takes {share} of the link, {link.achievable_fraction.source}.")
@@ -132,11 +143,16 @@ def _pause_notes(question: SyncQuestion, found: Mapping[str, Figure]) -> tuple[s
     if not cadence.known or max(cadence.number, expected.number if expected.known else 0.0) <= 1.0:
         return ()
     target = show(question.target_fraction.value, "_fraction")
-    return (f"Sync every: fewest steps between syncs that pause at most {target} of the wall clock. Each step more may add a step of staleness.",)
+    return (
+        f"Sync every: fewest steps between syncs that pause at most {target} of the wall clock. Each step more may add a step of staleness.",
+    )
 
 
 def _methods_table(answer: SyncAnswer) -> Table:
-    rows = tuple(row | {"how": row["rule"] if not row["needs"] else f"needs {row['needs']}", **_blank(row)} for row in answer.methods)
+    rows = tuple(
+        row | {"how": row["rule"] if not row["needs"] else f"needs {row['needs']}", **_blank(row)}
+        for row in answer.methods
+    )
     columns = [Column("method", "method", "left"), Column("sync_bytes", "bytes"), Column("sync_seconds", "nameplate")]
     columns += _if_any(rows, "expected_sync_seconds", "expected")
     key = "expected_sync_pause_fraction" if len(columns) > 3 else "sync_pause_fraction"  # noqa: PLR2004 (the expected column is there)
@@ -157,7 +173,9 @@ def _links_table(answer: SyncAnswer) -> Table:
     )
     marked = next((index for index, row in enumerate(rows) if row["link"] == answer.question.path.name), None)
     note = "joins: the GPUs of a node, nodes over a network, a GPU and its host; bandwidth per GPU"
-    return Table(title=f"{answer.question.method} over other links", columns=columns, rows=rows, marked=marked, note=note)
+    return Table(
+        title=f"{answer.question.method} over other links", columns=columns, rows=rows, marked=marked, note=note
+    )
 
 
 def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -207,7 +225,11 @@ def _bars(name: str, bars: Sequence[tuple[str, float]], role: Any) -> Series:  #
 def _shown_links(answer: SyncAnswer, most: int) -> list[tuple[str, float]]:
     """Links that differ, spread from the quickest to the slowest, the chosen one among them."""
     links = _distinct_links(answer)
-    picked = sorted({round(index * (len(links) - 1) / (most - 1)) for index in range(most)}) if len(links) > most else range(len(links))
+    picked = (
+        sorted({round(index * (len(links) - 1) / (most - 1)) for index in range(most)})
+        if len(links) > most
+        else range(len(links))
+    )
     chosen = next((index for index, (name, _) in enumerate(links) if name == answer.question.path.name), None)
     if chosen is not None and chosen not in picked:
         nearest = min(picked, key=lambda index: (index in {0, len(links) - 1}, abs(index - chosen)))
@@ -243,5 +265,9 @@ def _takeaway(methods: Sequence[tuple[str, float]], links: Sequence[tuple[str, f
 
 def scale_up_note(gpu: str, link: LinkFigures, adapter: float | None) -> str:
     """A note that a GPU's own link ends at the node's wall."""
-    beyond = f"; between nodes the adapter decides ({show(adapter, '_bytes_per_second')} per GPU: --cluster, or --link)" if adapter else ""
+    beyond = (
+        f"; between nodes the adapter decides ({show(adapter, '_bytes_per_second')} per GPU: --cluster, or --link)"
+        if adapter
+        else ""
+    )
     return f"{link.name} joins {gpu} GPUs of one node{beyond}."

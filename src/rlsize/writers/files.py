@@ -50,7 +50,7 @@ def write_whole(path: str | Path, content: str | bytes, force: bool = False) -> 
     """
     target = check_target(path, force)
     data = content.encode("utf-8") if isinstance(content, str) else content
-    beside = target.with_name(f".{target.name[:100]}.{secrets.token_hex(6)}.tmp")
+    beside = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
     try:
         mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
@@ -63,6 +63,19 @@ def write_whole(path: str | Path, content: str | bytes, force: bool = False) -> 
     finally:
         with suppress(OSError):
             beside.unlink()
+
+
+def make_folder(path: str | Path) -> None:
+    """
+    A folder and its parents, where they are missing.
+
+    Raises:
+        InputError: It cannot be made, or a file stands there.
+    """
+    try:
+        Path(path).mkdir(parents=True, exist_ok=True)
+    except (OSError, ValueError) as error:
+        raise _unwritable(path, error) from None
 
 
 def _unwritable(path: str | Path, error: Exception) -> InputError:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from rlsize.writers.files import make_folder, write_whole
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model
@@ -14,6 +17,27 @@ HEADER = "rlsize: {kind: model, version: 1}\n"
 _COMPUTED = "# Worked out from the architecture by rlsize, never by hand; caches in bf16, recurrent states in fp32.\n"
 _PLAIN = re.compile(r"[A-Za-z][\w./+-]*(?: [\w./+-]+)*", re.ASCII)  # text that YAML takes for nothing else
 _WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
+
+
+def write_model_profile(model: Model, folder: str | Path, force: bool = False) -> Path:
+    """
+    Write a profile under its name, whole or not at all; the folder is made where there is none.
+
+    Args:
+        model: The profile.
+        folder: The folder of model profiles.
+        force: Whether a profile that exists may be replaced.
+
+    Returns:
+        The file.
+
+    Raises:
+        InputError: The profile exists and may not be replaced, or the disk refused.
+    """
+    target = Path(folder) / f"{model.name}.yaml"
+    make_folder(target.parent)
+    write_whole(target, model_profile_text(model), force=force)
+    return target
 
 
 def model_profile_text(model: Model) -> str:

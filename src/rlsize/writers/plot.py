@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.units import short
 from rlsize.writers.files import write_whole
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
         )
         drawn = axes.bar(places, series.ys, width=width, bottom=bottoms, label=series.name, color=colour)
         if chart.kind == "bars" and len(names) * len(chart.series) <= 24:  # noqa: PLR2004 (more labels than that collide)
-            axes.bar_label(drawn, labels=[_number(y) for y in series.ys], padding=2, fontsize=9)
+            axes.bar_label(drawn, labels=[short(y) for y in series.ys], padding=2, fontsize=9)
         for x, y in zip(series.xs, series.ys, strict=True):
             base[str(x)] += y
     fits = max(map(len, names)) * len(names) <= _LABEL_ROOM
@@ -150,10 +151,6 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
         rotation=0 if fits else 20,
         ha="center" if fits else "right",
     )
-
-
-def _number(value: float) -> str:
-    return f"{value:.3g}" if value < 1e4 else f"{value:.2e}"  # noqa: PLR2004 (longer ones read better as powers)
 
 
 def _mark(axes: Any, mark: Mark) -> None:  # noqa: ANN401 (matplotlib is untyped here)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from rlsize.units import short
 from rlsize.writers.table import console
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ def _lines(chart: Chart, width: int) -> list[Text]:
         )
         for row in range(HEIGHT)
     ]
-    first, last = (f"{100 * end:.0f} %" if chart.x_percent else _short(end) for end in (left, right))
+    first, last = (f"{100 * end:.0f} %" if chart.x_percent else short(end) for end in (left, right))
     ends = f"{first}{last:>{columns - len(first)}}"
     foot = [
         Text(" " * LEFT + "└" + "─" * columns),
@@ -64,15 +65,8 @@ def _legend(chart: Chart) -> Text:
 
 
 def _axis(value: float, chart: Chart) -> str:
-    text = f"{100 * value:.0f} %" if chart.percent else _short(value)
+    text = f"{100 * value:.0f} %" if chart.percent else short(value)
     return f"{text:>{LEFT - 1}} "
-
-
-def _short(value: float) -> str:
-    for limit, name in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= limit:
-            return f"{value / limit:.4g}{name}"
-    return f"{value:.4g}"
 
 
 class _Canvas:
@@ -152,7 +146,7 @@ def _plain_rows(chart: Chart) -> list[tuple[str, list[tuple[float, str]]]]:
 def _bar(name: str, label: int, parts: list[tuple[float, str]], scale: float, chart: Chart) -> Text:
     pieces = [(_blocks(value * scale), colour) for value, colour in parts]
     total = sum(value for value, _ in parts)
-    shown = f"{100 * total:.1f} %" if chart.percent else _short(total)
+    shown = f"{100 * total:.1f} %" if chart.percent else short(total)
     return Text.assemble(f"{name:>{label}} ", *pieces, f" {shown}")
 
 

@@ -1,0 +1,276 @@
+"""Which GPU count first holds the bill: trainer over whole nodes, rollout instance over tensor-parallel degrees."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from math import lcm
+from typing import TYPE_CHECKING
+
+from rlsize.equations import kv_cache, memory, memory_fit
+from rlsize.estimates.memory import TRAINER_POOL, bill, sample_per_gpu
+from rlsize.estimates.rollout_memory import rollout_weights
+from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
+from rlsize.estimates.training_state import overheads
+from rlsize.estimates.working import apply, total
+from rlsize.facts.figure import Figure, absent
+from rlsize.planner.rounding import rounded_down
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory_shape import MemoryShape
+    from rlsize.planner.gpu_memory import GpuMemory
+
+MOST_TRAINER_GPUS = 2**20
+MOST_INSTANCE_GPUS = 1024
+_BEFORE, _AFTER = 2, 1  # rows shown before and after the first fit
+_SAMPLED = (0, 3, 10)  # rows shown where none fits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """
+    One way to place a pool.
+
+    Args:
+        pool: `trainer` or `rollout`.
+        gpus: GPUs of the trainer, or of one instance.
+        layout: How the trainer is spread; None for an instance.
+        held: Bytes on each GPU: states, gathered layers, activations, reserve; for an instance all but its cache.
+        parts: What `held` is made of.
+        left: Memory left on each GPU; for an instance what its KV cache may take. [B/gpu]
+        fits: Whether it fits.
+        max_concurrency: Samples that the cache of an instance holds.
+    """
+
+    pool: str
+    gpus: int
+    held: Figure
+    parts: tuple[Figure, ...]
+    left: Figure
+    fits: bool
+    layout: Layout | None = None
+    max_concurrency: Figure = absent("max_concurrency", "")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitAnswer:
+    """
+    What fits.
+
+    Args:
+        gpu: The GPU.
+        trainer: Trainer candidates around the first fit, and the stated one.
+        rollout: Instance candidates up to the first fit, and the stated one.
+        first_trainer: The first trainer that fits; None where none does.
+        first_rollout: The first instance that fits; None where none does, or where nothing is rolled out.
+        stated_trainer: The trainer as stated; None where nobody says.
+        stated_rollout: The instance as stated; None where nobody says.
+        results: Figures for the report.
+    """
+
+    gpu: GpuMemory
+    trainer: tuple[Candidate, ...]
+    rollout: tuple[Candidate, ...]
+    first_trainer: Candidate | None
+    first_rollout: Candidate | None
+    stated_trainer: Candidate | None
+    stated_rollout: Candidate | None
+    results: tuple[Figure, ...]
+
+    @property
+    def misfits(self) -> tuple[Candidate, ...]:
+        """Stated candidates that do not fit."""
+        stated = (self.stated_trainer, self.stated_rollout)
+        return tuple(candidate for candidate in stated if candidate is not None and not candidate.fits)
+
+
+def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
+    """Judge the stated placement, and find the smallest that fits."""
+    stated_trainer = trainer_on(question, gpu, question.layout) if question.layout else None
+    trainer, first_trainer = _trainers(question, gpu)
+    if stated_trainer and all(row.gpus != stated_trainer.gpus for row in trainer):
+        trainer = sorted([*trainer, stated_trainer], key=lambda row: row.gpus)
+    rollout: list[Candidate] = []
+    first_rollout = stated_rollout = None
+    if question.algorithm.rollout:
+        rollout, first_rollout = _instances(question, gpu)
+        if question.rollout_tensor_parallel.known:
+            stated_rollout = instance_on(question, gpu, question.rollout_tensor_parallel)
+            rollout = sorted({row.gpus: row for row in [*rollout, stated_rollout]}.values(), key=lambda row: row.gpus)
+    return FitAnswer(
+        gpu=gpu,
+        trainer=tuple(stated_trainer if stated_trainer and row.gpus == stated_trainer.gpus else row for row in trainer),
+        rollout=tuple(rollout),
+        first_trainer=first_trainer,
+        first_rollout=first_rollout,
+        stated_trainer=stated_trainer,
+        stated_rollout=stated_rollout,
+        results=(
+            gpu.memory,
+            *_trainer_results(question, gpu, first_trainer, stated_trainer),
+            *_rollout_results(question, first_rollout, stated_rollout),
+        ),
+    )
+
+
+def trainer_on(question: MemoryQuestion, gpu: GpuMemory, layout: Layout) -> Candidate:
+    """The trainer and the models that share its GPUs, spread in this way."""
+    changed = replace(question, layout=layout)
+    shares = [tenant.per_gpu for tenant in bill(changed) if tenant.name in TRAINER_POOL and tenant.per_gpu is not None]
+    gpus = round(layout.gpus.number)
+    parts = [*shares, *(part for part in overheads(changed) if part.known and part.number), *gpu.reserved(gpus)]
+    held = total("trainer_gpu_bytes", parts)
+    left = _left("trainer_left_bytes", gpu, gpu.trainer_fraction, held)
+    return Candidate(
+        pool="trainer", gpus=gpus, layout=layout, held=held, parts=tuple(parts), left=left, fits=left.number >= 0
+    )
+
+
+def _left(key: str, gpu: GpuMemory, fraction: Figure, held: Figure) -> Figure:
+    return apply(key, memory_fit.budget_left, gpu_memory=gpu.memory, usable_fraction=fraction, held_bytes=held)
+
+
+def _trainers(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
+    """Candidates around the first that fits, and that one; model parallelism and ZeRO stage stay as stated."""
+    layout = question.layout or Layout()
+    count = _gpu_counts(layout, int(gpu.gpus_per_node.number))
+
+    def at(index: int) -> Candidate:
+        return trainer_on(question, gpu, layout.spread_over(count(index)))
+
+    first = _first_fit(at, lambda index: count(index) <= MOST_TRAINER_GPUS)
+    if first is None:
+        return [at(index) for index in _SAMPLED], None
+    shown = [at(index) for index in range(max(0, first - _BEFORE), first + _AFTER + 1)]
+    return shown, next(row for row in shown if row.gpus == count(first))
+
+
+def _gpu_counts(layout: Layout, node: int) -> Callable[[int], int]:
+    """The GPU counts worth trying, by index: doublings within a node, then whole nodes."""
+    unit = lcm(layout.model_parallel, int(layout.pipeline_parallel.number * layout.expert_parallel.number))
+    small = [unit * 2**power for power in range(node.bit_length()) if unit * 2**power < node]
+    step = lcm(unit, node)
+    return lambda index: small[index] if index < len(small) else step * (index - len(small) + 1)
+
+
+def _first_fit(at: Callable[[int], Candidate], allowed: Callable[[int], bool]) -> int | None:
+    """The index of the first candidate that fits: what each GPU holds only falls as GPUs are added."""
+    if not allowed(0):
+        return None
+    below, above = -1, 0
+    while not at(above).fits:
+        below, above = above, 2 * above + 1
+        if not allowed(above):
+            return None
+    while above - below > 1:
+        middle = (below + above) // 2
+        below, above = (below, middle) if at(middle).fits else (middle, above)
+    return above
+
+
+def _trainer_results(
+    question: MemoryQuestion, gpu: GpuMemory, first: Candidate | None, stated: Candidate | None
+) -> list[Figure]:
+    exact = _exact_gpus(question, gpu, first)
+    source = f"the smallest of whole nodes of {gpu.gpus_per_node.value:g} and halvings of one"
+    if first is None:
+        found = absent("trainer_first_fit_gpus", "a larger GPU, or more model parallelism")
+    else:
+        found = Figure(key="trainer_first_fit_gpus", value=first.gpus, provenance="predicted", source=source)
+    verdict = [] if stated is None else _verdict("trainer", stated)
+    return [*verdict, found, *([exact] if exact else [])]
+
+
+def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | None) -> Figure | None:
+    """Where everything is sharded, the count in one equation; it grows with what every GPU holds, so it is exact."""
+    if first is None or first.layout is None or first.layout.zero_stage.number < WEIGHT_STAGE:
+        return None
+    pool = [tenant.held for tenant in bill(question) if tenant.name in TRAINER_POOL]
+    everywhere = [part for part in first.parts if not part.key.startswith(TRAINER_POOL)]
+    return apply(
+        "trainer_gpus_exact",
+        memory.gpus_needed,
+        sharded_bytes=total("sharded_bytes", pool),
+        bytes_on_every_gpu=total("bytes_on_every_gpu", everywhere),
+        gpu_memory=gpu.memory,
+        usable_fraction=gpu.trainer_fraction,
+    )
+
+
+def _verdict(pool: str, stated: Candidate) -> list[Figure]:
+    """Whether the stated placement fits, and what it leaves."""
+    held = replace(stated.held, key=f"{pool}_pool_bytes_per_gpu")
+    left = replace(stated.left, key=f"{pool}_left_bytes_per_gpu")
+    return [Figure(key=f"{pool}_fits", value=stated.fits, provenance="predicted"), held, left]
+
+
+def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Candidate:
+    """A rollout instance with so many tensor-parallel GPUs."""
+    pipeline = question.rollout_pipeline_parallel
+    gpus = round(tensor.number * pipeline.number)
+    weights = rollout_weights("rollout_weights_bytes_per_gpu", question.shape, question.rollout_dtype, tensor, pipeline)
+    parts = [weights, *gpu.reserved(gpus)]
+    held = total("rollout_gpu_bytes", parts)
+    left = _left("rollout_left_bytes", gpu, gpu.rollout_fraction, held)
+    sample = sample_per_gpu(question, tensor)
+    most = _max_concurrency(left, sample)
+    wanted = question.concurrency.number if question.concurrency.known else 1.0
+    fits = left.number > 0 and (not most.known or most.number >= wanted)
+    return Candidate(
+        pool="rollout", gpus=gpus, held=held, parts=tuple(parts), left=left, fits=fits, max_concurrency=most
+    )
+
+
+def _max_concurrency(left: Figure, sample: Figure) -> Figure:
+    """Whole samples that fit into what is left."""
+    key = "max_concurrency"
+    if sample.known and not sample.number:
+        return absent(key, "a cache (this model keeps none)")
+    if left.number <= 0 and sample.known:
+        return Figure(key=key, value=0, provenance="predicted", source="the weights leave no room")
+    most = apply(key, kv_cache.max_concurrency, kv_budget_bytes=left, sequence_kv_bytes=sample)
+    return replace(most, value=rounded_down(most.number)) if most.known else most
+
+
+def _degrees(shape: MemoryShape) -> list[int]:
+    """Tensor-parallel degrees that divide the heads; KV heads are divided or repeated evenly."""
+    powers = [2**power for power in range(MOST_INSTANCE_GPUS.bit_length())]
+    return [degree for degree in powers if divides(shape, degree)]
+
+
+def divides(shape: MemoryShape, degree: int) -> bool:
+    """Whether tensor parallelism of that degree can deal out a model's heads evenly."""
+    if not shape.heads:
+        return True
+    kv_heads = shape.kv_heads
+    return shape.heads % degree == 0 and (kv_heads % degree == 0 or degree % kv_heads == 0)
+
+
+def _instances(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
+    rows: list[Candidate] = []
+    found = None
+    for degree in _degrees(question.shape):
+        row = instance_on(question, gpu, Figure(key="tensor_parallel", value=degree, provenance="predicted"))
+        rows.append(row)
+        if found is not None:
+            break
+        found = row if row.fits else None
+    if found is None:
+        return rows[: _BEFORE + _AFTER + 1], None
+    return rows[-(_BEFORE + _AFTER + 1) :], found
+
+
+def _rollout_results(question: MemoryQuestion, first: Candidate | None, stated: Candidate | None) -> list[Figure]:
+    if not question.algorithm.rollout:
+        return []
+    if first is None:
+        found = absent("rollout_first_fit_gpus", "a larger GPU, or fewer bytes per sample")
+    else:
+        found = Figure(
+            key="rollout_first_fit_gpus", value=first.gpus, provenance="predicted", source="the smallest that fits"
+        )
+    judged = stated or first
+    verdict = [] if stated is None else _verdict("rollout", stated)
+    return [*verdict, found, *([judged.max_concurrency] if judged else [])]
