@@ -13,8 +13,10 @@ from generate.flag_reference import cli
 from generate.nomenclature import nomenclature
 from generate.profile_tables import profiles
 from generate.scenario_fields import rates, scenario
+from generate.worked import answers, worked
 
 __all__ = [
+    "answers",
     "cli",
     "equations",
     "excerpt",
@@ -26,4 +28,5 @@ __all__ = [
     "scenario",
     "session",
     "shown_file",
+    "worked",
 ]

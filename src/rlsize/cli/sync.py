@@ -10,7 +10,8 @@ from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.link_choice import LEAST_BANDWIDTH, Paths, all_links, paths
-from rlsize.estimates.sync import DEFAULT_METHOD, METHODS, SyncQuestion
+from rlsize.estimates.sync import SyncQuestion
+from rlsize.estimates.sync_methods import DEFAULT_METHOD, METHODS
 from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
@@ -188,7 +189,7 @@ def _step(inputs: Inputs, text: str | None) -> Figure:
     if said.known or inputs.said("rates.train_seconds") is None:
         return said
     inputs.notes.append(
-        "The step is taken to last as long as the scenario's train_seconds, as if the trainer never waited; --step-seconds says otherwise."
+        "The step is taken to last the scenario's train_seconds, as if the trainer never waited; or give --step-seconds."
     )
     return inputs.number("step_seconds_without_sync", "--step-seconds", None, _SECONDS, scenario="rates.train_seconds")
 

@@ -24,7 +24,7 @@ class CostQuestion:
         rollout_gpus: GPUs of the rollout fleet; 0 where the loop is colocated. [gpu]
         trainer_gpus: GPUs of the trainer. [gpu]
         step_seconds: Wall clock of one optimizer step, all in, where it was said. [s/step]
-        train_seconds: Busy trainer seconds per optimizer step; with the trainer's idle share it gives the wall clock. [s/step]
+        train_seconds: Busy trainer seconds per optimizer step, which the trainer's wait stretches. [s/step]
         rollout_gpu_hour: Price of a rollout GPU that is not preemptible. [usd/gpu/hour]
         trainer_gpu_hour: Price of a trainer GPU. [usd/gpu/hour]
         preemptible_gpu_hour: Price of a preemptible rollout GPU. [usd/gpu/hour]
@@ -157,7 +157,6 @@ def _results(question: CostQuestion) -> list[Figure]:
     step = step_cost(question)
     per_day = apply("steps_per_day", iteration.iterations_per_day, iteration_seconds=step_time(question))
     run = apply("run_seconds", loop_time.run_time, step_seconds=step_time(question), steps=question.steps)
-    wall = [] if question.step_seconds.known else [step_time(question)]
     return [
         step,
         *(_pool_cost(f"{pool}_cost_per_step_usd", question, pool, gpu_hour(question, pool)) for pool in POOLS),
@@ -172,7 +171,7 @@ def _results(question: CostQuestion) -> list[Figure]:
         apply("cost_per_run_usd", money.cost_per_run, cost_per_step=step, steps=question.steps),
         *(_pool_idle_cost(f"{pool}_idle_cost_per_step_usd", question, pool) for pool in POOLS),
         _hours(question),
-        *wall,
+        step_time(question),
         per_day,
         run,
         apply("gpu_hours_per_run", money.gpu_hours, gpus=_all_gpus(question), seconds=run),

@@ -119,8 +119,8 @@ def phases(question: IterationQuestion, mode: str, prefix: str) -> tuple[Figure,
     """
     Rollout and train seconds on the GPUs that a mode gives them.
 
-    Where the pools' sizes are known, the times are the pools' own, and a colocated loop runs both phases on all GPUs. Where
-    they are not, the times are those of the mode that was asked for, and cannot be carried over to the other kind.
+    Where the pools' sizes are known, the times are the pools' own, and a colocated loop runs both phases on all GPUs.
+    Where they are not, the times are those of the mode that was asked for, and tell nothing about the other kind.
     """
     rollout, train = rollout_time(question, prefix), question.train_seconds
     lacking = [pool.missing for pool in (question.rollout_gpus, question.trainer_gpus) if not pool.known]
@@ -181,7 +181,7 @@ def idle_of_each_side(question: IterationQuestion, mode: str, prefix: str) -> tu
 
 
 def iteration_results(question: IterationQuestion) -> list[Figure]:
-    """The chosen mode: completions, seconds, iterations per day, rollout's share, who waits, and what doubling a pool brings."""
+    """The chosen mode: completions, seconds, rollout's share, who waits, and what doubling a pool brings."""
     figures: list[Figure] = []
     for prefix in question.prefixes:
         rollout, _ = phases(question, question.mode, prefix)
@@ -201,7 +201,7 @@ def iteration_results(question: IterationQuestion) -> list[Figure]:
 
 
 def scored_samples(question: IterationQuestion, prefix: str) -> Figure:
-    """Samples per second that verifiers must keep up with: as the fleet finishes them, or as an overlapped loop takes them."""
+    """Samples per second to keep up with: as the fleet finishes them, or as an overlapped loop takes them."""
     rollout, _ = phases(question, question.mode, prefix)
     seconds = iteration_time(question, OVERLAPPED, prefix) if question.mode == OVERLAPPED else rollout
     return apply(

@@ -127,11 +127,11 @@ def instances_table(seen: Observation) -> Table:
             Column("tokens_per_second", "rate"),
             Column("busy_tokens_per_second", "busy"),
             Column("saturated_fraction", "saturated"),
-            Column("prefix_cache_hit_fraction", "cache hits"),
+            Column("prefix_cache_hit_fraction", "hits"),
             Column("state", "", "left", wide=True),
         ),
         rows=tuple(_row(instance) for instance in seen.instances),
-        note="rate: response tokens per second by wall clock; busy: while requests ran",
+        note="rate: response tokens per second by wall clock; busy: while requests ran; hits: prefix cache",
     )
 
 

@@ -104,7 +104,7 @@ def _text(figure: Figure | None, missing: str = "") -> Text:
 def _print_table(out: Console, table: Table) -> None:
     grid = _grid(table.title)
     for column in table.columns:
-        grid.add_column(column.title, justify=column.side, overflow="fold", no_wrap=False, ratio=None)
+        grid.add_column(column.title, justify=column.side, overflow="fold", no_wrap=not column.wide)
     for index, row in enumerate(table.rows):
         cells = [_cell(row.get(column.key), column.key) for column in table.columns]
         grid.add_row(*cells, style="bold green" if index == table.marked else "")

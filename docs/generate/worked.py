@@ -1,0 +1,49 @@
+"""Equations with numbers in them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from generate.files import fenced
+from rlsize.reports.equation_page import equation, page
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+def worked(name: str, **inputs: float) -> str:
+    """
+    The formula of an equation, and at once a number.
+
+    Args:
+        name: The equation.
+        inputs: Its arguments.
+    """
+    entry = page(name)
+    function = entry.name.partition(".")[2]
+    call = ", ".join(f"{key}={_shown(value)}" for key, value in inputs.items())
+    answer = equation(name)(**inputs)
+    unit = "" if entry.unit == "1" else f" {entry.unit}"
+    return fenced(f"{entry.formula}\n\n{function}({call})\n  = {_shown(answer)}{unit}", "text")
+
+
+def answers(name: str, *cases: Mapping[str, float]) -> str:
+    """
+    An equation at several points, as a list of calls.
+
+    Args:
+        name: The equation.
+        cases: Its arguments, one mapping for each point.
+    """
+    entry = page(name)
+    unit = "" if entry.unit == "1" else f" {entry.unit}"
+    function = entry.name.partition(".")[2]
+    lines = []
+    for inputs in cases:
+        call = ", ".join(f"{key}={_shown(value)}" for key, value in inputs.items())
+        lines.append(f"{function}({call}) = {_shown(equation(name)(**inputs))}{unit}")
+    return fenced("\n".join(lines), "text")
+
+
+def _shown(value: float) -> str:
+    return f"{value:,}".replace(",", "_") if isinstance(value, int) and abs(value) < 10**7 else f"{value:.6g}"
