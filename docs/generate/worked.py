@@ -46,4 +46,4 @@ def answers(name: str, *cases: Mapping[str, float]) -> str:
 
 
 def _shown(value: float) -> str:
-    return f"{value:,}".replace(",", "_") if isinstance(value, int) and abs(value) < 10**7 else f"{value:.6g}"
+    return str(value) if isinstance(value, int) else f"{value:.6g}"

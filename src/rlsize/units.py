@@ -315,6 +315,13 @@ def _show_flops(value: float, unit: str) -> str:
     return f"{_digits(value / _DECIMAL['T'])} T{unit}"
 
 
+def _show_params(value: float, _: str) -> str:
+    for limit, factor, name in ((1e9, 1e9, "B"), (1e6, 1e6, "M")):
+        if abs(value) >= limit:
+            return f"{_digits(value / factor)}{name}"
+    return _digits(value)
+
+
 _TIME_STEPS = (
     (1e-3, 1e6, "us"),
     (0.1, 1e3, "ms"),
@@ -347,6 +354,7 @@ _SHOWN = MappingProxyType(
         "B": _show_bytes,
         "B/s": _show_bytes,
         "B/token": _show_bytes,
+        "params": _show_params,
         "FLOP/s": _show_flops,
         "s": _show_seconds,
         "$": _show_dollars,

@@ -157,7 +157,7 @@ def iteration_time(question: IterationQuestion, mode: str, prefix: str) -> Figur
 
 
 def idle_of_each_side(question: IterationQuestion, mode: str, prefix: str) -> tuple[Figure, Figure]:
-    """The share of an iteration in which rollout GPUs and trainer GPUs wait; shared GPUs wait while they change over."""
+    """The share of an iteration in which rollout and trainer GPUs wait; shared ones wait while they change over."""
     rollout, train = phases(question, mode, prefix)
     busy = (rollout, train)
     if mode == COLOCATED:

@@ -56,15 +56,11 @@ def _headline(answer: IterationAnswer, found: Mapping[str, Figure]) -> str:
     if not whole.known:
         return f"{parts}; a {answer.question.mode} iteration needs {whole.missing}."
     expected = " expected" if prefix else ""
-    days = (
-        show(round(found[f"{prefix}iterations_per_day"].number))
-        if found[f"{prefix}iterations_per_day"].number >= 1
-        else "less than one"
-    )
-    share = found[f"{prefix}rollout_fraction"]
+    days, share = found[f"{prefix}iterations_per_day"].number, found[f"{prefix}rollout_fraction"]
+    often = f"{show(round(days))} a day" if days >= 1 else "less than one a day"
     return (
-        f"{show(whole.value, whole.key)}{expected} per {answer.question.mode} iteration: {parts}; {days} a day, rollout is "
-        f"{show(share.value, share.key)} of it."
+        f"{show(whole.value, whole.key)}{expected} per {answer.question.mode} iteration: {parts}; {often}, "
+        f"rollout is {show(share.value, share.key)} of it."
     )
 
 
@@ -99,7 +95,7 @@ def _notes(answer: IterationAnswer, found: Mapping[str, Figure]) -> list[str]:
         notes.append("Without --rollout-gpus and --trainer-gpus the times are taken as those of the shared GPUs.")
     if question.mode == OVERLAPPED:
         notes.append(
-            "Overlapped: the fleet generates the next batch while the trainer works on the last one, so samples are a step old or more."
+            "Overlapped: the fleet generates the next batch while the trainer works on the last, so samples are a step old."
         )
     if question.verify_seconds.known:
         notes.append(
@@ -114,16 +110,17 @@ def _samples_note(answer: IterationAnswer) -> list[str]:
     if question.samples.source != "--samples" or not (more.known and seconds.known) or question.group_size.number <= 1:
         return []
     count, group = show(question.samples.value), show(question.group_size.value)
-    return [
-        f"{count} samples, so {show(question.samples.number / question.group_size.number)} prompts of {group}. {count} prompts of {group} each would be "
-        f"{show(more.value)} samples and {show(seconds.value, '_seconds')} of rollout (--prompts {question.samples.value:g})."
-    ]
+    prompts = show(question.samples.number / question.group_size.number)
+    meant = f"{show(more.value)} samples and {show(seconds.value, '_seconds')} of rollout"
+    said = f"{count} samples, so {prompts} prompts of {group}."
+    return [f"{said} {count} prompts of {group} each would be {meant} (--prompts {question.samples.value:g})."]
 
 
 def _swap_note(swap: Figure) -> str:
     if swap.number <= 0:
         return "On as many GPUs no change-over is quick enough for a colocated loop to beat the overlapped one."
-    return f"On as many GPUs a colocated loop beats the overlapped one if its change-overs take less than {show(swap.value, swap.key)}, both together."
+    limit = f"less than {show(swap.value, swap.key)}, both together"
+    return f"On as many GPUs a colocated loop beats the overlapped one if its change-overs take {limit}."
 
 
 def _chart(answer: IterationAnswer) -> Chart | None:
@@ -159,6 +156,7 @@ def _parts(row: Mapping[str, Any], prefix: str) -> dict[str, float]:
 
 def _takeaway(seconds: Mapping[str, float], mode: str) -> str:
     quickest = min(seconds, key=lambda name: seconds[name])
+    best = show(seconds[quickest], "_seconds")
     if quickest == mode or mode not in seconds:
-        return f"{quickest} is the quickest of these: {show(seconds[quickest], '_seconds')} per iteration"
-    return f"{quickest} takes {show(seconds[quickest], '_seconds')} per iteration where {mode} takes {show(seconds[mode], '_seconds')}"
+        return f"{quickest} is the quickest of these: {best} per iteration"
+    return f"{quickest} takes {best} per iteration where {mode} takes {show(seconds[mode], '_seconds')}"

@@ -49,7 +49,7 @@ def memory_report(
     results = (*answer.results, *(fit.results if fit else ()))
     tables = {"tenants": tenants_table(question, answer), "trainer_parts": parts_table(answer)}
     if fit:
-        tables["fit"] = fit_table(fit)
+        tables["fit"] = fit_table(question, fit)
     return Report(
         command="memory",
         headline=_headline(answer, fit),

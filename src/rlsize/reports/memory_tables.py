@@ -71,14 +71,14 @@ def _placement(question: MemoryQuestion) -> str:
         gpus = question.layout.gpus
         said.append(f"per GPU of the trainer: {layout_label(question.layout)} on {show(gpus.value)} GPUs")
     if question.rollout_tensor_parallel.known and question.algorithm.rollout:
-        said.append(f"per GPU of an instance: {_instance_label(question)}")
+        gpus = round(question.rollout_tensor_parallel.number * question.rollout_pipeline_parallel.number)
+        said.append(f"per GPU of an instance: {_instance_label(question, gpus)}")
     return "; ".join(said)
 
 
-def _instance_label(question: MemoryQuestion) -> str:
-    stages = question.rollout_pipeline_parallel
-    pipeline = f" PP {show(stages.value)}" if stages.number > 1 else ""
-    return f"TP {show(question.rollout_tensor_parallel.value)}{pipeline}"
+def _instance_label(question: MemoryQuestion, gpus: int) -> str:
+    stages = round(question.rollout_pipeline_parallel.number)
+    return f"TP {gpus // stages}" + (f" PP {stages}" if stages > 1 else "")
 
 
 def _rule(question: MemoryQuestion, tenant: Tenant) -> str:
@@ -138,10 +138,10 @@ def parts_table(answer: MemoryAnswer) -> Table:
     )
 
 
-def fit_table(fit: FitAnswer) -> Table:
+def fit_table(question: MemoryQuestion, fit: FitAnswer) -> Table:
     """GPU counts against what each GPU holds."""
     candidates = [*fit.trainer, *fit.rollout]
-    rows = tuple(_fit_row(candidate, fit) for candidate in candidates)
+    rows = tuple(_fit_row(question, candidate, fit) for candidate in candidates)
     columns = [
         Column("pool", "pool", "left"),
         Column("gpus", "GPUs"),
@@ -159,7 +159,7 @@ def fit_table(fit: FitAnswer) -> Table:
         columns=tuple(columns),
         rows=rows,
         note=(
-            f"{_share(fit)} of the memory may be planned with; held counts {reserve} and NCCL's buffers for the runtime.\n"
+            f"{_share(fit)} of the memory may be planned with; held counts {reserve} for the runtime, and NCCL's.\n"
             "A rollout instance holds its weights; what is left goes to its KV cache."
         ),
     )
@@ -172,15 +172,15 @@ def _share(fit: FitAnswer) -> str:
     return trainer if trainer == rollout else f"{trainer} (trainer) and {rollout} (rollout)"
 
 
-def _fit_row(candidate: Candidate, fit: FitAnswer) -> dict[str, Cell]:
+def _fit_row(question: MemoryQuestion, candidate: Candidate, fit: FitAnswer) -> dict[str, Cell]:
     first = candidate.gpus == _gpus(fit.first_trainer if candidate.pool == "trainer" else fit.first_rollout)
     stated = candidate.gpus == _gpus(fit.stated_trainer if candidate.pool == "trainer" else fit.stated_rollout)
     verdict = ("first" if first else "yes") if candidate.fits else "no"
-    spread = f"TP {candidate.gpus}" if candidate.layout is None else layout_label(candidate.layout)
+    instance = _instance_label(question, candidate.gpus)
     return {
         "pool": candidate.pool,
         "gpus": candidate.gpus,
-        "spread": spread,
+        "spread": instance if candidate.layout is None else layout_label(candidate.layout),
         "held_bytes": candidate.held,
         "left_bytes": candidate.left,
         "max_concurrency": candidate.max_concurrency if candidate.max_concurrency.known else None,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations.weight_sync import one_way_bandwidth
 from rlsize.facts.advertised import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.facts.figure import Figure
-from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.sync_chart import path_name, sync_chart
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -18,11 +18,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.sync_links import LinkFigures
     from rlsize.planner.sync_cadence import SyncAnswer
 
-_LOG_RANGE = 30.0  # beyond it the short bars of a linear scale are lines
 _SLOW_PATH = 0.3  # less of the link than this is what one send per tensor reaches, not a bucketed one
-_MOST_BARS = 11  # as many names stand side by side
-_FEWEST_LINKS = 4
-_CLOSE = 1.05  # links within five percent of each other are one bar
 
 
 def sync_report(
@@ -49,7 +45,7 @@ def sync_report(
         tables=tables,
         warnings=(*warnings, *_doubtful(answer.question, found)),
         notes=(*_link_notes(answer.question), *notes, *_pause_notes(answer.question, found)),
-        chart=_chart(answer, found),
+        chart=sync_chart(answer),
         quiet=frozenset({"break_even_changed_fraction"} if answer.question.method != "delta" else ()),
     )
 
@@ -61,18 +57,12 @@ def _headline(question: SyncQuestion, found: Mapping[str, Figure]) -> str:
     what = show(sent.value, sent.key)
     if not plain.known:
         return f"{what} to send by {question.method}; how long it takes needs {plain.missing}."
-    text = f"{what} take {show(plain.value, plain.key)} by {question.method} over {_path(question)}"
+    text = f"{what} take {show(plain.value, plain.key)} by {question.method} over {path_name(question)}"
     if expected.known:
         text += (
             f", {show(expected.value, expected.key)} {'measured' if question.measured_seconds.known else 'expected'}"
         )
     return f"{text}. {_pause(found)}".rstrip()
-
-
-def _path(question: SyncQuestion) -> str:
-    link = question.handover if question.method == "colocated" else question.path
-    bandwidth = show(link.bandwidth.value, "_bytes_per_second")
-    return f"{link.name} ({bandwidth} one way)" if link.name else bandwidth
 
 
 def _pause(found: Mapping[str, Figure]) -> str:
@@ -96,8 +86,8 @@ def advertised_warning(bandwidth: Figure) -> str | None:
         show(one_way_bandwidth(link.both_directions), "_bytes_per_second"),
     )
     return (
-        f"{bandwidth.source} {shown} is what {link.title} is advertised with, both directions together; an update goes one way, "
-        f"at {half} (--link {link.profile}). Taken as typed{_right_for(bandwidth.number)}."
+        f"{bandwidth.source} {shown} is what {link.title} is advertised with, both directions together; "
+        f"an update goes one way, at {half} (--link {link.profile}). Taken as typed{_right_for(bandwidth.number)}."
     )
 
 
@@ -111,7 +101,8 @@ def _doubtful(question: SyncQuestion, found: Mapping[str, Figure]) -> list[str]:
     fraction = found.get("achieved_link_fraction")
     if fraction is None or not fraction.known:
         return []
-    said = f"{show(question.measured_seconds.value, '_seconds')} for {show(found['sync_bytes'].value, '_bytes')} is {show(fraction.value, fraction.key)} of {_path(question)}"
+    seconds, sent = show(question.measured_seconds.value, "_seconds"), show(found["sync_bytes"].value, "_bytes")
+    said = f"{seconds} for {sent} is {show(fraction.value, fraction.key)} of {path_name(question)}"
     if fraction.number > 1.0:
         return [f"{said}, which no transfer reaches: check the measured time, the bytes and the link"]
     if fraction.number < _SLOW_PATH:
@@ -130,7 +121,8 @@ def _link_notes(question: SyncQuestion) -> tuple[str, ...]:
     if link.basis == "assumed":
         share = show(link.achievable_fraction.value, "_fraction")
         notes.append(
-            f"Expected takes {share} of the link for bucketed transfers, which is assumed: nobody measured it. --efficiency replaces it."
+            f"Expected takes {share} of the link, assumed for bucketed transfers: nobody measured it. "
+            "--efficiency replaces it."
         )
     elif link.basis == "measured":
         share = show(link.achievable_fraction.value, "_fraction")
@@ -143,9 +135,8 @@ def _pause_notes(question: SyncQuestion, found: Mapping[str, Figure]) -> tuple[s
     if not cadence.known or max(cadence.number, expected.number if expected.known else 0.0) <= 1.0:
         return ()
     target = show(question.target_fraction.value, "_fraction")
-    return (
-        f"Sync every: fewest steps between syncs that pause at most {target} of the wall clock. Each step more may add a step of staleness.",
-    )
+    rule = f"Sync every: the fewest steps between syncs that pause at most {target} of the wall clock."
+    return (f"{rule} Each step more may add a step of staleness.",)
 
 
 def _methods_table(answer: SyncAnswer) -> Table:
@@ -155,7 +146,8 @@ def _methods_table(answer: SyncAnswer) -> Table:
     )
     columns = [Column("method", "method", "left"), Column("sync_bytes", "bytes"), Column("sync_seconds", "nameplate")]
     columns += _if_any(rows, "expected_sync_seconds", "expected")
-    key = "expected_sync_pause_fraction" if len(columns) > 3 else "sync_pause_fraction"  # noqa: PLR2004 (the expected column is there)
+    expected = any(row["expected_sync_pause_fraction"] is not None for row in rows)
+    key = "expected_sync_pause_fraction" if expected else "sync_pause_fraction"
     columns += [*_if_any(rows, key, "paused"), Column("how", "what decides", "left", wide=True)]
     marked = next(index for index, row in enumerate(rows) if row["method"] == answer.question.method)
     return Table(title="Other methods", columns=tuple(columns), rows=rows, marked=marked)
@@ -196,71 +188,6 @@ def _blank(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _if_any(rows: Sequence[Mapping[str, Any]], key: str, title: str) -> list[Column]:
     return [Column(key, title)] if any(row[key] is not None for row in rows) else []
-
-
-def _chart(answer: SyncAnswer, found: Mapping[str, Figure]) -> Chart | None:
-    methods = [(str(row["method"]), row["sync_seconds"].number) for row in answer.methods if row["sync_seconds"].known]
-    links = _shown_links(answer, max(_FEWEST_LINKS, _MOST_BARS - len(methods)))
-    if not (methods or links) or not found["sync_bytes"].known:
-        return None
-    method = answer.question.method
-    series = [_bars("methods", methods, "main"), _bars("links", links, "other")]
-    parts = [f"methods over {_path(answer.question)}"] if methods else []
-    heights = [seconds for _, seconds in (*methods, *links) if seconds > 0]
-    return Chart(
-        title=_takeaway(methods, links, method),
-        x_label="",
-        y_label="seconds per sync, nameplate",
-        series=tuple(entry for entry in series if entry.xs),
-        kind="stacked",  # each name has one bar only, so that bars of both groups are equally wide
-        log_y=bool(heights) and max(heights) > _LOG_RANGE * min(heights),
-        subtitle=f"{show(found['sync_bytes'].value, 'sync_bytes')}: {', '.join([*parts, f'links by {method}'] if links else parts)}",
-    )
-
-
-def _bars(name: str, bars: Sequence[tuple[str, float]], role: Any) -> Series:  # noqa: ANN401 (a role of the chart)
-    return Series(name=name, xs=tuple(label for label, _ in bars), ys=tuple(seconds for _, seconds in bars), role=role)
-
-
-def _shown_links(answer: SyncAnswer, most: int) -> list[tuple[str, float]]:
-    """Links that differ, spread from the quickest to the slowest, the chosen one among them."""
-    links = _distinct_links(answer)
-    picked = (
-        sorted({round(index * (len(links) - 1) / (most - 1)) for index in range(most)})
-        if len(links) > most
-        else range(len(links))
-    )
-    chosen = next((index for index, (name, _) in enumerate(links) if name == answer.question.path.name), None)
-    if chosen is not None and chosen not in picked:
-        nearest = min(picked, key=lambda index: (index in {0, len(links) - 1}, abs(index - chosen)))
-        picked = sorted({*picked, chosen} - {nearest})
-    return [links[index] for index in picked]
-
-
-def _distinct_links(answer: SyncAnswer) -> list[tuple[str, float]]:
-    """Of links within five percent of each other one stands for all, best the chosen or a verified one."""
-    groups: list[list[Mapping[str, Any]]] = []
-    for row in (row for row in answer.links if row["sync_seconds"].known and row["sync_seconds"].number > 0):
-        if groups and row["sync_seconds"].number <= groups[-1][0]["sync_seconds"].number * _CLOSE:
-            groups[-1].append(row)
-        else:
-            groups.append([row])
-    best = [min(group, key=lambda row: _doubt(row, answer.question.path.name)) for group in groups]
-    return [(str(row["link"]), row["sync_seconds"].number) for row in best]
-
-
-def _doubt(row: Mapping[str, Any], chosen: str) -> tuple[bool, bool]:
-    return row["link"] != chosen, not row["expected_sync_seconds"].verified
-
-
-def _takeaway(methods: Sequence[tuple[str, float]], links: Sequence[tuple[str, float]], method: str) -> str:
-    if links:
-        quickest, slowest = links[0], links[-1]
-        return f"{method}: {show(quickest[1], '_seconds')} over {quickest[0]}, {show(slowest[1], '_seconds')} over {slowest[0]}"
-    quickest, own = methods[0], dict(methods).get(method)
-    if own is None or quickest[0] == method:
-        return f"{quickest[0]} is the quickest of these: {show(quickest[1], '_seconds')}"
-    return f"{quickest[0]} takes {show(quickest[1], '_seconds')} where {method} takes {show(own, '_seconds')}"
 
 
 def scale_up_note(gpu: str, link: LinkFigures, adapter: float | None) -> str:

@@ -13,11 +13,21 @@ if TYPE_CHECKING:
 
     from rlsize.reports.report import Cell
 
-_DROPPED = (
-    "_tokens_per_second", "_tokens_per_gpu_second", "_seconds", "_bytes", "_bytes_per_second",
-    "_usd", "_fraction", "_per_second", "_steps",
-)  # fmt: skip
-_KEPT_WHOLE = {"cost_per_step_usd": "cost per step", "completions_per_second": "completions per second"}
+_ENDINGS = (
+    ("_tokens_per_second", " rate"),
+    ("_tokens_per_gpu_second", " rate"),
+    ("_bytes_per_second", " bandwidth"),
+    ("_seconds", " time"),
+    ("_bytes", ""),
+    ("_usd", ""),
+    ("_fraction", ""),
+    ("_per_second", " per second"),
+    ("_steps", ""),
+)
+# Nouns that say by themselves what they are: no "supply rate", no "age time".
+_COMPLETE = ("supply", "consumption", "required", "age", "cap", "absorbed", "window", "swap", "bandwidth", "seconds")
+_SPECIAL = {"backlog_tokens_per_second": "backlog growth", "sync_bytes": "sync size"}
+_PREFIXES = ("expected_", "nameplate_")
 
 
 def words(key: str) -> str:
@@ -26,13 +36,21 @@ def words(key: str) -> str:
 
     >>> words("expected_trainer_idle_fraction"), words("matched_instances"), words("backlog_tokens_per_second")
     ('expected trainer idle', 'matched instances', 'backlog growth')
+    >>> words("sync_seconds"), words("loop_tokens_per_second"), words("oldest_sample_age_seconds")
+    ('sync time', 'loop rate', 'oldest sample age')
     """
-    if key.endswith("backlog_tokens_per_second"):
-        return key.removesuffix("backlog_tokens_per_second").replace("_", " ") + "backlog growth"
-    if key in _KEPT_WHOLE:
-        return _KEPT_WHOLE[key]
-    ending = next((ending for ending in _DROPPED if key.endswith(ending)), "")
-    return key.removesuffix(ending).replace("_", " ").replace("gpu", "GPU").replace("kv ", "KV ")
+    prefix = next((prefix for prefix in _PREFIXES if key.startswith(prefix)), "")
+    base = key.removeprefix(prefix)
+    said = _SPECIAL.get(base) or _without_unit(base)
+    return (prefix.replace("_", " ") + said).replace("gpu", "GPU").replace("kv ", "KV ")
+
+
+def _without_unit(key: str) -> str:
+    for ending, noun in _ENDINGS:
+        if key.endswith(ending):
+            name = key.removesuffix(ending).replace("_", " ")
+            return name if name.endswith(_COMPLETE) else name + noun
+    return key.replace("_", " ")
 
 
 def shown(cell: Cell, key: str) -> str:
