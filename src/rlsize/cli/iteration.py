@@ -119,6 +119,7 @@ def iteration(
         ),
     )
     _check(inputs, question)
+    _say_twice(inputs, question)
     inputs.settle()
     return iteration_report(
         plan_iteration(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings, inputs.notes
@@ -208,3 +209,12 @@ def _check(inputs: Inputs, question: IterationQuestion) -> None:
     inputs.need(
         question.group_seconds, "give --group-seconds; or --per-instance with --response-tokens; or --rollout-seconds"
     )
+
+
+def _say_twice(inputs: Inputs, question: IterationQuestion) -> None:
+    """Headroom and sync seconds overlap: both may stand for the pauses of weight syncs."""
+    both = question.source == "rate" and question.sync_seconds.known and question.sync_seconds.number > 0
+    if both and question.headroom.known and question.headroom.number < 1:
+        inputs.notes.append(
+            "Headroom covers sync pauses too: with sync seconds beside it they count twice, unless it leaves them out."
+        )

@@ -58,7 +58,7 @@ def paths(inputs: Inputs, said: dict[str, str | None], efficiency: str | None, t
     found = _named(inputs, *_choice(inputs, said, given), trainer_gpus)
     share = inputs.number("achievable_fraction", "--efficiency", efficiency, flags.FRACTION)
     between = _kept(inputs, found.between, share)
-    if found.handover is found.between:
+    if found.handover == found.between:
         return replace(found, between=between, handover=between)
     return replace(found, between=between, handover=_derated(found.handover, share))
 
@@ -88,10 +88,16 @@ def _named(inputs: Inputs, kind: str, name: str | None, key: str, trainer_gpus: 
         adapter = profile.specification.nic
         inputs.notes.append(scale_up_note(profile.name, scale_up, adapter.value if adapter else None))
         return Paths(between=scale_up, handover=scale_up)
-    found = _figures(profile)
-    own_gpu = inputs.said("cluster.gpu") if key else None
-    gpu = _profile(inputs, "gpu", str(own_gpu), "cluster.gpu") if own_gpu else None
-    return Paths(between=found, handover=_link(inputs, gpu.specification.scale_up.link) if gpu else found)
+    return Paths(between=_figures(profile), handover=_inside(inputs, _figures(profile), key, trainer_gpus))
+
+
+def _inside(inputs: Inputs, between: LinkFigures, key: str, trainer_gpus: Figure) -> LinkFigures:
+    """The link that colocated GPUs share: of the scenario's GPU, if its node holds the whole trainer."""
+    name = inputs.said("cluster.gpu") if key else None
+    gpu = _profile(inputs, "gpu", str(name), "cluster.gpu") if name else None
+    if gpu is None or (trainer_gpus.known and trainer_gpus.number > gpu.specification.scale_up.domain_gpus.value):
+        return between
+    return _link(inputs, gpu.specification.scale_up.link)
 
 
 def _typed(inputs: Inputs, text: str | None, key: str) -> Paths:
@@ -115,7 +121,7 @@ def _of_cluster(inputs: Inputs, cluster: Cluster, trainer_gpus: Figure) -> Paths
     return Paths(between=between, handover=_link(inputs, cluster.scale_up) if within else between)
 
 
-def _profile(inputs: Inputs, kind: str, name: str, key: str) -> Any:  # noqa: ANN401 (a profile of that kind)
+def _profile(inputs: Inputs, kind: str, name: str, key: str) -> Any:
     try:
         return inputs.catalogue.get(kind, name)
     except InputError as error:
@@ -129,7 +135,7 @@ def _link(inputs: Inputs, name: str) -> LinkFigures:
     return LinkFigures() if profile is None else _figures(profile)
 
 
-def _figures(profile: Any) -> LinkFigures:  # noqa: ANN401 (facts.link.Link, which loads with the catalogue)
+def _figures(profile: Any) -> LinkFigures:
     from rlsize.estimates.sync_links import link_figures
 
     return link_figures(profile)

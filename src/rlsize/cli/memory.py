@@ -3,132 +3,103 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from rlsize.cli import asking, flags
-from rlsize.cli.command import quantity
+from rlsize.cli import memory_flags as of
 from rlsize.cli.inputs import Inputs
+from rlsize.cli.memory_rollout import RolloutFlags, RolloutSide, rollout_side
 from rlsize.cli.models import model_params, model_profile
-from rlsize.cli.tenants import TenantFlags, Tenants, tenants
+from rlsize.cli.tenants import TenantFlags, tenants
 from rlsize.cli.trainer_layout import LayoutFlags, check_heads, trainer_layout
 from rlsize.estimates.memory import bill_memory
 from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape, shapeless
-from rlsize.estimates.rollout_memory import QUANTISED
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
-from rlsize.facts.dtype import BYTES_PER_PARAM
-from rlsize.facts.fields import Quantity
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, absent
 from rlsize.planner.gpu_memory import GpuMemory, gpu_memory
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.reports.memory import memory_report
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
+    from rlsize.facts.algorithm import Optimizer, Recomputation
     from rlsize.facts.gpu import Gpu
 
-MODELS, TRAINER, ROLLOUT, HARDWARE = "Models", "Trainer", "Rollout", "GPU"
 DEFAULT_FRACTION = 0.9
-_CV = Quantity("1", least=0.0, most=20.0)
-_MOST_SPREAD = 1.1  # a context this much longer than the model is made for is a slip
-
-
-def _switch(flag: str, text: str) -> typer.models.OptionInfo:
-    return typer.Option(flag, help=text, rich_help_panel=MODELS, show_default=False)  # type: ignore[no-any-return]
+_PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
 
 
 def memory(
     scenario: flags.ScenarioFile = None,
-    model: Annotated[
-        str | None, quantity("--model", "A model profile or the path of a config.json.", MODELS, "NAME|FILE")
-    ] = None,
-    params: Annotated[str | None, quantity("--params", "Parameters, where there is no profile: 70B.", MODELS)] = None,
-    algorithm: Annotated[
-        str | None, quantity("--algorithm", "grpo, ppo, rloo, reinforce++, dapo or sft.", MODELS, "NAME")
-    ] = None,
-    critic: Annotated[bool | None, _switch("--critic/--no-critic", "Train a critic; ppo does.")] = None,
-    reference: Annotated[
-        bool | None, _switch("--reference/--no-reference", "Keep a frozen reference for a KL term.")
-    ] = None,
-    reward_model: Annotated[
-        bool | None, _switch("--reward-model/--no-reward-model", "Keep a reward model; of the policy's size.")
-    ] = None,
-    critic_params: Annotated[str | None, quantity("--critic-params", "A critic of another size.", MODELS)] = None,
-    reference_params: Annotated[
-        str | None, quantity("--reference-params", "A reference of another size.", MODELS)
-    ] = None,
-    reward_params: Annotated[
-        str | None, quantity("--reward-params", "A reward model of another size.", MODELS)
-    ] = None,
-    optimizer: Annotated[str | None, quantity("--optimizer", f"{', '.join(OPTIMIZERS)}.", TRAINER, "NAME")] = None,
-    gradients: Annotated[
-        str | None, quantity("--gradients", "bf16 (16 bytes a parameter with adamw) or fp32 (18).", TRAINER, "NAME")
-    ] = None,
-    lora_rank: Annotated[
-        str | None, quantity("--lora-rank", "Train adapters of this rank; all parameters when not given.", TRAINER)
-    ] = None,
-    fsdp: Annotated[str | None, quantity("--fsdp", "Ranks that share all training states.", TRAINER)] = None,
-    zero: Annotated[str | None, quantity("--zero", "ZeRO stage over data-parallel ranks: 0 to 3.", TRAINER)] = None,
-    data_parallel: Annotated[str | None, quantity("--data-parallel", "Data-parallel ranks.", TRAINER)] = None,
-    tensor_parallel: Annotated[str | None, quantity("--tensor-parallel", "Tensor-parallel ranks.", TRAINER)] = None,
-    pipeline_parallel: Annotated[str | None, quantity("--pipeline-parallel", "Pipeline stages.", TRAINER)] = None,
-    context_parallel: Annotated[str | None, quantity("--context-parallel", "Context-parallel ranks.", TRAINER)] = None,
-    expert_parallel: Annotated[str | None, quantity("--expert-parallel", "Expert-parallel ranks.", TRAINER)] = None,
-    trainer_gpus: Annotated[
-        str | None, quantity("--trainer-gpus", "GPUs of the trainer, in place of --data-parallel.", TRAINER)
-    ] = None,
-    micro_batch_tokens: Annotated[
-        str | None, quantity("--micro-batch-tokens", "Tokens of a pass of one data-parallel rank: 16k.", TRAINER)
-    ] = None,
-    recompute: Annotated[str | None, quantity("--recompute", "none, selective or full.", TRAINER, "NAME")] = None,
-    instances: Annotated[str | None, quantity("--instances", "Rollout instances; 1 when not given.", ROLLOUT)] = None,
-    rollout_tensor_parallel: Annotated[
-        str | None, quantity("--rollout-tensor-parallel", "GPUs that share each layer of an instance.", ROLLOUT)
-    ] = None,
-    rollout_pipeline_parallel: Annotated[
-        str | None, quantity("--rollout-pipeline-parallel", "Pipeline stages of an instance.", ROLLOUT)
-    ] = None,
-    rollout_dtype: Annotated[
-        str | None, quantity("--rollout-dtype", "Width of the rollout weights: bf16, fp8, ...", ROLLOUT, "NAME")
-    ] = None,
-    kv_dtype: Annotated[
-        str | None, quantity("--kv-dtype", "Width of the KV cache: bf16, fp8, ...", ROLLOUT, "NAME")
-    ] = None,
-    concurrency: Annotated[str | None, quantity("--concurrency", "Samples at once on one instance.", ROLLOUT)] = None,
-    context: Annotated[
-        str | None, quantity("--context", "Tokens of a sample in flight: prompt and mean live length.", ROLLOUT)
-    ] = None,
-    prompt_tokens: Annotated[str | None, quantity("--prompt-tokens", "Mean prompt length.", ROLLOUT)] = None,
-    response_tokens: Annotated[str | None, quantity("--response-tokens", "Mean response length.", ROLLOUT)] = None,
-    response_cv: Annotated[
-        str | None, quantity("--response-cv", "Deviation of response lengths over their mean; 1.", ROLLOUT)
-    ] = None,
-    gpu: Annotated[str | None, quantity("--gpu", "A GPU profile, such as h100-sxm.", HARDWARE, "NAME")] = None,
-    memory_fraction: Annotated[
-        str | None, quantity("--memory-fraction", "Share of its memory to plan with; 0.9.", HARDWARE)
-    ] = None,
+    model: of.ModelName = None,
+    params: of.Params = None,
+    algorithm: of.AlgorithmName = None,
+    critic: of.Critic = None,
+    reference: of.Reference = None,
+    reward_model: of.RewardModel = None,
+    critic_params: of.CriticParams = None,
+    reference_params: of.ReferenceParams = None,
+    reward_params: of.RewardParams = None,
+    optimizer: of.OptimizerName = None,
+    gradients: of.Gradients = None,
+    lora_rank: of.LoraRank = None,
+    fsdp: of.Fsdp = None,
+    zero: of.Zero = None,
+    data_parallel: of.DataParallel = None,
+    tensor_parallel: of.TensorParallel = None,
+    pipeline_parallel: of.PipelineParallel = None,
+    context_parallel: of.ContextParallel = None,
+    expert_parallel: of.ExpertParallel = None,
+    trainer_gpus: of.TrainerGpus = None,
+    micro_batch_tokens: of.MicroBatchTokens = None,
+    recompute: of.Recompute = None,
+    instances: of.Instances = None,
+    rollout_tensor_parallel: of.RolloutTensorParallel = None,
+    rollout_pipeline_parallel: of.RolloutPipelineParallel = None,
+    rollout_dtype: of.RolloutDtype = None,
+    kv_dtype: of.KvDtype = None,
+    concurrency: of.Concurrency = None,
+    context: of.Context = None,
+    prompt_tokens: of.PromptTokens = None,
+    response_tokens: of.ResponseTokens = None,
+    response_cv: of.ResponseCv = None,
+    gpu: of.GpuName = None,
+    memory_fraction: of.MemoryFraction = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
     """
     What each tenant needs in memory, and which GPU count fits.
 
-    Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model --gpu h100-sxm
+    Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model
     """
     inputs = Inputs(scenario, profiles)
-    kept = tenants(
-        inputs,
-        TenantFlags(
-            algorithm=algorithm,
-            critic=critic,
-            reference=reference,
-            reward_model=reward_model,
-            critic_params=critic_params,
-            reference_params=reference_params,
-            reward_params=reward_params,
-        ),
+    models = TenantFlags(
+        algorithm=algorithm,
+        critic=critic,
+        reference=reference,
+        reward_model=reward_model,
+        critic_params=critic_params,
+        reference_params=reference_params,
+        reward_params=reward_params,
+    )
+    training = TrainingFlags(
+        optimizer=optimizer,
+        gradients=gradients,
+        lora_rank=lora_rank,
+        micro_batch_tokens=micro_batch_tokens,
+        recompute=recompute,
+    )
+    layout = LayoutFlags(
+        fsdp=fsdp,
+        zero=zero,
+        data=data_parallel,
+        tensor=tensor_parallel,
+        pipeline=pipeline_parallel,
+        context=context_parallel,
+        expert=expert_parallel,
+        gpus=trainer_gpus,
     )
     rollout = RolloutFlags(
         instances=instances,
@@ -142,5 +113,164 @@ def memory(
         response_tokens=response_tokens,
         response_cv=response_cv,
     )
-    ...
-    raise NotImplementedError
+    question = _question(inputs, (model, params), models, training, layout, rollout)
+    hardware = _hardware(inputs, question, gpu, memory_fraction)
+    inputs.settle()
+    answer = bill_memory(question, asking.random_for(question, seed))
+    fit = fit_memory(question, hardware) if hardware else None
+    return memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainingFlags:
+    """What the flags say about the training state; None where one was not given."""
+
+    optimizer: str | None = None
+    gradients: str | None = None
+    lora_rank: str | None = None
+    micro_batch_tokens: str | None = None
+    recompute: str | None = None
+
+
+def _question(
+    inputs: Inputs,
+    policy: tuple[str | None, str | None],
+    models: TenantFlags,
+    training: TrainingFlags,
+    layout: LayoutFlags,
+    rollout: RolloutFlags,
+) -> MemoryQuestion:
+    """All that was said, as figures; faults are noted, not raised."""
+    params = inputs.keep(model_params(inputs, *policy)[0])
+    inputs.need(params, "give --model or --params")
+    profile = model_profile(inputs, policy[0]) if policy[1] is None else None
+    kept = tenants(inputs, models)
+    side = rollout_side(inputs, rollout, cached=profile is not None)
+    shape = memory_shape(profile, params, side.bytes_per_kv_value) if profile else None
+    trained = _training(inputs, training, shaped=shape is not None or profile is None and not params.known)
+    if trained.lora_rank.known and kept.reference is None and kept.algorithm.reference:
+        inputs.notes.append("The reference is the policy with its adapters off: no copy (--reference counts one).")
+    habit = kept.algorithm.reference and not trained.lora_rank.known
+    question = MemoryQuestion(
+        algorithm=kept.algorithm,
+        critic=kept.critic,
+        reference=habit if kept.reference is None else kept.reference,
+        reward=kept.reward,
+        params=params,
+        critic_params=kept.critic_params,
+        reference_params=kept.reference_params,
+        reward_params=kept.reward_params,
+        known_shape=shape,
+        optimizer=trained.optimizer,
+        bytes_per_gradient=trained.bytes_per_gradient,
+        lora_rank=trained.lora_rank,
+        micro_batch_tokens=trained.micro_batch_tokens,
+        recompute=trained.recompute,
+        layout=trainer_layout(inputs, layout, shape or (shapeless(params) if params.known else None)),
+        instances=side.instances,
+        rollout_dtype=side.rollout_dtype,
+        rollout_tensor_parallel=side.rollout_tensor_parallel,
+        rollout_pipeline_parallel=side.rollout_pipeline_parallel,
+        concurrency=side.concurrency,
+        context_tokens=side.context_tokens,
+        prompt_tokens=side.prompt_tokens,
+        response_tokens=side.response_tokens,
+        response_cv=side.response_cv,
+    )
+    if shape is not None:
+        _check_instance(inputs, question, side, shape)
+    return question
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Training:
+    optimizer: Optimizer
+    bytes_per_gradient: Figure
+    lora_rank: Figure
+    micro_batch_tokens: Figure
+    recompute: Recomputation
+
+
+def _training(inputs: Inputs, said: TrainingFlags, *, shaped: bool) -> _Training:
+    """What is kept for each trained parameter, and what of the activations."""
+    name = inputs.word(
+        "optimizer", "--optimizer", said.optimizer, OPTIMIZERS, scenario="trainer.optimizer", default="adamw"
+    )
+    known = OPTIMIZERS.get(name)
+    width = inputs.word(
+        "gradients", "--gradients", said.gradients, BYTES_PER_GRADIENT, scenario="trainer.gradients", default="bf16"
+    )
+    rank = inputs.number("lora_rank", "--lora-rank", said.lora_rank, flags.COUNT, scenario="trainer.lora_rank")
+    if rank.known and not shaped:
+        inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
+    tokens = inputs.number("micro_batch_tokens", "--micro-batch-tokens", said.micro_batch_tokens, flags.TOKENS)
+    policy = "full"
+    if tokens.known or said.recompute is not None:
+        policy = inputs.word(
+            "recompute", "--recompute", said.recompute, RECOMPUTATIONS, scenario="trainer.recompute", default="full"
+        )
+    source = inputs.used["gradients"]
+    return _Training(
+        optimizer=known or OPTIMIZERS["adamw"],
+        bytes_per_gradient=Figure(
+            key="bytes_per_gradient",
+            value=BYTES_PER_GRADIENT[width],
+            provenance=source.provenance,
+            source=f"{width} gradients: {source.source}",
+        ),
+        lora_rank=rank,
+        micro_batch_tokens=tokens,
+        recompute=RECOMPUTATIONS[policy],
+    )
+
+
+def _check_instance(inputs: Inputs, question: MemoryQuestion, side: RolloutSide, shape: MemoryShape) -> None:
+    """Faults and warnings about the rollout side that only the model's layers can tell."""
+    tensor = side.rollout_tensor_parallel
+    if tensor.known:
+        check_heads(inputs, tensor.source, int(tensor.number), shape)
+    longest = shape.architecture.max_context if shape.architecture else 0
+    tokens = question.context
+    if tokens.known and tokens.number > longest:
+        inputs.warnings.append(f"{tokens.number:,.0f} tokens of a sample are more than the model's {longest:,}")
+
+
+def _hardware(inputs: Inputs, question: MemoryQuestion, name: str | None, text: str | None) -> GpuMemory | None:
+    """The GPU, if one is named, and the shares of its memory that the two sides may plan with."""
+    profile = asking.gpu(inputs, name)
+    if profile is None:
+        if text is not None:
+            inputs.number("memory_fraction", "--memory-fraction", text, flags.FRACTION)
+        return None
+    rollout = inputs.number(
+        "memory_fraction",
+        "--memory-fraction",
+        text,
+        flags.FRACTION,
+        scenario="rollout.memory_fraction",
+        default=DEFAULT_FRACTION,
+        why="a tenth is left for fragmentation",
+    )
+    trainer = rollout
+    if text is None and rollout.provenance == "given":
+        trainer = Figure(
+            key="trainer_memory_fraction",
+            value=DEFAULT_FRACTION,
+            provenance="default",
+            source="a tenth is left for fragmentation",
+        )
+    node = inputs.said("cluster.gpus_per_node")
+    said = Figure(key="gpus_per_node", value=node, source=inputs.where("cluster.gpus_per_node"))
+    _warn_about(inputs, question, profile)
+    return gpu_memory(profile, trainer, rollout, said if node else absent("gpus_per_node", "--gpu"))
+
+
+def _warn_about(inputs: Inputs, question: MemoryQuestion, profile: Gpu) -> None:
+    memory_fact = profile.specification.memory_usable or profile.specification.memory
+    if not memory_fact.verified:
+        inputs.warnings.append(f"the memory of {profile.name} is unverified")
+    dtype = str(question.rollout_dtype.value)
+    if dtype in _PEAKS and getattr(profile.specification, _PEAKS[dtype]) is None:
+        inputs.warnings.append(
+            f"{profile.name} has no {dtype} matrix units: weights take that little room, but run at bf16 speed at best"
+        )

@@ -14,6 +14,8 @@ from rlsize.planner.split import SplitQuestion, split_gpus
 from rlsize.reports.report import Report
 from rlsize.reports.split import split_report
 
+PLAIN_HEADROOM = 1.0  # as in the lesson: rates per GPU as they are
+
 
 def split(
     scenario: flags.ScenarioFile = None,
@@ -27,6 +29,13 @@ def split(
         quantity(
             "--trainer-tokens-per-second|--trainer-tps|--learn-tps", "Response tokens per second of one trainer GPU."
         ),
+    ] = None,
+    per_instance: flags.PerInstance = None,
+    accept_lower_bound: flags.AcceptLowerBound = False,
+    consume: flags.Consume = None,
+    train_seconds: flags.TrainSeconds = None,
+    trainer_gpus: Annotated[
+        str | None, quantity("--trainer-gpus", "Trainer GPUs that the consumption was measured on.")
     ] = None,
     gpus_per_instance: flags.GpusPerInstance = None,
     headroom: flags.Headroom = None,
@@ -51,22 +60,17 @@ def split(
     Example:  rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000
     """
     inputs = Inputs(scenario, profiles)
+    size = _gpus_per_instance(inputs, gpus_per_instance)
+    batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
+    rollout, derate = _rollout_rate(inputs, rollout_rate, per_instance, headroom, size, accept=accept_lower_bound)
     question = SplitQuestion(
         gpus=inputs.number("gpus", "--gpus", gpus, flags.COUNT, scenario="cluster.gpus"),
-        rollout_gpu_rate=_gpu_rate(inputs, "rollout", "--rollout-tokens-per-second", rollout_rate),
-        trainer_gpu_rate=_gpu_rate(inputs, "trainer", "--trainer-tokens-per-second", trainer_rate),
-        gpus_per_instance=_gpus_per_instance(inputs, gpus_per_instance),
-        headroom=inputs.number(
-            "headroom",
-            "--headroom",
-            headroom,
-            flags.FRACTION,
-            scenario="rates.headroom",
-            default=1.0,
-            why="rates as they are",
-        ),
+        rollout_gpu_rate=rollout,
+        trainer_gpu_rate=_trainer_rate(inputs, trainer_rate, consume, train_seconds, trainer_gpus, batch),
+        gpus_per_instance=size,
+        headroom=derate,
         tokens_generated_per_trained_token=asking.waste(inputs, tokens_per_trained_token),
-        batch_tokens=asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens),
+        batch_tokens=batch,
         swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
     )
     for figure in (question.gpus, question.rollout_gpu_rate, question.trainer_gpu_rate):
@@ -81,6 +85,45 @@ def split(
 def _gpu_rate(inputs: Inputs, side: str, flag: str, text: str | None) -> Figure:
     key = f"{side}_gpu_tokens_per_second"
     return inputs.number(key, flag, text, flags.TOKEN_RATE, scenario=f"rates.{key}")
+
+
+def _rollout_rate(
+    inputs: Inputs, text: str | None, per_instance: str | None, headroom: str | None, size: Figure, *, accept: bool
+) -> tuple[Figure, Figure]:
+    """The rate of one rollout GPU: said, or that of an instance over its GPUs; and the headroom that goes with it."""
+    said = _gpu_rate(inputs, "rollout", "--rollout-tokens-per-second", text)
+    if not said.known and (per_instance is not None or inputs.said("rates.instance_tokens_per_second") is not None):
+        rate, derate = asking.instance_rate(
+            inputs, per_instance, headroom, accept_lower_bound=accept, default_headroom=PLAIN_HEADROOM
+        )
+        return _per_gpu(inputs, "rollout", rate, size), derate
+    derate = inputs.number(
+        "headroom",
+        "--headroom",
+        headroom,
+        flags.FRACTION,
+        scenario="rates.headroom",
+        default=PLAIN_HEADROOM,
+        why="rates as they are",
+    )
+    return said, derate
+
+
+def _trainer_rate(
+    inputs: Inputs, text: str | None, consume: str | None, train: str | None, gpus: str | None, batch: Figure
+) -> Figure:
+    """The rate of one trainer GPU: said, or the consumption over the GPUs that it was measured on."""
+    said = _gpu_rate(inputs, "trainer", "--trainer-tokens-per-second", text)
+    seconds = asking.train_seconds(inputs, train)
+    stated = consume is not None or inputs.said("rates.consumption_tokens_per_second") is not None
+    if said.known or not (stated or (batch.known and seconds.known)):
+        return said
+    pool = inputs.number("trainer_gpus", "--trainer-gpus", gpus, flags.COUNT, scenario="placement.trainer_gpus")
+    return _per_gpu(inputs, "trainer", asking.consumption(inputs, consume, batch, seconds), pool)
+
+
+def _per_gpu(inputs: Inputs, side: str, rate: Figure, gpus: Figure) -> Figure:
+    return inputs.keep(apply(f"{side}_gpu_tokens_per_second", matching.rate_per_gpu, rate=rate, gpus=gpus))
 
 
 def _gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:

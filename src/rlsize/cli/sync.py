@@ -189,7 +189,7 @@ def _step(inputs: Inputs, text: str | None) -> Figure:
     if said.known or inputs.said("rates.train_seconds") is None:
         return said
     inputs.notes.append(
-        "The step is taken to last the scenario's train_seconds, as if the trainer never waited; or give --step-seconds."
+        "The step is taken to last the scenario's train_seconds, as if the trainer never waited (--step-seconds)."
     )
     return inputs.number("step_seconds_without_sync", "--step-seconds", None, _SECONDS, scenario="rates.train_seconds")
 

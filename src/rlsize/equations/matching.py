@@ -527,3 +527,25 @@ def samples_per_step(prompts: Real, group_size: Real) -> Real:
     512
     """
     return prompts * group_size
+
+
+def rate_per_gpu(rate: Real, gpus: Real) -> Real:
+    """
+    Tokens per second of one GPU of a pool or of an instance.
+
+    r = R / N
+
+    Args:
+        rate: Tokens per second of all its GPUs, R. [token/s]
+        gpus: Its GPUs, N. [gpu]
+
+    Returns:
+        r. [token/s/gpu]
+
+    Assumes the rate grows linearly with GPUs, so that it also holds for another number of them.
+    Source: Designing an RL post-training system, section 6.
+
+    >>> rate_per_gpu(rate=39321.6, gpus=16)
+    2457.6
+    """
+    return rate / gpus

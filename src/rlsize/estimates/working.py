@@ -45,8 +45,29 @@ def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -
         missing = ", ".join(dict.fromkeys(", ".join(lacking).split(", ")))
         return Figure(key=key, value=None, provenance="predicted", equation=name, inputs=figures, missing=missing)
     value = equation(**{name: figure.value for name, figure in figures.items()})
-    verified = all(figure.verified for figure in figures.values())
-    return Figure(key=key, value=value, provenance="predicted", equation=name, inputs=figures, verified=verified)
+    return Figure(
+        key=key,
+        value=value,
+        provenance="predicted",
+        equation=name,
+        inputs=figures,
+        deviation=_deviation(equation, figures, value),
+        verified=all(figure.verified for figure in figures.values()),
+    )
+
+
+def _deviation(equation: Callable[..., Any], figures: dict[str, Figure], value: float) -> float:
+    """
+    The standard deviation that uncertain inputs give the result, to first order.
+
+    An input that was itself worked out (a consumption from a batch and a time) so stays uncertain when it is asked on.
+    """
+    uncertain = {name: figure for name, figure in figures.items() if figure.deviation}
+    if not uncertain:
+        return 0.0
+    plain = {name: figure.value for name, figure in figures.items()}
+    shifts = (equation(**plain | {name: entry.number + entry.deviation}) - value for name, entry in uncertain.items())
+    return math.sqrt(sum(float(shift) ** 2 for shift in shifts))
 
 
 def total(key: str, parts: Sequence[Figure]) -> Figure:

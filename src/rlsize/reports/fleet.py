@@ -44,7 +44,7 @@ def fleet_report(
         warnings=tuple(warnings),
         notes=(*notes, *_caching_note(savings)),
         chart=fleet_chart(answer, next(figure for figure in inputs if figure.key == "headroom")),
-        quiet=_QUIET,
+        quiet=_QUIET | {figure.key for figure in savings if not figure.known},
     )
 
 

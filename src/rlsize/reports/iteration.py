@@ -95,7 +95,7 @@ def _notes(answer: IterationAnswer, found: Mapping[str, Figure]) -> list[str]:
         notes.append("Without --rollout-gpus and --trainer-gpus the times are taken as those of the shared GPUs.")
     if question.mode == OVERLAPPED:
         notes.append(
-            "Overlapped: the fleet generates the next batch while the trainer works on the last, so samples are a step old."
+            "Overlapped: the fleet makes the next batch while the trainer works on the last, so samples are a step old."
         )
     if question.verify_seconds.known:
         notes.append(

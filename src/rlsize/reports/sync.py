@@ -8,7 +8,7 @@ from rlsize.equations.weight_sync import one_way_bandwidth
 from rlsize.facts.advertised import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.sync_chart import path_name, sync_chart
+from rlsize.reports.sync_chart import chosen_link, path_name, sync_chart
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def _doubtful(question: SyncQuestion, found: Mapping[str, Figure]) -> list[str]:
 
 
 def _link_notes(question: SyncQuestion) -> tuple[str, ...]:
-    link = question.handover if question.method == "colocated" else question.path
+    link = chosen_link(question)
     notes = []
     if link.both_directions:
         both, one = show(link.both_directions, "_bytes_per_second"), show(link.bandwidth.value, "_bytes_per_second")
@@ -163,7 +163,7 @@ def _links_table(answer: SyncAnswer) -> Table:
         Column("expected_sync_seconds", "expected"),
         Column("efficiency", "expected takes", "left", wide=True),
     )
-    marked = next((index for index, row in enumerate(rows) if row["link"] == answer.question.path.name), None)
+    marked = next((index for index, row in enumerate(rows) if row["link"] == chosen_link(answer.question).name), None)
     note = "joins: the GPUs of a node, nodes over a network, a GPU and its host; bandwidth per GPU"
     return Table(
         title=f"{answer.question.method} over other links", columns=columns, rows=rows, marked=marked, note=note

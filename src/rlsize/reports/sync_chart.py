@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.sync import SyncQuestion
+    from rlsize.estimates.sync_links import LinkFigures
     from rlsize.planner.sync_cadence import SyncAnswer
 
 _LOG_RANGE = 30.0  # beyond it the short bars of a linear scale are lines
@@ -19,21 +20,29 @@ _FEWEST_LINKS = 4
 _CLOSE = 1.05  # links within five percent of each other are one bar
 
 
+def chosen_link(question: SyncQuestion) -> LinkFigures:
+    """The link that an update takes by the chosen method."""
+    return question.handover if question.method == "colocated" else question.path
+
+
 def path_name(question: SyncQuestion) -> str:
-    """The link that an update takes, with its bandwidth."""
-    link = question.handover if question.method == "colocated" else question.path
+    """That link's name and bandwidth."""
+    link = chosen_link(question)
     bandwidth = show(link.bandwidth.value, "_bytes_per_second")
     return f"{link.name} ({bandwidth} one way)" if link.name else bandwidth
 
 
 def sync_chart(answer: SyncAnswer) -> Chart | None:
+    """Bars for methods and links, in powers of ten where the range needs it; None where no time is known."""
+    sent = next(figure for figure in answer.results if figure.key == "sync_bytes")
     methods = [(str(row["method"]), row["sync_seconds"].number) for row in answer.methods if row["sync_seconds"].known]
     links = _shown_links(answer, max(_FEWEST_LINKS, _MOST_BARS - len(methods)))
-    if not (methods or links) or not found["sync_bytes"].known:
+    if not (methods or links) or not sent.known:
         return None
     method = answer.question.method
     series = [_bars("methods", methods, "main"), _bars("links", links, "other")]
     parts = [f"methods over {path_name(answer.question)}"] if methods else []
+    parts += [f"links by {method}"] if links else []
     heights = [seconds for _, seconds in (*methods, *links) if seconds > 0]
     return Chart(
         title=_takeaway(methods, links, method),
@@ -42,7 +51,7 @@ def sync_chart(answer: SyncAnswer) -> Chart | None:
         series=tuple(entry for entry in series if entry.xs),
         kind="stacked",  # each name has one bar only, so that bars of both groups are equally wide
         log_y=bool(heights) and max(heights) > _LOG_RANGE * min(heights),
-        subtitle=f"{show(found['sync_bytes'].value, 'sync_bytes')}: {', '.join([*parts, f'links by {method}'] if links else parts)}",
+        subtitle=f"{show(sent.value, sent.key)}: {', '.join(parts)}",
     )
 
 
@@ -53,16 +62,16 @@ def _bars(name: str, bars: Sequence[tuple[str, float]], role: Any) -> Series:  #
 def _shown_links(answer: SyncAnswer, most: int) -> list[tuple[str, float]]:
     """Links that differ, spread from the quickest to the slowest, the chosen one among them."""
     links = _distinct_links(answer)
-    picked = (
-        sorted({round(index * (len(links) - 1) / (most - 1)) for index in range(most)})
-        if len(links) > most
-        else range(len(links))
-    )
-    chosen = next((index for index, (name, _) in enumerate(links) if name == answer.question.path.name), None)
+    if len(links) <= most:
+        return links
+    last = len(links) - 1
+    picked = {round(index * last / (most - 1)) for index in range(most)}
+    own = chosen_link(answer.question).name
+    chosen = next((index for index, (name, _) in enumerate(links) if name == own), None)
     if chosen is not None and chosen not in picked:
-        nearest = min(picked, key=lambda index: (index in {0, len(links) - 1}, abs(index - chosen)))
-        picked = sorted({*picked, chosen} - {nearest})
-    return [links[index] for index in picked]
+        picked.remove(min(picked, key=lambda index: (index in {0, last}, abs(index - chosen))))
+        picked.add(chosen)
+    return [links[index] for index in sorted(picked)]
 
 
 def _distinct_links(answer: SyncAnswer) -> list[tuple[str, float]]:
@@ -73,7 +82,7 @@ def _distinct_links(answer: SyncAnswer) -> list[tuple[str, float]]:
             groups[-1].append(row)
         else:
             groups.append([row])
-    best = [min(group, key=lambda row: _doubt(row, answer.question.path.name)) for group in groups]
+    best = [min(group, key=lambda row: _doubt(row, chosen_link(answer.question).name)) for group in groups]
     return [(str(row["link"]), row["sync_seconds"].number) for row in best]
 
 
@@ -90,5 +99,3 @@ def _takeaway(methods: Sequence[tuple[str, float]], links: Sequence[tuple[str, f
     if own is None or quickest[0] == method:
         return f"{quickest[0]} is the quickest of these: {show(quickest[1], '_seconds')}"
     return f"{quickest[0]} takes {show(quickest[1], '_seconds')} where {method} takes {show(own, '_seconds')}"
-
-

@@ -25,7 +25,7 @@ _ENDINGS = (
     ("_steps", ""),
 )
 # Nouns that say by themselves what they are: no "supply rate", no "age time".
-_COMPLETE = ("supply", "consumption", "required", "age", "cap", "absorbed", "window", "swap", "bandwidth", "seconds")
+_COMPLETE = ("supply", "consumption", "required", "age", "cap", "absorbed", "window", "swap", "goodput", "bandwidth", "seconds")
 _SPECIAL = {"backlog_tokens_per_second": "backlog growth", "sync_bytes": "sync size"}
 _PREFIXES = ("expected_", "nameplate_")
 

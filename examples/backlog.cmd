@@ -1,0 +1,2 @@
+# Fifteen instances without backpressure: growth, backlog and two kinds of age.
+rlsize backlog --instances 15 --per-instance 4000 --consume 39321.6 --batch-tokens 786432 --seconds 600

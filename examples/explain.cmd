@@ -1,0 +1,2 @@
+# The page of an equation.
+rlsize explain weight_sync_time

@@ -1,0 +1,2 @@
+# The same from a scenario.
+rlsize memory examples/ppo-70b.yaml

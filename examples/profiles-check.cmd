@@ -1,0 +1,2 @@
+# A folder of one's own profiles.
+rlsize profiles check examples/my-profiles

@@ -1,0 +1,2 @@
+# A link with the source of every number.
+rlsize profiles show nvlink4
