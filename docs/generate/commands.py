@@ -56,7 +56,9 @@ def excerpt(line: str, first: str, last: str = "") -> str:
         last: How the last one begins; without it, up to the next empty line.
     """
     lines = [text.rstrip() for text in output(line).splitlines()]
-    start = next(index for index, text in enumerate(lines) if text.startswith(first))
+    start = next((index for index, text in enumerate(lines) if text.startswith(first)), None)
+    if start is None:
+        raise RuntimeError(f"no line begins with {first!r}: {line}")
     after = lines[start:]
     end = next((index for index, text in enumerate(after) if (text.startswith(last) if last else not text)), None)
     if last and end is None:
@@ -73,19 +75,24 @@ def results(line: str, *keys: str) -> str:
     return fenced(f"$ {_wrapped(line)}", "console") + "\nAn excerpt:\n\n" + fenced(chosen, "json")
 
 
-def session(*lines: str, files: tuple[str, ...] = (), hidden: int = 0, exit_code: int = 0) -> str:
+def session(
+    *lines: str, files: tuple[str, ...] = (), folders: tuple[str, ...] = (), hidden: int = 0, exit_code: int = 0
+) -> str:
     """
     Several commands, one after the other in an empty folder, as a code block.
 
     Args:
         lines: The commands, as typed; `cat FILE` shows a file that one of them wrote.
         files: Files of the checkout that are copied there first.
+        folders: Folders that are made there first.
         hidden: How many of the first commands run without being shown.
         exit_code: The exit code that the last one must have.
     """
     shown = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
+        for made in folders:
+            (folder / made).mkdir()
         for file in files:
             copy(ROOT / file, folder)
         for line in lines:

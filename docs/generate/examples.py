@@ -21,7 +21,7 @@ def as_json() -> Iterator[tuple[str, int]]:
     for file in run.files():
         line, exit_code = run.example(file)
         words = [word for word in line.split() if word not in _FORMS]
-        if words[1] not in WITHOUT_REPORT:
+        if words[1] not in WITHOUT_REPORT and exit_code in (0, 1):
             yield " ".join([*words, *([] if "--json" in words else ["--json"])]), exit_code
 
 

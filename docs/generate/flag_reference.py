@@ -53,7 +53,9 @@ def _common(commands: list[Any]) -> dict[str, Any]:
         {parameter.name: parameter for parameter in command.params if _panel(parameter) == OUTPUT_PANEL}
         for command in commands
     ]
-    return {name: first for name, first in of_each[0].items() if sum(name in each for each in of_each) > len(of_each) - 3}
+    return {
+        name: first for name, first in of_each[0].items() if sum(name in each for each in of_each) > len(of_each) - 3
+    }
 
 
 def _section(name: str, command: Any, common: set[str]) -> str:  # noqa: ANN401 (typer's classes are not public)

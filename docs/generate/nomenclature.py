@@ -58,31 +58,38 @@ def arguments() -> list[list[str]]:
 
 
 def result_keys() -> list[list[str]]:
-    """Every key of `results` that the examples give: unit, meaning, equation."""
-    found: dict[str, str] = {}
+    """Every key of `results` that the examples give: unit, meaning, equations."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
     for document in _documents():
         for key in document["results"]:
-            found[key] = document["explain"].get(key, {}).get("equation", "") or found.get(key, "")
+            found[key] |= dict.fromkeys(filter(None, [document["explain"].get(key, {}).get("equation")]))
     return [
-        [f"`{key}`", _unit(key), _meaning(key, equation), f"[{equation}](equations.md#{equation.partition('.')[2]})"]
-        if equation
-        else [f"`{key}`", _unit(key), _meaning(key, ""), ""]
-        for key, equation in sorted(found.items())
+        [f"`{key}`", _unit(key), _meaning(key, *by), ", ".join(f"[{name}]({_anchor(name)})" for name in by)]
+        for key, by in sorted(found.items())
     ]
+
+
+def _anchor(equation: str) -> str:
+    return f"equations.md#{equation.partition('.')[2]}"
 
 
 def input_keys() -> list[list[str]]:
     """Every key of `inputs` that the examples give: unit and meaning."""
-    told = _flag_helps()
+    told = _flag_helps() | {field.key: field.meaning for field in scenario_fields()}
     found: dict[str, str] = {}
     for document in _documents():
         for key in document["inputs"]:
             explained = document["explain"].get(key, {})
-            text = told.get(explained.get("source", ""), "")
-            if text or explained.get("equation"):
-                found[key] = text or page(explained["equation"]).summary
-            found.setdefault(key, "")
-    return [[f"`{key}`", _unit(key), text or _meaning(key, "")] for key, text in sorted(found.items())]
+            said = told.get(_said_by(explained.get("source", "")), "")
+            if not said and explained.get("equation"):
+                said = page(explained["equation"]).summary
+            found[key] = found.get(key) or said
+    return [[f"`{key}`", _unit(key), MEANINGS.get(key) or text or _meaning(key)] for key, text in sorted(found.items())]
+
+
+def _said_by(source: str) -> str:
+    """The flag or the scenario key that a source names."""
+    return source.removeprefix("default of ").rpartition(": ")[2]
 
 
 @cache
@@ -105,17 +112,22 @@ def _flag_helps() -> dict[str, str]:
 
 
 def _unit(key: str) -> str:
-    ending = {"%": "fraction", "$": "usd", "B/s": "B/s", "/s": "1/s", "/day": "1/day"}
+    if key.endswith("_bytes_per_gpu"):
+        return "B/gpu"
     unit = units.unit_of(key)
-    return ending.get(unit, unit)
+    return {"%": "fraction", "$": "usd", "/s": "1/s", "/day": "1/day"}.get(unit, unit)
 
 
-def _meaning(key: str, equation: str) -> str:
-    if key in MEANINGS:
-        return MEANINGS[key]
-    if not equation:
-        raise RuntimeError(f"docs/generate/meanings.py lacks {key}, which no equation explains")
-    return page(equation).summary
+def _meaning(key: str, *equations: str) -> str:
+    if key.removeprefix("expected_").removeprefix("nameplate_") in MEANINGS or key in MEANINGS:
+        return MEANINGS.get(key) or MEANINGS[key.removeprefix("expected_").removeprefix("nameplate_")]
+    if equations:
+        return page(equations[0]).summary
+    said = {name.strip("`"): meaning for name, _, meaning, _ in arguments()}
+    said |= {field.key.rpartition(".")[2]: field.meaning for field in scenario_fields()}
+    if key not in said:
+        raise RuntimeError(f"docs/generate/meanings.py lacks {key}, which nothing else explains")
+    return said[key]
 
 
 def _fields(found: list[Field]) -> str:

@@ -64,7 +64,7 @@ def _table(found: list[Field]) -> str:
     )
 
 
-def _fields(fact: type[Any], prefix: str) -> Iterator[Field]:
+def _fields(fact: Any, prefix: str) -> Iterator[Field]:  # noqa: ANN401 (any dataclass)
     hints = get_type_hints(fact, include_extras=True)
     for declared in fields(fact):
         hint, said = _unwrapped(hints[declared.name])

@@ -84,7 +84,7 @@ def iteration(
     Example:  rlsize iteration --instances 8 --group 8 --group-seconds 3 --samples 256 --train-seconds 5
     """
     inputs = Inputs(scenario, profiles)
-    chosen = inputs.word("mode", "--mode", mode, MODES, scenario="placement.mode", default=SYNC)
+    chosen = inputs.word("mode", "--mode", mode, MODES, scenario="placement.mode", default=SYNC) or SYNC
     source = _source(
         inputs, {"--rollout-seconds": rollout_seconds, "--group-seconds": group_seconds, "--per-instance": per_instance}
     )

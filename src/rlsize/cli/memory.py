@@ -147,9 +147,11 @@ def _question(
     kept = tenants(inputs, models)
     side = rollout_side(inputs, rollout, cached=profile is not None)
     shape = memory_shape(profile, params, side.bytes_per_kv_value) if profile else None
-    trained = _training(inputs, training, shaped=shape is not None or profile is None and not params.known)
+    trained = _training(inputs, training, shaped=shape is not None or (profile is None and not params.known))
     if trained.lora_rank.known and kept.reference is None and kept.algorithm.reference:
         inputs.notes.append("The reference is the policy with its adapters off: no copy (--reference counts one).")
+    if inputs.said("placement.mode") == "colocated":
+        inputs.notes.append("Colocated: each side is judged alone, as if the other were offloaded while it runs.")
     habit = kept.algorithm.reference and not trained.lora_rank.known
     question = MemoryQuestion(
         algorithm=kept.algorithm,

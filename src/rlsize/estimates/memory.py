@@ -80,19 +80,25 @@ def _alternatives(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Tenant,
     asked = question.algorithm
     for name in dict.fromkeys((*COMPARED, asked.name)):
         other = ALGORITHMS[name]
-        same = replace(question, algorithm=other, critic=other.critic, reference=other.reference)
+        kept = other.reference and not question.lora_rank.known  # adapters off is a reference without a copy
+        same = replace(question, algorithm=other, critic=other.critic, reference=kept)
         yield name, tuple(bill(question if name == asked.name else same))
 
 
 def _results(question: MemoryQuestion) -> list[Figure]:
     tenants = bill(question)
     shares = [tenant.per_gpu for tenant in tenants if tenant.per_gpu is not None]
-    return [whole_bill(tenants), *(tenant.held for tenant in tenants), *_cache(question), *shares, *overheads(question)]
-
-
-def whole_bill(tenants: list[Tenant]) -> Figure:
-    """The sum of what is known; the KV cache often is not."""
-    return total("total_bytes", [tenant.held for tenant in tenants])
+    beside = overheads(question)
+    pool = [tenant.per_gpu for tenant in tenants if tenant.name in TRAINER_POOL and tenant.per_gpu is not None]
+    whole = [total("trainer_pool_bytes_per_gpu", [*pool, *beside])] if pool else []
+    return [
+        total("total_bytes", [tenant.held for tenant in tenants]),
+        *(tenant.held for tenant in tenants),
+        *_cache(question),
+        *shares,
+        *beside,
+        *whole,
+    ]
 
 
 def bill(question: MemoryQuestion) -> list[Tenant]:
@@ -127,9 +133,9 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
     cache = apply(
         "kv_cache_bytes",
         memory_fit.fleet_kv_bytes,
-        instances=question.instances,
-        concurrency=question.concurrency,
         sample_kv_bytes=sample_cache(shape, question.context).whole,
+        concurrency=question.concurrency,
+        instances=question.instances,
     )
     if not tensor.known:
         return [Tenant("rollout_weights", weights), Tenant("kv_cache", cache)]

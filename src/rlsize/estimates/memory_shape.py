@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize
     from rlsize.facts.model import Architecture, Model
 
-_WIDE = ("embedding", "output_head", "norms")  # parts that quantisation leaves as they are, and that no layer holds
+_OUTER = ("embedding", "output_head")  # parts that no layer holds
+_WIDE = (*_OUTER, "norms")  # parts that quantisation leaves as they are
 _FLAG = "--model"
 
 
@@ -29,7 +30,8 @@ class MemoryShape:
         params: Parameters in total. [param]
         routed_params: Parameters of all routed experts; 0 for a dense model. [param]
         dense_params: All others. [param]
-        outer_params: Embedding, output head and norms. [param]
+        outer_params: Embedding and output head. [param]
+        wide_params: What stays wide in a quantised copy: those and the norms. [param]
         layers: Layers. [layer]
         hidden_size: Width of the residual stream. [1]
         vocab_size: Entries of the vocabulary. [1]
@@ -46,6 +48,7 @@ class MemoryShape:
     routed_params: Figure
     dense_params: Figure
     outer_params: Figure
+    wide_params: Figure
     layers: Figure
     hidden_size: Figure
     vocab_size: Figure
@@ -69,7 +72,6 @@ def memory_shape(model: Model, params: Figure, bytes_per_kv_value: float = 2.0) 
     """
     says, shape, size = stated(model), model.architecture, model_size(model, bytes_per_kv_value)
     routed = _routed(shape, says)
-    outer = total("outer_params", [replace(part.params, key=part.name) for part in size.parts if part.name in _WIDE])
     attention = shape.latent_attention or shape.attention
     recurrent = [block.value_heads for block in (shape.linear_attention,) if block]
     recurrent += [block.heads for block in (shape.mamba,) if block]
@@ -77,7 +79,8 @@ def memory_shape(model: Model, params: Figure, bytes_per_kv_value: float = 2.0) 
         params=params,
         routed_params=routed,
         dense_params=apply("dense_params", memory_fit.params_outside_experts, params=params, routed_params=routed),
-        outer_params=outer,
+        outer_params=_sum("outer_params", size, _OUTER),
+        wide_params=_sum("wide_params", size, _WIDE),
         layers=says.figure("layers", shape.layers),
         hidden_size=says.figure("hidden_size", shape.hidden_size),
         vocab_size=says.figure("vocab_size", shape.vocab_size),
@@ -91,6 +94,10 @@ def memory_shape(model: Model, params: Figure, bytes_per_kv_value: float = 2.0) 
     )
 
 
+def _sum(key: str, size: ModelSize, names: tuple[str, ...]) -> Figure:
+    return total(key, [replace(part.params, key=part.name) for part in size.parts if part.name in names])
+
+
 def shapeless(params: Figure) -> MemoryShape:
     """The shape of nothing but a number of parameters."""
     none = Figure(key="routed_params", value=0, provenance="default", source="taken for a dense model")
@@ -98,7 +105,8 @@ def shapeless(params: Figure) -> MemoryShape:
         params=params,
         routed_params=none,
         dense_params=replace(params, key="dense_params"),
-        outer_params=Figure(key="outer_params", value=0, provenance="default", source="all weights alike"),
+        outer_params=absent("outer_params", _FLAG),
+        wide_params=Figure(key="wide_params", value=0, provenance="default", source="all weights alike"),
         layers=absent("layers", _FLAG),
         hidden_size=absent("hidden_size", _FLAG),
         vocab_size=absent("vocab_size", _FLAG),

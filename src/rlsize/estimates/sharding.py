@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import memory, memory_fit
 from rlsize.estimates.working import apply, total
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from rlsize.estimates.memory_shape import MemoryShape
@@ -165,7 +165,7 @@ def gathered_layer(shape: MemoryShape, widths: Widths, layout: Layout) -> Figure
         )
         found.append(whole.slice_of(layer, experts=experts))
     if not all(part.known for part in found):
-        return replace(found[0], key=key)
+        return absent(key, found[0].missing)
     return apply(
         key,
         memory.unsharded_layer_bytes,

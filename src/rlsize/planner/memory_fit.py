@@ -201,7 +201,7 @@ def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | Non
 
 def _verdict(pool: str, stated: Candidate) -> list[Figure]:
     """Whether the stated placement fits, and what it leaves."""
-    held = replace(stated.held, key=f"{pool}_pool_bytes_per_gpu")
+    held = replace(stated.held, key=f"{pool}_held_bytes_per_gpu")
     left = replace(stated.left, key=f"{pool}_left_bytes_per_gpu")
     return [Figure(key=f"{pool}_fits", value=stated.fits, provenance="predicted"), held, left]
 

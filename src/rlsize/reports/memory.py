@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _TOLD = frozenset(
     {
-        "total_bytes", "kv_bytes_per_token", "context_tokens", "sample_kv_cache_bytes", "gpu_memory_bytes",
+        "kv_bytes_per_token", "context_tokens", "sample_kv_cache_bytes", "gpu_memory_bytes",
         "trainer_fits", "rollout_fits", "trainer_first_fit_gpus", "rollout_first_fit_gpus", "max_concurrency",
     }
 )  # fmt: skip
@@ -66,6 +66,8 @@ def memory_report(
 
 def _told(figure: Figure) -> bool:
     """Whether people see it beside the tables; the cache of a model without a shape is in the bill's rule already."""
+    if figure.key == "total_bytes":  # the table has it, but no table has a band
+        return figure.band is not None
     return figure.key in _TOLD and (figure.known or figure.key not in _ONE_SAMPLE)
 
 
@@ -120,11 +122,12 @@ def _notes(question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None
     others = [NAMES[tenant.name] for tenant in answer.tenants if tenant.name in TRAINER_POOL[1:]]
     if others and (question.layout or fit):
         listed = f"{', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else others[0]
-        notes.append(f"{listed[0].upper()}{listed[1:]} share the trainer's GPUs here, sharded as its weights are.")
+        verb = "share" if len(others) > 1 else "shares"
+        notes.append(f"The {listed} {verb} the trainer's GPUs here, sharded as the policy's weights are.")
     if question.optimizer.note:
         notes.append(f"{question.optimizer.name}: {question.optimizer.note}.")
     if question.lora_rank.known:
-        notes.append("Adapters sit on attention, dense MLPs and shared experts; routed experts carry none.")
+        notes.append("Adapters sit on attention, dense MLPs and shared experts of the policy, not on routed experts.")
     if any(tenant.name == "kv_cache" and tenant.held.known for tenant in answer.tenants):
         notes.append("No sample shares its prompt's blocks here; prefix caching stores the prompt of a group once.")
     if question.layout or fit:
@@ -153,7 +156,8 @@ def _chart(question: MemoryQuestion, answer: MemoryAnswer) -> Chart | None:
     return Chart(
         title=_takeaway(question, answer),
         x_label="algorithm",
-        y_label="bytes over all GPUs, one copy of each training state",
+        y_label="bytes, one copy of each state",
+        subtitle=_subtitle(question, answer),
         kind="stacked",
         series=tuple(
             Series(name=NAMES[name], xs=tuple(bills), ys=tuple(_height(tenants, name) for tenants in bills.values()))
@@ -161,6 +165,13 @@ def _chart(question: MemoryQuestion, answer: MemoryAnswer) -> Chart | None:
             if any(_height(tenants, name) for tenants in bills.values())
         ),
     )
+
+
+def _subtitle(question: MemoryQuestion, answer: MemoryAnswer) -> str:
+    missing = any(not tenant.held.known for tenant in answer.tenants)
+    said = [f"{show(question.params.value, '_params')} parameters", question.optimizer.name]
+    said += [f"adapters of rank {show(question.lora_rank.value)}"] if question.lora_rank.known else []
+    return ", ".join([*said, "without KV cache"] if missing else said)
 
 
 def _bar(question: MemoryQuestion, name: str) -> str:
@@ -175,7 +186,7 @@ def _takeaway(question: MemoryQuestion, answer: MemoryAnswer) -> str:
     bills = dict(answer.alternatives)
     grpo, ppo = (sum(_height(bills[name], tenant.name) for tenant in bills[name]) for name in ("grpo", "ppo"))
     asked = sum(_height(answer.tenants, tenant.name) for tenant in answer.tenants)
-    said = f"{question.algorithm.name} holds {show(asked, '_bytes')}"
+    said = f"{question.algorithm.name.upper()} holds {show(asked, '_bytes')}"
     critic = _height(bills["ppo"], "critic")
     if question.algorithm.name == "grpo" and ppo > grpo:
         return f"{said}: without a critic it saves {show(critic, '_bytes')}"

@@ -62,23 +62,24 @@ def tenants_table(question: MemoryQuestion, answer: MemoryAnswer) -> Table:
     columns = [Column("tenant", "tenant", "left"), Column("bytes", "bytes")]
     columns += [Column("gpu_bytes", "per GPU")] if sharded else []
     columns.append(Column("rule", "rule", "left", wide=True))
-    return Table(title="Who holds what", columns=tuple(columns), rows=tuple(rows), note=_placement(question))
+    return Table(title="Who holds what", columns=tuple(columns), rows=tuple(rows), note=_placement(question, answer))
 
 
-def _placement(question: MemoryQuestion) -> str:
+def _placement(question: MemoryQuestion, answer: MemoryAnswer) -> str:
     said = []
     if question.layout is not None:
-        gpus = question.layout.gpus
-        said.append(f"per GPU of the trainer: {layout_label(question.layout)} on {show(gpus.value)} GPUs")
+        held = next(figure for figure in answer.results if figure.key == "trainer_pool_bytes_per_gpu")
+        gpus = show(question.layout.gpus.value)
+        said.append(f"trainer: {layout_label(question.layout)} on {gpus} GPUs, {show(held.value, '_bytes')} on each")
     if question.rollout_tensor_parallel.known and question.algorithm.rollout:
         gpus = round(question.rollout_tensor_parallel.number * question.rollout_pipeline_parallel.number)
-        said.append(f"per GPU of an instance: {_instance_label(question, gpus)}")
+        said.append(f"rollout instance: {_instance_label(question, gpus)}")
     return "; ".join(said)
 
 
 def _instance_label(question: MemoryQuestion, gpus: int) -> str:
     stages = round(question.rollout_pipeline_parallel.number)
-    return f"TP {gpus // stages}" + (f" PP {stages}" if stages > 1 else "")
+    return f"TP{gpus // stages}" + (f" PP{stages}" if stages > 1 else "")
 
 
 def _rule(question: MemoryQuestion, tenant: Tenant) -> str:
@@ -90,8 +91,8 @@ def _rule(question: MemoryQuestion, tenant: Tenant) -> str:
     held = tenant.held.inputs
     if "lora_params" in held:
         adapters = f"{show(held['training_bytes_per_param'].value)} per adapter parameter"
-        return f"2 N frozen + {adapters}, {show(held['lora_params'].value)} of them"
-    own = "" if held["params"].key == "params" else f", N = {show(held['params'].value)}"
+        return f"2 N frozen + {adapters}, {show(held['lora_params'].value, '_params')} of them"
+    own = "" if held["params"].key == "params" else f", N = {show(held['params'].value, '_params')}"
     if "training_bytes_per_param" in held:
         return f"{show(held['training_bytes_per_param'].value)} N{own}"
     return f"{show(held['bytes_per_param'].value)} N, frozen{own}"
@@ -101,8 +102,8 @@ def _rollout_rule(question: MemoryQuestion, held: Figure) -> str:
     each = held.inputs["instance_weight_bytes"].inputs
     wide = ", embeddings and norms in bf16" if each["unquantised_params"].number else ""
     count = question.instances.number
-    times = "one instance" if count == 1 else f"each of {show(count)} instances"
-    return f"{show(each['bytes_per_param'].value)} N for {times}{wide}"
+    times = "one instance" if count == 1 else f"on each of {show(count)} instances"
+    return f"{show(each['bytes_per_param'].value)} N, {times}{wide}"
 
 
 def _cache_rule(question: MemoryQuestion, held: Figure) -> str:
@@ -154,14 +155,12 @@ def fit_table(question: MemoryQuestion, fit: FitAnswer) -> Table:
     columns.append(Column("verdict", "fits", "left"))
     memory = show(fit.gpu.memory.value, "_bytes") + ("" if fit.gpu.memory.verified else ", unverified")
     reserve = show(fit.gpu.runtime_reserved.value, "_bytes")
+    instance = "\nA rollout instance holds its weights; what is left goes to its KV cache." if fit.rollout else ""
     return Table(
         title=f"What fits on {fit.gpu.name} ({memory})",
         columns=tuple(columns),
         rows=rows,
-        note=(
-            f"{_share(fit)} of the memory may be planned with; held counts {reserve} for the runtime, and NCCL's.\n"
-            "A rollout instance holds its weights; what is left goes to its KV cache."
-        ),
+        note=f"{_share(fit)} of the memory may be planned with; held includes {reserve} for driver and engine.{instance}",
     )
 
 
@@ -181,9 +180,9 @@ def _fit_row(question: MemoryQuestion, candidate: Candidate, fit: FitAnswer) -> 
         "pool": candidate.pool,
         "gpus": candidate.gpus,
         "spread": instance if candidate.layout is None else layout_label(candidate.layout),
-        "held_bytes": candidate.held,
-        "left_bytes": candidate.left,
-        "max_concurrency": candidate.max_concurrency if candidate.max_concurrency.known else None,
+        "held_bytes": candidate.held.value,
+        "left_bytes": candidate.left.value,
+        "max_concurrency": candidate.max_concurrency.value,
         "fits": candidate.fits,
         "verdict": f"{verdict} (stated)" if stated else verdict,
     }
@@ -199,18 +198,18 @@ def layout_label(layout: Layout) -> str:
 
     >>> from rlsize.estimates.sharding import Layout
     >>> layout_label(Layout().spread_over(16))
-    'FSDP 16'
+    'FSDP16'
     """
     data, shards = layout.data_parallel.number, layout.shards.number
     if layout.zero_stage.number == 3:  # noqa: PLR2004 (ZeRO-3 is FSDP)
-        said = [f"FSDP {show(shards)}" + (f" x {show(data / shards)}" if shards < data else "")]
+        said = [f"FSDP{show(shards)}" + (f" x {show(data / shards)}" if shards < data else "")]
     else:
-        said = [f"DP {show(data)} ZeRO-{show(layout.zero_stage.value)}"]
+        said = [f"DP{show(data)} ZeRO-{show(layout.zero_stage.value)}"]
     degrees = (
         ("TP", layout.tensor_parallel),
         ("PP", layout.pipeline_parallel),
         ("CP", layout.context_parallel),
         ("EP", layout.expert_parallel),
     )
-    said += [f"{name} {show(degree.value)}" for name, degree in degrees if degree.number > 1]
+    said += [f"{name}{show(degree.value)}" for name, degree in degrees if degree.number > 1]
     return " ".join(said)

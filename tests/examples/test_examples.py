@@ -1,0 +1,50 @@
+"""Every example prints what is written down beside it."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+_AROUND = [folder / "examples" for folder in Path(__file__).resolve().parents]
+EXAMPLES = next((folder for folder in _AROUND if (folder / "run.py").is_file()), None)
+pytestmark = pytest.mark.skipif(EXAMPLES is None, reason="the examples are not beside these tests")
+
+
+def _run() -> Any:
+    """`examples/run.py` as a module."""
+    spec = importlib.util.spec_from_file_location("examples_run", EXAMPLES / "run.py") if EXAMPLES else None
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+RUN = _run() if EXAMPLES else None
+NAMES = [file.stem for file in RUN.files()] if RUN else []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_example_prints_what_is_written_down(name: str) -> None:
+    """The command of `NAME.cmd` prints `NAME.out` on stdout and ends with its exit code."""
+    file = RUN.EXAMPLES / f"{name}.cmd"  # type: ignore[union-attr]  # there are no names without it
+    wanted, found = RUN.example(file), RUN.outcome(RUN.example(file).line)  # type: ignore[union-attr]
+    assert found.exit_code == wanted.exit_code, found.stderr
+    assert found.stdout == RUN.expected(file)  # type: ignore[union-attr]
+
+
+def test_every_output_belongs_to_a_command() -> None:
+    """No `.out` file is left over from an example that is gone."""
+    assert EXAMPLES is not None
+    assert {file.stem for file in EXAMPLES.glob("*.out")} == set(NAMES)
+
+
+def test_every_example_says_what_it_shows() -> None:
+    """Each `.cmd` file opens with a comment."""
+    silent = [file.name for file in RUN.files() if not file.read_text("utf-8").startswith("# ")]  # type: ignore[union-attr]
+    assert not silent

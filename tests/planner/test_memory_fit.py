@@ -1,0 +1,197 @@
+"""Which GPU count first fits: against the equation, against brute force, and at the edges."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlsize.estimates.memory_question import MemoryQuestion
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.sharding import Layout
+from rlsize.facts.algorithm import OPTIMIZERS
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.rl_algorithm import ALGORITHMS
+from rlsize.planner.gpu_memory import GpuMemory, gpu_memory
+from rlsize.planner.memory_fit import divides, fit_memory, trainer_on
+from rlsize.readers.profiles import Catalogue
+
+FRACTION = Figure(key="memory_fraction", value=0.9)
+
+
+def hardware(name: str = "h100-sxm") -> GpuMemory:
+    """A shipped GPU, nine tenths of it planned with."""
+    return gpu_memory(Catalogue().get("gpu", name), FRACTION, FRACTION, absent("gpus_per_node", "--gpu"))
+
+
+def bare(memory: float, node: int = 8) -> GpuMemory:
+    """A GPU that keeps nothing for itself, all of it planned with."""
+    whole = Figure(key="memory_fraction", value=1.0)
+    return GpuMemory(
+        name="bare",
+        memory=Figure(key="gpu_memory_bytes", value=memory),
+        trainer_fraction=whole,
+        rollout_fraction=whole,
+        runtime_reserved=Figure(key="runtime_reserved_bytes", value=0),
+        nccl_reserved={},
+        gpus_per_node=Figure(key="gpus_per_node", value=node),
+    )
+
+
+def question(params: float = 70e9, name: str = "grpo") -> MemoryQuestion:
+    """A policy of which only the size is known."""
+    algorithm = ALGORITHMS[name]
+    return MemoryQuestion(
+        algorithm=algorithm,
+        critic=algorithm.critic,
+        reference=algorithm.reference,
+        reward=False,
+        params=Figure(key="params", value=params),
+        optimizer=OPTIMIZERS["adamw"],
+    )
+
+
+def about(model: str) -> MemoryQuestion:
+    """A shipped model."""
+    profile = Catalogue().get("model", model)
+    params = model_size(profile).params
+    return replace(question(), params=params, known_shape=memory_shape(profile, params))
+
+
+def spread(**degrees: int) -> Layout:
+    """A layout of the given degrees."""
+    return Layout(**{key: Figure(key=key, value=value) for key, value in degrees.items()})
+
+
+def test_a_70b_trainer_first_fits_three_nodes() -> None:
+    """18N are 1,260 GB; an H100 has 0.9 x 80 GiB less 3.9 GiB, 73.1 GB: 17.2 GPUs, so three nodes of 8."""
+    fit = fit_memory(question(), hardware())
+    assert fit.first_trainer is not None
+    assert fit.first_trainer.gpus == 24
+    exact = next(figure for figure in fit.results if figure.key == "trainer_gpus_exact")
+    reserve = (3.5 * 1024 + 392) * 2**20
+    assert exact.number == pytest.approx(1260e9 / (0.9 * 80 * 2**30 - reserve))
+
+
+def test_a_node_is_halved_before_it_is_exceeded() -> None:
+    """A small trainer is offered 1, 2, 4 and 8 GPUs, then whole nodes."""
+    gpus = [
+        fit_memory(question(params, "sft"), bare(80e9)).first_trainer for params in (4e9, 9e9, 18e9, 30e9, 41e9, 90e9)
+    ]
+    assert [row.gpus for row in gpus if row] == [1, 2, 4, 8, 16, 24]
+
+
+@given(st.floats(1e8, 1e13), st.sampled_from([1, 2, 4, 6, 8, 72]), st.floats(10e9, 300e9))
+def test_the_first_fit_is_the_smallest(params: float, node: int, memory: float) -> None:
+    """Every count that is offered before it does not fit, and it does."""
+    fit = fit_memory(question(params, "sft"), bare(memory, node))
+    first = fit.first_trainer
+    assert first is not None
+    assert 16 * params / first.gpus <= memory * (1 + 1e-9)
+    assert all(not row.fits for row in fit.trainer if row.gpus < first.gpus)
+    previous = first.gpus - node if first.gpus > node else first.gpus // 2
+    assert previous < 1 or 16 * params / previous > memory * (1 - 1e-9)
+
+
+def test_what_no_data_parallelism_shards_fits_on_no_count() -> None:
+    """ZeRO-0 keeps 16N on every GPU, so a 70B model fits nowhere, however many there are."""
+    layout = spread(data_parallel=8, shards=8, zero_stage=0)
+    fit = fit_memory(replace(question(name="sft"), layout=layout), hardware())
+    assert fit.first_trainer is None
+    assert [row.pool for row in fit.misfits] == ["trainer"]
+    first = next(figure for figure in fit.results if figure.key == "trainer_first_fit_gpus")
+    assert first.value is None
+    assert "model parallelism" in first.missing
+
+
+def test_model_parallelism_stays_as_stated() -> None:
+    """TP 8 x PP 2 is offered in multiples of 16 GPUs."""
+    fit = fit_memory(replace(question(), layout=spread(tensor_parallel=8, pipeline_parallel=2)), hardware())
+    assert all(row.gpus % 16 == 0 for row in fit.trainer)
+    assert fit.stated_trainer is not None
+    assert not fit.stated_trainer.fits
+    assert fit.first_trainer is not None
+    assert fit.first_trainer.gpus == 32
+
+
+def test_a_stated_layout_is_judged_and_shown() -> None:
+    """16 H100 do not hold a 70B trainer; 32 do; both stand in the table."""
+    for ranks, fits in ((16, False), (32, True)):
+        fit = fit_memory(replace(question(), layout=spread(data_parallel=ranks, shards=ranks)), hardware())
+        assert fit.stated_trainer is not None
+        assert fit.stated_trainer.fits is fits
+        assert bool(fit.misfits) is not fits
+        assert ranks in [row.gpus for row in fit.trainer]
+
+
+def test_activations_push_the_first_fit_up() -> None:
+    """What every GPU holds besides the states leaves less for them."""
+    plain = fit_memory(about("llama3.1-70b"), hardware()).first_trainer
+    tokens = Figure(key="micro_batch_tokens", value=16384)
+    loaded = fit_memory(replace(about("llama3.1-70b"), micro_batch_tokens=tokens), hardware()).first_trainer
+    assert plain is not None
+    assert loaded is not None
+    assert plain.gpus < loaded.gpus
+
+
+def test_an_instance_needs_room_for_its_cache() -> None:
+    """Llama-3.1-70B on H100s: 141 GB of weights on two leave room for 5 samples of 3000 tokens, on four for 154."""
+    asked = replace(about("llama3.1-70b"), context_tokens=Figure(key="context_tokens", value=3000))
+    fit = fit_memory(asked, hardware())
+    assert fit.first_rollout is not None
+    assert fit.first_rollout.gpus == 2
+    assert [row.max_concurrency.value for row in fit.rollout] == [0, 5, 154]
+    wanted = replace(asked, concurrency=Figure(key="concurrency", value=64))
+    larger = fit_memory(wanted, hardware()).first_rollout
+    assert larger is not None
+    assert larger.gpus == 4
+
+
+def test_a_stated_instance_is_judged() -> None:
+    """One H100 does not hold a 70B copy, and the answer says which count does."""
+    one = Figure(key="rollout_tensor_parallel", value=1)
+    fit = fit_memory(replace(about("llama3.1-70b"), rollout_tensor_parallel=one), hardware())
+    assert [row.pool for row in fit.misfits] == ["rollout"]
+    found = {figure.key: figure.value for figure in fit.results}
+    assert found["rollout_fits"] is False
+    assert found["rollout_first_fit_gpus"] == 2
+
+
+@pytest.mark.parametrize(("model", "degrees"), [("qwen2.5-7b", [1, 2, 4]), ("llama3.1-8b", [1, 2, 4, 8, 16, 32])])
+def test_tensor_parallelism_divides_the_heads(model: str, degrees: list[int]) -> None:
+    """28 heads with 4 KV heads go over 1, 2 or 4 GPUs; 32 heads with 8 over up to 32, KV heads repeated."""
+    shape = about(model).shape
+    assert [degree for degree in (1, 2, 3, 4, 8, 16, 32, 64) if divides(shape, degree)] == degrees
+
+
+def test_supervised_fine_tuning_has_no_instance() -> None:
+    """Nothing is rolled out, so nothing is judged."""
+    fit = fit_memory(question(name="sft"), hardware())
+    assert fit.rollout == ()
+    assert fit.first_rollout is None
+    assert all(not figure.key.startswith("rollout") for figure in fit.results)
+
+
+def test_what_the_runtime_keeps_grows_with_the_group() -> None:
+    """NCCL keeps nothing on one GPU, 342 MiB with two, 392 MiB with four and more."""
+    gpu = hardware()
+    kept = [sum(figure.number for figure in gpu.reserved(gpus)) / 2**20 for gpus in (1, 2, 4, 512)]
+    assert kept == [3584, 3584 + 342, 3584 + 392, 3584 + 392]
+
+
+def test_unverified_memory_is_passed_on() -> None:
+    """A fit on a GPU whose memory nobody has verified says so."""
+    fit = fit_memory(replace(question(), layout=spread(data_parallel=32, shards=32)), hardware("rtx-5090"))
+    assert fit.stated_trainer is not None
+    assert not fit.stated_trainer.left.verified
+
+
+@pytest.mark.parametrize("name", Catalogue().names("gpu"))
+def test_every_shipped_gpu_has_what_a_fit_needs(name: str) -> None:
+    """A 1B model fits on a node of each."""
+    first = fit_memory(question(1e9), hardware(name)).first_trainer
+    assert first is not None
+    assert first.gpus <= 8
