@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 EXAMPLES = Path(__file__).resolve().parent
-PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": ""}
+PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": None}
+PLAIN |= dict.fromkeys(("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))  # unset, or rich takes a pipe for a screen
 _EXIT_CODE = re.compile(r"# exit code (\d+)")
 _CHANGING = re.compile(r'("(?:facts_digest|rlsize_version)": )"[^"]*"')
 

@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from generate.files import ROOT, fenced
 from rlsize.cli.app import app
 
-PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": ""}
+PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": None}
+PLAIN |= dict.fromkeys(("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))  # unset, or rich takes a pipe for a screen
 
 
 def output(line: str, folder: Path = ROOT, exit_code: int = 0) -> str:
@@ -46,7 +47,7 @@ def run(line: str, exit_code: int = 0) -> str:
     return fenced(f"$ {_wrapped(line)}\n{output(line, exit_code=exit_code)}", "console")
 
 
-def excerpt(line: str, first: str, last: str = "") -> str:
+def excerpt(line: str, first: str, last: str = "", exit_code: int = 0) -> str:
     """
     A command and part of its output, as a code block.
 
@@ -54,8 +55,9 @@ def excerpt(line: str, first: str, last: str = "") -> str:
         line: The command, as typed.
         first: How the first line that is shown begins.
         last: How the last one begins; without it, up to the next empty line.
+        exit_code: The exit code that it must have.
     """
-    lines = [text.rstrip() for text in output(line).splitlines()]
+    lines = [text.rstrip() for text in output(line, exit_code=exit_code).splitlines()]
     start = next((index for index, text in enumerate(lines) if text.startswith(first)), None)
     if start is None:
         raise RuntimeError(f"no line begins with {first!r}: {line}")

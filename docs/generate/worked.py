@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 from generate.files import fenced
@@ -9,6 +10,8 @@ from rlsize.reports.equation_page import equation, page
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_POWERS_FROM = 1e5
 
 
 def worked(name: str, **inputs: float) -> str:
@@ -46,4 +49,8 @@ def answers(name: str, *cases: Mapping[str, float]) -> str:
 
 
 def _shown(value: float) -> str:
-    return str(value) if isinstance(value, int) else f"{value:.6g}"
+    """A number as one would type it: `70e9`, not `7e+10`."""
+    if isinstance(value, int) or abs(value) < _POWERS_FROM:
+        return str(value) if isinstance(value, int) else f"{value:.6g}"
+    exponent = 3 * (math.floor(math.log10(abs(value))) // 3)
+    return f"{value / 10**exponent:.7g}e{exponent}"

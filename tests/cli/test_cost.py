@@ -76,7 +76,16 @@ def test_a_profiles_spot_price_is_that_of_preemptible_gpus(rlsize: Run, tmp_path
 
 def test_preemptible_rollouts(rlsize: Run) -> None:
     """Three quarters at 0.9 dollars with a tenth lost, a quarter at 2."""
-    flags = ("--gpu-hour", "2", "--preemptible-fraction", "0.75", "--preemptible-gpu-hour", "0.9", "--lost-fraction", "0.1")
+    flags = (
+        "--gpu-hour",
+        "2",
+        "--preemptible-fraction",
+        "0.75",
+        "--preemptible-gpu-hour",
+        "0.9",
+        "--lost-fraction",
+        "0.1",
+    )
     assert rlsize(*POOLS, *flags, "--json").results["rollout_cost_per_step_usd"] == pytest.approx(0.32 * 1.25)
     assert "price over 1 - lost share" in flat(rlsize(*POOLS, *flags).stdout)
 

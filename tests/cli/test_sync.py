@@ -116,7 +116,9 @@ def test_the_method_that_is_asked_for_answers(rlsize: Run, method: str, seconds:
 
 def test_a_method_that_lacks_an_input_says_so_in_its_row(rlsize: Run) -> None:
     """Null in JSON, the flags in words."""
-    rows = {row["method"]: row for row in rlsize(*POLICY, "--bandwidth", "50 GB/s", "--json").document["rows"]["methods"]}
+    rows = {
+        row["method"]: row for row in rlsize(*POLICY, "--bandwidth", "50 GB/s", "--json").document["rows"]["methods"]
+    }
     assert rows["rdma"]["sync_seconds"] is None
     assert rows["rdma"]["needs"] == "--instances, --trainer-gpus, --tensor-parallel"
     assert rows["fp8"]["needs"] == ""
@@ -139,7 +141,9 @@ def test_links_are_compared_when_asked(rlsize: Run) -> None:
 
 def test_a_links_row_says_what_nobody_verified(rlsize: Run) -> None:
     """Measured, assumed, unverified."""
-    rows = {row["link"]: row["efficiency"] for row in rlsize(*POLICY, "--compare-links", "--json").document["rows"]["links"]}
+    rows = {
+        row["link"]: row["efficiency"] for row in rlsize(*POLICY, "--compare-links", "--json").document["rows"]["links"]
+    }
     assert rows["nvlink4"] == "88.0 % measured"
     assert rows["infiniband-400g"] == "80.0 % assumed"
     assert rows["ici-v7"] == "80.0 % assumed, unverified"
@@ -266,7 +270,7 @@ words = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=5000)
 @given(
     junk=st.dictionaries(st.sampled_from(FLAGS), words, max_size=6),
     good=st.booleans(),

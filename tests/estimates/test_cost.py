@@ -69,9 +69,7 @@ def test_samples_tokens_and_runs_by_hand() -> None:
 def test_no_price_is_ever_assumed() -> None:
     """Dollars are missing and say which flag, GPU-hours and goodput are there."""
     none = Figure(key="gpu_hour_usd", value=None, missing="--gpu-hour")
-    results = found(
-        question(rollout_gpu_hour=none, trainer_gpu_hour=none, batch_tokens=figure("batch_tokens", 786432))
-    )
+    results = found(question(rollout_gpu_hour=none, trainer_gpu_hour=none, batch_tokens=figure("batch_tokens", 786432)))
     money = {key: entry for key, entry in results.items() if key.endswith("_usd")}
     assert money
     assert all(not entry.known and "--gpu-hour" in entry.missing for key, entry in money.items() if "idle" not in key)

@@ -33,7 +33,7 @@ def said(mode: str, rollout: float, train: float, sync: float = 0.0, **more: Any
     return replace(asked, **more)
 
 
-def on(rollout: int, trainer: int) -> dict[str, Figure]:
+def on(rollout: int, trainer: int) -> dict[str, Any]:
     """Pools of so many GPUs."""
     return {"rollout_gpus": figure("rollout_gpus", rollout), "trainer_gpus": figure("trainer_gpus", trainer)}
 
@@ -83,11 +83,13 @@ def test_a_token_rate_is_shown_as_it_is_and_derated() -> None:
     )
     results = found(asked)
     assert (results["rollout_seconds"].number, results["expected_rollout_seconds"].number) == pytest.approx((24, 30))
-    assert (results["iteration_seconds"].number, results["expected_iteration_seconds"].number) == pytest.approx((27, 33))
+    assert (results["iteration_seconds"].number, results["expected_iteration_seconds"].number) == pytest.approx(
+        (27, 33)
+    )
 
 
 def test_who_waits_in_each_mode() -> None:
-    """12 s and 5 s with a sync of 1 s: in turn both wait for the other and the sync, overlapped the longer for the sync."""
+    """12 s, 5 s and a sync of 1 s: in turn each waits for the other and the sync, overlapped the longer for the sync."""
     found_rows = rows(said("sync", 12.0, 5.0, 1.0))
     sync, overlapped = found_rows["sync"], found_rows["overlapped"]
     assert sync["iteration_seconds"].value == 18
@@ -151,6 +153,8 @@ def test_doubling_the_trainer_of_a_rollout_bound_loop_barely_helps() -> None:
 
 def test_a_colocated_loop_has_no_pool_to_double() -> None:
     """The reason says so."""
-    speedup = found(said("colocated", 12.0, 5.0, swap_seconds=figure("swap_seconds", 3.0)))["speedup_from_doubling_trainer"]
+    speedup = found(said("colocated", 12.0, 5.0, swap_seconds=figure("swap_seconds", 3.0)))[
+        "speedup_from_doubling_trainer"
+    ]
     assert not speedup.known
     assert "share" in speedup.missing

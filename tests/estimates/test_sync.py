@@ -44,7 +44,7 @@ def question(method: str = "nccl-broadcast", *, efficiency: float | None = None,
     return replace(asked, **more)
 
 
-def pools() -> dict[str, Figure]:
+def pools() -> dict[str, Any]:
     """8 instances of 4 GPUs beside 32 trainer GPUs, and a store that writes 10 and reads 40 GB/s."""
     return {
         "instances": figure("instances", 8),
@@ -92,7 +92,9 @@ def test_an_efficiency_stretches_every_transfer_and_no_store() -> None:
     for row in method_rows(question(efficiency=0.5, **pools())):
         factor = 1.0 if row["method"] in {"disk", "object-store"} else 2.0
         if row["method"] == "object-store":
-            assert row["expected_sync_seconds"].number == pytest.approx(14 + 140 / 25)  # the adapter is the slower one now
+            assert row["expected_sync_seconds"].number == pytest.approx(
+                14 + 140 / 25
+            )  # the adapter is the slower one now
         else:
             assert row["expected_sync_seconds"].number == pytest.approx(factor * row["sync_seconds"].number)
 

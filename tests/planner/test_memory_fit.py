@@ -16,7 +16,7 @@ from rlsize.facts.algorithm import OPTIMIZERS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rl_algorithm import ALGORITHMS
 from rlsize.planner.gpu_memory import GpuMemory, gpu_memory
-from rlsize.planner.memory_fit import divides, fit_memory, trainer_on
+from rlsize.planner.memory_fit import divides, fit_memory
 from rlsize.readers.profiles import Catalogue
 
 FRACTION = Figure(key="memory_fraction", value=0.9)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.cli import flags
 from rlsize.errors import InputError
 from rlsize.estimates.sync_links import NO_BANDWIDTH, LinkFigures
 from rlsize.facts.fields import Quantity
@@ -17,6 +16,7 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
 
 LEAST_BANDWIDTH = Quantity("B/s", least=1e3)
+_EFFICIENCY = Quantity("1", least=1e-6, most=1.0)
 _ORDER = (  # of a scenario: what says most about the sync comes first
     ("bandwidth", "weight_sync.bandwidth"),
     ("link", "weight_sync.link"),
@@ -56,7 +56,7 @@ def paths(inputs: Inputs, said: dict[str, str | None], efficiency: str | None, t
     if len(given) > 1:
         inputs.fault("say it once", " ".join(f"--{name}" for name in given), "each of them names the link; keep one")
     found = _named(inputs, *_choice(inputs, said, given), trainer_gpus)
-    share = inputs.number("achievable_fraction", "--efficiency", efficiency, flags.FRACTION)
+    share = inputs.number("achievable_fraction", "--efficiency", efficiency, _EFFICIENCY)
     between = _kept(inputs, found.between, share)
     if found.handover == found.between:
         return replace(found, between=between, handover=between)

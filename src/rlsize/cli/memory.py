@@ -142,7 +142,8 @@ def _question(
 ) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
     params = inputs.keep(model_params(inputs, *policy)[0])
-    inputs.need(params, "give --model or --params")
+    if not inputs.faults:  # a model that is named and cannot be read is a fault already
+        inputs.need(params, "give --model or --params")
     profile = model_profile(inputs, policy[0]) if policy[1] is None else None
     kept = tenants(inputs, models)
     side = rollout_side(inputs, rollout, cached=profile is not None)
@@ -198,10 +199,10 @@ def _training(inputs: Inputs, said: TrainingFlags, *, shaped: bool) -> _Training
     name = inputs.word(
         "optimizer", "--optimizer", said.optimizer, OPTIMIZERS, scenario="trainer.optimizer", default="adamw"
     )
-    known = OPTIMIZERS.get(name)
     width = inputs.word(
         "gradients", "--gradients", said.gradients, BYTES_PER_GRADIENT, scenario="trainer.gradients", default="bf16"
     )
+    chosen = inputs.used.get("gradients", Figure(key="gradients", value="bf16", provenance="default"))
     rank = inputs.number("lora_rank", "--lora-rank", said.lora_rank, flags.COUNT, scenario="trainer.lora_rank")
     if rank.known and not shaped:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
@@ -211,18 +212,17 @@ def _training(inputs: Inputs, said: TrainingFlags, *, shaped: bool) -> _Training
         policy = inputs.word(
             "recompute", "--recompute", said.recompute, RECOMPUTATIONS, scenario="trainer.recompute", default="full"
         )
-    source = inputs.used["gradients"]
     return _Training(
-        optimizer=known or OPTIMIZERS["adamw"],
+        optimizer=OPTIMIZERS[name or "adamw"],
         bytes_per_gradient=Figure(
             key="bytes_per_gradient",
-            value=BYTES_PER_GRADIENT[width],
-            provenance=source.provenance,
-            source=f"{width} gradients: {source.source}",
+            value=BYTES_PER_GRADIENT[width or "bf16"],
+            provenance=chosen.provenance,
+            source=f"{chosen.value} gradients: {chosen.source}",
         ),
         lora_rank=rank,
         micro_batch_tokens=tokens,
-        recompute=RECOMPUTATIONS[policy],
+        recompute=RECOMPUTATIONS[policy or "full"],
     )
 
 

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from rlsize.cli import flags
 from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.fields import Quantity
-from rlsize.facts.figure import absent
+from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
-    from rlsize.facts.figure import Figure
 
 _CV = Quantity("1", least=0.0, most=20.0)
 _CONTEXT = "--context"
@@ -65,8 +64,8 @@ def rollout_side(inputs: Inputs, said: RolloutFlags, *, cached: bool) -> Rollout
         name = inputs.word(
             "kv_dtype", "--kv-dtype", said.kv_dtype, BYTES_PER_PARAM, scenario="rollout.kv_dtype", default="bf16"
         )
-        width = BYTES_PER_PARAM[name]
-    inputs.word(
+        width = BYTES_PER_PARAM[name or "bf16"]
+    dtype = inputs.word(
         "rollout_dtype", "--rollout-dtype", said.dtype, BYTES_PER_PARAM, scenario="rollout.dtype", default="bf16"
     )
     context = inputs.number("context_tokens", _CONTEXT, said.context, flags.TOKENS)
@@ -89,7 +88,7 @@ def rollout_side(inputs: Inputs, said: RolloutFlags, *, cached: bool) -> Rollout
             scenario="rollout.tensor_parallel",
         ),
         rollout_pipeline_parallel=_stages(inputs, said),
-        rollout_dtype=inputs.used["rollout_dtype"],
+        rollout_dtype=inputs.used.get("rollout_dtype", Figure(key="rollout_dtype", value=dtype or "bf16")),
         bytes_per_kv_value=width,
         concurrency=inputs.number(
             "concurrency", "--concurrency", said.concurrency, flags.POSITIVE, scenario="rollout.concurrency"

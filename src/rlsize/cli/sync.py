@@ -104,9 +104,7 @@ def sync(
     width = _width(inputs, dtype)
     ways = paths(inputs, {"bandwidth": bandwidth, "link": link, "gpu": gpu, "cluster": cluster}, efficiency, senders)
     question = SyncQuestion(
-        method=inputs.word(
-            "method", "--method", method, METHODS, scenario="weight_sync.transport", default=DEFAULT_METHOD
-        ),
+        method=_method(inputs, method),
         params=weights,
         bytes_per_param=width,
         path=ways.between,
@@ -158,14 +156,19 @@ def _weights(inputs: Inputs, model: str | None, params: str | None, measured: st
 def _width(inputs: Inputs, dtype: str | None) -> Figure:
     """Bytes per weight on the wire: of the sync's type, else the type of the rollout weights, else bf16."""
     said = "weight_sync.dtype" if inputs.said("weight_sync.dtype") is not None else "rollout.dtype"
-    name = inputs.word("dtype", "--dtype", dtype, BYTES_PER_PARAM, scenario=said, default="bf16")
-    origin = inputs.used["dtype"]
+    name = inputs.word("dtype", "--dtype", dtype, BYTES_PER_PARAM, scenario=said, default="bf16") or "bf16"
+    origin = inputs.used.get("dtype", Figure(key="dtype", value=name, provenance="default"))
     return Figure(
         key="bytes_per_param",
         value=BYTES_PER_PARAM[name],
         provenance=origin.provenance,
         source=f"{name}, {origin.source}",
     )
+
+
+def _method(inputs: Inputs, text: str | None) -> str:
+    found = inputs.word("method", "--method", text, METHODS, scenario="weight_sync.transport", default=DEFAULT_METHOD)
+    return found or DEFAULT_METHOD
 
 
 def _changed(inputs: Inputs, text: str | None) -> Figure:

@@ -59,7 +59,7 @@ def tenants(inputs: Inputs, said: TenantFlags) -> Tenants:
     name = inputs.word(
         "algorithm", "--algorithm", said.algorithm, ALGORITHMS, scenario="algorithm.name", default="grpo"
     )
-    algorithm = ALGORITHMS[name]
+    algorithm = ALGORITHMS[name or "grpo"]
     critic_params = _size(inputs, "critic", said.critic_params, said.critic)
     reference_params = _size(inputs, "reference", said.reference_params, said.reference)
     reward_params = _size(inputs, "reward", said.reward_params, said.reward_model)

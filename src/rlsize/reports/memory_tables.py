@@ -72,8 +72,8 @@ def _placement(question: MemoryQuestion, answer: MemoryAnswer) -> str:
         gpus = show(question.layout.gpus.value)
         said.append(f"trainer: {layout_label(question.layout)} on {gpus} GPUs, {show(held.value, '_bytes')} on each")
     if question.rollout_tensor_parallel.known and question.algorithm.rollout:
-        gpus = round(question.rollout_tensor_parallel.number * question.rollout_pipeline_parallel.number)
-        said.append(f"rollout instance: {_instance_label(question, gpus)}")
+        size = round(question.rollout_tensor_parallel.number * question.rollout_pipeline_parallel.number)
+        said.append(f"rollout instance: {_instance_label(question, size)}")
     return "; ".join(said)
 
 
@@ -155,12 +155,12 @@ def fit_table(question: MemoryQuestion, fit: FitAnswer) -> Table:
     columns.append(Column("verdict", "fits", "left"))
     memory = show(fit.gpu.memory.value, "_bytes") + ("" if fit.gpu.memory.verified else ", unverified")
     reserve = show(fit.gpu.runtime_reserved.value, "_bytes")
-    instance = "\nA rollout instance holds its weights; what is left goes to its KV cache." if fit.rollout else ""
+    instance = ".\nA rollout instance holds its weights; what is left goes to its KV cache" if fit.rollout else ""
     return Table(
         title=f"What fits on {fit.gpu.name} ({memory})",
         columns=tuple(columns),
         rows=rows,
-        note=f"{_share(fit)} of the memory may be planned with; held includes {reserve} for driver and engine.{instance}",
+        note=f"{_share(fit)} of the memory may be used; held includes {reserve} for driver and engine{instance}",
     )
 
 
