@@ -48,7 +48,9 @@ imports: $(VENV)/.dev  ## who may import whom
 docs: $(VENV)/.dev  ## the generated pages are up to date
 	$(BIN)/cog --check -n utf-8 -I docs $(GENERATED)
 
-docs-write: $(VENV)/.dev  ## write the generated pages anew
+docs-write: $(VENV)/.dev  ## write the generated pages and the examples' outputs anew
+	$(BIN)/python examples/run.py --write
+	$(BIN)/rlsize schema scenario > docs/reference/scenario.schema.json
 	$(BIN)/cog -r -n utf-8 -I docs $(GENERATED)
 
 test-wheel: $(VENV)/.dev  ## the same tests on the built wheel, with src/ and profiles/ out of reach

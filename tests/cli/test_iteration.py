@@ -159,8 +159,8 @@ def test_a_plot_stacks_the_phases_of_each_mode(rlsize: Run, tmp_path: Path) -> N
 
 FLAGS = [
     "--samples", "--prompts", "--group", "--train-seconds", "--mode", "--instances", "--group-seconds",
-    "--per-instance", "--response-tokens", "--headroom", "--rollout-seconds", "--sync-seconds", "--swap-seconds", "--rollout-gpus",
-    "--trainer-gpus", "--verify-seconds", "--seed",
+    "--per-instance", "--response-tokens", "--headroom", "--rollout-seconds", "--sync-seconds",
+    "--swap-seconds", "--rollout-gpus", "--trainer-gpus", "--verify-seconds", "--seed",
 ]  # fmt: skip
 words = st.one_of(
     st.text(max_size=12),

@@ -146,7 +146,7 @@ def test_a_links_row_says_what_nobody_verified(rlsize: Run) -> None:
     }
     assert rows["nvlink4"] == "88.0 % measured"
     assert rows["infiniband-400g"] == "80.0 % assumed"
-    assert rows["ici-v7"] == "80.0 % assumed, unverified"
+    assert rows["ici-v7"] == "80.0 % unverified"
 
 
 def test_without_any_link_the_bytes_are_told(rlsize: Run) -> None:
@@ -270,7 +270,7 @@ words = st.one_of(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=5000)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
 @given(
     junk=st.dictionaries(st.sampled_from(FLAGS), words, max_size=6),
     good=st.booleans(),

@@ -89,7 +89,7 @@ def test_a_token_rate_is_shown_as_it_is_and_derated() -> None:
 
 
 def test_who_waits_in_each_mode() -> None:
-    """12 s, 5 s and a sync of 1 s: in turn each waits for the other and the sync, overlapped the longer for the sync."""
+    """12 s, 5 s and a sync of 1 s: in turn each waits for the other and the sync, overlapped one for the sync only."""
     found_rows = rows(said("sync", 12.0, 5.0, 1.0))
     sync, overlapped = found_rows["sync"], found_rows["overlapped"]
     assert sync["iteration_seconds"].value == 18

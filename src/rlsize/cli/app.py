@@ -13,7 +13,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rlsize.cli.command import Command, as_typed
+from rlsize.cli.command import Command, Plain, as_typed
 
 
 class Entry(NamedTuple):
@@ -82,7 +82,8 @@ def loaded(name: str, entry: Entry) -> Any:
         group.name = name
         return group
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    single.command(name, cls=Command)(found)
+    answers = found.__annotations__.get("return") == "Report"
+    single.command(name, cls=Command if answers else Plain)(found)
     return typer.main.get_command(single)
 
 

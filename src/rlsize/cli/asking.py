@@ -153,7 +153,7 @@ def _profile_price(inputs: Inputs, name: str) -> Figure:
     try:
         price = inputs.catalogue.get("price", name)
     except InputError as error:
-        inputs.faults.extend(error.faults)
+        inputs.blame(error, "--price")
         return absent("gpu_hour_usd", "--gpu-hour")
     source = f"price profile {price.name}: {price.cloud}, {price.region}, as of {price.as_of}"
     return Figure(
@@ -168,12 +168,13 @@ def gpu(inputs: Inputs, name: str | None) -> Gpu | None:
     chosen = name or inputs.said("cluster.gpu")
     if not chosen:
         return None
+    where = "--gpu" if name else inputs.where("cluster.gpu")
     try:
         found: Gpu = inputs.catalogue.get("gpu", str(chosen))
     except InputError as error:
-        inputs.faults.extend(error.faults)
+        inputs.blame(error, where)
         return None
-    inputs.keep(Figure(key="gpu", value=found.name, source="--gpu" if name else inputs.where("cluster.gpu")))
+    inputs.keep(Figure(key="gpu", value=found.name, source=where))
     return found
 
 

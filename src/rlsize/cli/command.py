@@ -69,7 +69,29 @@ def _output_parameters() -> list[Any]:
     return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
 
 
-class Command(TyperCommand):
+class Plain(TyperCommand):
+    """A command that prints what it has to say itself; faults become messages and exit codes."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
+        """The parameters, their text taken as it was typed."""
+        return as_typed(super().get_params(ctx))
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # as above
+        """Run the command's function, and turn faults into messages and exit codes."""
+        try:
+            return self.answer(ctx)
+        except RlsizeError as error:
+            from rlsize.cli.failures import tell
+
+            tell(error)
+            raise typer.Exit(error.exit_code) from None
+
+    def answer(self, ctx: typer.Context) -> Any:
+        """Run the command's function."""
+        return super().invoke(ctx)
+
+
+class Command(Plain):
     """A command whose function returns a report."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -77,34 +99,23 @@ class Command(TyperCommand):
         own = {parameter.name for parameter in self.params}
         self.params += [parameter for parameter in _output_parameters() if parameter.name not in own]
 
-    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
-        """The parameters, their text taken as it was typed."""
-        return as_typed(super().get_params(ctx))
-
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # as above
         """Let `--plot` stand alone: without a file name behind it, it draws in the terminal."""
         return super().parse_args(ctx, _with_plot_target(args))
 
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # as above
-        """Run the command's function, show its report, and turn faults into messages and exit codes."""
+    def answer(self, ctx: typer.Context) -> Any:
+        """Run the command's function and show its report as the flags ask for; exit code 1 where the answer is no."""
         own = set(self.callback.__annotations__) if self.callback else set()
         output = {name: ctx.params[name] for name in _OUTPUT_NAMES if name in ctx.params}
         ctx.obj = output
         for name in _OUTPUT_NAMES:
             if name not in own:
                 ctx.params.pop(name, None)
-        try:
-            report = super().invoke(ctx)
-            if report is not None:
-                from rlsize.cli.answer import deliver
+        report = super().answer(ctx)
+        from rlsize.cli.answer import deliver
 
-                deliver(report, output)
-        except RlsizeError as error:
-            from rlsize.cli.failures import tell
-
-            tell(error)
-            raise typer.Exit(error.exit_code) from None
-        if report is not None and report.no:
+        deliver(report, output)
+        if report.no:
             raise typer.Exit(1)
         return report
 

@@ -110,7 +110,7 @@ class Inputs:
         if value is None:
             said = self.said(scenario)
             value, where = (str(said), self.where(scenario)) if said is not None else (default, "")
-        if value and value not in known:
+        if where and value not in known:
             self.fault(f"{value!r} is unknown", where, suggestion(value, known))
             value = default
         provenance = "given" if where else "default"
@@ -124,6 +124,10 @@ class Inputs:
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong; `settle` tells all of it at once."""
         self.faults.append(Fault(what, where, todo))
+
+    def blame(self, error: InputError, where: str) -> None:
+        """Note the faults of an error; those without a place of their own get `where`."""
+        self.faults += [fault if fault.where else replace(fault, where=where) for fault in error.faults]
 
     def need(self, figure: Figure, todo: str) -> None:
         """Note a fault if a figure is missing that nothing can do without."""

@@ -157,13 +157,13 @@ def _hand_over(key: str, question: SyncQuestion, _: Figure, handover: Figure) ->
 
 METHODS: Mapping[str, Method] = MappingProxyType(
     {
-        "nccl-broadcast": Method("one pass over the slowest link", _full, _broadcast),
-        "fp8": Method("fp8, a scale per 128x128 block", _quantised, _transfer),
-        "delta": Method("changed weights and positions", _changed, _transfer),
+        "nccl-broadcast": Method("one pass, slowest link", _full, _broadcast),
+        "fp8": Method("fp8 with block scales", _quantised, _transfer),
+        "delta": Method("changed weights only", _changed, _transfer),
         "rdma": Method("the busiest adapter", _full, _point_to_point),
-        "disk": Method("write, then all read together", _full, _disk),
-        "object-store": Method("write, then each reads alone", _full, _object_store),
-        "colocated": Method("each GPU completes its shard", _full, _hand_over),
+        "disk": Method("write, all read at once", _full, _disk),
+        "object-store": Method("write, each reads alone", _full, _object_store),
+        "colocated": Method("GPUs complete shards", _full, _hand_over),
     }
 )
 """The methods by name."""

@@ -88,7 +88,7 @@ def check_report(counts: Mapping[str, int]) -> Report:
     total = sum(counts.values())
     return Report(
         command="profiles check",
-        headline=f"{total} profiles checked, no fault found",
+        headline=f"{total} {'profile' if total == 1 else 'profiles'} checked, no fault found",
         results=(Figure(key="profiles", value=total, source="the profile folders"), Figure(key="faults", value=0)),
         quiet=frozenset({"profiles", "faults"}),
         tables={"kinds": Table(title="", columns=columns, rows=rows)},

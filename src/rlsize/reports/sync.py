@@ -164,7 +164,10 @@ def _links_table(answer: SyncAnswer) -> Table:
         Column("efficiency", "expected takes", "left", wide=True),
     )
     marked = next((index for index, row in enumerate(rows) if row["link"] == chosen_link(answer.question).name), None)
-    note = "joins: the GPUs of a node, nodes over a network, a GPU and its host; bandwidth per GPU"
+    note = (
+        "joins: the GPUs of a node, nodes over a network, a GPU and its host; bandwidth per GPU\n"
+        "unverified: recalled, or carried over from another link"
+    )
     return Table(
         title=f"{answer.question.method} over other links", columns=columns, rows=rows, marked=marked, note=note
     )
@@ -177,8 +180,8 @@ def _plain(row: Mapping[str, Any]) -> dict[str, Any]:
 
 def _trust(row: Mapping[str, Any]) -> str:
     share, bandwidth = row["achievable_fraction"], row["bandwidth_bytes_per_second"]
-    text = f"{show(share.value, share.key)} {row['basis']}" if share.known else "nothing"
-    return text if share.verified and bandwidth.verified else f"{text}, unverified"
+    trust = row["basis"] if share.verified and bandwidth.verified else "unverified"
+    return f"{show(share.value, share.key)} {trust}" if share.known else "nobody knows"
 
 
 def _blank(row: Mapping[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.units import show
+from rlsize.units import short, show, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +25,19 @@ _ENDINGS = (
     ("_steps", ""),
 )
 # Nouns that say by themselves what they are: no "supply rate", no "age time".
-_COMPLETE = ("supply", "consumption", "required", "age", "cap", "absorbed", "window", "swap", "goodput", "bandwidth", "seconds")
+_COMPLETE = (
+    "supply",
+    "consumption",
+    "required",
+    "age",
+    "cap",
+    "absorbed",
+    "window",
+    "swap",
+    "goodput",
+    "bandwidth",
+    "seconds",
+)
 _SPECIAL = {"backlog_tokens_per_second": "backlog growth", "sync_bytes": "sync size"}
 _PREFIXES = ("expected_", "nameplate_")
 
@@ -67,9 +79,13 @@ def band(figure: Figure) -> str:
     """The 80 % interval for people; empty where every input is a point."""
     if figure.band is None:
         return ""
+    if unit_of(figure.key) == "tok/s":
+        return f"{short(figure.band[0])} to {short(figure.band[1])}"
     low, high = (show(end, figure.key) for end in figure.band)
-    unit = low.partition(" ")[2]
-    return f"{low.removesuffix(unit).rstrip()} to {high}" if unit == high.partition(" ")[2] else f"{low} to {high}"
+    units = {end.partition(" ")[2] for end in (low, high)}
+    if len(units) > 1:
+        return f"{low} to {high}"
+    return f"{low.partition(' ')[0]} to {high.partition(' ')[0]}"  # the value beside it says the unit
 
 
 def origin(figure: Figure) -> str:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Report, Table
 
 NARROW = 80
+_NAME_WIDTH = 12  # what a table with every column leaves for the names
 
 
 def console(*, stderr: bool = False) -> Console:
@@ -64,7 +65,7 @@ def _grid(title: str = "") -> RichTable:
         title_justify="left",
         title_style="bold",
         pad_edge=False,
-        padding=(0, 2, 0, 0),
+        padding=(0, 1),
         header_style="dim",
     )
 
@@ -73,14 +74,14 @@ def _results(report: Report) -> RichTable:
     table = _grid()
     rows = lines(report.told)
     paired = any(line.nameplate or line.expected for line in rows)
-    table.add_column("")
+    banded = any(figure.band for figure in report.told)
+    table.add_column("", max_width=_NAME_WIDTH if paired and banded else None)
     if paired:
         table.add_column("nameplate", justify="right", no_wrap=True)
-    table.add_column("expected" if paired else "value", justify="right")
-    banded = any(figure.band for figure in report.told)
+    table.add_column("expected" if paired else "value", justify="right", min_width=_longest_flag(report))
     if banded:
         table.add_column("80 % band", justify="right")
-    table.add_column("from", style="dim", no_wrap=True)
+    table.add_column("from", style="dim", no_wrap=True, min_width=len("predicted"))
     for line in rows:
         main = line.expected or line.plain or line.nameplate
         first = [_text(line.nameplate, missing="-" if line.expected else "")] if paired else []
@@ -88,6 +89,12 @@ def _results(report: Report) -> RichTable:
         middle = [Text(band(main) if main else "")] if banded else []
         table.add_row(line.name, *first, last, *middle, _provenance(main))
     return table
+
+
+def _longest_flag(report: Report) -> int:
+    """Room for the longest flag that would fill a cell: cut short, it would tell nothing."""
+    flags = (flag for figure in report.told if not figure.known for flag in figure.missing.split(", "))
+    return max((len(flag) + 1 for flag in flags if flag.startswith("--")), default=0)
 
 
 def _provenance(figure: Figure | None) -> Text:
