@@ -297,6 +297,8 @@ def _digits(value: float, digits: int = 4) -> str:
 
 
 def _show_plain(value: float, unit: str) -> str:
+    if not math.isfinite(value):
+        return str(value)
     whole = f"{value:,.0f}" if value == round(value) and abs(value) < 1e15 else _digits(value)  # noqa: PLR2004 (floats are exact below)
     return f"{whole} {unit}".rstrip() if not unit.startswith("/") else f"{whole}{unit}"
 

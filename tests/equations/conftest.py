@@ -43,7 +43,7 @@ class Case:
         """A short name for the test's report."""
         return f"{self.name}-{self.position}"
 
-    def result(self, **changed: Any) -> Any:  # noqa: ANN401 (a float or an array)
+    def result(self, **changed: Any) -> Any:
         """What the equation gives for the inputs, some of them changed."""
         return equation(self.name)(**{**self.inputs, **changed})
 

@@ -65,7 +65,7 @@ def deviations(
     found = []
     plain = function(**inputs)
     for seed in range(DRAWS):
-        exponents = drawn_exponents(bases, powers(constant), Random(seed))  # noqa: S311 (no secret, only a draw)
+        exponents = drawn_exponents(bases, powers(constant), Random(seed))
         got = function(**{name: value * scale(read[name], exponents) for name, value in inputs.items()})
         expected = plain * scale(result, exponents)
         if got != pytest.approx(expected, rel=1e-9, abs=1e-12 * scale(result, exponents)):

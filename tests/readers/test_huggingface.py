@@ -75,7 +75,7 @@ def catalogue() -> Catalogue:
 def config(tmp_path: Path) -> Callable[..., Path]:
     """Writes a known configuration with some keys changed; a key set to `...` is removed."""
 
-    def write(name: str, **changed: Any) -> Path:  # noqa: ANN401 (any JSON value)
+    def write(name: str, **changed: Any) -> Path:
         data = json.loads((CONFIGS / f"{name}.json").read_text(encoding="utf-8"))
         data = {key: value for key, value in {**data, **changed}.items() if value is not ...}
         path = tmp_path / "config.json"

@@ -102,24 +102,24 @@ def colocated_iteration_time(rollout_seconds: Real, train_seconds: Real, swap_se
     """
     Wall clock of one optimizer step when rollout and training take turns on the same GPUs.
 
-    t = t_r + t_t + 2 t_w
+    t = t_r + t_t + t_w
 
     Args:
         rollout_seconds: Time to generate the batch on all GPUs, t_r. [s]
         train_seconds: Busy trainer seconds per optimizer step on all GPUs, t_t. [s]
-        swap_seconds: Time of one change-over: one set of state out, the other in, t_w. [s]
+        swap_seconds: Time that changing over takes per step, both ways together, t_w. [s]
 
     Returns:
         t. [s]
 
-    Assumes two change-overs per step, to training and back to rollout; the hand-over of the weights is part of the
-    second.
+    Assumes nothing else runs during the two change-overs, to training and back; the hand-over of the weights is part of
+    the second.
     Source: Designing an RL post-training system, section 2 (context switch twice per step).
 
     >>> colocated_iteration_time(rollout_seconds=6.0, train_seconds=2.5, swap_seconds=1.5)
-    11.5
+    10.0
     """
-    return rollout_seconds + train_seconds + 2.0 * swap_seconds
+    return rollout_seconds + train_seconds + swap_seconds
 
 
 def phase_time_on(phase_seconds: Real, pool_gpus: Real, gpus: Real) -> Real:
@@ -147,9 +147,9 @@ def phase_time_on(phase_seconds: Real, pool_gpus: Real, gpus: Real) -> Real:
 
 def break_even_swap_time(overlapped_seconds: Real, rollout_seconds: Real, train_seconds: Real) -> Real:
     """
-    Time of one change-over below which colocation beats a disaggregated, overlapped loop on as many GPUs.
+    Time of changing over, both ways together, below which colocation beats an overlapped loop on as many GPUs.
 
-    t_w* = (t - t_r - t_t) / 2
+    t_w* = t - t_r - t_t
 
     Args:
         overlapped_seconds: Wall clock of one step of the disaggregated loop, t. [s]
@@ -159,14 +159,14 @@ def break_even_swap_time(overlapped_seconds: Real, rollout_seconds: Real, train_
     Returns:
         t_w*. [s]
 
-    Assumes two change-overs per step; zero or less where the split is balanced and its sync hidden, so that no swap is
-    quick enough.
+    Assumes full overlap on the disaggregated side; zero or less where the split is balanced and its sync hidden, and then
+    no swap is quick enough.
     Source: overlapped_iteration_time set equal to colocated_iteration_time.
 
     >>> break_even_swap_time(overlapped_seconds=13.0, rollout_seconds=6.0, train_seconds=2.5)
-    2.25
+    4.5
     """
-    return (overlapped_seconds - rollout_seconds - train_seconds) / 2.0
+    return overlapped_seconds - rollout_seconds - train_seconds
 
 
 def iterations_per_day(iteration_seconds: Real) -> Real:

@@ -1,1 +1,1 @@
-"""WHAT TO EXPECT: facts and equations joined into figures, each with provenance and, where inputs are uncertain, a band."""
+"""WHAT TO EXPECT: facts and equations joined into figures with provenance and, where inputs are uncertain, a band."""

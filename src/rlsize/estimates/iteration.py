@@ -146,9 +146,12 @@ def iteration_time(question: IterationQuestion, mode: str, prefix: str) -> Figur
     key = f"{prefix}iteration_seconds"
     rollout, train = phases(question, mode, prefix)
     if mode == COLOCATED:
-        swap = apply("change_over_seconds", loop_time.one_change_over, swap_seconds=question.swap_seconds)
         return apply(
-            key, iteration.colocated_iteration_time, rollout_seconds=rollout, train_seconds=train, swap_seconds=swap
+            key,
+            iteration.colocated_iteration_time,
+            rollout_seconds=rollout,
+            train_seconds=train,
+            swap_seconds=question.swap_seconds,
         )
     added: Callable[..., Any] = (
         iteration.synchronous_iteration_time if mode == SYNC else iteration.overlapped_iteration_time
@@ -216,14 +219,13 @@ def break_even_swap(question: IterationQuestion) -> Figure:
     """The change-over time, both ways together, below which colocation beats the overlapped loop on as many GPUs."""
     prefix = question.prefixes[-1]
     rollout, train = phases(question, COLOCATED, prefix)
-    one = apply(
-        "break_even_change_over_seconds",
+    return apply(
+        "break_even_swap_seconds",
         iteration.break_even_swap_time,
         overlapped_seconds=iteration_time(question, OVERLAPPED, prefix),
         rollout_seconds=rollout,
         train_seconds=train,
     )
-    return apply("break_even_swap_seconds", loop_time.both_change_overs, change_over_seconds=one)
 
 
 def mode_rows(question: IterationQuestion) -> tuple[dict[str, Any], ...]:

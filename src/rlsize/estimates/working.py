@@ -133,7 +133,7 @@ def with_bands(
 
 
 def _banded(figure: Figure, sample: list[float]) -> Figure:
-    if not sample or sample[0] == sample[-1]:
+    if not sample or math.isclose(sample[0], sample[-1], rel_tol=1e-9):  # the same but for the last bits of floats
         return figure
     return replace(figure, band=(_quantile(sample, LOW), _quantile(sample, HIGH)))
 

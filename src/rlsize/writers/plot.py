@@ -98,13 +98,14 @@ def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
 
 
 def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
-    from matplotlib.ticker import EngFormatter, MaxNLocator, PercentFormatter
+    from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
     if chart.log_y:
         axes.set_yscale("log")
     else:
         axes.set_ylim(bottom=0)
-    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else EngFormatter(sep=""))
+    plain = FuncFormatter(lambda value, _: short(value))
+    axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else plain)
     if chart.x_percent:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
     elif chart.kind == "lines" and all(
