@@ -159,8 +159,8 @@ def break_even_swap_time(overlapped_seconds: Real, rollout_seconds: Real, train_
     Returns:
         t_w*. [s]
 
-    Assumes full overlap on the disaggregated side; zero or less where the split is balanced and its sync hidden, and then
-    no swap is quick enough.
+    Assumes full overlap on the disaggregated side. Zero or less where the split is balanced and its sync hidden: no
+    swap is quick enough then.
     Source: overlapped_iteration_time set equal to colocated_iteration_time.
 
     >>> break_even_swap_time(overlapped_seconds=13.0, rollout_seconds=6.0, train_seconds=2.5)
