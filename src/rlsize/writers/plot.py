@@ -20,6 +20,8 @@ _COLOURS = {
     "limit": "#444444", "other": "#009E73",
 }  # fmt: skip
 _STACK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#F0E442")
+_MOST_LABELS = 24  # more collide
+_ROOM, _LOG_ROOM = 1.08, 1.8  # above the tallest bar, for its label
 _LABEL_ROOM = 90  # characters of labels that fit side by side
 _STYLE: dict[Any, Any] = {
     "font.size": 11,
@@ -100,10 +102,12 @@ def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
 def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
     from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
+    heights = _heights(chart)
     if chart.log_y:
         axes.set_yscale("log")
+        axes.set_ylim(min(filter(None, heights)) / _LOG_ROOM, max(heights) * _LOG_ROOM)
     else:
-        axes.set_ylim(bottom=0)
+        axes.set_ylim(bottom=0, top=None if chart.kind == "lines" else max(heights) * _ROOM or None)
     plain = FuncFormatter(lambda value, _: short(value))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else plain)
     if chart.x_percent:
@@ -112,6 +116,17 @@ def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
         isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs
     ):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
+
+
+def _heights(chart: Chart) -> list[float]:
+    """How high the drawing reaches: every value, or the sums where bars are stacked."""
+    if chart.kind != "stacked":
+        return [y for series in chart.series for y in series.ys]
+    totals: dict[str, float] = {}
+    for series in chart.series:
+        for x, y in zip(series.xs, series.ys, strict=True):
+            totals[str(x)] = totals.get(str(x), 0.0) + y
+    return list(totals.values())
 
 
 def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
@@ -141,10 +156,17 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
             _STACK[index % len(_STACK)] if chart.kind == "stacked" or series.role == "main" else _COLOURS[series.role]
         )
         drawn = axes.bar(places, series.ys, width=width, bottom=bottoms, label=series.name, color=colour)
-        if chart.kind == "bars" and len(names) * len(chart.series) <= 24:  # noqa: PLR2004 (more labels than that collide)
+        if chart.kind == "bars" and len(names) * len(chart.series) <= _MOST_LABELS:
             axes.bar_label(drawn, labels=[short(y) for y in series.ys], padding=2, fontsize=9)
         for x, y in zip(series.xs, series.ys, strict=True):
             base[str(x)] += y
+    if chart.kind == "stacked" and len(names) <= _MOST_LABELS:
+        for place, name in enumerate(names):
+            axes.annotate(
+                short(base[name]), (place, base[name]), (0, 3), textcoords="offset points", ha="center", fontsize=9
+            )
+    if len(names) == 1:
+        axes.set_xlim(-1.0, 1.0)  # one bar need not fill the page
     fits = max(map(len, names)) * len(names) <= _LABEL_ROOM
     axes.set_xticks(
         range(len(names)),
