@@ -99,9 +99,9 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from rlsize import __version__
+        from rlsize.version import VERSION
 
-        typer.echo(f"rlsize {__version__}")
+        typer.echo(f"rlsize {VERSION}")
         raise typer.Exit
 
 

@@ -6,9 +6,9 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
-from rlsize import __version__
 from rlsize.reports.equation_page import page
 from rlsize.reports.report import Cell, Report, cell_value
+from rlsize.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -37,7 +37,7 @@ def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
     return {
         "schema_version": SCHEMA_VERSION,
         "command": report.command,
-        "rlsize_version": __version__,
+        "rlsize_version": VERSION,
         "facts_digest": facts_digest,
         "inputs": {figure.key: _finite(figure) for figure in report.inputs},
         "results": {figure.key: _finite(figure) for figure in report.results},

@@ -1,0 +1,3 @@
+"""The version of rlsize: the only place that says it."""
+
+VERSION = "0.1.0"
