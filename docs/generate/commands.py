@@ -16,16 +16,17 @@ from rlsize.cli.app import app
 
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": None}
 PLAIN |= dict.fromkeys(("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))  # unset, or rich takes a pipe for a screen
+_ANSWERED = {0, 1}
 
 
-def output(line: str, folder: Path = ROOT, exit_code: int = 0) -> str:
+def output(line: str, folder: Path = ROOT, exit_code: int | None = 0) -> str:
     """
     What one command prints, answer and warnings together as on a terminal.
 
     Args:
         line: The command, as typed.
         folder: Where it runs.
-        exit_code: The exit code that it must have.
+        exit_code: The exit code that it must have; None for an answer, whether it is yes or no.
 
     Raises:
         RuntimeError: It ended otherwise.
@@ -35,9 +36,9 @@ def output(line: str, folder: Path = ROOT, exit_code: int = 0) -> str:
         raise RuntimeError(f"not a rlsize command: {line}")
     with chdir(folder):
         result = CliRunner().invoke(app, arguments, env=PLAIN, prog_name=program)
-    if result.exit_code != exit_code:
+    if result.exit_code not in (_ANSWERED if exit_code is None else {exit_code}):
         raise RuntimeError(
-            f"exit code {result.exit_code}, not {exit_code}: {line}\n{result.output}"
+            f"exit code {result.exit_code}, not {exit_code or 0}: {line}\n{result.output}"
         ) from result.exception
     return result.output
 

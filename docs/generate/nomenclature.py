@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
-from functools import cache
-from typing import Any
 
 import typer
 
-from generate.commands import output
-from generate.examples import as_json
+from generate.every_flag import ENGINE_INPUTS, answers, keys
 from generate.flag_reference import walked
 from generate.markdown import table
-from generate.meanings import MEANINGS
+from generate.meanings import COLUMN_UNITS, COLUMNS, MEANINGS
 from generate.scenario_fields import Field, rates_fields, scenario_fields
 from rlsize import units
 from rlsize.cli.app import app
 from rlsize.reports.equation_page import equation_names, page
 
+GROUPED = {"profiles list", "profiles show"}  # whose tables are one for each kind, or part of a profile
 _SYMBOL = re.compile(r", (?:[A-Za-z](?:_\w+)?'?\*?|t_\w+|idle)(?=[.;:,]|$)")
 
 
@@ -33,6 +30,8 @@ def nomenclature() -> str:
             table(["Key", "Unit", "Meaning", "Equation"], result_keys()),
             "## Inputs\n",
             table(["Key", "Unit", "Meaning"], input_keys()),
+            "## Columns of rows\n",
+            table(["Key", "Unit", "Meaning", "In"], row_keys()),
             "## Fields of a scenario\n",
             _fields(scenario_fields()),
             "## Fields of a rates file\n",
@@ -58,9 +57,9 @@ def arguments() -> list[list[str]]:
 
 
 def result_keys() -> list[list[str]]:
-    """Every key of `results` that the examples give: unit, meaning, equations."""
+    """Every key of `results` that a command can print: unit, meaning, equations."""
     found: dict[str, dict[str, None]] = defaultdict(dict)
-    for document in _documents():
+    for document in answers():
         for key in document["results"]:
             found[key] |= dict.fromkeys(filter(None, [document["explain"].get(key, {}).get("equation")]))
     return [
@@ -74,10 +73,10 @@ def _anchor(equation: str) -> str:
 
 
 def input_keys() -> list[list[str]]:
-    """Every key of `inputs` that the examples give: unit and meaning."""
+    """Every key of `inputs` that a command can print: unit and meaning."""
     told = _flag_helps() | {field.key: field.meaning for field in scenario_fields()}
-    found: dict[str, str] = {}
-    for document in _documents():
+    found = dict.fromkeys(ENGINE_INPUTS, "")
+    for document in answers():
         for key in document["inputs"]:
             explained = document["explain"].get(key, {})
             said = told.get(_said_by(explained.get("source", "")), "")
@@ -87,19 +86,28 @@ def input_keys() -> list[list[str]]:
     return [[f"`{key}`", _unit(key), MEANINGS.get(key) or text or _meaning(key)] for key, text in sorted(found.items())]
 
 
+def row_keys() -> list[list[str]]:
+    """Every column that the tables of an answer can have: unit, meaning, and where it occurs."""
+    found: dict[str, dict[str, None]] = defaultdict(dict)
+    known = {key.strip("`"): meaning for key, _, meaning, *_ in [*input_keys(), *result_keys()]}
+    for document in answers():
+        for name, rows in document["rows"].items():
+            for key in keys({"rows": {name: rows}}, "rows"):
+                found[key][document["command"] if document["command"] in GROUPED else name] = None
+    return [
+        [
+            f"`{key}`",
+            COLUMN_UNITS.get(key) or _unit(key),
+            COLUMNS.get(key) or known.get(key) or _meaning(key),
+            ", ".join(sorted(tables)),
+        ]
+        for key, tables in sorted(found.items())
+    ]
+
+
 def _said_by(source: str) -> str:
     """The flag or the scenario key that a source names."""
     return source.removeprefix("default of ").rpartition(": ")[2]
-
-
-@cache
-def _documents() -> list[Any]:
-    return [json.loads(_stdout(output(line, exit_code=exit_code))) for line, exit_code in as_json()]
-
-
-def _stdout(text: str) -> str:
-    """The JSON object of what a command printed, without the warnings around it."""
-    return text[text.index("{\n") : text.rindex("\n}") + 2]
 
 
 def _flag_helps() -> dict[str, str]:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,6 +28,13 @@ def pages(root: Path) -> dict[Path, str]:
         *root.glob("*.md"),
         *root.glob("docs/**/*.md"),
         *root.glob("examples/*.md"),
-        root / "profiles" / "README.md",
+        *root.glob("profiles/README.md"),
     ]
     return {page: page.read_text(encoding="utf-8") for page in sorted(found)}
+
+
+@pytest.fixture(scope="session")
+def generate(root: Path) -> Any:
+    """Imports a module of `docs/generate`: `generate("pictures")`."""
+    sys.path.insert(0, str(root / "docs"))
+    return lambda name: importlib.import_module(f"generate.{name}")

@@ -5,11 +5,9 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
-
-from rlsize.reports.equation_page import equation_names, page
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,18 +34,18 @@ def test_the_committed_schema_is_the_programs(root: Path) -> None:
     assert committed == schema_of("scenario")
 
 
-@pytest.mark.parametrize("name", equation_names())
-def test_every_argument_is_in_the_nomenclature(name: str, root: Path) -> None:
-    """An argument of an equation has a row in the nomenclature, so that one quantity keeps one name."""
-    text = (root / "docs" / "reference" / "nomenclature.md").read_text(encoding="utf-8")
-    missing = [argument.name for argument in page(name).arguments if f"| `{argument.name}` |" not in text]
-    assert not missing
+@pytest.mark.parametrize("name", ["memory.svg", "split.svg"])
+def test_a_picture_shows_what_the_program_draws_now(name: str, root: Path, generate: Any) -> None:
+    """A picture carries the words of its command's chart and the digest of its data, whatever drew the lines."""
+    pictures = generate("pictures")
+    drawn = pictures.chart(pictures.PICTURES[name])
+    text = (root / "docs" / "images" / name).read_text(encoding="utf-8")
+    assert [words for words in pictures.texts(drawn) if f"<!-- {words} -->" not in text] == []
+    assert text.endswith(pictures.signature(pictures.PICTURES[name], drawn)), "make docs-write draws it anew"
 
 
-def test_every_result_of_the_examples_is_in_the_nomenclature(root: Path) -> None:
-    """A key that the examples print as JSON has a row in the nomenclature."""
-    text = (root / "docs" / "reference" / "nomenclature.md").read_text(encoding="utf-8")
-    documents = [json.loads(file.read_text("utf-8")) for file in root.glob("examples/*-json.out")]
-    keys = {key for document in documents for part in ("results", "inputs") for key in document[part]}
-    assert keys
-    assert not sorted(key for key in keys if f"| `{key}` |" not in text)
+def test_every_picture_is_drawn_and_shown(root: Path, pages: dict[Path, str], generate: Any) -> None:
+    """No picture is left over from a command that is gone, and each stands on a page."""
+    names = {file.name for file in (root / "docs" / "images").iterdir()}
+    assert names == set(generate("pictures").PICTURES)
+    assert not [name for name in names if not any(f"images/{name}" in text for text in pages.values())]

@@ -199,7 +199,7 @@ def test_every_number_leads_back_to_the_profile(catalogue: Catalogue) -> None:
     """Behind the count stand figures with an equation, or a source that names the profile."""
     size = model_size(catalogue.get("model", "qwen3-30b-a3b"))
     for leaf in leaves(size.params):
-        assert leaf.source.startswith("model qwen3-30b-a3b: ai-dynamo/aiconfigurator"), leaf
+        assert leaf.source.startswith("model profile qwen3-30b-a3b: ai-dynamo/aiconfigurator"), leaf
     assert size.params.provenance == "predicted"
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.estimates.observing import observation, rates_of
+from rlsize.estimates.observing import observation, observed_rates
 from rlsize.facts.counters import EngineCounters, Snapshot, Totals
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ def history(rate: float = 4000.0, *, waiting: float = 5, seconds: float = 300.0,
     for index in range(int(seconds / 5.0) + 1):
         counters = EngineCounters(
             instance="a",
+            engine="vllm",
             model="m",
             generation_tokens=1e6 + rate * 5.0 * index,
             requests_running=64 if rate else 0,
@@ -174,7 +175,7 @@ def test_what_is_missing_for_the_expected_hits_is_named() -> None:
     unknown = watched(history(prompt_lengths=Totals(sum=400, count=1))).affine_prefix_cache_hit_fraction
     assert (unknown.known, unknown.missing) == (False, "--group")
     off = [replace(look, counters=replace(look.counters, prefix_caching=False)) for look in history()]
-    assert watched(off, group_size=8).affine_prefix_cache_hit_fraction.missing == "enable_prefix_caching"
+    assert watched(off, group_size=8).affine_prefix_cache_hit_fraction.missing == "a prefix cache, which is off"
 
 
 def test_finished_samples_lean_to_the_short_ones() -> None:
@@ -209,7 +210,7 @@ def test_an_idle_fleet_has_a_rate_of_zero() -> None:
 
 def test_a_rates_file_says_what_was_seen() -> None:
     """Rate, spread, bound, inclusions and conditions of the observation stand in the rates."""
-    rates = rates_of(
+    rates = observed_rates(
         watched(history(3900.0), history(4100.0, waiting=0)),
         measured_at="2026-01-02T03:04:05+00:00",
         gpus_per_instance=2,
@@ -219,7 +220,7 @@ def test_a_rates_file_says_what_was_seen() -> None:
     assert rate.mean == pytest.approx(4000.0)
     assert (rate.instances, rate.lower_bound) == (2, True)
     assert rates.includes == ["sync_pauses", "stragglers", "ramp", "tail"]
-    assert rates.conditions.model == "m"
+    assert (rates.source.engine, rates.conditions.model) == ("vllm", "m")
     assert [entry.lower_bound for entry in rates.instances] == [False, True]
 
 
@@ -236,7 +237,7 @@ def test_any_history_gives_an_observation(steps: list[tuple[float, float, float 
     for step, tokens, running, waiting in steps:
         seconds += step
         counters = EngineCounters(
-            instance="a", generation_tokens=tokens, requests_running=running, requests_waiting=waiting
+            instance="a", engine="vllm", generation_tokens=tokens, requests_running=running, requests_waiting=waiting
         )
         snapshots.append(Snapshot(seconds=seconds, counters=counters))
     seen = watched(snapshots, window=1.0)

@@ -19,7 +19,7 @@ def looks(*moments: Look) -> list[Snapshot]:
         Snapshot(
             seconds=seconds,
             counters=EngineCounters(
-                instance="a", generation_tokens=1000 * seconds, requests_running=running, requests_waiting=waiting
+                instance="a", engine="vllm", generation_tokens=1000 * seconds, requests_running=running, requests_waiting=waiting
             ),
         )
         for seconds, running, waiting in moments
@@ -37,6 +37,7 @@ def ends(
     """Two pages a minute apart, with what the engine did in between."""
     first = EngineCounters(
         instance="a",
+        engine="vllm",
         generation_tokens=0,
         requests_running=batch,
         requests_waiting=waiting[0],

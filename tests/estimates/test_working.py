@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from rlsize.equations.matching import consumption, required_supply
-from rlsize.estimates.working import apply, drawn, total, with_bands
+from rlsize.estimates.working import Draw, apply, rounded, total, with_bands
 from rlsize.facts.figure import Figure, absent
 
 
@@ -77,6 +77,59 @@ def test_the_same_seed_gives_the_same_band() -> None:
 def test_draws_keep_the_mean_and_stay_positive() -> None:
     """However wide the spread, no rate turns negative."""
     random = Random(1)
-    values = [drawn(Figure(key="r", value=10.0, deviation=20.0), random).number for _ in range(50_000)]
+    values = [Draw(random).of(Figure(key="r", value=10.0, deviation=20.0)).number for _ in range(50_000)]
     assert min(values) > 0
     assert sum(values) / len(values) == pytest.approx(10.0, rel=0.05)
+
+
+def test_an_input_used_twice_is_drawn_once() -> None:
+    """A price for both pools is one price: drawing it twice would make the cost look surer than it is."""
+    price = Figure(key="gpu_hour_usd", value=2.5, deviation=0.5, source="--gpu-hour")
+    draw = Draw(Random(3))
+    assert draw.of(price).value == draw.of(price).value
+
+
+def test_what_was_worked_out_is_worked_out_again_in_every_draw() -> None:
+    """A consumption from an uncertain batch follows the batch: batch over consumption is the train time, exactly."""
+    batch = Figure(key="batch_tokens", value=100.0, deviation=30.0, source="--batch-tokens")
+    derived = apply("c", consumption, tokens_per_step=batch, train_seconds=Figure(key="t", value=20.0))
+    draw = Draw(Random(5))
+    assert draw.of(batch).number / draw.of(derived).number == pytest.approx(20.0)
+
+
+def test_draws_stay_inside_the_limits_of_their_input() -> None:
+    """A share of 0.9 ± 0.3 is never over 1, an instance never less than none."""
+    share = Figure(key="share", value=0.9, deviation=0.3, least=0.0, most=1.0)
+    values = [Draw(Random(seed)).of(share).number for seed in range(500)]
+    assert 0.0 <= min(values)
+    assert max(values) <= 1.0
+
+
+def test_a_nested_uncertain_input_reaches_the_answer() -> None:
+    """A question may hold other dataclasses of figures."""
+
+    @dataclass(frozen=True)
+    class Outer:
+        inner: Question
+
+    question = Outer(Question(Figure(key="d", value=100.0, deviation=10.0), Figure(key="t", value=1.0)))
+    assert with_bands(lambda outer: answer(outer.inner), question, Random(0))[0].band is not None
+
+
+def test_a_figure_that_is_often_missing_has_no_band() -> None:
+    """A cap that half of the draws never reach has no honest interval."""
+
+    def sometimes(question: Question) -> list[Figure]:
+        reached = question.batch.number > 100.0
+        return [Figure(key="cap", value=1.0 / question.batch.number if reached else None)]
+
+    question = Question(Figure(key="d", value=101.0, deviation=10.0), Figure(key="t", value=1.0))
+    assert with_bands(sometimes, question, Random(0))[0].band is None
+
+
+def test_a_rounded_figure_keeps_the_exact_one_in_sight() -> None:
+    """13 instances say that they come from 12.288."""
+    exact = apply("exact", consumption, tokens_per_step=12.288, train_seconds=1.0)
+    whole = rounded(exact, "instances", 13)
+    assert (whole.value, whole.source) == (13, "12.288, in whole numbers")
+    assert rounded(absent("x", "--x"), "instances", 13).value is None

@@ -7,6 +7,8 @@ stays quick.
 
 from __future__ import annotations
 
+import io
+import sys
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
 
@@ -117,5 +119,8 @@ def _main(
 
 
 def main() -> None:
-    """Run the command line."""
+    """Run the command line; a terminal that cannot show a character gets a substitute, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
     app()

@@ -1,4 +1,9 @@
-"""Questions that several commands ask in the same way: consumption, instance rate, prices, model and GPU."""
+"""
+Questions that several commands ask in the same way: consumption, instance rate, prices, model and GPU.
+
+A quantity can be said in more ways than one (a consumption, or a batch and a time). What flags say, in whatever way,
+goes before what the scenario says; what a rates file says comes last.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +11,18 @@ from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
 from rlsize.equations import matching
-from rlsize.estimates.working import apply
+from rlsize.errors import Fault, InputError
+from rlsize.estimates.working import apply, uncertain_inputs
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.headroom import FULL_HEADROOM
 
 if TYPE_CHECKING:
     from random import Random
 
     from rlsize.cli.inputs import Inputs
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.price import Price
 
-DEFAULT_HEADROOM = 0.8
 _LONGEST_SEED = 18
 _AGREEMENT = 0.01  # a rate and the batch and time behind it may differ by rounding, not by more
 
@@ -27,16 +34,19 @@ def random_for(question: object, seed: str) -> Random | None:
     Raises:
         InputError: The seed is not a whole number.
     """
-    from rlsize.errors import Fault, InputError
-    from rlsize.estimates.working import uncertain_inputs
-
-    if not seed.removeprefix("-").isascii() or not seed.removeprefix("-").isdecimal() or len(seed) > _LONGEST_SEED:
+    digits = seed.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(seed) <= _LONGEST_SEED):
         raise InputError(Fault(f"{seed[:20]!r} is not a whole number", "--seed", "write 0 or 42"))
     if not uncertain_inputs(question):
         return None
     from random import Random
 
     return Random(seed)  # noqa: S311 (draws for a band, not for a secret)
+
+
+def by_flag(figure: Figure) -> bool:
+    """Whether a flag said it, or said any of what it was worked out from."""
+    return figure.source.startswith("--") or any(by_flag(entry) for entry in figure.inputs.values())
 
 
 def batch_tokens(
@@ -63,46 +73,63 @@ def batch_tokens(
     return inputs.keep(product) if product.known else absent("batch_tokens", "--batch-tokens")
 
 
+def samples(inputs: Inputs, text: str | None) -> Figure:
+    """Samples per optimizer step: said, or prompts x group where those were asked before."""
+    said = inputs.number("samples_per_step", "--samples", text, flags.POSITIVE)
+    prompts, group = inputs.used.get("prompts_per_step"), inputs.used.get("group_size")
+    if said.known or prompts is None or group is None:
+        return said
+    return inputs.keep(apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group))
+
+
 def train_seconds(inputs: Inputs, text: str | None) -> Figure:
-    """Busy trainer seconds per optimizer step."""
-    return inputs.number("train_seconds", "--train-seconds", text, flags.SECONDS, scenario="rates.train_seconds")
+    """Busy trainer seconds per optimizer step: flag, scenario, or the rates file."""
+    said = inputs.number("train_seconds", "--train-seconds", text, flags.SECONDS, scenario="rates.train_seconds")
+    return said if said.known else inputs.measured("train_seconds", said)
 
 
 def consumption(inputs: Inputs, consume: str | None, batch: Figure, train: Figure) -> Figure:
-    """Response tokens trained per second: said, or batch over train seconds; where both are given, they must agree."""
-    said = inputs.number(
-        "consumption_tokens_per_second",
-        "--consume",
-        consume,
-        flags.TOKEN_RATE,
-        scenario="rates.consumption_tokens_per_second",
-    )
-    derived = apply("consumption_tokens_per_second", matching.consumption, tokens_per_step=batch, train_seconds=train)
+    """
+    Response tokens trained per second: said, or batch over train seconds.
+
+    Where flags, or the scenario alone, say both, they must agree.
+    """
+    key = "consumption_tokens_per_second"
+    said = inputs.number(key, "--consume", consume, flags.TOKEN_RATE, scenario=f"rates.{key}")
+    derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
     if not said.known:
-        if not derived.known and not inputs.faults:
-            inputs.fault(
-                "the trainer's consumption is missing",
-                "--consume",
-                "give --consume, or --batch-tokens with --train-seconds",
-            )
-        return inputs.keep(derived) if derived.known else said
-    if derived.known and abs(derived.number / said.number - 1.0) > _AGREEMENT and consume is not None:
-        inputs.fault(
-            f"{said.number:g} tok/s disagrees with batch over train seconds, {derived.number:g} tok/s",
-            said.source,
-            "leave one of them out",
-        )
-    return said
+        said = inputs.measured(key, said)
+    if not derived.known:
+        if not said.known and not inputs.faults:
+            todo = "give --consume, or --batch-tokens with --train-seconds"
+            inputs.fault("the trainer's consumption is missing", "--consume", todo)
+        return said
+    same_rank = by_flag(batch) and by_flag(train) if by_flag(said) else not by_flag(derived)
+    if said.known and same_rank:
+        _agree(inputs, said, derived)
+    chosen = said if said.known and (by_flag(said) or not by_flag(derived)) else derived
+    return inputs.keep(chosen)
+
+
+def _agree(inputs: Inputs, said: Figure, derived: Figure) -> None:
+    if abs(derived.number / said.number - 1.0) > _AGREEMENT:
+        what = f"{said.number:g} tok/s disagrees with batch over train seconds, {derived.number:g} tok/s"
+        inputs.fault(what, said.source, "leave one of them out")
 
 
 def gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:
-    """GPUs of one rollout instance: said, or tensor x pipeline parallel of the scenario."""
+    """GPUs of one rollout instance: said, tensor x pipeline parallel of the scenario, or the rates file's."""
     said = inputs.number("gpus_per_instance", "--gpus-per-instance", text, flags.GPUS_PER_INSTANCE)
-    tensor, pipeline = inputs.said("rollout.tensor_parallel"), inputs.said("rollout.pipeline_parallel")
-    if said.known or tensor is None:
-        return said
+    tensor = inputs.number(
+        "tensor_parallel", "--gpus-per-instance", None, flags.COUNT, scenario="rollout.tensor_parallel"
+    )
+    if said.known or not tensor.known:
+        return said if said.known else inputs.measured("gpus_per_instance", said)
+    pipeline = inputs.number(
+        "pipeline_parallel", "--gpus-per-instance", None, flags.COUNT, scenario="rollout.pipeline_parallel", default=1
+    )
     return inputs.keep(
-        Figure(key="gpus_per_instance", value=tensor * (pipeline or 1), source=inputs.where("rollout.tensor_parallel"))
+        apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=pipeline)
     )
 
 
@@ -123,52 +150,56 @@ def gpu_hours(
     inputs: Inputs, both: str | None, rollout: str | None, trainer: str | None, profile: str | None
 ) -> tuple[Figure, Figure]:
     """Dollars per GPU-hour of the rollout fleet and of the trainer; no price is ever assumed."""
+    if both is not None and profile is not None:
+        inputs.fault("a price and a price profile both say it", "--gpu-hour, --price", "leave one of them out")
     common = inputs.number("gpu_hour_usd", "--gpu-hour", both, flags.DOLLARS, scenario="prices.gpu_hour")
-    name = profile or inputs.said("prices.profile")
-    if name and not common.known:
-        common = inputs.keep(_profile_price(inputs, str(name)))
-    return (
-        _or_common(
-            inputs.number(
-                "rollout_gpu_hour_usd", "--rollout-gpu-hour", rollout, flags.DOLLARS, scenario="prices.rollout_gpu_hour"
-            ),
-            common,
-        ),
-        _or_common(
-            inputs.number(
-                "trainer_gpu_hour_usd", "--trainer-gpu-hour", trainer, flags.DOLLARS, scenario="prices.trainer_gpu_hour"
-            ),
-            common,
-        ),
+    if profile is not None and both is None:
+        common = inputs.keep(_profile_price(inputs, profile, "--price"))
+    elif not common.known and inputs.said("prices.profile"):
+        common = inputs.keep(_profile_price(inputs, str(inputs.said("prices.profile")), inputs.where("prices.profile")))
+    sides = (
+        ("rollout_gpu_hour_usd", "--rollout-gpu-hour", rollout, "prices.rollout_gpu_hour"),
+        ("trainer_gpu_hour_usd", "--trainer-gpu-hour", trainer, "prices.trainer_gpu_hour"),
     )
+    rollout_price, trainer_price = (
+        _or_common(inputs.number(key, flag, text, flags.DOLLARS, scenario=scenario), common)
+        for key, flag, text, scenario in sides
+    )
+    return rollout_price, trainer_price
 
 
 def _or_common(figure: Figure, common: Figure) -> Figure:
-    return figure if figure.known else common
+    """A pool's own price, unless only the scenario says it and a flag sets the common one."""
+    overridden = by_flag(common) and not by_flag(figure)
+    return figure if figure.known and not overridden else common
 
 
-def _profile_price(inputs: Inputs, name: str) -> Figure:
-    from rlsize.errors import InputError
-
+def _profile_price(inputs: Inputs, name: str, where: str) -> Figure:
     try:
         price = inputs.catalogue.get("price", name)
     except InputError as error:
-        inputs.blame(error, "--price")
+        inputs.blame(error, where)
         return absent("gpu_hour_usd", "--gpu-hour")
-    source = f"price profile {price.name}: {price.cloud}, {price.region}, as of {price.as_of}"
-    return Figure(
-        key="gpu_hour_usd", value=price.usd_per_gpu_hour.value, source=source, verified=price.usd_per_gpu_hour.verified
-    )
+    rate = price.usd_per_gpu_hour
+    return Figure(key="gpu_hour_usd", value=rate.value, source=price_text(price), verified=rate.verified)
+
+
+def price_text(price: Price) -> str:
+    """Who asks this price, where and when; it holds for nothing else."""
+    return f"price profile {price.name}: {price.cloud}, {price.region}, as of {price.as_of}"
 
 
 def gpu(inputs: Inputs, name: str | None) -> Gpu | None:
-    """The GPU's profile, if one is named by the flag or the scenario."""
-    from rlsize.errors import InputError
-
-    chosen = name or inputs.said("cluster.gpu")
-    if not chosen:
+    """The GPU's profile, if the flag, the scenario or the scenario's cluster profile names one."""
+    chosen, where = (name, "--gpu") if name is not None else (inputs.said("cluster.gpu"), inputs.where("cluster.gpu"))
+    if chosen is None and inputs.said("cluster.profile"):
+        where = inputs.where("cluster.profile")
+        try:
+            chosen = inputs.catalogue.get("cluster", str(inputs.said("cluster.profile"))).gpu
+        except InputError as error:
+            inputs.blame(error, where)
+    if chosen is None:
         return None
-    where = "--gpu" if name else inputs.where("cluster.gpu")
     try:
         found: Gpu = inputs.catalogue.get("gpu", str(chosen))
     except InputError as error:
@@ -185,41 +216,51 @@ def active_params(inputs: Inputs, model: str | None, params: str | None) -> Figu
     return model_params(inputs, model, params)[1]
 
 
-def check_mfu(
-    inputs: Inputs, rate: Figure, flops_per_token: Figure, gpus: Figure, gpu_profile: Gpu | None, what: str
-) -> str | None:
-    """Refuse a rate that implies more than 100 % of the GPUs' peak; a warning where it implies over 70 %."""
+def implausible(
+    inputs: Inputs,
+    profile: Gpu | None,
+    active: Figure,
+    trainer: tuple[Figure, Figure, str],
+    rollout: tuple[Figure, Figure, str],
+) -> list[str]:
+    """
+    Warnings about rates that only just fit the GPUs; faults for those that no GPU can do.
+
+    Args:
+        inputs: Takes the faults.
+        profile: The GPU; without one nothing can be judged.
+        active: Parameters that work on each token.
+        trainer: Trained tokens per second, the GPUs that reach it, and what to call it.
+        rollout: The same for generated tokens.
+    """
+    if profile is None:
+        return []
     from rlsize.estimates.plausibility import implied_mfu_verdict
 
-    if gpu_profile is None or not (rate.known and flops_per_token.known and gpus.known):
-        return None
-    verdict = implied_mfu_verdict(rate, flops_per_token, gpus, gpu_profile, what)
-    if verdict.fault is not None:
-        inputs.faults.append(verdict.fault)
-    return verdict.warning
+    works = (matching.training_flops_per_token, matching.generation_flops_per_token)
+    warnings = []
+    for (rate, gpus, what), work in zip((trainer, rollout), works, strict=True):
+        flops = apply(work.__name__, work, active_params=active)
+        if not (rate.known and flops.known and gpus.known):
+            continue
+        verdict = implied_mfu_verdict(rate, flops, gpus, profile, what)
+        inputs.faults += [verdict.fault] if verdict.fault else []
+        warnings += [verdict.warning] if verdict.warning else []
+    return warnings
 
 
 def instance_rate(
-    inputs: Inputs,
-    text: str | None,
-    headroom: str | None,
-    *,
-    accept_lower_bound: bool,
-    default_headroom: float = DEFAULT_HEADROOM,
+    inputs: Inputs, text: str | None, headroom: str | None, *, default_headroom: float = FULL_HEADROOM
 ) -> tuple[Figure, Figure]:
     """
     Response tokens per second of one instance, and the headroom that goes with it.
 
     A typed number keeps the default headroom; a rates file lists what its rate holds already.
     """
-    said = inputs.said("rates.instance_tokens_per_second")
-    file = text if text is not None and text.endswith((".yaml", ".yml")) else None
-    if text is None and isinstance(said, str) and inputs.file is not None:
-        file = str(inputs.file.folder / said)
-    if file is not None:
-        from rlsize.cli.rates import rate_from_file
+    if inputs.rates is not None:
+        from rlsize.cli.rates import measured_rate
 
-        return rate_from_file(inputs, file, headroom, accept_lower_bound=accept_lower_bound)
+        return measured_rate(inputs, headroom, default_headroom)
     rate = inputs.number(
         "instance_tokens_per_second",
         "--per-instance",
@@ -227,12 +268,13 @@ def instance_rate(
         flags.TOKEN_RATE,
         scenario="rates.instance_tokens_per_second",
     )
-    inputs.need(rate, "give --per-instance: a number, or a rates file from `rlsize observe --save`")
+    if not inputs.rates_failed:
+        inputs.need(rate, "give --per-instance: a number, or a rates file from `rlsize observe --save`")
     derate = inputs.number(
         "headroom",
         "--headroom",
         headroom,
-        flags.FRACTION,
+        flags.HEADROOM,
         scenario="rates.headroom",
         default=default_headroom,
         why="default for a typed rate",

@@ -7,10 +7,9 @@ from typing import Annotated
 from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
-from rlsize.equations import matching
+from rlsize.cli.rates import load
 from rlsize.estimates.backlog import BacklogQuestion, grow_backlog
-from rlsize.estimates.working import apply
-from rlsize.facts.figure import Figure
+from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.reports.backlog import backlog_report
 from rlsize.reports.report import Report
 
@@ -41,11 +40,10 @@ def backlog(
     Example:  rlsize backlog --instances 15 --per-instance 4000 --consume 39321.6 --batch-tokens 786432 --seconds 600
     """
     inputs = Inputs(scenario, profiles)
+    load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
     consumption = asking.consumption(inputs, consume, batch, asking.train_seconds(inputs, train_seconds))
-    rate, derate = asking.instance_rate(
-        inputs, per_instance, headroom, accept_lower_bound=accept_lower_bound, default_headroom=1.0
-    )
+    rate, derate = asking.instance_rate(inputs, per_instance, headroom, default_headroom=PLAIN_HEADROOM)
     question = BacklogQuestion(
         instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
         instance_rate=rate,
@@ -57,18 +55,9 @@ def backlog(
         max_staleness=inputs.number(
             "max_staleness_steps", "--max-staleness", max_staleness, flags.STALENESS, scenario="placement.max_staleness"
         ),
-        samples_per_step=_samples(inputs, samples),
+        samples_per_step=asking.samples(inputs, samples),
         in_flight=inputs.number("in_flight_samples", "--in-flight", in_flight, flags.STALENESS),
     )
     inputs.need(question.instances, "give the number of rollout instances")
     inputs.settle()
     return backlog_report(grow_backlog(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings)
-
-
-def _samples(inputs: Inputs, text: str | None) -> Figure:
-    """Samples per optimizer step: said, or prompts x group."""
-    said = inputs.number("samples_per_step", "--samples", text, flags.POSITIVE)
-    prompts, group = inputs.used.get("prompts_per_step"), inputs.used.get("group_size")
-    if said.known or prompts is None or group is None:
-        return said
-    return inputs.keep(apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group))

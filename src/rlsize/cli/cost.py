@@ -7,10 +7,9 @@ from typing import Annotated
 from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
-from rlsize.equations import matching
+from rlsize.cli.unsaid import zero_unless_said
 from rlsize.errors import InputError
 from rlsize.estimates.cost import CostQuestion, price_step, step_time
-from rlsize.estimates.working import apply
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.cost import cost_report
@@ -20,7 +19,6 @@ PREEMPTIBLE = "Preemptible rollouts"
 
 _GPUS = Quantity("count", least=0, whole=True)
 _SECONDS = Quantity("s", least=1e-6)
-_BATCH = Quantity("count", least=1e-6)
 _LOST = Quantity("1", least=0.0, most=0.99)  # of nothing useful no price can be told
 _NOT_ALL = Quantity("1", least=0.0, most=0.9999)
 
@@ -31,10 +29,12 @@ def cost(
         str | None, quantity("--rollout-gpus", "GPUs of the rollout fleet; 0 where it shares the trainer's.")
     ] = None,
     trainer_gpus: flags.TrainerGpus = None,
-    step_seconds: Annotated[str | None, quantity("--step-seconds", "Wall clock of an optimizer step, all in.")] = None,
+    step_seconds: Annotated[
+        str | None, quantity("--step-seconds", "Wall clock of an optimizer step: training, waiting and sync.")
+    ] = None,
     train_seconds: Annotated[
         str | None,
-        quantity("--train-seconds", "Busy trainer seconds per step; with --trainer-idle in place of the wall clock."),
+        quantity("--train-seconds", "Busy trainer seconds per step; with --trainer-idle they give the wall clock."),
     ] = None,
     trainer_idle: Annotated[
         str | None, quantity("--trainer-idle", "Share of the step that trainer GPUs wait, 0 to 1.")
@@ -84,7 +84,7 @@ def cost(
         ),
         step_seconds=wall,
         train_seconds=busy,
-        samples=_samples(inputs, samples),
+        samples=asking.samples(inputs, samples),
         batch_tokens=batch,
         steps=inputs.number("steps", "--steps", steps, flags.POSITIVE),
         rollout_idle=inputs.number("rollout_idle_fraction", "--rollout-idle", rollout_idle, flags.FRACTION_OR_NONE),
@@ -92,10 +92,10 @@ def cost(
         rollout_gpu_hour=rollout_price,
         trainer_gpu_hour=trainer_price,
         preemptible_gpu_hour=_preemptible_price(inputs, preemptible_gpu_hour, price),
-        preemptible_fraction=_or_zero(
+        preemptible_fraction=zero_unless_said(
             inputs, "preemptible_fraction", "--preemptible-fraction", preemptible_fraction, flags.FRACTION_OR_NONE
         ),
-        lost_fraction=_or_zero(inputs, "lost_fraction", "--lost-fraction", lost_fraction, _LOST),
+        lost_fraction=zero_unless_said(inputs, "lost_fraction", "--lost-fraction", lost_fraction, _LOST),
     )
     _check(inputs, question, lost_fraction)
     _say_date(inputs)
@@ -119,15 +119,6 @@ def _step_seconds(inputs: Inputs, text: str | None, train: str | None) -> tuple[
     return said, absent("train_seconds", "--train-seconds")
 
 
-def _samples(inputs: Inputs, text: str | None) -> Figure:
-    """Samples per optimizer step: said, or prompts x group."""
-    said = inputs.number("samples_per_step", "--samples", text, _BATCH)
-    prompts, group = inputs.used.get("prompts_per_step"), inputs.used.get("group_size")
-    if said.known or prompts is None or group is None:
-        return said
-    return inputs.keep(apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group))
-
-
 def _preemptible_price(inputs: Inputs, text: str | None, price: str | None) -> Figure:
     """Price of a preemptible GPU-hour: said, or the one that a price profile lists beside the other."""
     said = inputs.number("preemptible_gpu_hour_usd", "--preemptible-gpu-hour", text, flags.DOLLARS)
@@ -141,14 +132,8 @@ def _preemptible_price(inputs: Inputs, text: str | None, price: str | None) -> F
     spot = profile.spot_usd_per_gpu_hour
     if spot is None:
         return said
-    source = f"price profile {profile.name}: {profile.cloud}, {profile.region}, as of {profile.as_of}"
+    source = asking.price_text(profile)
     return inputs.keep(Figure(key="preemptible_gpu_hour_usd", value=spot.value, source=source, verified=spot.verified))
-
-
-def _or_zero(inputs: Inputs, key: str, flag: str, text: str | None, kind: Quantity) -> Figure:
-    """A share that is 0 when nobody says; then it is not worth a mention among the inputs."""
-    said = inputs.number(key, flag, text, kind)
-    return said if said.known else Figure(key=key, value=0.0, provenance="default", source=f"default of {flag}")
 
 
 def _check(inputs: Inputs, question: CostQuestion, lost: str | None) -> None:

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from rlsize.cli import asking, flags
 from rlsize.cli.inputs import Inputs
-from rlsize.equations import matching
-from rlsize.estimates.working import apply
+from rlsize.cli.rates import load
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.caching import ROUTINGS, CachingQuestion, caching_savings
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
@@ -51,10 +50,11 @@ def fleet(
     Example:  rlsize fleet --consume 39321 --per-instance 4000
     """
     inputs = Inputs(scenario, profiles)
+    load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
     train = asking.train_seconds(inputs, train_seconds)
     consumption = asking.consumption(inputs, consume, batch, train)
-    rate, derate = asking.instance_rate(inputs, per_instance, headroom, accept_lower_bound=accept_lower_bound)
+    rate, derate = asking.instance_rate(inputs, per_instance, headroom)
     rollout_price, trainer_price = asking.gpu_hours(inputs, gpu_hour, rollout_gpu_hour, trainer_gpu_hour, price)
     count = inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances")
     question = FleetQuestion(
@@ -71,7 +71,14 @@ def fleet(
         rollout_gpu_hour=rollout_price,
         trainer_gpu_hour=trainer_price,
     )
-    warnings = _plausible(inputs, question, model, params, gpu)
+    profile = asking.gpu(inputs, gpu)
+    warnings = asking.implausible(
+        inputs,
+        profile,
+        asking.active_params(inputs, model, params) if profile else absent("active_params", "--model"),
+        (question.consumption, question.trainer_gpus, "the trainer's consumption"),
+        (question.instance_rate, question.gpus_per_instance, "an instance's rate"),
+    )
     caching = _caching(inputs, question, prompt_tokens, block_size, routing, hit_ratio, prefill_rate)
     inputs.settle()
     answer = size_fleet(question, asking.random_for(question, seed))
@@ -133,24 +140,3 @@ def _check_savings(inputs: Inputs, savings: list[Figure]) -> None:
             "check --prefill-rate, --prompt-tokens, --response-tokens and --hit-ratio against the instance rate",
         )
         inputs.settle()
-
-
-def _plausible(
-    inputs: Inputs, question: FleetQuestion, model: str | None, params: str | None, gpu_name: str | None
-) -> list[str]:
-    """Warnings about rates that only just fit the hardware; faults for those that cannot."""
-    profile = asking.gpu(inputs, gpu_name)
-    if profile is None:
-        return []
-    active = asking.active_params(inputs, model, params)
-    train = apply("training_flops_per_token", matching.training_flops_per_token, active_params=active)
-    decode = apply("generation_flops_per_token", matching.generation_flops_per_token, active_params=active)
-    found = [
-        asking.check_mfu(
-            inputs, question.consumption, train, question.trainer_gpus, profile, "the trainer's consumption"
-        ),
-        asking.check_mfu(
-            inputs, question.instance_rate, decode, question.gpus_per_instance, profile, "an instance's rate"
-        ),
-    ]
-    return [warning for warning in found if warning]

@@ -17,6 +17,7 @@ from rlsize.units import uncertain
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.facts.rates import Rates
     from rlsize.readers.profiles import Catalogue
     from rlsize.readers.scenarios import ScenarioFile
 
@@ -37,6 +38,9 @@ class Inputs:
         self.used: dict[str, Figure] = {}
         self.warnings: list[str] = []
         self.notes: list[str] = []
+        self.rates: Rates | None = None
+        self.rates_name = ""
+        self.rates_failed = False
         self._catalogue: Catalogue | None = None
         if scenario is not None:
             from rlsize.readers.scenarios import read_scenario
@@ -51,6 +55,13 @@ class Inputs:
 
             self._catalogue = Catalogue(user_folders(self.folders))
         return self._catalogue
+
+    def measured(self, key: str, missing: Figure) -> Figure:
+        """What the rates file says of a quantity, as a measured figure; the missing one where there is no such file."""
+        value = getattr(self.rates, key, None)
+        if value is None:
+            return missing
+        return self._keep(Figure(key=key, value=value, provenance="measured", source=self.rates_name))
 
     def said(self, key: str) -> Any:
         """What the scenario file says at a dotted key; None without a file or without the key."""
@@ -88,7 +99,8 @@ class Inputs:
         said = self.said(scenario)
         if said is not None:
             value, deviation = (said.value, said.deviation) if isinstance(said, Uncertain) else (said, 0.0)
-            return self._keep(Figure(key=key, value=value, deviation=deviation, source=self.where(scenario)))
+            stated = Figure(key=key, value=value, deviation=deviation, source=self.where(scenario))
+            return self._keep(self._stated(stated, kind))
         if default is not None:
             return self._keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {flag}"))
         return absent(key, flag)
@@ -148,12 +160,22 @@ class Inputs:
         try:
             value, deviation = uncertain(text, kind.unit)
             value = kind.check(value, str(text))
-            if kind.whole:
-                value = int(value)
         except ValueError as error:
             self.fault(str(error), flag)
             return absent(key, flag)
-        return Figure(key=key, value=value, deviation=deviation, source=flag)
+        return self._stated(Figure(key=key, value=value, deviation=deviation, source=flag), kind)
+
+    def _stated(self, figure: Figure, kind: Quantity) -> Figure:
+        """A stated number with its limits; a spread must leave something to draw."""
+        if figure.deviation and kind.whole:
+            self.fault(
+                f"{figure.value:g} has a ±, but it is counted in whole numbers", figure.source, "leave the ± out"
+            )
+        elif figure.deviation and not figure.value:
+            self.fault("0 with a ± has no scale to draw from", figure.source, "give a value, or leave the ± out")
+        value = int(figure.number) if kind.whole else figure.value
+        low = kind.least if kind.least is not None else kind.above
+        return replace(figure, value=value, least=low, most=kind.most)
 
     def _keep(self, figure: Figure) -> Figure:
         if figure.known:
@@ -163,8 +185,3 @@ class Inputs:
     def shown(self) -> tuple[Figure, ...]:
         """The inputs that were used, in the order in which they were asked for."""
         return tuple(self.used.values())
-
-
-def renamed(figure: Figure, key: str) -> Figure:
-    """The same figure under another key."""
-    return replace(figure, key=key)

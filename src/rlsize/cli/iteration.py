@@ -8,9 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
-from rlsize.equations import matching
-from rlsize.estimates.iteration import COLOCATED, OVERLAPPED, SYNC, IterationQuestion, Source
-from rlsize.estimates.working import apply
+from rlsize.cli.rates import load
+from rlsize.estimates.iteration import (
+    COLOCATED,
+    NOTHING_THROWN_AWAY,
+    OVERLAPPED,
+    SYNC,
+    IterationQuestion,
+    Source,
+)
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.iteration_plan import plan_iteration
@@ -38,7 +44,10 @@ def iteration(
     samples: Annotated[str | None, quantity("--samples", "Samples per optimizer step: prompts x group.")] = None,
     prompts: flags.Prompts = None,
     group: flags.Group = None,
-    train_seconds: flags.TrainSeconds = None,
+    train_seconds: Annotated[
+        str | None,
+        quantity("--train-seconds|--step-seconds", "Busy trainer seconds per step, without waiting and sync."),
+    ] = None,
     mode: Annotated[
         str | None, quantity("--mode", "sync, overlapped or colocated; sync when not given.", metavar="NAME")
     ] = None,
@@ -60,6 +69,10 @@ def iteration(
     ] = None,
     headroom: Annotated[str | None, quantity("--headroom", "Derating of that rate, 0 to 1.", ROLLOUT)] = None,
     accept_lower_bound: flags.AcceptLowerBound = False,
+    tokens_per_trained_token: Annotated[
+        str | None,
+        quantity("--tokens-per-trained-token", "Response tokens generated for each one that is trained.", ROLLOUT),
+    ] = None,
     rollout_seconds: Annotated[
         str | None, quantity("--rollout-seconds", "Time to generate the samples of a step.", ROLLOUT)
     ] = None,
@@ -89,11 +102,14 @@ def iteration(
         inputs, {"--rollout-seconds": rollout_seconds, "--group-seconds": group_seconds, "--per-instance": per_instance}
     )
     group_size = inputs.number("group_size", "--group", group, flags.POSITIVE, scenario="workload.group_size")
-    rate, derate = _rate(inputs, source, per_instance, headroom, accept_lower_bound=accept_lower_bound)
+    if source == "rate":
+        load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
+    rate, derate = _rate(inputs, source, per_instance, headroom)
     question = IterationQuestion(
         mode=MODES[chosen],
         source=source,
-        samples=_samples(inputs, samples, prompts, group_size),
+        samples=_samples(inputs, samples, prompts),
+        tokens_generated_per_trained_token=_waste(inputs, source, tokens_per_trained_token),
         group_size=group_size,
         instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
         group_seconds=inputs.number(
@@ -105,9 +121,7 @@ def iteration(
             "response_tokens", "--response-tokens", response_tokens, _LENGTH, scenario="workload.response_tokens.mean"
         ),
         rollout_seconds=inputs.number("rollout_seconds", "--rollout-seconds", rollout_seconds, _SECONDS),
-        train_seconds=inputs.number(
-            "train_seconds", "--train-seconds", train_seconds, _SECONDS, scenario="rates.train_seconds"
-        ),
+        train_seconds=asking.train_seconds(inputs, train_seconds),
         sync_seconds=_sync(inputs, sync_seconds),
         swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
         verify_seconds=inputs.number("verify_seconds", "--verify-seconds", verify_seconds, _SECONDS),
@@ -139,16 +153,14 @@ def _source(inputs: Inputs, said: dict[str, str | None]) -> Source:
     return "groups"
 
 
-def _rate(
-    inputs: Inputs, source: Source, text: str | None, headroom: str | None, *, accept_lower_bound: bool
-) -> tuple[Figure, Figure]:
+def _rate(inputs: Inputs, source: Source, text: str | None, headroom: str | None) -> tuple[Figure, Figure]:
     if source != "rate":
         if headroom is not None:
             inputs.fault(
                 "derates a token rate, and there is none", "--headroom", "give --per-instance, or leave it out"
             )
         return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
-    found = asking.instance_rate(inputs, text, headroom, accept_lower_bound=accept_lower_bound)
+    found = asking.instance_rate(inputs, text, headroom)
     for figure in found:
         if figure.known and figure.number < _LEAST:
             inputs.fault(
@@ -157,7 +169,7 @@ def _rate(
     return found
 
 
-def _samples(inputs: Inputs, samples: str | None, prompts: str | None, group: Figure) -> Figure:
+def _samples(inputs: Inputs, samples: str | None, prompts: str | None) -> Figure:
     """Samples per optimizer step: said, or prompts x group."""
     if samples is not None and prompts is not None:
         inputs.fault(
@@ -165,14 +177,19 @@ def _samples(inputs: Inputs, samples: str | None, prompts: str | None, group: Fi
             "--samples --prompts",
             "keep --prompts where you count prompts, --samples where you count samples",
         )
-    said = inputs.number("samples_per_step", "--samples", samples, flags.POSITIVE)
-    if said.known or samples is not None:
-        return said
-    count = inputs.number(
-        "prompts_per_step", "--prompts", prompts, flags.POSITIVE, scenario="workload.prompts_per_step"
-    )
-    product = apply("samples_per_step", matching.samples_per_step, prompts=count, group_size=group)
-    return inputs.keep(product) if product.known else absent("samples_per_step", "--samples")
+    if samples is None:
+        inputs.number("prompts_per_step", "--prompts", prompts, flags.POSITIVE, scenario="workload.prompts_per_step")
+    return asking.samples(inputs, samples)
+
+
+def _waste(inputs: Inputs, source: Source, text: str | None) -> Figure:
+    """Tokens generated per trained token; a rollout time that was said holds what is thrown away."""
+    if source != "said":
+        return asking.waste(inputs, text)
+    if text is not None:
+        todo = "leave it out, or give what the rollout time follows from"
+        inputs.fault("is part of a rollout time that is said", "--tokens-per-trained-token", todo)
+    return NOTHING_THROWN_AWAY
 
 
 def _sync(inputs: Inputs, text: str | None) -> Figure:

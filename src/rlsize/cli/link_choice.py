@@ -95,9 +95,11 @@ def _inside(inputs: Inputs, between: LinkFigures, key: str, trainer_gpus: Figure
     """The link that colocated GPUs share: of the scenario's GPU, if its node holds the whole trainer."""
     name = inputs.said("cluster.gpu") if key else None
     gpu = _profile(inputs, "gpu", str(name), "cluster.gpu") if name else None
-    if gpu is None or (trainer_gpus.known and trainer_gpus.number > gpu.specification.scale_up.domain_gpus.value):
+    if gpu is None:
         return between
-    return _link(inputs, gpu.specification.scale_up.link)
+    reach = inputs.said("cluster.gpus_per_node") or gpu.specification.scale_up.domain_gpus.value
+    beyond = trainer_gpus.known and trainer_gpus.number > reach
+    return between if beyond else _link(inputs, gpu.specification.scale_up.link)
 
 
 def _typed(inputs: Inputs, text: str | None, key: str) -> Paths:
@@ -125,8 +127,7 @@ def _profile(inputs: Inputs, kind: str, name: str, key: str) -> Any:
     try:
         return inputs.catalogue.get(kind, name)
     except InputError as error:
-        where = inputs.where(key) if key else f"--{kind}"
-        inputs.faults.extend(replace(fault, where=fault.where or where) for fault in error.faults)
+        inputs.blame(error, inputs.where(key) if key else f"--{kind}")
         return None
 
 

@@ -12,12 +12,13 @@ from rlsize.cli.memory_rollout import RolloutFlags, RolloutSide, rollout_side
 from rlsize.cli.models import model_params, model_profile
 from rlsize.cli.tenants import TenantFlags, tenants
 from rlsize.cli.trainer_layout import LayoutFlags, check_heads, trainer_layout
+from rlsize.errors import InputError
+from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
 from rlsize.estimates.memory import bill_memory
 from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape, shapeless
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
-from rlsize.planner.gpu_memory import GpuMemory, gpu_memory
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.reports.memory import memory_report
 from rlsize.reports.report import Report
@@ -144,7 +145,7 @@ def _question(
     params = inputs.keep(model_params(inputs, *policy)[0])
     if not inputs.faults:  # a model that is named and cannot be read is a fault already
         inputs.need(params, "give --model or --params")
-    profile = model_profile(inputs, policy[0]) if policy[1] is None else None
+    profile = model_profile(inputs, policy[0]) if policy[1] is None and params.known else None
     kept = tenants(inputs, models)
     side = rollout_side(inputs, rollout, cached=profile is not None)
     shape = memory_shape(profile, params, side.bytes_per_kv_value) if profile else None
@@ -261,10 +262,28 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, name: str | None, text: 
             provenance="default",
             source="a tenth is left for fragmentation",
         )
-    node = inputs.said("cluster.gpus_per_node")
-    said = Figure(key="gpus_per_node", value=node, source=inputs.where("cluster.gpus_per_node"))
     _warn_about(inputs, question, profile)
-    return gpu_memory(profile, trainer, rollout, said if node else absent("gpus_per_node", "--gpu"))
+    return gpu_memory(profile, trainer, rollout, _node(inputs, profile))
+
+
+def _node(inputs: Inputs, gpu: Gpu) -> Figure:
+    """GPUs of a node: the scenario's, or those of its cluster profile where that has the same GPU; else absent."""
+    key = "gpus_per_node"
+    said = inputs.said("cluster.gpus_per_node")
+    if said is not None:
+        return Figure(key=key, value=said, source=inputs.where("cluster.gpus_per_node"))
+    name = inputs.said("cluster.profile")
+    if name is not None and not inputs.faults:
+        try:
+            cluster = inputs.catalogue.get("cluster", str(name))
+        except InputError as error:
+            inputs.blame(error, inputs.where("cluster.profile"))
+            return absent(key, "--gpu")
+        fact = cluster.gpus_per_node
+        if cluster.gpu == gpu.name:
+            source = f"cluster profile {cluster.name}: {key}; {cluster.sources[fact.source]}"
+            return Figure(key=key, value=fact.value, source=source, verified=fact.verified)
+    return absent(key, "--gpu")
 
 
 def _warn_about(inputs: Inputs, question: MemoryQuestion, profile: Gpu) -> None:

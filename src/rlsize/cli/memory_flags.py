@@ -77,7 +77,7 @@ MicroBatchTokens = Annotated[
     str | None, quantity("--micro-batch-tokens", "Tokens of one pass of a data-parallel rank: 16k.", TRAINER)
 ]
 Recompute = Annotated[
-    str | None, quantity("--recompute", "Activation recomputation: none, selective or full.", TRAINER, "NAME")
+    str | None, quantity("--recompute", "none, selective (the same with flash attention) or full.", TRAINER, "NAME")
 ]
 
 Instances = Annotated[str | None, quantity("--instances", "Rollout instances; 1 when not given.", ROLLOUT)]

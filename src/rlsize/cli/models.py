@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
-from rlsize.errors import Fault, InputError
+from rlsize.errors import InputError
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.scenario import ModelNumbers
 
@@ -36,7 +36,7 @@ def model_params(inputs: Inputs, model: str | None, params: str | None) -> tuple
     """
     if params is not None:
         if model is not None:
-            _note(inputs, Fault("--model and --params both name a model", PARAMS_FLAG, "leave one of them out"))
+            inputs.fault("--model and --params both name a model", PARAMS_FLAG, "leave one of them out")
         return _all_active(inputs.number("params", PARAMS_FLAG, params, flags.PARAMS))
     said = inputs.said("model") if model is None else None
     if isinstance(said, ModelNumbers):
@@ -62,8 +62,7 @@ def model_profile(inputs: Inputs, model: str | None) -> Model | None:
     try:
         found = _read(inputs, chosen, folder)
     except InputError as error:
-        for fault in error.faults:
-            _note(inputs, fault if fault.where else replace(fault, where=where))
+        inputs.blame(error, where)
         return None
     inputs.keep(Figure(key="model", value=found.name, source=where))
     return found
@@ -74,8 +73,7 @@ def profile_params(inputs: Inputs, name: str, key: str, where: str) -> Figure:
     try:
         found = inputs.catalogue.get("model", name)
     except InputError as error:
-        for fault in error.faults:
-            _note(inputs, fault if fault.where else replace(fault, where=where))
+        inputs.blame(error, where)
         return absent(key, where)
     return replace(_sized(found)[0], key=key)
 
@@ -103,7 +101,7 @@ def _read(inputs: Inputs, chosen: str, folder: Path | None) -> Model:
 def _sizes(inputs: Inputs, profile: Model) -> tuple[Figure, Figure]:
     params, active = _sized(profile)
     if not profile.architecture.verified:
-        _warn(inputs, f"the dimensions of {profile.name} are unverified")
+        inputs.warnings.append(f"the dimensions of {profile.name} are unverified")
     return params, active
 
 
@@ -111,7 +109,7 @@ def _sized(profile: Model) -> tuple[Figure, Figure]:
     from rlsize.estimates.model_size import model_size
 
     size = model_size(profile)
-    source = f"counted from the layers of {profile.name}: {profile.sources[profile.architecture.source]}"
+    source = f"model profile {profile.name}: counted from its layers; {profile.sources[profile.architecture.source]}"
     return replace(size.params, source=source), replace(size.active_params, source=source)
 
 
@@ -121,20 +119,9 @@ def _numbers(inputs: Inputs, said: ModelNumbers) -> tuple[Figure, Figure]:
         return _all_active(params)
     source = inputs.where("model.active_params")
     if said.active_params > said.params:
-        _note(inputs, Fault(f"{said.active_params:g} active parameters are more than {said.params:g}", source))
+        inputs.fault(f"{said.active_params:g} active parameters are more than {said.params:g}", source)
     return params, inputs.keep(Figure(key="active_params", value=said.active_params, source=source))
 
 
 def _all_active(params: Figure) -> tuple[Figure, Figure]:
     return params, replace(params, key="active_params")
-
-
-def _note(inputs: Inputs, fault: Fault) -> None:
-    """Note a fault once, however often the model is asked for."""
-    if fault not in inputs.faults:
-        inputs.faults.append(fault)
-
-
-def _warn(inputs: Inputs, text: str) -> None:
-    if text not in inputs.warnings:
-        inputs.warnings.append(text)

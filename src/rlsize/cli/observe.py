@@ -10,16 +10,15 @@ from rlsize.cli import flags
 from rlsize.cli.command import TERMINAL, quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.errors import Fault, InputError, UnfinishedError
-from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
     from rlsize.cli.watching import Watched
+    from rlsize.facts.figure import Figure
     from rlsize.facts.observations import Observation
 
 ACCESS = "Access"
 INTERRUPTED = 130
-FULL_HEADROOM = 0.8
 
 Urls = Annotated[
     list[str] | None,
@@ -197,6 +196,7 @@ def _answer(
     *,
     force: bool,
 ) -> Report:
+    from rlsize.estimates.headroom import headroom_left
     from rlsize.readers.metrics.pages import missed_looks
     from rlsize.reports.observe import observe_report
 
@@ -207,10 +207,7 @@ def _answer(
     if save is not None and not nothing:
         _save(save, seen, gpus, force=force)
         notes.append(f"Wrote {save}; size with `rlsize fleet --consume ... --per-instance {save}`.")
-    headroom = Figure(
-        key="headroom", value=FULL_HEADROOM, provenance="default", source="default for a rate that holds nothing"
-    )
-    report = observe_report(seen, inputs.shown(), headroom, notes, warnings)
+    report = observe_report(seen, inputs.shown(), headroom_left(seen.includes), notes, warnings)
     if not (watched.interrupted or nothing):
         return report
     from rlsize.cli.answer import deliver
@@ -226,10 +223,10 @@ def _answer(
 def _save(path: str, seen: Observation, gpus: Figure, *, force: bool) -> None:
     from datetime import UTC, datetime
 
-    from rlsize.estimates.observing import rates_of
+    from rlsize.estimates.observing import observed_rates
     from rlsize.writers.files import write_whole
     from rlsize.writers.rates_file import rates_text
 
     now = datetime.now(UTC).isoformat(timespec="seconds")
-    rates = rates_of(seen, measured_at=now, gpus_per_instance=gpus.number if gpus.known else None)
+    rates = observed_rates(seen, measured_at=now, gpus_per_instance=gpus.number if gpus.known else None)
     write_whole(path, rates_text(rates), force)

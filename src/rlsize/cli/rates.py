@@ -1,4 +1,4 @@
-"""A rates file as the input of a size: its rate, its spread, and the headroom that is left to apply."""
+"""A rates file as the input of a size: its rates, their spread, and the headroom that is left to apply."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
-from rlsize.equations.headroom import remaining_headroom
+from rlsize.equations.headroom import remaining_headroom, standard_error
 from rlsize.errors import InputError
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
@@ -16,45 +16,51 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.cli.inputs import Inputs
-    from rlsize.facts.rates import InstanceRate, Rates
-
-FULL_HEADROOM = 0.8
+    from rlsize.facts.rates import InstanceRate
 
 
-def rate_from_file(
-    inputs: Inputs, file: str, headroom: str | None, *, accept_lower_bound: bool
-) -> tuple[Figure, Figure]:
+def load(inputs: Inputs, text: str | None, *, accept_lower_bound: bool) -> None:
     """
-    The instance rate of a rates file and the headroom for what it does not hold yet.
+    Read the rates file that --per-instance or the scenario names, if either does, before anything else is asked.
 
     A lower bound is a fault unless it is accepted: a rate that was asked for, not reached, sizes an ever larger fleet.
     """
+    said = inputs.said("rates.instance_tokens_per_second")
+    file = text if text is not None and text.endswith((".yaml", ".yml")) else None
+    if text is None and isinstance(said, str) and inputs.file is not None:
+        file = str(inputs.file.folder / said)
+    if file is None:
+        return
     from rlsize.readers.rates import read_rates
 
-    missing = absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
     try:
-        rates = read_rates(file)
+        inputs.rates, inputs.rates_name = read_rates(file), file
     except InputError as error:
-        inputs.faults.extend(error.faults)
-        return missing
-    rate = rates.instance_tokens_per_second
-    if rate is None:
-        inputs.fault(
-            "holds no instance_tokens_per_second", file, "save one with `rlsize observe URL... --save rates.yaml`"
-        )
-        return missing
-    if rate.lower_bound:
+        inputs.blame(error, file)
+        inputs.rates_failed = True
+        return
+    rate = inputs.rates.instance_tokens_per_second
+    if rate is not None and rate.lower_bound:
         _lower_bound(inputs, file, rate, accepted=accept_lower_bound)
-    figure = inputs.keep(
-        Figure(
-            key="instance_tokens_per_second",
-            value=rate.mean,
-            provenance="measured",
-            source=f"{file}: {rates.source.method}, {rates.measured_at}",
-            deviation=_deviation(rate),
-        )
+
+
+def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Figure, Figure]:
+    """The instance rate of the rates file that was loaded, and the headroom for what it does not hold yet."""
+    rates, file = inputs.rates, inputs.rates_name
+    rate = rates.instance_tokens_per_second if rates is not None else None
+    if rates is None or rate is None:
+        todo = "save one with `rlsize observe URL... --save rates.yaml`"
+        inputs.fault("holds no instance_tokens_per_second", file, todo)
+        return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
+    figure = Figure(
+        key="instance_tokens_per_second",
+        value=rate.mean,
+        provenance="measured",
+        source=f"{file}: {rates.source.method}, {rates.measured_at}",
+        deviation=_deviation(rate),
+        least=0.0,
     )
-    return figure, _headroom(inputs, file, rates, headroom)
+    return inputs.keep(figure), _headroom(inputs, file, rates.includes, headroom, full)
 
 
 def _lower_bound(inputs: Inputs, file: str, rate: InstanceRate, *, accepted: bool) -> None:
@@ -74,31 +80,30 @@ def _deviation(rate: InstanceRate) -> float:
     """Standard error of the mean over the instances; one instance says nothing about its spread."""
     if rate.spread is None or rate.instances < 2:  # noqa: PLR2004 (a spread needs two)
         return 0.0
-    return rate.spread / math.sqrt(rate.instances)
+    return float(standard_error(rate.spread, rate.instances))
 
 
-def _headroom(inputs: Inputs, file: str, rates: Rates, text: str | None) -> Figure:
-    said = inputs.number("headroom", "--headroom", text, flags.FRACTION, scenario="rates.headroom")
+def _headroom(inputs: Inputs, file: str, includes: Sequence[str], text: str | None, full: float) -> Figure:
+    said = inputs.number("headroom", "--headroom", text, flags.HEADROOM, scenario="rates.headroom")
     if said.known:
         return said
-    held = [part for part in HEADROOM_PARTS if part in rates.includes]
-    rest = [part for part in HEADROOM_PARTS if part not in rates.includes]
-    full = Figure(
-        key="headroom", value=FULL_HEADROOM, provenance="default", source="default for a rate that holds nothing"
-    )
-    left = apply("headroom", remaining_headroom, headroom=full, parts_included=len(held), parts=len(HEADROOM_PARTS))
-    inputs.notes.append(_why(file, left, held, rest))
+    held = [part for part in HEADROOM_PARTS if part in includes]
+    rest = [part for part in HEADROOM_PARTS if part not in includes]
+    whole = Figure(key="headroom", value=full, provenance="default", source="default for a rate that holds nothing")
+    left = apply("headroom", remaining_headroom, headroom=whole, parts_included=len(held), parts=len(HEADROOM_PARTS))
+    if not math.isclose(full, 1.0):
+        inputs.notes.append(_why(file, left.number, full, held, rest))
     return inputs.keep(left)
 
 
-def _why(file: str, left: Figure, held: Sequence[str], rest: Sequence[str]) -> str:
+def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequence[str]) -> str:
     if not held:
-        return f"Headroom {left.number:.3g}: {file} says of nothing that its rate includes it."
+        return f"Headroom {left:.3g}: {file} says of nothing that its rate includes it."
     named = ", ".join(part.replace("_", " ") for part in held)
     if not rest:
         return f"Headroom 1: the rate in {file} already includes {named}."
     missing = ", ".join(part.replace("_", " ") for part in rest)
     return (
-        f"Headroom {left.number:.3g}, not {FULL_HEADROOM}: the rate in {file} already includes {named}; "
+        f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; "
         f"what is left is for {missing}."
     )

@@ -9,8 +9,7 @@ from typing import Annotated
 import typer
 
 from rlsize.errors import Fault, InputError, suggestion
-
-KINDS = ("scenario", "rates", "gpu", "link", "model", "price", "cluster")
+from rlsize.readers.kinds import KINDS
 
 
 def schema(
@@ -22,7 +21,8 @@ def schema(
     Example:  rlsize schema scenario > scenario.schema.json
     """
     if kind not in KINDS:
-        raise InputError(Fault(f"there is no file kind {kind!r}", "KIND", suggestion(kind, KINDS)))
+        short = kind[:40]
+        raise InputError(Fault(f"there is no file kind {short!r}", "KIND", suggestion(short, KINDS)))
     from rlsize.readers.schemas import schema_of
 
     sys.stdout.write(json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n")

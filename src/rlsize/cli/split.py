@@ -7,14 +7,14 @@ from typing import Annotated
 from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
+from rlsize.cli.rates import load
 from rlsize.equations import matching
 from rlsize.estimates.working import apply
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.planner.split import SplitQuestion, split_gpus
 from rlsize.reports.report import Report
 from rlsize.reports.split import split_report
-
-PLAIN_HEADROOM = 1.0  # as in the lesson: rates per GPU as they are
 
 
 def split(
@@ -60,9 +60,10 @@ def split(
     Example:  rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000
     """
     inputs = Inputs(scenario, profiles)
+    load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
     size = _gpus_per_instance(inputs, gpus_per_instance)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
-    rollout, derate = _rollout_rate(inputs, rollout_rate, per_instance, headroom, size, accept=accept_lower_bound)
+    rollout, derate = _rollout_rate(inputs, rollout_rate, per_instance, headroom, size)
     question = SplitQuestion(
         gpus=inputs.number("gpus", "--gpus", gpus, flags.COUNT, scenario="cluster.gpus"),
         rollout_gpu_rate=rollout,
@@ -75,7 +76,14 @@ def split(
     )
     for figure in (question.gpus, question.rollout_gpu_rate, question.trainer_gpu_rate):
         inputs.need(figure, "a split needs the GPU count and both rates per GPU")
-    warnings = _plausible(inputs, question, model, params, gpu)
+    profile, one = asking.gpu(inputs, gpu), Figure(key="gpus", value=1, provenance="default", source="one GPU")
+    warnings = asking.implausible(
+        inputs,
+        profile,
+        asking.active_params(inputs, model, params) if profile else absent("active_params", "--model"),
+        (question.trainer_gpu_rate, one, "a trainer GPU's rate"),
+        (question.rollout_gpu_rate, one, "a rollout GPU's rate"),
+    )
     inputs.settle()
     return split_report(
         split_gpus(question, asking.random_for(question, seed)), inputs.shown(), [*inputs.warnings, *warnings]
@@ -88,20 +96,21 @@ def _gpu_rate(inputs: Inputs, side: str, flag: str, text: str | None) -> Figure:
 
 
 def _rollout_rate(
-    inputs: Inputs, text: str | None, per_instance: str | None, headroom: str | None, size: Figure, *, accept: bool
+    inputs: Inputs, text: str | None, per_instance: str | None, headroom: str | None, size: Figure
 ) -> tuple[Figure, Figure]:
     """The rate of one rollout GPU: said, or that of an instance over its GPUs; and the headroom that goes with it."""
     said = _gpu_rate(inputs, "rollout", "--rollout-tokens-per-second", text)
-    if not said.known and (per_instance is not None or inputs.said("rates.instance_tokens_per_second") is not None):
-        rate, derate = asking.instance_rate(
-            inputs, per_instance, headroom, accept_lower_bound=accept, default_headroom=PLAIN_HEADROOM
-        )
+    stated = inputs.rates is not None or inputs.said("rates.instance_tokens_per_second") is not None
+    if per_instance is not None or (stated and not said.known):
+        if text is not None:
+            inputs.fault("two rates of the rollout side", "--rollout-tokens-per-second, --per-instance", "keep one")
+        rate, derate = asking.instance_rate(inputs, per_instance, headroom, default_headroom=PLAIN_HEADROOM)
         return _per_gpu(inputs, "rollout", rate, size), derate
     derate = inputs.number(
         "headroom",
         "--headroom",
         headroom,
-        flags.FRACTION,
+        flags.HEADROOM,
         scenario="rates.headroom",
         default=PLAIN_HEADROOM,
         why="rates as they are",
@@ -115,8 +124,13 @@ def _trainer_rate(
     """The rate of one trainer GPU: said, or the consumption over the GPUs that it was measured on."""
     said = _gpu_rate(inputs, "trainer", "--trainer-tokens-per-second", text)
     seconds = asking.train_seconds(inputs, train)
-    stated = consume is not None or inputs.said("rates.consumption_tokens_per_second") is not None
-    if said.known or not (stated or (batch.known and seconds.known)):
+    flagged = consume is not None or train is not None
+    if text is not None and flagged:
+        inputs.fault("two rates of the trainer", "--trainer-tokens-per-second, --consume", "keep one")
+    stated = inputs.said("rates.consumption_tokens_per_second") is not None or (batch.known and seconds.known)
+    if said.known and not (flagged and text is None):
+        return said
+    if not (flagged or stated):
         return said
     pool = inputs.number("trainer_gpus", "--trainer-gpus", gpus, flags.COUNT, scenario="placement.trainer_gpus")
     return _per_gpu(inputs, "trainer", asking.consumption(inputs, consume, batch, seconds), pool)
@@ -133,20 +147,3 @@ def _gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:
     return inputs.keep(
         Figure(key="gpus_per_instance", value=1, provenance="default", source="default of --gpus-per-instance")
     )
-
-
-def _plausible(
-    inputs: Inputs, question: SplitQuestion, model: str | None, params: str | None, gpu_name: str | None
-) -> list[str]:
-    profile = asking.gpu(inputs, gpu_name)
-    if profile is None:
-        return []
-    active = asking.active_params(inputs, model, params)
-    train = apply("training_flops_per_token", matching.training_flops_per_token, active_params=active)
-    decode = apply("generation_flops_per_token", matching.generation_flops_per_token, active_params=active)
-    one = Figure(key="gpus", value=1)
-    found = [
-        asking.check_mfu(inputs, question.trainer_gpu_rate, train, one, profile, "a trainer GPU's rate"),
-        asking.check_mfu(inputs, question.rollout_gpu_rate, decode, one, profile, "a rollout GPU's rate"),
-    ]
-    return [warning for warning in found if warning]

@@ -10,6 +10,7 @@ from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.link_choice import LEAST_BANDWIDTH, Paths, all_links, paths
+from rlsize.cli.unsaid import zero_unless_said
 from rlsize.estimates.sync import SyncQuestion
 from rlsize.estimates.sync_methods import DEFAULT_METHOD, METHODS
 from rlsize.facts.dtype import BYTES_PER_PARAM
@@ -79,7 +80,7 @@ def sync(
         str | None, quantity("--hidden-seconds", "Part of it that runs beside other work.", PAUSE)
     ] = None,
     step_seconds: Annotated[
-        str | None, quantity("--step-seconds", "Wall clock of an optimizer step, syncs not counted.", PAUSE)
+        str | None, quantity("--step-seconds", "Wall clock of an optimizer step, waiting too, but no sync.", PAUSE)
     ] = None,
     every: Annotated[str | None, quantity("--every", "Optimizer steps from one sync to the next, m.", PAUSE)] = None,
     target_share: Annotated[
@@ -121,9 +122,13 @@ def sync(
         read_bandwidth=inputs.number(
             "read_bandwidth_bytes_per_second", "--read-bandwidth", read_bandwidth, LEAST_BANDWIDTH
         ),
-        reload_seconds=_or_zero(inputs, "reload_seconds", "--reload-seconds", reload_seconds),
+        reload_seconds=zero_unless_said(
+            inputs, "reload_seconds", "--reload-seconds", reload_seconds, flags.SECONDS_OR_NONE
+        ),
         measured_seconds=_measured(inputs, sync_seconds),
-        hidden_seconds=_or_zero(inputs, "hidden_seconds", "--hidden-seconds", hidden_seconds),
+        hidden_seconds=zero_unless_said(
+            inputs, "hidden_seconds", "--hidden-seconds", hidden_seconds, flags.SECONDS_OR_NONE
+        ),
         step_seconds=_step(inputs, step_seconds),
         sync_every=inputs.number(
             "sync_every",
@@ -174,12 +179,6 @@ def _method(inputs: Inputs, text: str | None) -> str:
 def _changed(inputs: Inputs, text: str | None) -> Figure:
     why = "assumed; published runs report under 1 % (arXiv:2602.03839, arXiv:2605.07330), measure yours"
     return inputs.number("changed_fraction", "--changed-fraction", text, _SHARE, default=CHANGED, why=why)
-
-
-def _or_zero(inputs: Inputs, key: str, flag: str, text: str | None) -> Figure:
-    """Seconds that are 0 when nobody says; then they are not worth a mention among the inputs."""
-    said = inputs.number(key, flag, text, flags.SECONDS_OR_NONE)
-    return said if said.known else Figure(key=key, value=0.0, provenance="default", source=f"default of {flag}")
 
 
 def _measured(inputs: Inputs, text: str | None) -> Figure:

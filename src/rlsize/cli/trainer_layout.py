@@ -94,13 +94,12 @@ def _data_ranks(inputs: Inputs, layout: Layout, data: Figure, fsdp: Figure, gpus
         return data
     if not gpus.known:
         return replace(_or_one(fsdp), key="data_parallel")
-    ranks, rest = divmod(int(gpus.number), layout.model_parallel)
-    if rest:
+    if gpus.number % layout.model_parallel:
         each = f"{layout.model_parallel} (tensor x pipeline x context)"
         what = f"{gpus.number:g} GPUs cannot be dealt out to model replicas of {each}"
         inputs.fault(what, gpus.source, "make one a multiple of the other")
-    source = f"{gpus.source} over tensor x pipeline x context"
-    return Figure(key="data_parallel", value=max(ranks, 1), provenance="predicted", source=source)
+        return _or_one(data)
+    return layout.data_ranks(gpus)
 
 
 def _stage(inputs: Inputs, zero: Figure, fsdp: Figure, data: Figure, gpus: Figure) -> Figure:

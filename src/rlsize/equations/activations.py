@@ -33,6 +33,87 @@ def gated_mlp_hidden_copies(attention_copies: Real, intermediate_size: Real, hid
     return attention_copies + 4.0 * intermediate_size / hidden_size
 
 
+def sharded_hidden_copies(hidden_copies: Real, replicated_copies: Real) -> Real:
+    """
+    Hidden-sized tensors of a layer that tensor parallelism shards by itself, without sequence parallelism.
+
+    c_s = c - c_r
+
+    Args:
+        hidden_copies: All that the layer keeps, c. [1]
+        replicated_copies: Those that tensor parallelism alone leaves whole, c_r; 5. [1]
+
+    Returns:
+        c_s. [1]
+
+    Assumes a gated layer leaves as many whole as the plain one in the source: its input, and what surrounds the norms.
+    Source: Korthikanti et al. (arXiv:2205.05198), table 2 (10 of 34 bytes are not divided); own difference.
+
+    >>> sharded_hidden_copies(hidden_copies=28, replicated_copies=5)
+    23
+    """
+    return hidden_copies - replicated_copies
+
+
+def mean_mlp_width(
+    layers: Real,
+    dense_layers: Real,
+    dense_width: Real,
+    dense_matrices: Real,
+    moe_layers: Real,
+    working_width: Real,
+    moe_matrices: Real,
+) -> Real:
+    """
+    Inner width of the MLP that works on a token, averaged over the layers and counted as that of a gated one.
+
+    f = (L_d f_d (m_d - 1) + L_m f_m (m_m - 1)) / (2 L)
+
+    Args:
+        layers: Layers of the model, L. [layer]
+        dense_layers: Layers with a dense MLP, L_d; 0 without. [layer]
+        dense_width: Inner width of a dense MLP, f_d. [1]
+        dense_matrices: Weight matrices of a dense MLP, m_d: 3 for a gated one, 2 for a plain one. [1]
+        moe_layers: Layers with experts, L_m; 0 without. [layer]
+        working_width: Inner width of the experts that work on a token, f_m. [1]
+        moe_matrices: Weight matrices of an expert, m_m. [1]
+
+    Returns:
+        f. [1]
+
+    Assumes a plain MLP keeps half of the inner tensors of a gated one: it has no gate and no product.
+    Source: own count of the tensors in gated_mlp_hidden_copies.
+
+    >>> mean_mlp_width(layers=61, dense_layers=3, dense_width=18432, dense_matrices=3, moe_layers=58,
+    ...                working_width=18432, moe_matrices=3)
+    18432.0
+    """
+    inner = dense_layers * dense_width * (dense_matrices - 1) + moe_layers * working_width * (moe_matrices - 1)
+    return inner / (2.0 * layers)
+
+
+def tokens_per_context_rank(micro_batch_tokens: Real, context_parallel: Real) -> Real:
+    """
+    Tokens of a micro batch on each of the ranks that share its sequences.
+
+    T = T_m / c
+
+    Args:
+        micro_batch_tokens: Tokens of the micro batch, T_m. [token]
+        context_parallel: Context-parallel ranks, c. [1]
+
+    Returns:
+        T. [token]
+
+    Assumes even shares, as context parallelism deals them out by zigzag.
+    Source: Llama 3 (arXiv:2407.21783), section 3.3.2.
+
+    >>> tokens_per_context_rank(micro_batch_tokens=131072, context_parallel=16)
+    8192.0
+    """
+    return micro_batch_tokens / context_parallel
+
+
 def activation_bytes_per_layer(
     tokens: Real,
     hidden_size: Real,

@@ -33,3 +33,25 @@ def remaining_headroom(headroom: Real, parts_included: Real, parts: Real) -> Rea
     1.0
     """
     return headroom ** ((parts - parts_included) / parts)
+
+
+def standard_error(spread: Real, instances: Real) -> Real:
+    """
+    How far the mean over a few instances may lie from that of all of them.
+
+    se = s / sqrt(n)
+
+    Args:
+        spread: Standard deviation over the instances that were measured, s. [token/s]
+        instances: Instances that were measured, n. [1]
+
+    Returns:
+        se. [token/s]
+
+    Assumes the measured instances are a random sample of the fleet, two or more.
+    Source: the standard error of a mean.
+
+    >>> standard_error(spread=300.0, instances=9)
+    100.0
+    """
+    return spread / instances**0.5

@@ -30,6 +30,28 @@ def completions_from_tokens(supply: Real, response_tokens: Real) -> Real:
     return supply / response_tokens
 
 
+def generated_samples(samples_per_step: Real, tokens_generated_per_trained_token: Real) -> Real:
+    """
+    Samples that the fleet generates for one optimizer step, those that are thrown away included.
+
+    S_g = S w
+
+    Args:
+        samples_per_step: Samples that a step trains on, S. [sample/step]
+        tokens_generated_per_trained_token: Tokens generated for each trained one, w; 1 with nothing thrown away. [1]
+
+    Returns:
+        S_g. [sample/step]
+
+    Assumes samples that are thrown away are as long as those that are kept.
+    Source: Runbook: rollout fleet sizing and rebalancing, standing alerts (tokens generated per trained token).
+
+    >>> generated_samples(samples_per_step=256.0, tokens_generated_per_trained_token=1.5)
+    384.0
+    """
+    return samples_per_step * tokens_generated_per_trained_token
+
+
 def waiting_fraction(busy_seconds: Real, iteration_seconds: Real) -> Real:
     """
     Share of an iteration during which a pool of GPUs does no work.

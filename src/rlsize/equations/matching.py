@@ -549,3 +549,25 @@ def rate_per_gpu(rate: Real, gpus: Real) -> Real:
     2457.6
     """
     return rate / gpus
+
+
+def instance_gpus(tensor_parallel: Real, pipeline_parallel: Real) -> Real:
+    """
+    GPUs of one rollout instance.
+
+    g = t p
+
+    Args:
+        tensor_parallel: GPUs that share each layer, t. [1]
+        pipeline_parallel: Pipeline stages, p. [1]
+
+    Returns:
+        g. [1]
+
+    Assumes one engine replica; data-parallel ranks are instances of their own.
+    Source: Definition: a rollout instance is one engine replica of t x p GPUs.
+
+    >>> instance_gpus(tensor_parallel=4, pipeline_parallel=2)
+    8
+    """
+    return tensor_parallel * pipeline_parallel

@@ -39,6 +39,28 @@ def training_bytes_per_param(
     return bytes_per_param + bytes_per_gradient + bytes_per_master + bytes_per_optimizer_state
 
 
+def optimizer_bytes_per_param(bytes_per_master: Real, bytes_per_optimizer_state: Real) -> Real:
+    """
+    Bytes that an optimizer keeps for each trained parameter, sharded together from ZeRO-1 on.
+
+    o = m + s
+
+    Args:
+        bytes_per_master: Width of its own copy of the weight, m; 4 for fp32, 0 without. [B/param]
+        bytes_per_optimizer_state: Optimizer state, s; 8 for Adam's two fp32 moments. [B/param]
+
+    Returns:
+        o. [B/param]
+
+    Assumes nothing is offloaded.
+    Source: ZeRO (arXiv:1910.02054), section 3.1 (12 for Adam in mixed precision).
+
+    >>> optimizer_bytes_per_param(bytes_per_master=4, bytes_per_optimizer_state=8)
+    12
+    """
+    return bytes_per_master + bytes_per_optimizer_state
+
+
 def trainer_state_bytes(params: Real, training_bytes_per_param: Real) -> Real:
     """
     Bytes of training state of one trained model (policy or critic) over all GPUs.

@@ -120,6 +120,52 @@ def trainer_gpus(data_parallel: Real, tensor_parallel: Real, pipeline_parallel: 
     return data_parallel * tensor_parallel * pipeline_parallel * context_parallel
 
 
+def data_parallel_ranks(gpus: Real, tensor_parallel: Real, pipeline_parallel: Real, context_parallel: Real) -> Real:
+    """
+    Data-parallel ranks that a trainer's GPUs leave room for.
+
+    d = N / (t p c)
+
+    Args:
+        gpus: GPUs of the trainer, N. [gpu]
+        tensor_parallel: Tensor-parallel ranks, t. [1]
+        pipeline_parallel: Pipeline stages, p. [1]
+        context_parallel: Context-parallel ranks, c. [1]
+
+    Returns:
+        d. [gpu]
+
+    Assumes the product of the three divides the GPUs.
+    Source: Megatron Core MoE parallel folding (arXiv:2504.14960).
+
+    >>> data_parallel_ranks(gpus=64, tensor_parallel=8, pipeline_parallel=2, context_parallel=1)
+    4.0
+    """
+    return gpus / (tensor_parallel * pipeline_parallel * context_parallel)
+
+
+def layers_per_stage(layers: Real, pipeline_parallel: Real) -> Real:
+    """
+    Layers of one pipeline stage.
+
+    l = L / p
+
+    Args:
+        layers: Layers of the model, L. [layer]
+        pipeline_parallel: Pipeline stages, p. [1]
+
+    Returns:
+        l. [layer]
+
+    Assumes even stages.
+    Source: Megatron-LM (arXiv:2104.04473), section 2.2.
+
+    >>> layers_per_stage(layers=80, pipeline_parallel=4)
+    20.0
+    """
+    return layers / pipeline_parallel
+
+
 def ranks_with_same_slice(
     data_parallel: Real,
     context_parallel: Real,

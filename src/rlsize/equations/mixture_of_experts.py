@@ -80,6 +80,32 @@ def moe_layer_active_params(
     return experts_per_token * expert_params + shared_params + router_params
 
 
+def working_width(
+    experts_per_token: Real, intermediate_size: Real, shared_experts: Real, shared_intermediate_size: Real
+) -> Real:
+    """
+    Inner width of the experts that work on one token: side by side they are one wide MLP.
+
+    f = k f_e + n_s f_s
+
+    Args:
+        experts_per_token: Routed experts that the router picks, k; 0 for the shared ones alone. [expert]
+        intermediate_size: Inner width of a routed expert, f_e. [1/expert]
+        shared_experts: Experts that work on every token, n_s. [expert]
+        shared_intermediate_size: Inner width of a shared expert, f_s. [1/expert]
+
+    Returns:
+        f. [1]
+
+    Assumes experts of one kind have one width.
+    Source: DeepSeekMoE, section 3.
+
+    >>> working_width(experts_per_token=8, intermediate_size=2048, shared_experts=1, shared_intermediate_size=2048)
+    18432
+    """
+    return experts_per_token * intermediate_size + shared_experts * shared_intermediate_size
+
+
 def experts_touched(experts: Real, experts_per_token: Real, batch_tokens: Real) -> Real:
     """
     Experts of one layer whose weights a batch of tokens reads.

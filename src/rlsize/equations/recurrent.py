@@ -35,8 +35,9 @@ def gated_deltanet_params(
     33718464
     """
     keys, values = key_heads * key_head_dim, value_heads * value_head_dim
+    channels = deltanet_convolution_channels(key_heads, key_head_dim, value_heads, value_head_dim)
     projections = hidden_size * (2 * keys + 2 * values + 2 * value_heads) + values * hidden_size
-    return projections + conv_kernel * (2 * keys + values) + 2 * value_heads + value_head_dim
+    return projections + conv_kernel * channels + 2 * value_heads + value_head_dim
 
 
 def lightning_attention_params(hidden_size: Real, heads: Real, head_dim: Real) -> Real:
@@ -90,7 +91,7 @@ def mamba_params(
     38742208
     """
     inner = heads * head_dim
-    channels = inner + 2 * groups * state_size
+    channels = mamba_convolution_channels(heads, head_dim, groups, state_size)
     projections = hidden_size * (inner + channels + heads) + inner * hidden_size
     return projections + channels * (conv_kernel + conv_biases) + 3 * heads + inner
 
@@ -120,16 +121,64 @@ def recurrent_state_bytes(layers: Real, heads: Real, key_dim: Real, value_dim: R
     return layers * heads * key_dim * value_dim * bytes_per_value
 
 
-def convolution_state_bytes(layers: Real, channels: Real, kept_taps: Real, bytes_per_value: Real) -> Real:
+def deltanet_convolution_channels(key_heads: Real, key_head_dim: Real, value_heads: Real, value_head_dim: Real) -> Real:
+    """
+    Channels of the short convolution of a Gated DeltaNet layer.
+
+    C = 2 n_k d_k + n_v d_v
+
+    Args:
+        key_heads: Query and key heads, n_k. [head]
+        key_head_dim: Width of a key head, d_k. [1/head]
+        value_heads: Value heads, n_v. [head]
+        value_head_dim: Width of a value head, d_v. [1/head]
+
+    Returns:
+        C. [1]
+
+    Assumes that it runs over queries, keys and values together.
+    Source: Yang et al., Gated delta networks, section 3; modelling code of qwen3_next in Hugging Face Transformers.
+
+    >>> deltanet_convolution_channels(key_heads=16, key_head_dim=128, value_heads=32, value_head_dim=128)
+    8192
+    """
+    return 2 * key_heads * key_head_dim + value_heads * value_head_dim
+
+
+def mamba_convolution_channels(heads: Real, head_dim: Real, groups: Real, state_size: Real) -> Real:
+    """
+    Channels of the short convolution of a Mamba-2 layer.
+
+    C = n d + 2 g s
+
+    Args:
+        heads: Heads, n. [head]
+        head_dim: Width of one head, d. [1/head]
+        groups: Groups that share input and output matrices, g. [head]
+        state_size: State entries per channel, s. [1/head]
+
+    Returns:
+        C. [1]
+
+    Assumes that it runs over the inner width and over the input and output matrices of each group.
+    Source: Dao and Gu, Transformers are SSMs, section 7; modelling code of nemotron_h in Hugging Face Transformers.
+
+    >>> mamba_convolution_channels(heads=64, head_dim=64, groups=8, state_size=128)
+    6144
+    """
+    return heads * head_dim + 2 * groups * state_size
+
+
+def convolution_state_bytes(layers: Real, channels: Real, conv_kernel: Real, bytes_per_value: Real) -> Real:
     """
     Inputs that the short convolutions keep for one sequence.
 
-    M = L C t b
+    M = L C (c - 1) b
 
     Args:
         layers: Layers with a short convolution, L. [layer]
         channels: Channels of the convolution, C. [1/layer]
-        kept_taps: Past inputs that the next token needs, t: the taps of the kernel minus 1. [1]
+        conv_kernel: Taps of the convolution, c; the next token brings the last of its inputs itself. [1]
         bytes_per_value: Width of an entry, b; 2 for bf16. [B]
 
     Returns:
@@ -138,7 +187,7 @@ def convolution_state_bytes(layers: Real, channels: Real, kept_taps: Real, bytes
     Assumes one convolution per layer.
     Source: Gu and Dao, Mamba: linear-time sequence modeling with selective state spaces, section 3.4.
 
-    >>> convolution_state_bytes(layers=36, channels=8192, kept_taps=3, bytes_per_value=2)
+    >>> convolution_state_bytes(layers=36, channels=8192, conv_kernel=4, bytes_per_value=2)
     1769472
     """
-    return layers * channels * kept_taps * bytes_per_value
+    return layers * channels * (conv_kernel - 1) * bytes_per_value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import memory_fit, parameters
+from rlsize.equations import memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure, absent
 
@@ -53,12 +53,19 @@ def _adapted(shape: Architecture) -> list[tuple[str, int, Figure]]:
         found.append(("mlp", dense.layers, _mlp_widths(hidden, dense.intermediate_size, dense.matrices)))
     moe = shape.moe
     if moe and moe.shared_experts:
-        width = moe.shared_experts * moe.shared_intermediate_size
+        width = apply(
+            "shared_width",
+            mixture_of_experts.working_width,
+            experts_per_token=0,  # routed experts carry no adapters
+            intermediate_size=moe.intermediate_size,
+            shared_experts=moe.shared_experts,
+            shared_intermediate_size=moe.shared_intermediate_size,
+        )
         found.append(("shared_expert", moe.layers, _mlp_widths(hidden, width, moe.matrices)))
     return found
 
 
-def _mlp_widths(hidden: int, intermediate: int, matrices: int) -> Figure:
+def _mlp_widths(hidden: int, intermediate: Figure | int, matrices: int) -> Figure:
     return apply(
         "adapted_widths",
         memory_fit.mlp_adapted_widths,

@@ -25,6 +25,9 @@ RULES: Mapping[str, str] = MappingProxyType(
 )
 """How each mode adds its phases up."""
 
+NOTHING_THROWN_AWAY = Figure(
+    key="tokens_generated_per_trained_token", value=1.0, provenance="default", source="nothing is thrown away"
+)
 _NO_POOLS = "pools of their own (colocated phases share the GPUs)"
 
 
@@ -39,6 +42,7 @@ class IterationQuestion:
         train_seconds: Busy trainer seconds per optimizer step. [s]
         sync_seconds: Part of a weight sync that nothing hides. [s]
         samples: Samples per optimizer step. [sample]
+        tokens_generated_per_trained_token: Waste factor of a rollout time that is worked out. [1]
         rollout_seconds: Time to generate them, where it was said. [s]
         instances: Rollout instances. [instance]
         group_size: Samples of one prompt. [sample/instance]
@@ -57,6 +61,7 @@ class IterationQuestion:
     train_seconds: Figure
     sync_seconds: Figure
     samples: Figure
+    tokens_generated_per_trained_token: Figure = NOTHING_THROWN_AWAY
     headroom: Figure = absent("headroom", "--headroom")
     rollout_seconds: Figure = absent("rollout_seconds", "--rollout-seconds")
     instances: Figure = absent("instances", "--instances")
@@ -103,6 +108,16 @@ def completions(question: IterationQuestion, prefix: str) -> Figure:
     return apply(key, loop_time.completions_from_tokens, supply=supply, response_tokens=question.response_tokens)
 
 
+def generated(question: IterationQuestion, samples: Figure) -> Figure:
+    """Samples to generate so that so many can be trained."""
+    return apply(
+        "generated_samples",
+        loop_time.generated_samples,
+        samples_per_step=samples,
+        tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
+    )
+
+
 def rollout_time(question: IterationQuestion, prefix: str, samples: Figure | None = None) -> Figure:
     """Time to generate the samples of one step, or so many samples."""
     if question.source == "said" and samples is None:
@@ -110,7 +125,7 @@ def rollout_time(question: IterationQuestion, prefix: str, samples: Figure | Non
     return apply(
         f"{prefix}rollout_seconds",
         iteration.rollout_seconds,
-        samples_per_step=samples or question.samples,
+        samples_per_step=generated(question, samples or question.samples),
         completions_per_second=completions(question, prefix),
     )
 
@@ -210,7 +225,7 @@ def scored_samples(question: IterationQuestion, prefix: str) -> Figure:
     return apply(
         f"{prefix}scored_samples_per_second",
         iteration.samples_per_second,
-        samples_per_step=question.samples,
+        samples_per_step=generated(question, question.samples),
         iteration_seconds=seconds,
     )
 

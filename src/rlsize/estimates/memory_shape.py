@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import memory_fit, mixture_of_experts, parameters
-from rlsize.estimates.model_parts import stated
+from rlsize.equations import activations, memory_fit, mixture_of_experts, parameters
+from rlsize.estimates.model_parts import stated, working_width
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure, absent
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _OUTER = ("embedding", "output_head")  # parts that no layer holds
 _WIDE = (*_OUTER, "norms")  # parts that quantisation leaves as they are
 _FLAG = "--model"
+_GATED = 3  # weight matrices of a gated MLP; any number would do where there are no such layers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +85,7 @@ def memory_shape(model: Model, params: Figure, bytes_per_kv_value: float = 2.0) 
         layers=says.figure("layers", shape.layers),
         hidden_size=says.figure("hidden_size", shape.hidden_size),
         vocab_size=says.figure("vocab_size", shape.vocab_size),
-        mlp_width=says.figure("mlp_width", _mlp_width(shape)),
+        mlp_width=_mlp_width(shape, says),
         heads=attention.heads if attention else 0,
         kv_heads=1 if shape.latent_attention or not shape.attention else shape.attention.kv_heads,
         state_heads=min(recurrent, default=1),
@@ -133,17 +134,17 @@ def _routed(shape: Architecture, says: Stated) -> Figure:
     return says.apply("routed_params", parameters.stacked_params, layers=moe.layers, layer_params=layer)
 
 
-def _mlp_width(shape: Architecture) -> float:
+def _mlp_width(shape: Architecture, says: Stated) -> Figure:
     """Inner width that works on a token, as of gated MLPs: wide dense layers and narrow experts averaged."""
-    dense, moe, widths = shape.feed_forward, shape.moe, 0.0
-    if dense:
-        widths += dense.layers * dense.intermediate_size * _inner_tensors(dense.matrices)
-    if moe:
-        working = moe.experts_per_token * moe.intermediate_size + moe.shared_experts * moe.shared_intermediate_size
-        widths += moe.layers * working * _inner_tensors(moe.matrices)
-    return widths / shape.layers
-
-
-def _inner_tensors(matrices: int) -> float:
-    """Inner tensors that an MLP keeps, against the four of a gated one: a plain one has no gate and no product."""
-    return (matrices - 1) / 2
+    dense, moe = shape.feed_forward, shape.moe
+    return says.apply(
+        "mlp_width",
+        activations.mean_mlp_width,
+        layers=shape.layers,
+        dense_layers=dense.layers if dense else 0,
+        dense_width=dense.intermediate_size if dense else 0,
+        dense_matrices=dense.matrices if dense else _GATED,
+        moe_layers=moe.layers if moe else 0,
+        working_width=working_width(moe, says) if moe else 0,
+        moe_matrices=moe.matrices if moe else _GATED,
+    )

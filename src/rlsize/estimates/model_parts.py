@@ -59,7 +59,7 @@ class Stated:
 def stated(model: Model) -> Stated:
     """How numbers of this model are quoted."""
     shape = model.architecture
-    return Stated(f"model {model.name}: {model.sources[shape.source]}", shape.verified)
+    return Stated(f"model profile {model.name}: {model.sources[shape.source]}", shape.verified)
 
 
 def model_parts(model: Model) -> tuple[Part, ...]:
@@ -203,8 +203,24 @@ def _mamba(mamba: Mamba, hidden: int, says: Stated) -> Figure:
     )
 
 
-def _mlp(hidden: int, intermediate: int, matrices: int, *, biased: bool, says: Stated) -> list[Figure]:
-    sizes = {"hidden_size": hidden, "intermediate_size": intermediate, "matrices": matrices}
+def working_width(moe: Moe, says: Stated, *, routed: bool = True) -> Figure:
+    """Inner width of the experts that work on a token, side by side as one MLP; the shared ones alone if not routed."""
+    return says.apply(
+        "working_width",
+        mixture_of_experts.working_width,
+        experts_per_token=moe.experts_per_token if routed else 0,
+        intermediate_size=moe.intermediate_size,
+        shared_experts=moe.shared_experts,
+        shared_intermediate_size=moe.shared_intermediate_size,
+    )
+
+
+def _mlp(hidden: int, intermediate: Figure | int, matrices: int, *, biased: bool, says: Stated) -> list[Figure]:
+    sizes: dict[str, Figure | float] = {
+        "hidden_size": hidden,
+        "intermediate_size": intermediate,
+        "matrices": matrices,
+    }
     found = [says.apply("mlp_params", parameters.mlp_params, **sizes)]
     if biased:
         found.append(says.apply("mlp_bias_params", parameters.mlp_bias_params, **sizes))
@@ -215,8 +231,10 @@ def _moe(moe: Moe, hidden: int, says: Stated) -> Part:
     expert = total(
         "expert_params", _mlp(hidden, moe.intermediate_size, moe.matrices, biased=moe.expert_bias, says=says)
     )
-    shared_width = moe.shared_experts * moe.shared_intermediate_size  # shared experts side by side are one wide one
-    always = _mlp(hidden, shared_width, moe.matrices, biased=False, says=says) if shared_width else []
+    always = []
+    if moe.shared_experts:
+        width = working_width(moe, says, routed=False)
+        always = _mlp(hidden, width, moe.matrices, biased=False, says=says)
     if moe.shared_gate:
         always.append(says.figure("shared_gate_params", hidden))
     router = [

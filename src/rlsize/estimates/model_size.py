@@ -182,10 +182,24 @@ def _convolutions(shape: Architecture, says: Stated, width: Figure) -> list[Figu
     found = []
     linear, mamba = shape.linear_attention, shape.mamba
     if linear and linear.conv_kernel:
-        channels = 2 * linear.key_heads * linear.key_head_dim + linear.value_heads * linear.value_head_dim
+        channels = says.apply(
+            "convolution_channels",
+            recurrent.deltanet_convolution_channels,
+            key_heads=linear.key_heads,
+            key_head_dim=linear.key_head_dim,
+            value_heads=linear.value_heads,
+            value_head_dim=linear.value_head_dim,
+        )
         found.append(("linear_attention_convolution_bytes", linear.layers, channels, linear.conv_kernel))
     if mamba:
-        channels = mamba.heads * mamba.head_dim + 2 * mamba.groups * mamba.state_size
+        channels = says.apply(
+            "convolution_channels",
+            recurrent.mamba_convolution_channels,
+            heads=mamba.heads,
+            head_dim=mamba.head_dim,
+            groups=mamba.groups,
+            state_size=mamba.state_size,
+        )
         found.append(("mamba_convolution_bytes", mamba.layers, channels, mamba.conv_kernel))
     return [
         says.apply(
@@ -193,7 +207,7 @@ def _convolutions(shape: Architecture, says: Stated, width: Figure) -> list[Figu
             recurrent.convolution_state_bytes,
             layers=layers,
             channels=channels,
-            kept_taps=kernel - 1,
+            conv_kernel=kernel,
             bytes_per_value=width,
         )
         for key, layers, channels, kernel in found

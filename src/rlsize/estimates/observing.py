@@ -7,10 +7,9 @@ from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
-from rlsize.equations.redundancy import cacheable_prompt_tokens, prefix_cache_hit_ratio
 from rlsize.estimates.growth import grown, hit_fraction, mean_grown, mean_response_tokens, restart
+from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.saturation import ENOUGH, saturation
-from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.observations import InstanceObservation, Observation
 from rlsize.facts.rates import HEADROOM_PARTS, InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
@@ -183,6 +182,7 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
     capacities = [last.kv_cache_tokens for _, last in ends if last.kv_cache_tokens]
     return replace(
         seen,
+        engine=", ".join(sorted({last.engine for _, last in ends})),
         model=", ".join(sorted({last.model for _, last in ends if last.model})),
         mean_response_tokens=mean_response_tokens(ends)[0],
         mean_prompt_tokens=prompts,
@@ -204,21 +204,11 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
 def _affine_hits(group: float | None, prompts: float | None, counters: EngineCounters) -> Figure:
     """The hit ratio that groups kept on one instance would reach; what is missing for it where something is."""
     if counters.prefix_caching is False:
-        return absent("affine_prefix_cache_hit_fraction", "enable_prefix_caching")
+        return absent("affine_prefix_cache_hit_fraction", "a prefix cache, which is off")
     prompt_tokens = _measured("prompt_tokens", prompts, "finished samples")
-    block_tokens = _measured("block_tokens", counters.block_size, "cache_config_info")
-    cached = apply(
-        "cacheable_prompt_tokens", cacheable_prompt_tokens, prompt_tokens=prompt_tokens, block_tokens=block_tokens
-    )
-    return apply(
-        "affine_prefix_cache_hit_fraction",
-        prefix_cache_hit_ratio,
-        group_size=_measured("group_size", group, "--group"),
-        prompt_tokens=prompt_tokens,
-        cacheable_prompt_tokens=cached,
-        cacheable_shared_tokens=0.0,
-        instances_per_group=1.0,
-    )
+    block_tokens = _measured("block_tokens", counters.block_size, "a page that states its block size")
+    hits = expected_hits(_measured("group_size", group, "--group"), prompt_tokens, block_tokens)
+    return replace(hits, key="affine_prefix_cache_hit_fraction")
 
 
 def _measured(key: str, value: float | None, missing: str) -> Figure:
@@ -251,7 +241,7 @@ def _with_warnings(seen: Observation, ends: Sequence[Ends]) -> Observation:
     return replace(seen, warnings=(*warnings, *([doubt] if doubt else [])))
 
 
-def rates_of(seen: Observation, *, measured_at: str, gpus_per_instance: float | None = None) -> Rates:
+def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: float | None = None) -> Rates:
     """
     What was seen as a rates file's content.
 
@@ -262,7 +252,7 @@ def rates_of(seen: Observation, *, measured_at: str, gpus_per_instance: float | 
     """
     return Rates(
         measured_at=measured_at,
-        source=RateSource(method="observe", engine="vllm", keys=dict(seen.keys)),
+        source=RateSource(method="observe", engine=seen.engine or None, keys=dict(seen.keys)),
         instance_tokens_per_second=InstanceRate(
             mean=seen.mean or 0.0,
             spread=seen.spread,

@@ -61,7 +61,8 @@ class Layout:
     @property
     def model_parallel(self) -> int:
         """GPUs that hold one copy of the model between them, before data parallelism."""
-        return int(self.tensor_parallel.number * self.pipeline_parallel.number * self.context_parallel.number)
+        degrees = self.tensor_parallel, self.pipeline_parallel, self.context_parallel
+        return round(memory_fit.trainer_gpus(1, *(degree.number for degree in degrees)))
 
     @property
     def expert_tensor_parallel(self) -> float:
@@ -70,8 +71,19 @@ class Layout:
 
     def spread_over(self, gpus: int) -> Layout:
         """The same model parallelism on so many GPUs, the state shared by all data-parallel ranks."""
-        ranks = Figure(key="data_parallel", value=gpus // self.model_parallel, provenance="predicted")
+        ranks = self.data_ranks(Figure(key="trainer_gpus", value=gpus, provenance="predicted", source="tried"))
         return replace(self, data_parallel=ranks, shards=replace(ranks, key="shards"))
+
+    def data_ranks(self, gpus: Figure) -> Figure:
+        """Data-parallel ranks that so many GPUs leave room for."""
+        return apply(
+            "data_parallel",
+            memory_fit.data_parallel_ranks,
+            gpus=gpus,
+            tensor_parallel=self.tensor_parallel,
+            pipeline_parallel=self.pipeline_parallel,
+            context_parallel=self.context_parallel,
+        )
 
     def ranks(self, *, experts: bool) -> Figure:
         """Ranks that hold the same slice of the weights, and can share its training state."""

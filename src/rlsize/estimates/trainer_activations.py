@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import activations
+from rlsize.equations import activations, memory_fit
 from rlsize.estimates.working import apply
 from rlsize.facts.algorithm import BYTES_PER_LOGIT, GATED_MLP_COPIES_OUTSIDE, RECOMPUTATIONS
 from rlsize.facts.figure import Figure
@@ -45,13 +44,15 @@ def peak_activations(
         bytes_per_logit=_assumed("bytes_per_logit", BYTES_PER_LOGIT),
         tensor_parallel=layout.tensor_parallel,
     )
-    first = _stack(shape, layout, tokens, recompute, stages=1)
-    stages = layout.pipeline_parallel.number
-    if stages == 1 or not (first.known and logits.known):
+    first = _stack(shape, shape.layers, layout, tokens, recompute)
+    stages = layout.pipeline_parallel
+    if stages.number == 1 or not (first.known and logits.known):
         return first, logits
-    last = _stack(shape, layout, tokens, recompute, stages=stages)
+    layers = apply("stage_layers", memory_fit.layers_per_stage, layers=shape.layers, pipeline_parallel=stages)
+    last = _stack(shape, layers, layout, tokens, recompute)
     if first.number >= last.number + logits.number:
-        return first, replace(logits, value=0.0, equation="", inputs={}, source="on the last stage, which holds less")
+        source = "on the last stage, which holds less"
+        return first, Figure(key=logits.key, value=0.0, provenance="predicted", source=source)
     return last, logits
 
 
@@ -61,20 +62,16 @@ def _assumed(key: str, value: float) -> Figure:
 
 def _tokens_per_gpu(tokens: Figure, layout: Layout) -> Figure:
     """Context parallelism deals out the tokens of a micro batch."""
-    ranks = layout.context_parallel.number
-    if not tokens.known or ranks == 1:
+    ranks = layout.context_parallel
+    if not tokens.known or ranks.number == 1:
         return tokens
-    source = f"{tokens.number:g} tokens over {ranks:g} context-parallel ranks"
-    return replace(tokens, value=tokens.number / ranks, deviation=0.0, source=source)
+    shared = activations.tokens_per_context_rank
+    return apply("rank_tokens", shared, micro_batch_tokens=tokens, context_parallel=ranks)
 
 
-def _stack(shape: MemoryShape, layout: Layout, tokens: Figure, recompute: Recomputation, *, stages: float) -> Figure:
-    full = _layer(shape, layout, tokens, RECOMPUTATIONS["selective"])
-    layers = (
-        shape.layers
-        if stages == 1 or not shape.layers.known
-        else replace(shape.layers, value=shape.layers.number / stages)
-    )
+def _stack(shape: MemoryShape, layers: Figure, layout: Layout, tokens: Figure, recompute: Recomputation) -> Figure:
+    """Activations of so many layers."""
+    full = _layer(shape, layout, tokens, RECOMPUTATIONS["none"])
     kept = _layer(shape, layout, tokens, recompute) if recompute.recomputed else full
     nothing = Figure(key="working_bytes", value=0, source="nothing is recomputed")
     return apply(
@@ -117,6 +114,6 @@ def _sharded_copies(shape: MemoryShape, replicated: Figure) -> Figure:
         intermediate_size=shape.mlp_width,
         hidden_size=shape.hidden_size,
     )
-    if not copies.known:
-        return replace(copies, key="sharded_copies")
-    return replace(copies, key="sharded_copies", value=copies.number - replicated.number)
+    return apply(
+        "sharded_copies", activations.sharded_hidden_copies, hidden_copies=copies, replicated_copies=replicated
+    )

@@ -49,11 +49,15 @@ def bytes_per_trained_param(question: MemoryQuestion) -> Figure:
 
 
 def _widths(question: MemoryQuestion) -> Widths:
-    both = question.optimizer.bytes_per_master + question.optimizer.bytes_per_optimizer_state
     return Widths(
         weight=WEIGHT_BYTES,
         gradient=question.bytes_per_gradient,
-        optimizer=_optimizer_figure(question, "bytes_per_optimizer", both),
+        optimizer=apply(
+            "bytes_per_optimizer",
+            memory.optimizer_bytes_per_param,
+            bytes_per_master=master_bytes(question),
+            bytes_per_optimizer_state=moment_bytes(question),
+        ),
     )
 
 

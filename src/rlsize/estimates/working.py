@@ -7,7 +7,7 @@ Working an answer out: equations applied to figures, so that every result knows 
 from __future__ import annotations
 
 import math
-from dataclasses import fields, replace
+from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlsize.facts.figure import Figure
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DRAWS = 400
 LOW, HIGH = 0.1, 0.9  # the ends of an 80 % interval
+_TRIES = 50  # draws outside an input's limits before it is clipped
 
 Q = TypeVar("Q")
 
@@ -36,38 +37,33 @@ def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -
     >>> apply("consumption_tokens_per_second", consumption, tokens_per_step=tokens, train_seconds=time).value
     39321.6
     """
-    figures = {
-        name: value if isinstance(value, Figure) else Figure(key=name, value=value) for name, value in inputs.items()
-    }
+    figures = {name: value if isinstance(value, Figure) else _constant(name, value) for name, value in inputs.items()}
     lacking = [figure.missing for figure in figures.values() if not figure.known]
     name = f"{equation.__module__.rpartition('.')[2]}.{equation.__name__}"
+    result = Figure(key=key, value=None, provenance="predicted", equation=name, inputs=figures, function=equation)
     if lacking:
-        missing = ", ".join(dict.fromkeys(", ".join(lacking).split(", ")))
-        return Figure(key=key, value=None, provenance="predicted", equation=name, inputs=figures, missing=missing)
+        return replace(result, missing=", ".join(dict.fromkeys(", ".join(lacking).split(", "))))
     value = equation(**{name: figure.value for name, figure in figures.items()})
-    return Figure(
-        key=key,
-        value=value,
-        provenance="predicted",
-        equation=name,
-        inputs=figures,
-        deviation=_deviation(equation, figures, value),
-        verified=all(figure.verified for figure in figures.values()),
-    )
+    return replace(result, value=value, verified=all(figure.verified for figure in figures.values()))
 
 
-def _deviation(equation: Callable[..., Any], figures: dict[str, Figure], value: float) -> float:
+def _constant(name: str, value: float) -> Figure:
+    return Figure(key=name, value=value, provenance="default", source="fixed by the question")
+
+
+def rounded(figure: Figure, key: str, value: float) -> Figure:
     """
-    The standard deviation that uncertain inputs give the result, to first order.
+    A whole-number decision beside the exact figure that it was rounded from.
 
-    An input that was itself worked out (a consumption from a batch and a time) so stays uncertain when it is asked on.
+    Args:
+        figure: The exact figure; one that lacks an input stays so.
+        key: The decision's name.
+        value: The whole number; ignored where the exact figure lacks an input.
     """
-    uncertain = {name: figure for name, figure in figures.items() if figure.deviation}
-    if not uncertain:
-        return 0.0
-    plain = {name: figure.value for name, figure in figures.items()}
-    shifts = (equation(**plain | {name: entry.number + entry.deviation}) - value for name, entry in uncertain.items())
-    return math.sqrt(sum(float(shift) ** 2 for shift in shifts))
+    if not figure.known:
+        return replace(figure, key=key)
+    how = f"{figure.number:.6g}, in whole numbers"
+    return replace(figure, key=key, value=value, source=how, function=None)
 
 
 def total(key: str, parts: Sequence[Figure]) -> Figure:
@@ -75,31 +71,76 @@ def total(key: str, parts: Sequence[Figure]) -> Figure:
     known = [part for part in parts if part.known]
     inputs = {part.key: part for part in known}
     verified = all(part.verified for part in known)
-    return Figure(
-        key=key, value=sum(part.number for part in known), provenance="predicted", inputs=inputs, verified=verified
-    )
+    value = _sum(**{key: part.number for key, part in inputs.items()})
+    return Figure(key=key, value=value, provenance="predicted", inputs=inputs, verified=verified, function=_sum)
 
 
-def drawn(figure: Figure, random: Random) -> Figure:
+def _sum(**parts: float) -> float:
+    return sum(parts.values())
+
+
+class Draw:
     """
-    The same figure with a value drawn from its uncertainty: lognormal, so that no rate and no time turns negative.
+    One joint draw of the uncertain inputs.
 
-    Its mean and its standard deviation are those of the figure; a figure without a deviation stays as it is.
+    The same input has the same value wherever it is used; a figure that was worked out is worked out again.
     """
-    if not figure.deviation:
-        return figure
+
+    def __init__(self, random: Random) -> None:
+        self.random = random
+        self.roots: dict[tuple[str, str, float], float] = {}
+
+    def of(self, figure: Figure) -> Figure:
+        """The figure in this draw."""
+        if not uncertain(figure):
+            return figure
+        if figure.function is not None:
+            inputs = {name: self.of(entry) for name, entry in figure.inputs.items()}
+            value = figure.function(**{name: entry.value for name, entry in inputs.items()})
+            return replace(figure, value=value, inputs=inputs)
+        root = (figure.key, figure.source, figure.number)
+        if root not in self.roots:
+            self.roots[root] = _within(figure, self.random)
+        return replace(figure, value=self.roots[root], deviation=0.0)
+
+    def through(self, question: Q) -> Q:
+        """A question with every figure in it, nested dataclasses included, as in this draw."""
+        changes: dict[str, Any] = {}
+        for entry in fields(question):  # type: ignore[arg-type]  # callers pass dataclass instances
+            value = getattr(question, entry.name)
+            if isinstance(value, Figure):
+                changes[entry.name] = self.of(value)
+            elif is_dataclass(value) and not isinstance(value, type):
+                changes[entry.name] = self.through(value)
+        return replace(question, **changes)  # type: ignore[type-var]  # a dataclass
+
+
+def uncertain(figure: Figure) -> bool:
+    """Whether a figure, or anything that it was worked out from, carries a standard deviation."""
+    return figure.known and (bool(figure.deviation) or any(uncertain(entry) for entry in figure.inputs.values()))
+
+
+def _within(figure: Figure, random: Random) -> float:
+    """A draw inside the figure's limits: lognormal, so that no rate and no time turns negative; clipped if need be."""
     mean = figure.number
     spread = math.log1p((figure.deviation / mean) ** 2)
-    value = math.exp(math.log(mean) - spread / 2 + math.sqrt(spread) * random.gauss(0.0, 1.0))
-    return replace(figure, value=value, deviation=0.0)
+    value = mean
+    for _ in range(_TRIES):
+        value = mean * math.exp(math.sqrt(spread) * random.gauss(0.0, 1.0) - spread / 2)
+        if (figure.least is None or value >= figure.least) and (figure.most is None or value <= figure.most):
+            return value
+    low = value if figure.least is None else max(value, figure.least)
+    return low if figure.most is None else min(low, figure.most)
 
 
 def uncertain_inputs(question: object) -> list[str]:
-    """The fields of a question (a dataclass) that carry a standard deviation."""
+    """The fields of a question (a dataclass) that carry a standard deviation, in themselves or in what they hold."""
     found = []
     for entry in fields(question):  # type: ignore[arg-type]  # callers pass dataclass instances
         value = getattr(question, entry.name)
-        if isinstance(value, Figure) and value.deviation:
+        if isinstance(value, Figure):
+            found += [entry.name] if uncertain(value) else []
+        elif is_dataclass(value) and not isinstance(value, type) and uncertain_inputs(value):
             found.append(entry.name)
     return found
 
@@ -112,28 +153,27 @@ def with_bands(
 
     Args:
         answer: Works the figures out; called once with the question as it is, then once for each draw.
-        question: A dataclass whose fields are figures; those with a deviation are drawn, all in one draw together.
+        question: A dataclass whose fields are figures, or dataclasses of them; the uncertain ones are drawn together.
         random: The generator; the same seed gives the same draws, so alternatives can be compared.
         draws: How many.
 
     Returns:
-        The figures for the question as it is, with bands where an uncertain input reaches them.
+        The figures for the question as it is, with bands where an uncertain input reaches them. A figure that has no
+        value in more than a tenth of the draws (a cap that is never reached) has no band.
     """
     figures = answer(question)
-    names = uncertain_inputs(question)
-    if not names or random is None:
+    if random is None or not uncertain_inputs(question):
         return figures
     samples: dict[int, list[float]] = {index: [] for index in range(len(figures))}
     for _ in range(draws):
-        changed = replace(question, **{name: drawn(getattr(question, name), random) for name in names})  # type: ignore[type-var]  # a dataclass
-        for index, figure in enumerate(answer(changed)):
+        for index, figure in enumerate(answer(Draw(random).through(question))):
             if isinstance(figure.value, (int, float)) and not isinstance(figure.value, bool):
                 samples[index].append(figure.number)
-    return [_banded(figure, sorted(samples[index])) for index, figure in enumerate(figures)]
+    return [_banded(figure, sorted(samples[index]), draws) for index, figure in enumerate(figures)]
 
 
-def _banded(figure: Figure, sample: list[float]) -> Figure:
-    if not sample or math.isclose(sample[0], sample[-1], rel_tol=1e-9):  # the same but for the last bits of floats
+def _banded(figure: Figure, sample: list[float], draws: int) -> Figure:
+    if len(sample) < HIGH * draws or math.isclose(sample[0], sample[-1], rel_tol=1e-9):  # the same but for float noise
         return figure
     return replace(figure, band=(_quantile(sample, LOW), _quantile(sample, HIGH)))
 

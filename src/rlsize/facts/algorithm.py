@@ -29,8 +29,6 @@ class Recomputation:
 
     name: Annotated[str, Says("The name that a scenario uses.")]
     replicated_copies: Annotated[float, Says("Hidden-sized tensors that tensor parallelism alone does not shard.")]
-    sharded_copies: Annotated[float, Says("Hidden-sized tensors that tensor parallelism shards.")]
-    bytes_per_score: Annotated[float, Says("Bytes kept for each attention score; 0 where none is kept.")]
     recomputed: Annotated[bool, Says("Whether one layer's full activations exist again while it runs backward.")]
     source: Annotated[str, Says("Who says so.")]
     note: Annotated[str, Says("What one should know before relying on it.")] = ""
@@ -80,30 +78,28 @@ _OPTIMIZERS = (
     ),
 )
 
+_NO_SCORES = (
+    "flash attention, which every trainer here is taken to use, never stores the attention scores that selective "
+    "recomputation would drop, so none and selective keep the same"
+)
 _RECOMPUTATIONS = (
     Recomputation(
         name="none",
         replicated_copies=5.0,
-        sharded_copies=12.0,
-        bytes_per_score=5.0,
         recomputed=False,
-        source="Korthikanti et al. (arXiv:2205.05198), table 2: s b h (10 + 24 / t + 5 a s / (h t))",
-        note="a layer with a GELU MLP of 4 h and dropout; with flash attention no scores are kept",
+        source="Korthikanti et al. (arXiv:2205.05198), table 2: s b h (10 + 24 / t), attention scores left out",
+        note=_NO_SCORES,
     ),
     Recomputation(
         name="selective",
         replicated_copies=5.0,
-        sharded_copies=12.0,
-        bytes_per_score=0.0,
         recomputed=False,
         source="Korthikanti et al. (arXiv:2205.05198), table 2: 34 s b h / t with sequence parallelism",
-        note="a layer with a GELU MLP; gated MLPs keep more, see gated_mlp_hidden_copies",
+        note=_NO_SCORES,
     ),
     Recomputation(
         name="full",
         replicated_copies=1.0,
-        sharded_copies=0.0,
-        bytes_per_score=0.0,
         recomputed=True,
         source="Korthikanti et al. (arXiv:2205.05198), table 2: 2 s b h",
         note="one layer at a time holds its full activations again",

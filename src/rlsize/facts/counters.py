@@ -22,7 +22,8 @@ class EngineCounters:
     """One engine (one data-parallel rank) at one moment; None where its page does not say."""
 
     instance: Annotated[str, Says("where the page came from: host and port, or file name")]
-    engine: Annotated[str, Says("data-parallel rank as the page names it; empty where it names none")] = ""
+    engine: Annotated[str, Says("the inference engine whose page it is, such as vllm")]
+    rank: Annotated[str, Says("data-parallel rank as the page names it; empty where it names none")] = ""
     model: Annotated[str, Says("model name as the engine serves it")] = ""
 
     generation_tokens: Annotated[float, Quantity("token", "response tokens generated since the start", least=0)]

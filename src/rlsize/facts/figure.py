@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
 Provenance: TypeAlias = Literal["given", "measured", "predicted", "default"]
 Value: TypeAlias = float | int | str | bool | None
@@ -28,6 +28,9 @@ class Figure:
         band: An 80 % interval, low and high; None where every input is a point.
         missing: Why there is no value: the flag or the key that would fill it.
         verified: False where nobody has checked the fact behind it.
+        least: The smallest value that makes sense; draws of an uncertain input stay above it.
+        most: The largest value that makes sense.
+        function: The equation itself, so that a figure can be worked out again from other inputs.
     """
 
     key: str
@@ -40,6 +43,9 @@ class Figure:
     band: tuple[float, float] | None = None
     missing: str = ""
     verified: bool = True
+    least: float | None = None
+    most: float | None = None
+    function: Callable[..., Any] | None = field(default=None, repr=False, compare=False)
 
     @property
     def number(self) -> float:

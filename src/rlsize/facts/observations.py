@@ -75,6 +75,7 @@ class Observation:
         lower_bound: Whether the mean is only what the fleet was asked for.
         why: What showed that.
         includes: The parts of headroom that the mean already holds, each with its reason.
+        engine: The inference engine, or engines.
         model: Name of the model, or names.
         mean_response_tokens: Mean response length. [token]
         mean_prompt_tokens: Mean prompt length. [token]
@@ -98,6 +99,7 @@ class Observation:
     lower_bound: bool = True
     why: str = ""
     includes: Mapping[HeadroomPart, str]
+    engine: str = ""
     model: str = ""
     mean_response_tokens: float | None = None
     mean_prompt_tokens: float | None = None

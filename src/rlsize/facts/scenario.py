@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 from rlsize.facts.fields import Quantity, Says, Uncertain
 
 Algorithm = Literal["grpo", "ppo", "rloo", "reinforce++", "dapo", "sft"]
-Mode = Literal["colocated", "disaggregated", "sync", "one-step-off", "async"]
+Mode = Literal["colocated", "disaggregated", "sync", "overlapped", "one-step-off", "async"]
+Routing = Literal["affine", "random", "round-robin"]
+OptimizerName = Literal["adamw", "adam-8bit", "adamw-bf16-states", "sgd-momentum", "muon"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 
 
@@ -37,7 +39,7 @@ class ClusterChoice:
 class AlgorithmChoice:
     """Which models the algorithm keeps, and how much it throws away."""
 
-    name: Annotated[Algorithm, Says("The RL algorithm.")] = "grpo"
+    name: Annotated[Algorithm | None, Says("The RL algorithm; grpo when not given.")] = None
     reference: Annotated[bool | None, Says("Whether a frozen reference model is kept for a KL term.")] = None
     critic: Annotated[bool | None, Says("Whether a critic is trained; PPO does.")] = None
     reward_model: Annotated[
@@ -57,7 +59,7 @@ class LengthChoice:
     cv: Annotated[
         float | None, Quantity("1", "Coefficient of variation: standard deviation over mean.", least=0.0, most=20.0)
     ] = None
-    max: Annotated[float | None, Quantity("token", "Cap on the response length.")] = None
+    max: Annotated[float | None, Quantity("token", "Cap on the response length; not used by this version.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +69,7 @@ class WorkloadChoice:
     prompts_per_step: Annotated[float | None, Quantity("count", "Prompts per optimizer step.")] = None
     group_size: Annotated[float | None, Quantity("count", "Samples of one prompt, G.")] = None
     prompt_tokens: Annotated[float | None, Quantity("token", "Mean prompt length.")] = None
-    response_tokens: Annotated[LengthChoice | None, Says("Response lengths: mean, cv and max.")] = None
+    response_tokens: Annotated[LengthChoice | None, Says("Response lengths: mean and cv.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,9 @@ class PlacementChoice:
 class RolloutChoice:
     """The rollout engines."""
 
-    engine: Annotated[str | None, Says("The inference engine, such as vllm or sglang.")] = None
+    engine: Annotated[str | None, Says("The inference engine, such as vllm or sglang; not used by this version.")] = (
+        None
+    )
     tensor_parallel: Annotated[
         int | None, Quantity("count", "GPUs that share each layer of an instance.", whole=True)
     ] = None
@@ -96,7 +100,7 @@ class RolloutChoice:
         float | None, Quantity("1", "Share of GPU memory that the engine may use.", most=1.0)
     ] = None
     routing: Annotated[
-        Literal["affine", "random"] | None, Says("Whether a group stays on one instance, or is spread at random.")
+        Routing | None, Says("Whether a group stays on one instance, is spread at random, or is dealt out in turn.")
     ] = None
     concurrency: Annotated[float | None, Quantity("count", "Samples generated at the same time on one instance.")] = (
         None
@@ -129,13 +133,12 @@ class TrainerChoice:
     parallelism: Annotated[ParallelismChoice, Says("How training states are sharded.")] = field(
         default_factory=ParallelismChoice
     )
-    optimizer: Annotated[
-        str | None, Says("The optimizer: adamw, adam-8bit, adamw-bf16-states, sgd-momentum, muon.")
-    ] = None
+    optimizer: Annotated[OptimizerName | None, Says("The optimizer; adamw when not given.")] = None
     gradients: Annotated[Literal["bf16", "fp32"] | None, Says("Width of the gradients.")] = None
     recompute: Annotated[Literal["none", "selective", "full"] | None, Says("Activation recomputation.")] = None
     logprob_passes: Annotated[
-        list[Literal["old", "reference", "proximal"]] | None, Says("Extra forward passes per step.")
+        list[Literal["old", "reference", "proximal"]] | None,
+        Says("Extra forward passes per step; not used by this version."),
     ] = None
     lora_rank: Annotated[
         int | None, Quantity("count", "Rank of LoRA adapters; full training when not given.", whole=True)
@@ -183,7 +186,7 @@ class RateChoice:
         Uncertain | None, Quantity("s", "Time of one group of samples on one instance.", spread=True)
     ] = None
     headroom: Annotated[
-        float | None, Quantity("1", "Derating for what the instance rate does not contain.", most=1.0)
+        float | None, Quantity("1", "Derating for what the instance rate does not contain.", least=0.01, most=1.0)
     ] = None
 
 
@@ -205,18 +208,25 @@ class PriceChoice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BudgetChoice:
-    """Limits that a plan must keep; `check` judges them."""
+    """Limits that a plan must keep; no command of this version judges them."""
 
-    cost_per_step_usd: Annotated[float | None, Quantity("usd", "Most dollars per optimizer step.")] = None
-    trainer_idle_fraction: Annotated[
-        float | None, Quantity("1", "Largest share of a step that the trainer waits.", least=0.0, most=1.0)
+    cost_per_step_usd: Annotated[
+        float | None, Quantity("usd", "Most dollars per optimizer step; not used by this version.")
     ] = None
-    staleness_steps: Annotated[float | None, Quantity("count", "Largest staleness in optimizer steps.", least=0.0)] = (
-        None
-    )
-    steps_per_day: Annotated[float | None, Quantity("count", "Fewest optimizer steps a day.")] = None
-    step_seconds: Annotated[float | None, Quantity("s", "Longest wall clock of an optimizer step.")] = None
-    gpus: Annotated[float | None, Quantity("count", "Most GPUs of both pools.")] = None
+    trainer_idle_fraction: Annotated[
+        float | None,
+        Quantity("1", "Largest share of a step that the trainer waits; not used by this version.", least=0.0, most=1.0),
+    ] = None
+    staleness_steps: Annotated[
+        float | None, Quantity("count", "Largest staleness in optimizer steps; not used by this version.", least=0.0)
+    ] = None
+    steps_per_day: Annotated[
+        float | None, Quantity("count", "Fewest optimizer steps a day; not used by this version.")
+    ] = None
+    step_seconds: Annotated[
+        float | None, Quantity("s", "Longest wall clock of an optimizer step; not used by this version.")
+    ] = None
+    gpus: Annotated[float | None, Quantity("count", "Most GPUs of both pools; not used by this version.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,4 +253,6 @@ class Scenario:
     )
     rates: Annotated[RateChoice, Says("What has been measured.")] = field(default_factory=RateChoice)
     prices: Annotated[PriceChoice, Says("What GPUs cost.")] = field(default_factory=PriceChoice)
-    budget: Annotated[BudgetChoice, Says("Limits to keep.")] = field(default_factory=BudgetChoice)
+    budget: Annotated[BudgetChoice, Says("Limits to keep; not used by this version.")] = field(
+        default_factory=BudgetChoice
+    )

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Literal, TypeAlias
+from dataclasses import dataclass
 
 from rlsize.equations import matching, redundancy
-from rlsize.estimates.working import apply
+from rlsize.estimates.working import apply, rounded
 from rlsize.facts.figure import Figure  # noqa: TC001 (dataclass fields)
 from rlsize.planner.rounding import rounded_up
 
-Routing: TypeAlias = Literal["affine", "random", "round-robin"]
 ROUTINGS: dict[str, str] = {
     "affine": "a group is kept on one instance",
     "random": "each sample goes to an instance at random",
@@ -127,4 +125,5 @@ def _after_the_fix(question: CachingQuestion, expected: Figure) -> list[Figure]:
         instance_rate=rate,
         headroom=question.headroom,
     )
-    return [prefill, rate, replace(match, value=rounded_up(match.number)) if match.known else match]
+    whole = rounded_up(match.number) if match.known else 0
+    return [prefill, rate, rounded(match, "matched_instances_after_caching", whole)]

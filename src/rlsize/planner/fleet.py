@@ -6,13 +6,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching, money
-from rlsize.estimates.working import apply, with_bands
+from rlsize.estimates.working import apply, rounded, with_bands
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
     from random import Random
 
+_NAMEPLATE = Figure(key="headroom", value=1.0, provenance="default", source="nameplate: the rate as it is")
 NEIGHBOURS = 3  # instance counts shown on either side of the match
 
 
@@ -104,10 +105,9 @@ def _match(question: FleetQuestion) -> list[Figure]:
         instance_rate=question.instance_rate,
         headroom=1.0,
     )
-    matched = replace(exact, key="matched_instances", value=rounded_up(exact.number))
     return [
-        matched,
-        replace(nameplate, value=rounded_up(nameplate.number)),
+        rounded(exact, "matched_instances", rounded_up(exact.number)),
+        rounded(nameplate, "nameplate_matched_instances", rounded_up(nameplate.number)),
         exact,
         replace(required, key="required_tokens_per_second"),
     ]
@@ -142,7 +142,7 @@ def at_count(question: FleetQuestion, instances: int) -> list[Figure]:
     required = _required(question)
     figures = [count]
     for prefix, headroom in (
-        ("", Figure(key="headroom", value=1.0, source="nameplate")),
+        ("", _NAMEPLATE),
         ("expected_", question.headroom),
     ):
         supply = apply(

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import iteration, matching
 from rlsize.estimates.iteration import IterationQuestion, iteration_results, mode_rows, rollout_time, scored_samples
-from rlsize.estimates.working import apply, with_bands
+from rlsize.estimates.working import apply, rounded, with_bands
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
@@ -66,10 +65,11 @@ def _results(question: IterationQuestion) -> list[Figure]:
 
 def verifier_workers(question: IterationQuestion, prefix: str) -> Figure:
     """The fewest whole workers that score samples as fast as they come."""
+    key = f"{prefix}verifier_workers"
     exact = apply(
-        f"{prefix}verifier_workers",
+        key,
         iteration.verifier_workers,
         samples_per_second=scored_samples(question, prefix),
         verify_seconds=question.verify_seconds,
     )
-    return replace(exact, value=rounded_up(exact.number)) if exact.known and math.isfinite(exact.number) else exact
+    return rounded(exact, key, rounded_up(exact.number) if exact.known else 0)

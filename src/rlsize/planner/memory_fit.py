@@ -6,21 +6,21 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from rlsize.equations import kv_cache, memory, memory_fit
+from rlsize.equations import kv_cache, matching, memory, memory_fit
 from rlsize.estimates.memory import TRAINER_POOL, bill, sample_per_gpu
 from rlsize.estimates.rollout_memory import rollout_weights
 from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
 from rlsize.estimates.training_state import overheads
-from rlsize.estimates.working import apply, total
+from rlsize.estimates.working import apply, rounded, total
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from rlsize.estimates.gpu_memory import GpuMemory
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
-    from rlsize.planner.gpu_memory import GpuMemory
 
 MOST_TRAINER_GPUS = 2**20
 MOST_INSTANCE_GPUS = 1024
@@ -37,6 +37,7 @@ class Candidate:
         pool: `trainer` or `rollout`.
         gpus: GPUs of the trainer, or of one instance.
         layout: How the trainer is spread; None for an instance.
+        tensor_parallel: GPUs that share each layer of an instance; 1 for a trainer, whose layout says it.
         held: Bytes on each GPU: states, gathered layers, activations, reserve; for an instance all but its cache.
         parts: What `held` is made of.
         left: Memory left on each GPU; for an instance what its KV cache may take. [B/gpu]
@@ -51,6 +52,7 @@ class Candidate:
     left: Figure
     fits: bool
     layout: Layout | None = None
+    tensor_parallel: int = 1
     max_concurrency: Figure = absent("max_concurrency", "")
 
 
@@ -209,7 +211,7 @@ def _verdict(pool: str, stated: Candidate) -> list[Figure]:
 def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Candidate:
     """A rollout instance with so many tensor-parallel GPUs."""
     pipeline = question.rollout_pipeline_parallel
-    gpus = round(tensor.number * pipeline.number)
+    gpus = round(matching.instance_gpus(tensor.number, pipeline.number))
     weights = rollout_weights("rollout_weights_bytes_per_gpu", question.shape, question.rollout_dtype, tensor, pipeline)
     parts = [weights, *gpu.reserved(gpus)]
     held = total("rollout_gpu_bytes", parts)
@@ -219,7 +221,14 @@ def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Can
     wanted = question.concurrency.number if question.concurrency.known else 1.0
     fits = left.number > 0 and (not most.known or most.number >= wanted)
     return Candidate(
-        pool="rollout", gpus=gpus, held=held, parts=tuple(parts), left=left, fits=fits, max_concurrency=most
+        pool="rollout",
+        gpus=gpus,
+        tensor_parallel=round(tensor.number),
+        held=held,
+        parts=tuple(parts),
+        left=left,
+        fits=fits,
+        max_concurrency=most,
     )
 
 
@@ -231,7 +240,7 @@ def _max_concurrency(left: Figure, sample: Figure) -> Figure:
     if left.number <= 0 and sample.known:
         return Figure(key=key, value=0, provenance="predicted", source="the weights leave no room")
     most = apply(key, kv_cache.max_concurrency, kv_budget_bytes=left, sequence_kv_bytes=sample)
-    return replace(most, value=rounded_down(most.number)) if most.known else most
+    return rounded(most, key, rounded_down(most.number) if most.known else 0)
 
 
 def _degrees(shape: MemoryShape) -> list[int]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_pause
 from rlsize.estimates.sync import SyncQuestion, link_rows, method_rows, sync_results
-from rlsize.estimates.working import apply, with_bands
+from rlsize.estimates.working import apply, rounded, with_bands
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
@@ -70,4 +69,4 @@ def sync_cadence(key: str, question: SyncQuestion, exposed: Figure) -> Figure:
         step_seconds_without_sync=question.step_seconds,
         target_fraction=question.target_fraction,
     )
-    return replace(exact, value=rounded_up(exact.number)) if exact.known and math.isfinite(exact.number) else exact
+    return rounded(exact, key, rounded_up(exact.number) if exact.known else 0)

@@ -14,7 +14,7 @@ from rlsize.facts.price import Price
 from rlsize.facts.sourced import facts_within
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
     from rlsize.facts.sourced import Sourced
@@ -66,12 +66,15 @@ def reference_faults(profile: object, document: Document, found: Found) -> Itera
         yield from _cluster_faults(profile, document, found)
 
 
-def alias_faults(documents: Iterable[Document]) -> Iterator[Fault]:
-    """Aliases that name two profiles of one folder, or another profile's own name."""
-    listed = list(documents)
-    owners = {str(document.data["name"]).lower(): str(document.data["name"]) for document in listed}
-    for document in listed:
-        own = str(document.data["name"])
+def alias_faults(documents: Mapping[str, Document]) -> Iterator[Fault]:
+    """
+    Aliases that name two profiles of one folder, or another profile's own name.
+
+    Args:
+        documents: Profiles of one kind and folder by the names of their files, without the ending.
+    """
+    owners = {stem.lower(): stem for stem in documents}
+    for own, document in documents.items():
         for index, alias in enumerate(document.data.get("aliases", ())):
             owner = owners.setdefault(str(alias).lower(), own)
             if owner != own:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.kinds import FOLDERS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 VARIABLE = "RLSIZE_PROFILES"
-FOLDERS = MappingProxyType({
-    "gpu": "gpus", "link": "links", "model": "models", "price": "prices", "cluster": "clusters", "rates": "rates",
-})  # fmt: skip
 SUFFIX = ".yaml"
 
 

@@ -8,17 +8,15 @@ new one is one new file; a user's file replaces the shipped one of the same name
 from __future__ import annotations
 
 import hashlib
-import importlib
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rlsize.errors import Fault, InputError, nearest, suggestion
 from rlsize.facts.sourced import unverified
+from rlsize.readers.kinds import FOLDERS, KINDS
 from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
 from rlsize.readers.profile_folders import (
-    FOLDERS,
     VARIABLE,
     is_folder,
     profile_files,
@@ -42,14 +40,6 @@ if TYPE_CHECKING:
 
 __all__ = ["FOLDERS", "VARIABLE", "Catalogue", "shipped_folder", "unverified", "user_folders"]
 
-_FACTS = MappingProxyType({
-    "gpu": ("rlsize.facts.gpu", "Gpu"),
-    "link": ("rlsize.facts.link", "Link"),
-    "model": ("rlsize.facts.model", "Model"),
-    "price": ("rlsize.facts.price", "Price"),
-    "cluster": ("rlsize.facts.cluster", "Cluster"),
-    "rates": ("rlsize.facts.rates", "Rates"),
-})  # fmt: skip
 _MOST_OFFERED = 6
 _LONGEST_NAME = 100  # no profile's name is longer; the search for similar names is slow on long text
 
@@ -200,12 +190,13 @@ class Catalogue:
 
     def _profile_faults(self, folder: Path) -> Iterator[Fault]:
         for kind in FOLDERS:
-            readings = [self._read(kind, path) for path in profile_files(folder, kind)]
-            for reading in readings:
+            readings = {path.stem: self._read(kind, path) for path in profile_files(folder, kind)}
+            for reading in readings.values():
                 yield from reading.faults
                 if reading.document is not None:
                     yield from reference_faults(reading.profile, reading.document, self._found)
-            yield from alias_faults(reading.document for reading in readings if reading.document is not None)
+            sound = {stem: reading.document for stem, reading in readings.items() if reading.document is not None}
+            yield from alias_faults(sound)
 
     def _found(self, kind: str, name: str) -> object:
         """The profile, a fault where there is none, or None where its own file is wrong."""
@@ -267,11 +258,9 @@ def _bytes_or_none(path: Path) -> bytes | None:
 
 
 def _reading(kind: str, path: Path) -> _Reading:
-    module, name = _FACTS[kind]
-    fact: type[Any] = getattr(importlib.import_module(module), name)
     try:
         document = opened(read_document(path), kind)
-        profile = validated(fact, document)
+        profile = validated(KINDS[kind].fact(), document)
     except InputError as error:
         return _Reading(faults=error.faults)
     return _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))

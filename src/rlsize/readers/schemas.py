@@ -2,23 +2,10 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from types import MappingProxyType
 from typing import Any
 
+from rlsize.readers.kinds import KINDS
 from rlsize.readers.validation import VERSION, adapter
-
-FACTS = MappingProxyType(
-    {
-        "scenario": "scenario.Scenario",
-        "rates": "rates.Rates",
-        "gpu": "gpu.Gpu",
-        "link": "link.Link",
-        "model": "model.Model",
-        "price": "price.Price",
-        "cluster": "cluster.Cluster",
-    }
-)
 
 
 def schema_of(kind: str) -> dict[str, Any]:
@@ -26,10 +13,9 @@ def schema_of(kind: str) -> dict[str, Any]:
     The JSON Schema (draft 2020-12) of a file kind, its header included.
 
     Args:
-        kind: One of `FACTS`.
+        kind: One of `KINDS`.
     """
-    module, _, name = FACTS[kind].partition(".")
-    schema = adapter(getattr(import_module(f"rlsize.facts.{module}"), name)).json_schema()
+    schema = adapter(KINDS[kind].fact()).json_schema()
     header = {
         "type": "object",
         "description": "What this file is.",

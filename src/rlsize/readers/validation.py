@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 from rlsize.errors import Fault, InputError, suggestion
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pydantic import TypeAdapter
     from pydantic_core import ErrorDetails
 
@@ -71,20 +73,26 @@ def opened(document: Document, kind: str) -> Document:
     todo = f"its first line should be `rlsize: {{kind: {kind}, version: {VERSION}}}`"
     if not isinstance(header, dict) or "kind" not in header:
         raise InputError(Fault(f"does not say that it is a {kind} file", document.name, todo))
-    if header["kind"] != kind:
-        raise InputError(
-            Fault(f"is a {header['kind']} file, not a {kind} file", document.where(("rlsize", "kind")), todo)
-        )
-    if header.get("version") != VERSION:
-        raise InputError(
-            Fault(
-                f"has version {header.get('version')}; this rlsize reads version {VERSION}",
-                document.where(("rlsize",)),
-                todo,
-            )
-        )
+    faults = list(_header_faults(document, header, kind, todo))
+    if faults:
+        raise InputError(*faults)
     rest = {key: value for key, value in document.data.items() if key != "rlsize"}
     return dataclasses.replace(document, data=rest)
+
+
+def _header_faults(document: Document, header: dict[Any, Any], kind: str, todo: str) -> Iterator[Fault]:
+    """What is wrong with a header that is there."""
+    if header["kind"] != kind:
+        what = f"is a {_brief(header['kind'])} file, not a {kind} file".replace("'", "")
+        yield Fault(what, document.where(("rlsize", "kind")), todo)
+    version = header.get("version")
+    if type(version) is not int or version != VERSION:  # true is 1 in Python, and no version
+        what = f"has version {_brief(version)}; this rlsize reads version {VERSION}"
+        yield Fault(what, document.where(("rlsize",)), todo)
+    for key in header:
+        if key not in {"kind", "version"}:
+            where = document.where(("rlsize", key))
+            yield Fault(f"the key {_brief(key)} is unknown".replace("'", ""), where, "a header has kind and version")
 
 
 def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Path_) -> list[Fault]:

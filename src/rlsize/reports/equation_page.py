@@ -129,7 +129,11 @@ def page(name: str) -> EquationPage:
 
 @cache
 def _page(name: str, function: Callable[..., Any]) -> EquationPage:
-    return parsed(name, inspect.cleandoc(function.__doc__ or ""))
+    if function.__doc__ is None:
+        raise InputError(
+            Fault("equations explain themselves by docstrings, which `python -OO` takes away", name, "leave -OO out")
+        )
+    return parsed(name, inspect.cleandoc(function.__doc__))
 
 
 def parsed(name: str, docstring: str) -> EquationPage:

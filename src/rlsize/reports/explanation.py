@@ -50,6 +50,8 @@ def _lines(figure: Figure) -> list[str]:
     ]
     if not figure.known:
         lines.append(f"not computed: needs {figure.missing}")
+    elif figure.source:
+        lines.append(f"= {figure.source}: {shown(figure, figure.key)}")
     return [*lines, f"Assumes {entry.assumes}", f"Source: {entry.source}"]
 
 

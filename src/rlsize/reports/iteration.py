@@ -5,14 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.iteration import COLOCATED, OVERLAPPED
-from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.rows import without_reasons
 from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.facts.figure import Figure
     from rlsize.planner.iteration_plan import IterationAnswer
 
 _PARTS = ("rollout", "training", "both at once", "sync or change-over")  # bottom to top
@@ -65,7 +66,7 @@ def _headline(answer: IterationAnswer, found: Mapping[str, Figure]) -> str:
 
 
 def _modes_table(answer: IterationAnswer) -> Table:
-    rows = tuple({**row, **_blank(row)} for row in answer.modes)
+    rows = tuple(without_reasons(row) for row in answer.modes)
     last = answer.question.prefixes[-1]
     columns = [
         Column("mode", "mode", "left"),
@@ -78,11 +79,6 @@ def _modes_table(answer: IterationAnswer) -> Table:
     marked = next(index for index, row in enumerate(rows) if row["mode"] == answer.question.mode)
     note = "\n".join(f"{row['mode']}: {row['rule']}" for row in rows)
     return Table(title="Sync, overlapped, colocated", columns=tuple(columns), rows=rows, marked=marked, note=note)
-
-
-def _blank(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells that lack an input, without their reason: one column gives it for the whole row."""
-    return {key: None for key, cell in row.items() if isinstance(cell, Figure) and not cell.known}
 
 
 def _notes(answer: IterationAnswer, found: Mapping[str, Figure]) -> list[str]:

@@ -124,6 +124,8 @@ def _notes(question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None
         listed = f"{', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else others[0]
         verb = "share" if len(others) > 1 else "shares"
         notes.append(f"The {listed} {verb} the trainer's GPUs here, sharded as the policy's weights are.")
+    if question.micro_batch_tokens.known:
+        notes.append(f"recompute {question.recompute.name}: {question.recompute.note}.")
     if question.optimizer.note:
         notes.append(f"{question.optimizer.name}: {question.optimizer.note}.")
     if question.lora_rank.known:

@@ -72,14 +72,14 @@ def _placement(question: MemoryQuestion, answer: MemoryAnswer) -> str:
         gpus = show(question.layout.gpus.value)
         said.append(f"trainer: {layout_label(question.layout)} on {gpus} GPUs, {show(held.value, '_bytes')} on each")
     if question.rollout_tensor_parallel.known and question.algorithm.rollout:
-        size = round(question.rollout_tensor_parallel.number * question.rollout_pipeline_parallel.number)
-        said.append(f"rollout instance: {_instance_label(question, size)}")
+        label = _instance_label(question, round(question.rollout_tensor_parallel.number))
+        said.append(f"rollout instance: {label}")
     return "; ".join(said)
 
 
-def _instance_label(question: MemoryQuestion, gpus: int) -> str:
+def _instance_label(question: MemoryQuestion, tensor_parallel: int) -> str:
     stages = round(question.rollout_pipeline_parallel.number)
-    return f"TP{gpus // stages}" + (f" PP{stages}" if stages > 1 else "")
+    return f"TP{tensor_parallel}" + (f" PP{stages}" if stages > 1 else "")
 
 
 def _rule(question: MemoryQuestion, tenant: Tenant) -> str:
@@ -175,7 +175,7 @@ def _fit_row(question: MemoryQuestion, candidate: Candidate, fit: FitAnswer) -> 
     first = candidate.gpus == _gpus(fit.first_trainer if candidate.pool == "trainer" else fit.first_rollout)
     stated = candidate.gpus == _gpus(fit.stated_trainer if candidate.pool == "trainer" else fit.stated_rollout)
     verdict = ("first" if first else "yes") if candidate.fits else "no"
-    instance = _instance_label(question, candidate.gpus)
+    instance = _instance_label(question, candidate.tensor_parallel)
     return {
         "pool": candidate.pool,
         "gpus": candidate.gpus,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations.headroom import remaining_headroom
-from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rates import HEADROOM_PARTS
 from rlsize.reports.chart import Chart, Mark, Series
@@ -25,7 +23,7 @@ _QUIET = frozenset({"lower_bound", "kv_cache_tokens", "instances_left_out"})
 def observe_report(
     seen: Observation,
     inputs: Sequence[Figure],
-    headroom: Figure,
+    left: Figure,
     notes: Sequence[str] = (),
     warnings: Sequence[str] = (),
 ) -> Report:
@@ -35,13 +33,10 @@ def observe_report(
     Args:
         seen: What the fleet did.
         inputs: What was asked.
-        headroom: The derating of a rate that contains nothing.
+        left: Headroom for what the rate does not contain.
         notes: What happened on the way.
         warnings: What happened on the way and casts doubt.
     """
-    left = apply(
-        "headroom", remaining_headroom, headroom=headroom, parts_included=len(seen.includes), parts=len(HEADROOM_PARTS)
-    )
     return Report(
         command="observe",
         headline=_headline(seen),
@@ -95,13 +90,13 @@ def _conditions(seen: Observation) -> list[Figure]:
             "prefix_cache_hit_fraction",
             seen.prefix_cache_hit_fraction,
             key("prefix_cache_hits", "prefix_cache_queries"),
-            "prefix_cache_queries on the page",
+            "a page that counts cache hits",
         ),
         seen.affine_prefix_cache_hit_fraction,
-        _measured("preemptions_per_second", seen.preemptions_per_second, key("preemptions"), "num_preemptions"),
+        _measured("preemptions_per_second", seen.preemptions_per_second, key("preemptions"), "a page that counts them"),
         _measured("weight_syncs", seen.weight_syncs, key("weight_syncs"), syncs),
         _measured("weight_sync_seconds", seen.weight_sync_seconds, key("weight_sync_seconds"), syncs),
-        _measured("kv_cache_tokens", seen.kv_cache_tokens, "cache_config_info", "cache_config_info on the page"),
+        _measured("kv_cache_tokens", seen.kv_cache_tokens, key("kv_cache_tokens"), "a page that states it"),
     ]
 
 

@@ -8,6 +8,7 @@ from rlsize.equations.weight_sync import one_way_bandwidth
 from rlsize.facts.advertised import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.rows import without_reasons
 from rlsize.reports.sync_chart import chosen_link, path_name, sync_chart
 from rlsize.units import show
 
@@ -141,7 +142,7 @@ def _pause_notes(question: SyncQuestion, found: Mapping[str, Figure]) -> tuple[s
 
 def _methods_table(answer: SyncAnswer) -> Table:
     rows = tuple(
-        row | {"how": row["rule"] if not row["needs"] else f"needs {row['needs']}", **_blank(row)}
+        without_reasons(row) | {"how": row["rule"] if not row["needs"] else f"needs {row['needs']}"}
         for row in answer.methods
     )
     columns = [Column("method", "method", "left"), Column("sync_bytes", "bytes"), Column("sync_seconds", "nameplate")]
@@ -154,7 +155,7 @@ def _methods_table(answer: SyncAnswer) -> Table:
 
 
 def _links_table(answer: SyncAnswer) -> Table:
-    rows = tuple({**row, **_blank(row), **_plain(row), "efficiency": _trust(row)} for row in answer.links)
+    rows = tuple({**row, **_plain(row), "efficiency": _trust(row)} for row in answer.links)
     columns = (
         Column("link", "link", "left"),
         Column("scope", "joins", "left"),
@@ -182,11 +183,6 @@ def _trust(row: Mapping[str, Any]) -> str:
     share, bandwidth = row["achievable_fraction"], row["bandwidth_bytes_per_second"]
     trust = row["basis"] if share.verified and bandwidth.verified else "unverified"
     return f"{show(share.value, share.key)} {trust}" if share.known else "nobody knows"
-
-
-def _blank(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Cells that lack an input, without their reason: one column gives it for the whole row."""
-    return {key: None for key, cell in row.items() if isinstance(cell, Figure) and not cell.known}
 
 
 def _if_any(rows: Sequence[Mapping[str, Any]], key: str, title: str) -> list[Column]:

@@ -103,7 +103,19 @@ def inputs_line(figures: Iterable[Figure]) -> str:
 
 
 def _brief_origin(figure: Figure) -> str:
-    return "from other inputs" if figure.equation else figure.provenance
+    return "from other inputs" if figure.equation else origin_word(figure)
+
+
+def origin_word(figure: Figure) -> str:
+    """
+    The provenance in a word; what a profile says of itself is the profile's word, not the user's.
+
+    >>> origin_word(Figure(key="x", value=1, source="profile h100-sxm: memory")), origin_word(Figure(key="x", value=1))
+    ('profile', 'given')
+    """
+    if figure.provenance == "given" and "profile " in figure.source.partition(":")[0]:
+        return "profile"
+    return figure.provenance
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,6 @@ from rlsize.reports.report import Cell, Report, cell_value
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from rlsize.facts.figure import Figure
 
 SCHEMA_VERSION = 1
@@ -45,7 +43,7 @@ def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
             name: [{key: _finite(cell) for key, cell in row.items()} for row in table.rows]
             for name, table in report.tables.items()
         },
-        "explain": _explained([*report.inputs, *report.results]),
+        "explain": _explained(report),
         "warnings": list(report.warnings),
         "headline": report.headline,
         "notes": list(report.notes),
@@ -57,11 +55,15 @@ def _finite(cell: Cell) -> Any:  # noqa: ANN401 (a JSON scalar)
     return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _explained(figures: Iterable[Figure]) -> dict[str, dict[str, Any]]:
-    return {
-        figure.key: {key: value for key, value in _explanation(figure).items() if value not in (None, "", {})}
-        for figure in figures
-    }
+def _explained(report: Report) -> dict[str, dict[str, Any]]:
+    """An entry for each input and result; an input that a result has the key of stands under `inputs.KEY`."""
+    results = {figure.key: figure for figure in report.results}
+    asked = {f"inputs.{f.key}" if f.key in results and results[f.key] != f else f.key: f for f in report.inputs}
+    return {name: _said(_explanation(figure)) for name, figure in (asked | results).items()}
+
+
+def _said(entry: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in entry.items() if value not in (None, "", {})}
 
 
 def _explanation(figure: Figure) -> dict[str, Any]:

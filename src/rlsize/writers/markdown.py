@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.reports.wording import band, inputs_line, lines, shown
+from rlsize.reports.wording import band, inputs_line, lines, origin_word, shown
+from rlsize.units import printable
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlsize.facts.figure import Figure
     from rlsize.reports.report import Report, Table
 
@@ -48,7 +51,7 @@ def _results(report: Report) -> str:
                 *first,
                 _shown(line.expected or line.plain),
                 *middle,
-                main.provenance if main and main.known else "",
+                origin_word(main) if main and main.known else "",
             ]
         )
     sides = ["left", *["right"] * (len(header) - 2), "left"]
@@ -60,17 +63,18 @@ def _shown(figure: Figure | None) -> str:
 
 
 def _table(table: Table) -> str:
-    rows = []
-    for index, row in enumerate(table.rows):
-        cells = [shown(row.get(column.key), column.key) for column in table.columns]
-        rows.append([f"**{cell}**" for cell in cells] if index == table.marked else cells)
-    text = _grid([column.title for column in table.columns], [column.side for column in table.columns], rows)
+    rows = [[shown(row.get(column.key), column.key) for column in table.columns] for row in table.rows]
+    sides = [column.side for column in table.columns]
+    text = _grid([column.title for column in table.columns], sides, rows, table.marked)
     return f"{text}\n\n{_escaped(table.note)}" if table.note else text
 
 
-def _grid(header: list[str], sides: list[str], rows: list[list[str]]) -> str:
+def _grid(header: Sequence[str], sides: Sequence[str], rows: list[list[str]], bold: int | None = None) -> str:
     rule = ["---:" if side == "right" else "---" for side in sides]
-    return "\n".join("| " + " | ".join(_escaped(cell) for cell in row) + " |" for row in [header, rule, *rows])
+    cells = [[_escaped(cell) for cell in row] for row in rows]
+    if bold is not None:
+        cells[bold] = [f"**{cell}**" if cell else "" for cell in cells[bold]]
+    return "\n".join(f"| {' | '.join(row)} |" for row in [[_escaped(cell) for cell in header], rule, *cells])
 
 
 def _explained(report: Report) -> str:
@@ -78,11 +82,14 @@ def _explained(report: Report) -> str:
 
     parts = ["#### How each result came about"]
     for explained in explanations(report.results):
-        body = "\n".join(explained.lines)
+        body = printable("\n".join(explained.lines)).replace("```", "'''")
         parts.append(f"`{explained.key}` = {_escaped(explained.value)}\n\n```\n{body}\n```")
     return "\n\n".join(parts)
 
 
+_MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|`*_[]!~"} | {"<": "&lt;", "\n": " "})
+
+
 def _escaped(text: str) -> str:
     """Text that cannot break out of its cell or start markup that it did not mean."""
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("\n", " ")
+    return printable(text).translate(_MARKUP)

@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.wording import band, inputs_line, lines, shown, words
+from rlsize.reports.wording import band, inputs_line, lines, origin_word, shown, words
 from rlsize.units import printable
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def _longest_flag(report: Report) -> int:
 
 
 def _provenance(figure: Figure | None) -> Text:
-    return Text(figure.provenance if figure is not None and figure.known else "")
+    return Text(origin_word(figure) if figure is not None and figure.known else "")
 
 
 def _text(figure: Figure | None, missing: str = "") -> Text:
@@ -134,4 +134,4 @@ def _print_explanations(out: Console, report: Report) -> None:
         out.print()
         out.print(Text.assemble((words(explained.key), "bold"), f"  =  {explained.value}"))
         for line in explained.lines:
-            out.print(Text(f"  {line}"))
+            out.print(Text(f"  {printable(line)}"))

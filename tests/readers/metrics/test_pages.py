@@ -74,9 +74,9 @@ def test_faults_of_both_pages_are_told_at_once(tmp_path: Path) -> None:
         saved_window(str(tmp_path), str(tmp_path), 60.0)
 
 
-def snapshot(engine: str, seconds: float) -> Snapshot:
+def snapshot(rank: str, seconds: float) -> Snapshot:
     """A snapshot of an engine that has done nothing yet."""
-    return Snapshot(seconds=seconds, counters=EngineCounters(instance="a", engine=engine, generation_tokens=0.0))
+    return Snapshot(seconds=seconds, counters=EngineCounters(instance="a", engine="vllm", rank=rank, generation_tokens=0.0))
 
 
 def test_readings_are_sorted_by_engine() -> None:

@@ -42,7 +42,7 @@ def test_todays_page_is_read_whole() -> None:
     found = counters("engine_first.prom")
     assert found.generation_tokens == 1_000_000
     assert found.model == "my-org/policy-7b"
-    assert found.engine == "0"
+    assert (found.engine, found.rank) == ("vllm", "0")
     assert (found.requests_running, found.requests_waiting, found.requests_waiting_for_capacity) == (100, 7, 7)
     assert (found.prompt_tokens, found.computed_prompt_tokens) == (320_000, 80_000)
     assert (found.prefix_cache_queries, found.prefix_cache_hits) == (320_000, 240_000)
@@ -78,7 +78,7 @@ def test_the_cache_configuration_is_read_from_labels() -> None:
 def test_each_data_parallel_rank_is_an_engine() -> None:
     """A page with two ranks gives two engines; what the page states once (syncs) belongs to both."""
     first, second = saved_page(str(PAGES / "two_ranks.prom"))
-    assert (first.engine, second.engine) == ("0", "1")
+    assert (first.rank, second.rank) == ("0", "1")
     assert (first.generation_tokens, second.generation_tokens) == (1_000_000, 900_000)
     assert (second.requests_waiting, second.requests_waiting_for_capacity) == (2, 0)
     assert first.weight_syncs == second.weight_syncs == 5
@@ -113,7 +113,7 @@ def test_replicas_under_one_rank_are_told_apart() -> None:
         for metric, value in (("generation_tokens_total", tokens), ("num_requests_running", 1))
     )
     found = vllm_counters(text, "x")
-    assert [(entry.engine, entry.generation_tokens, entry.requests_running) for entry in found] == [
+    assert [(entry.rank, entry.generation_tokens, entry.requests_running) for entry in found] == [
         ("pod=a", 5, 1),
         ("pod=b", 7, 1),
     ]

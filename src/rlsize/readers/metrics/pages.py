@@ -134,7 +134,7 @@ def histories(readings: Iterable[Reading]) -> tuple[dict[str, list[Snapshot]], d
         if reading.fault is not None:
             faults[reading.instance] = reading.fault.what
         for snapshot in reading.snapshots:
-            found.setdefault((reading.instance, snapshot.counters.engine), []).append(snapshot)
+            found.setdefault((reading.instance, snapshot.counters.rank), []).append(snapshot)
     several = {instance for instance, _ in found if sum(1 for other, _ in found if other == instance) > 1}
     names = {key: f"{key[0]} engine {key[1]}" if key[0] in several else key[0] for key in found}
     read = {instance for instance, _ in found}

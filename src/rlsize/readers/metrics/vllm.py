@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from rlsize.readers.metrics.exposition import Series
 
+ENGINE = "vllm"
 MOST_ENGINES = 1024
 
 _PREFIX = re.compile(r"(?:ray_)?vllm[:_]")
@@ -120,6 +121,7 @@ def vllm_counters(text: str, instance: str) -> list[EngineCounters]:
         raise InputError(Fault(f"holds {len(generation):,} engines; at most {MOST_ENGINES:,} are read", instance, todo))
     engines = _Engines([entry.labels for entry in generation])
     keys = {name: found[0].name for name, metric in _EXPOSED.items() if (found := _chosen(page, metric))}
+    keys |= {"kv_cache_tokens": page[_CONFIG][0].name} if _CONFIG in page else {}
     numbers = {name: engines.numbers(_chosen(page, metric), metric) for name, metric in _EXPOSED.items()}
     configs = engines.configs(page.get(_CONFIG, []))
     read = [
@@ -128,7 +130,7 @@ def vllm_counters(text: str, instance: str) -> list[EngineCounters]:
         )
         for index, (rank, labels) in enumerate(zip(engines.ranks, engines.labels, strict=True))
     ]
-    return sorted(read, key=lambda counters: _natural(counters.engine))
+    return sorted(read, key=lambda counters: _natural(counters.rank))
 
 
 def _wanted(name: str) -> bool:
@@ -216,7 +218,8 @@ def _counters(
     block, blocks = _whole(config.get("block_size")), _whole(config.get("num_gpu_blocks"))
     return EngineCounters(
         instance=instance,
-        engine=rank,
+        engine=ENGINE,
+        rank=rank,
         model=_word(labels.get("model_name", "")),
         block_size=block,
         kv_cache_tokens=_whole(config.get("kv_cache_size_tokens")) or (block * blocks if block and blocks else None),

@@ -53,25 +53,39 @@ def gpu_memory(gpu: Gpu, trainer_fraction: Figure, rollout_fraction: Figure, gpu
         rollout_fraction: Share that an engine may plan with. [1]
         gpus_per_node: GPUs of a node; the profile's where absent. [1]
     """
-
-    def figure(key: str, fact: Sourced | None) -> Figure:
-        if fact is None:
-            return Figure(
-                key=key, value=0, provenance="default", source=f"profile {gpu.name} does not say", verified=False
-            )
-        source = f"profile {gpu.name}: {gpu.sources.get(fact.source, fact.source)}"
-        return Figure(key=key, value=fact.value, source=source, verified=fact.verified)
-
     specification, assumed = gpu.specification, gpu.assumed
+    memory = "memory_usable" if specification.memory_usable else "memory"
     nccl = assumed.nccl_reserved if assumed else {}
-    sizes = {int(name.removeprefix("tp")): fact for name, fact in nccl.items() if name.removeprefix("tp").isdecimal()}
-    node = gpus_per_node if gpus_per_node.known else figure("gpus_per_node", specification.gpus_per_node)
+    sizes = {int(name.removeprefix("tp")): name for name in nccl if name.removeprefix("tp").isdecimal()}
+    reserved = assumed.runtime_reserved if assumed else None
+    node = _specified(gpu, "gpus_per_node", "gpus_per_node", specification.gpus_per_node)
     return GpuMemory(
         name=gpu.name,
-        memory=figure("gpu_memory_bytes", specification.memory_usable or specification.memory),
+        memory=_specified(gpu, "gpu_memory_bytes", memory, specification.memory_usable or specification.memory),
         trainer_fraction=trainer_fraction,
         rollout_fraction=rollout_fraction,
-        runtime_reserved=figure("runtime_reserved_bytes", assumed.runtime_reserved if assumed else None),
-        nccl_reserved={size: figure("nccl_reserved_bytes", fact) for size, fact in sizes.items()},
-        gpus_per_node=node,
+        runtime_reserved=_assumed(gpu, "runtime_reserved_bytes", "runtime_reserved", reserved),
+        nccl_reserved={
+            size: _assumed(gpu, "nccl_reserved_bytes", f"nccl_reserved.{name}", nccl[name])
+            for size, name in sizes.items()
+        },
+        gpus_per_node=gpus_per_node if gpus_per_node.known else node,
     )
+
+
+def _specified(gpu: Gpu, key: str, field: str, fact: Sourced) -> Figure:
+    """A number of the data sheet."""
+    return Figure(key=key, value=fact.value, source=_source(gpu, field, fact), verified=fact.verified)
+
+
+def _assumed(gpu: Gpu, key: str, field: str, fact: Sourced | None) -> Figure:
+    """A number that the profile takes for granted; nothing, and unverified, where it does not."""
+    if fact is None:
+        source = f"profile {gpu.name}: says nothing of {field}"
+        return Figure(key=key, value=0, provenance="default", source=source, verified=False)
+    source = _source(gpu, f"assumed {field}", fact)
+    return Figure(key=key, value=fact.value, provenance="default", source=source, verified=fact.verified)
+
+
+def _source(gpu: Gpu, field: str, fact: Sourced) -> str:
+    return f"profile {gpu.name}: {field}; {gpu.sources.get(fact.source, fact.source)}"

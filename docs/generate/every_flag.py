@@ -1,0 +1,136 @@
+"""
+Commands that together give every flag of every command that answers, so that every key they can print is seen.
+
+A flag that is added and not given here makes a test fail. What is left out, and why, is in `ADDS_NO_KEY`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import tempfile
+from functools import cache
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from generate.commands import output
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_ENGINES = "it is for running engines, whose answer has the keys of saved pages, and the inputs of ENGINE_INPUTS"
+_FORM = "it says how the answer is shown"
+
+ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
+    {
+        "--ca": _ENGINES,
+        "--every": _ENGINES,
+        "--insecure": _ENGINES,
+        "--timeout": _ENGINES,
+        "--token-file": _ENGINES,
+        "--window": _ENGINES,
+        "--save": "it writes a file",
+        "--output": "it says where the file goes",
+        "--name": "it says what the file is called",
+        "--force": "it overwrites files",
+        "--csv": _FORM,
+        "--explain": _FORM,
+        "--json": _FORM,
+        "--markdown": _FORM,
+        "--plot": _FORM,
+        "--profiles": "it says where profiles are",
+        "--seed": "it says which draws are behind a band",
+    }
+)
+
+ENGINE_INPUTS = ("every_seconds", "timeout_seconds", "window_seconds")
+
+_LINES = """
+rlsize fleet examples/grpo-32b.yaml --instances 8 --gpu-hour 2.5
+rlsize fleet --batch-tokens 786432 --train-seconds 20 --prompts 64 --group 8 --response-tokens 1536 \\
+    --per-instance 4000 --headroom 0.9 --tokens-per-trained-token 1.5 --instances 8 --prompt-tokens 300 \\
+    --block-size 16 --routing random --hit-ratio 0.2 --prefill-rate 20000 --gpus-per-instance 2 --trainer-gpus 32 \\
+    --gpu-hour 2.5 --model qwen3-32b --gpu h100-sxm
+rlsize fleet --consume 39321.6 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
+    --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --params 32e9 --gpu h100-sxm
+rlsize fleet --consume 39321.6 --per-instance 4000 --price nebius-h100-sxm-8x
+rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 3000 --gpus-per-instance 8 --headroom 0.8 \\
+    --batch-tokens 786432 --swap-seconds 3 --model qwen3-32b --gpu h100-sxm
+rlsize split --gpus 64 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
+    --gpus-per-instance 2 --trainer-gpus 32 --consume 39321.6 --prompts 64 --group 8 --response-tokens 1536 \\
+    --tokens-per-trained-token 1.5 --params 32e9 --gpu h100-sxm
+rlsize split examples/grpo-32b.yaml --train-seconds 20
+rlsize backlog examples/grpo-32b.yaml --instances 15
+rlsize backlog --instances 15 --per-instance 4000 --headroom 0.9 --consume 20000 --batch-tokens 786432 \\
+    --tokens-per-trained-token 1.1 --seconds 600 --max-staleness 2 --samples 512 --in-flight 800
+rlsize backlog --instances 15 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
+    --train-seconds 20 --prompts 64 --group 8 --response-tokens 1536
+rlsize sync --params 70e9 --bandwidth "50 GB/s" --dtype fp8 --method disk --efficiency 0.7 --instances 8 \\
+    --tensor-parallel 4 --trainer-gpus 32 --changed-fraction 0.01 --write-bandwidth "5 GB/s" \\
+    --read-bandwidth "20 GB/s" --reload-seconds 3 --hidden-seconds 1 --step-seconds 40 --every 2 \\
+    --target-share 0.04 --compare-links
+rlsize sync examples/grpo-32b.yaml
+rlsize sync --model qwen3-32b --link infiniband-400g --method delta --step-seconds 40
+rlsize sync --params 70e9 --gpu h100-sxm --sync-seconds 6 --step-seconds 40
+rlsize sync --params 70e9 --cluster aws-p5 --step-seconds 40
+rlsize memory examples/grpo-32b.yaml
+rlsize memory --model qwen3-32b --algorithm ppo --critic --reference --reward-model --critic-params 8B \\
+    --reference-params 32B --reward-params 8B --optimizer adamw --gradients fp32 --fsdp 64 --trainer-gpus 64 \\
+    --micro-batch-tokens 2048 --recompute full --instances 4 --rollout-tensor-parallel 4 \\
+    --rollout-pipeline-parallel 1 --rollout-dtype bf16 --kv-dtype fp8 --concurrency 64 --prompt-tokens 300 \\
+    --response-tokens 1536 --response-cv 0.8 --gpu h100-sxm --memory-fraction 0.85
+rlsize memory --params 70e9 --algorithm grpo --zero 1 --data-parallel 8 --tensor-parallel 8 \\
+    --pipeline-parallel 2 --context-parallel 1
+rlsize memory --model qwen3-30b-a3b --expert-parallel 8 --fsdp 8 --lora-rank 16 --context 4000 --concurrency 8
+rlsize iteration --instances 8 --group 8 --group-seconds 3 --prompts 32 --train-seconds 5 --mode colocated \\
+    --sync-seconds 1 --swap-seconds 3 --rollout-gpus 32 --trainer-gpus 32 --verify-seconds 2.5
+rlsize iteration --instances 8 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
+    --headroom 0.8 --response-tokens 1536 --samples 512 --train-seconds 20 --mode overlapped --rollout-gpus 32 \\
+    --trainer-gpus 32 --swap-seconds 3 --verify-seconds 2.5
+rlsize iteration --rollout-seconds 30 --train-seconds 20 --samples 512 --verify-seconds 2.5
+rlsize cost --rollout-gpus 26 --trainer-gpus 32 --train-seconds 20 --trainer-idle 0.1 --rollout-idle 0.2 \\
+    --samples 512 --batch-tokens 786432 --steps 1000 --rollout-gpu-hour 2 --trainer-gpu-hour 2.95 \\
+    --preemptible-fraction 0.5 --preemptible-gpu-hour 1.25 --lost-fraction 0.1
+rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --prompts 64 --group 8 \\
+    --response-tokens 1536 --gpu-hour 2.5
+rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --price nebius-h100-sxm-8x
+rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
+    --max-num-seqs 256 --gpus-per-instance 2
+rlsize profiles list
+rlsize profiles show h100-sxm --kind gpu
+rlsize profiles show qwen3-32b
+rlsize profiles show infiniband-400g
+rlsize profiles show aws-p5
+rlsize profiles show nebius-h100-sxm-8x
+rlsize profiles check examples/my-profiles
+rlsize profiles add-model examples/my-model/config.json --output FOLDER
+rlsize explain
+rlsize explain matched_instances
+"""
+LINES = tuple(re.sub(r" \\\n +", " ", _LINES).strip().splitlines())
+
+
+@cache
+def answers() -> tuple[dict[str, Any], ...]:
+    """What each command prints as JSON."""
+    with tempfile.TemporaryDirectory() as folder:
+        return tuple(_object(output(f"{line.replace('FOLDER', folder)} --json", exit_code=None)) for line in LINES)
+
+
+def keys(answer: Mapping[str, Any], part: str) -> set[str]:
+    """The keys of one part of an answer: `inputs`, `results`, or the columns of its `rows`."""
+    if part != "rows":
+        return set(answer[part])
+    return {key for rows in answer["rows"].values() for row in rows for key in row}
+
+
+def flags(command: str) -> set[str]:
+    """The flags that the lines of a command give, such as those of `rlsize fleet`."""
+    return {word for line in LINES if line.startswith(f"{command} ") for word in shlex.split(line)}
+
+
+def _object(text: str) -> dict[str, Any]:
+    """The JSON object in what a command printed, without the warnings around it."""
+    found: dict[str, Any] = json.loads(text[text.index("{\n") : text.rindex("\n}") + 2])
+    return found

@@ -1,0 +1,90 @@
+"""
+The pictures of the documentation, drawn by the commands that the pages name.
+
+Run by `make docs-write`. A picture ends in a comment with its command and a digest of the data that it was drawn from:
+bytes differ between releases of matplotlib, the data must not, and a test compares them.
+
+    PYTHONPATH=docs python -m generate.pictures
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shlex
+from contextlib import chdir, redirect_stdout
+from dataclasses import asdict
+from io import StringIO
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from generate.files import ROOT
+from rlsize.cli.app import app
+from rlsize.writers.plot import picture
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.reports.chart import Chart
+
+FOLDER = ROOT / "docs" / "images"
+PICTURES: Mapping[str, str] = MappingProxyType(
+    {
+        "memory.svg": "rlsize memory --params 70e9 --algorithm grpo --reward-model",
+        "split.svg": "rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000",
+    }
+)
+
+
+def chart(line: str) -> Chart:
+    """
+    What a command draws.
+
+    Raises:
+        RuntimeError: It draws nothing.
+    """
+    with chdir(ROOT), redirect_stdout(StringIO()):
+        report = typer.main.get_command(app).main(shlex.split(line)[1:], prog_name="rlsize", standalone_mode=False)
+    found: Chart | None = getattr(report, "chart", None)
+    if found is None:
+        raise RuntimeError(f"draws nothing: {line}")
+    return found
+
+
+def texts(drawn: Chart) -> list[str]:
+    """The words of a chart that every matplotlib writes in the same way."""
+    found = [drawn.title, drawn.subtitle, drawn.x_label, drawn.y_label]
+    found += [mark.label for mark in drawn.marks]
+    return [text for text in found if text]
+
+
+def signature(line: str, drawn: Chart) -> str:
+    """
+    The comment at the end of a picture: its command, and a digest of its data to six digits.
+
+    A comment of XML must not hold two hyphens, so the command stands there without those of its flags.
+    """
+    data = json.dumps(_rounded(asdict(drawn)), sort_keys=True)
+    return f"<!-- {line.replace(' --', ' ')}; data {hashlib.sha256(data.encode()).hexdigest()[:16]} -->\n"
+
+
+def _rounded(part: Any) -> Any:  # noqa: ANN401 (nested data)
+    if isinstance(part, dict):
+        return {key: _rounded(value) for key, value in part.items()}
+    if isinstance(part, (list, tuple)):
+        return [_rounded(value) for value in part]
+    return f"{part:.6g}" if isinstance(part, float) else part
+
+
+def main() -> None:
+    """Draw all pictures."""
+    for name, line in PICTURES.items():
+        drawn = chart(line)
+        text = picture(drawn, "svg").decode("utf-8")
+        (FOLDER / name).write_text(text + signature(line, drawn), encoding="utf-8", newline="\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,45 @@
+"""How much of its prompts a fleet that samples in groups should find in its prefix caches."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.equations import redundancy
+from rlsize.estimates.working import apply
+
+if TYPE_CHECKING:
+    from rlsize.facts.figure import Figure
+
+
+def expected_hits(
+    group_size: Figure, prompt_tokens: Figure, block_tokens: Figure, instances_per_group: Figure | float = 1.0
+) -> Figure:
+    """
+    Share of prompt tokens that the samples of a group should find in the cache, as one of them put them there.
+
+    Args:
+        group_size: Samples of one prompt. [1]
+        prompt_tokens: Mean prompt length. [token]
+        block_tokens: Tokens of one KV block; only whole blocks are cached. [token]
+        instances_per_group: Instances that the samples of one group reach; 1 where a group is kept together. [1]
+
+    >>> from rlsize.facts.figure import Figure
+    >>> size, prompt, block = (Figure(key="a", value=value) for value in (8, 400, 16))
+    >>> expected_hits(size, prompt, block).number
+    0.84
+    """
+    cacheable = apply(
+        "cacheable_prompt_tokens",
+        redundancy.cacheable_prompt_tokens,
+        prompt_tokens=prompt_tokens,
+        block_tokens=block_tokens,
+    )
+    return apply(
+        "expected_prefix_cache_hit_fraction",
+        redundancy.prefix_cache_hit_ratio,
+        group_size=group_size,
+        prompt_tokens=prompt_tokens,
+        cacheable_prompt_tokens=cacheable,
+        cacheable_shared_tokens=0.0,
+        instances_per_group=instances_per_group,
+    )
