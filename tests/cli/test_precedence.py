@@ -167,3 +167,10 @@ def test_a_spread_around_zero_and_a_vanishing_rate_are_refused(rlsize: Run, text
     ran = rlsize("fleet", "--consume", "1", "--per-instance", "1", "--gpu-hour", text)
     assert ran.code == 2
     assert "--gpu-hour" in ran.stderr
+
+
+def test_waste_is_worked_out_of_its_causes(rlsize: Run) -> None:
+    """20 % over-sampling with 80 % of groups kept: 1.5 tokens generated per trained one, so 19 instances."""
+    base = ("fleet", "--consume", "39321", "--per-instance", "4000", "--json")
+    assert rlsize(*base, "--oversampling", "1.2", "--kept-fraction", "0.8").results["matched_instances"] == 19
+    assert rlsize(*base, "--oversampling", "1.2", "--tokens-per-trained-token", "2").code == 2

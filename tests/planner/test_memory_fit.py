@@ -15,7 +15,7 @@ from rlsize.estimates.sharding import Layout
 from rlsize.facts.algorithm import OPTIMIZERS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rl_algorithm import ALGORITHMS
-from rlsize.planner.gpu_memory import GpuMemory, gpu_memory
+from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
 from rlsize.planner.memory_fit import divides, fit_memory
 from rlsize.readers.profiles import Catalogue
 

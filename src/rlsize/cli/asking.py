@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
-from rlsize.equations import matching
+from rlsize.equations import imbalance, matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.working import apply, uncertain_inputs
 from rlsize.facts.figure import Figure, absent
@@ -133,17 +133,39 @@ def gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:
     )
 
 
-def waste(inputs: Inputs, text: str | None) -> Figure:
-    """Response tokens generated for each one that is trained; 1 when nobody says."""
-    return inputs.number(
-        "tokens_generated_per_trained_token",
-        "--tokens-per-trained-token",
-        text,
-        flags.WASTE,
-        scenario="algorithm.tokens_generated_per_trained_token",
-        default=1.0,
-        why="nothing is thrown away",
-    )
+def waste(
+    inputs: Inputs,
+    text: str | None,
+    oversampling: str | None = None,
+    kept: str | None = None,
+    dropped: str | None = None,
+) -> Figure:
+    """Response tokens generated for each one that is trained: said, or worked out of its causes; 1 when nobody says."""
+    key = "tokens_generated_per_trained_token"
+    if oversampling is None and kept is None and dropped is None:
+        return inputs.number(
+            key,
+            "--tokens-per-trained-token",
+            text,
+            flags.WASTE,
+            scenario=f"algorithm.{key}",
+            default=1.0,
+            why="nothing is thrown away",
+        )
+    if text is not None:
+        both = "--tokens-per-trained-token, --oversampling, --kept-fraction, --dropped-fraction"
+        inputs.fault("the waste and its causes both say it", both, "leave one of them out")
+    why = "nothing is lost there"
+    causes = {
+        "oversampling": inputs.number(
+            "oversampling", "--oversampling", oversampling, flags.OVERSAMPLING, default=1.0, why=why
+        ),
+        "kept_fraction": inputs.number("kept_fraction", "--kept-fraction", kept, flags.KEPT, default=1.0, why=why),
+        "dropped_fraction": inputs.number(
+            "dropped_fraction", "--dropped-fraction", dropped, flags.DROPPED, default=0.0, why=why
+        ),
+    }
+    return inputs.keep(apply(key, imbalance.tokens_generated_per_trained_token, **causes))
 
 
 def gpu_hours(

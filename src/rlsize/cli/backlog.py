@@ -27,6 +27,9 @@ def backlog(
     group: flags.Group = None,
     response_tokens: flags.ResponseTokens = None,
     tokens_per_trained_token: flags.Waste = None,
+    oversampling: flags.Oversampling = None,
+    kept_fraction: flags.KeptFraction = None,
+    dropped_fraction: flags.DroppedFraction = None,
     seconds: Annotated[str | None, quantity("--seconds", "Time since the backlog was empty: 600, 10 min.")] = None,
     max_staleness: Annotated[str | None, quantity("--max-staleness", "Staleness cap in optimizer steps, k.")] = None,
     samples: Annotated[str | None, quantity("--samples", "Samples per optimizer step.")] = None,
@@ -49,7 +52,9 @@ def backlog(
         instance_rate=rate,
         headroom=derate,
         consumption=consumption,
-        tokens_generated_per_trained_token=asking.waste(inputs, tokens_per_trained_token),
+        tokens_generated_per_trained_token=asking.waste(
+            inputs, tokens_per_trained_token, oversampling, kept_fraction, dropped_fraction
+        ),
         batch_tokens=batch,
         seconds=inputs.number("seconds", "--seconds", seconds, flags.SECONDS),
         max_staleness=inputs.number(

@@ -123,7 +123,7 @@ class Command(Plain):
 def as_typed(parameters: list[Any]) -> list[Any]:
     """The same parameters, without typer's coercion."""
     for parameter in parameters:
-        parameter.get_runtime_param = _AsTyped  # older typers never ask for it
+        parameter.get_runtime_param = _AsTyped  # a typer that never asks for it coerces text to text
     return parameters
 
 

@@ -10,6 +10,7 @@ from rlsize.cli.command import quantity
 from rlsize.facts.fields import Quantity
 
 MONEY = "Prices"
+WASTED = "Waste (in place of --tokens-per-trained-token)"
 CACHING = "Prefix caching"
 CHECKS = "Model and GPU (for the MFU check)"
 
@@ -36,6 +37,15 @@ PerInstance = Annotated[
 Headroom = Annotated[str | None, quantity("--headroom", "Derating for what the rate does not contain yet, 0 to 1.")]
 Waste = Annotated[
     str | None, quantity("--tokens-per-trained-token", "Response tokens generated for each one that is trained.")
+]
+Oversampling = Annotated[
+    str | None, quantity("--oversampling", "Samples started for each one wanted (APRIL, over-provisioning).", WASTED)
+]
+KeptFraction = Annotated[
+    str | None, quantity("--kept-fraction", "Share of groups that survive the filter (dynamic sampling).", WASTED)
+]
+DroppedFraction = Annotated[
+    str | None, quantity("--dropped-fraction", "Share of finished samples dropped as too stale.", WASTED)
 ]
 Instances = Annotated[str | None, quantity("--instances", "Rollout instances to judge.")]
 AcceptLowerBound = Annotated[
@@ -95,6 +105,9 @@ COUNT = Quantity("count", whole=True)
 POSITIVE = Quantity("count")
 HEADROOM = Quantity("1", least=0.01, most=1.0)
 FRACTION = Quantity("1", most=1.0)
+OVERSAMPLING = Quantity("1", least=1.0, most=1e4)
+KEPT = Quantity("1", least=1e-4, most=1.0)
+DROPPED = Quantity("1", least=0.0, most=0.9999)
 FRACTION_OR_NONE = Quantity("1", least=0.0, most=1.0)
 HIT_RATIO = Quantity("1", least=0.0, most=0.999)  # a cache that computes nothing leaves nothing to save
 WASTE = Quantity("1", least=1.0, most=1e4)

@@ -26,6 +26,9 @@ def fleet(
     accept_lower_bound: flags.AcceptLowerBound = False,
     headroom: flags.Headroom = None,
     tokens_per_trained_token: flags.Waste = None,
+    oversampling: flags.Oversampling = None,
+    kept_fraction: flags.KeptFraction = None,
+    dropped_fraction: flags.DroppedFraction = None,
     instances: flags.Instances = None,
     prompt_tokens: flags.PromptTokens = None,
     block_size: flags.BlockSize = None,
@@ -61,7 +64,9 @@ def fleet(
         consumption=consumption,
         instance_rate=rate,
         headroom=derate,
-        tokens_generated_per_trained_token=asking.waste(inputs, tokens_per_trained_token),
+        tokens_generated_per_trained_token=asking.waste(
+            inputs, tokens_per_trained_token, oversampling, kept_fraction, dropped_fraction
+        ),
         instances=count if count.known else None,
         batch_tokens=batch,
         gpus_per_instance=asking.gpus_per_instance(inputs, gpus_per_instance),

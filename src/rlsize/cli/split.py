@@ -40,6 +40,9 @@ def split(
     gpus_per_instance: flags.GpusPerInstance = None,
     headroom: flags.Headroom = None,
     tokens_per_trained_token: flags.Waste = None,
+    oversampling: flags.Oversampling = None,
+    kept_fraction: flags.KeptFraction = None,
+    dropped_fraction: flags.DroppedFraction = None,
     batch_tokens: flags.BatchTokens = None,
     prompts: flags.Prompts = None,
     group: flags.Group = None,
@@ -70,7 +73,9 @@ def split(
         trainer_gpu_rate=_trainer_rate(inputs, trainer_rate, consume, train_seconds, trainer_gpus, batch),
         gpus_per_instance=size,
         headroom=derate,
-        tokens_generated_per_trained_token=asking.waste(inputs, tokens_per_trained_token),
+        tokens_generated_per_trained_token=asking.waste(
+            inputs, tokens_per_trained_token, oversampling, kept_fraction, dropped_fraction
+        ),
         batch_tokens=batch,
         swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
     )

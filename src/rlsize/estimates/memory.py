@@ -155,7 +155,7 @@ def kv_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:
     return apply(
         "kv_cache_bytes_per_gpu",
         memory_fit.fleet_kv_bytes,
-        instances=Figure(key="instances", value=1, source="one instance on its own GPUs"),
+        instances=Figure(key="instances", value=1, provenance="default", source="one instance on its own GPUs"),
         concurrency=question.concurrency,
         sample_kv_bytes=sample_per_gpu(question, tensor),
     )

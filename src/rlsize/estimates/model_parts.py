@@ -75,7 +75,8 @@ def _embeddings(shape: Architecture, says: Stated) -> Iterator[Part]:
     if shape.tied_embeddings:
         yield Part(name="embedding", params=matrix, active_params=matrix)
     else:
-        looked_up = Figure(key="embedding_active_params", value=0, source="a row is looked up, nothing is multiplied")
+        idle = "a row is looked up, nothing is multiplied"
+        looked_up = Figure(key="embedding_active_params", value=0, provenance="default", source=idle)
         yield Part(name="embedding", params=matrix, active_params=looked_up)
         yield Part(name="output_head", params=matrix, active_params=matrix)
 

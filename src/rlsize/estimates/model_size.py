@@ -107,7 +107,7 @@ def with_computed(model: Model) -> Model:
 
 def _width(value: float, usual: float, name: str) -> Figure:
     if value != usual:
-        return Figure(key="bytes_per_value", value=value)
+        return Figure(key="bytes_per_value", value=value, source="the width asked for")
     return Figure(key="bytes_per_value", value=value, provenance="default", source=name)
 
 

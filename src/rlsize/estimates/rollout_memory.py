@@ -36,7 +36,8 @@ def rollout_weights(
         dtype, key="bytes_per_param", value=BYTES_PER_PARAM[str(dtype.value)], source=f"{dtype.value}: {dtype.source}"
     )
     quantised = dtype.value in QUANTISED
-    unquantised = shape.wide_params if quantised else Figure(key="unquantised_params", value=0, source="all alike")
+    alike = Figure(key="unquantised_params", value=0, provenance="default", source="all alike")
+    unquantised = shape.wide_params if quantised else alike
     return apply(
         key,
         memory.inference_weight_bytes,

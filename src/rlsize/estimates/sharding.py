@@ -61,8 +61,7 @@ class Layout:
     @property
     def model_parallel(self) -> int:
         """GPUs that hold one copy of the model between them, before data parallelism."""
-        degrees = self.tensor_parallel, self.pipeline_parallel, self.context_parallel
-        return round(memory_fit.trainer_gpus(1, *(degree.number for degree in degrees)))
+        return int(replace(self, data_parallel=one("data_parallel")).gpus.number)
 
     @property
     def expert_tensor_parallel(self) -> float:
@@ -99,7 +98,7 @@ class Layout:
 
     def slice_of(self, params: Figure, *, experts: bool) -> Figure:
         """Parameters that model parallelism leaves on a GPU."""
-        none = Figure(key="params", value=0, source="counted apart")
+        none = Figure(key="params", value=0, provenance="default", source="counted apart")
         return apply(
             "params_per_gpu",
             memory.params_per_gpu,

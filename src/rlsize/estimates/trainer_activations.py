@@ -73,7 +73,7 @@ def _stack(shape: MemoryShape, layers: Figure, layout: Layout, tokens: Figure, r
     """Activations of so many layers."""
     full = _layer(shape, layout, tokens, RECOMPUTATIONS["none"])
     kept = _layer(shape, layout, tokens, recompute) if recompute.recomputed else full
-    nothing = Figure(key="working_bytes", value=0, source="nothing is recomputed")
+    nothing = Figure(key="working_bytes", value=0, provenance="default", source="nothing is recomputed")
     return apply(
         "activation_bytes_per_gpu",
         activations.activation_bytes,

@@ -16,14 +16,16 @@ if TYPE_CHECKING:
     from rlsize.estimates.memory_question import MemoryQuestion
 
 WEIGHT_BYTES = Figure(key="bytes_per_param", value=2, provenance="default", source="bf16 weights")
-_NOTHING = Figure(key="bytes_per_gradient", value=0, source="frozen")
+_NOTHING = Figure(key="bytes_per_gradient", value=0, provenance="default", source="frozen")
 _FROZEN = Widths(weight=WEIGHT_BYTES, gradient=_NOTHING, optimizer=replace(_NOTHING, key="bytes_per_optimizer"))
+_ALIKE = Figure(key="unquantised_params", value=0, provenance="default", source="all alike")
 _NO_EXPERTS = Figure(key="routed_params", value=0, provenance="default", source="taken for a dense model")
 State = tuple[Figure, Figure | None]  # bytes in all, bytes on each GPU where a layout is given
 
 
 def _optimizer_figure(question: MemoryQuestion, key: str, value: float) -> Figure:
-    return Figure(key=key, value=value, source=f"{question.optimizer.name}: {question.optimizer.source}")
+    source = f"{question.optimizer.name}: {question.optimizer.source}"
+    return Figure(key=key, value=value, provenance="default", source=source)
 
 
 def master_bytes(question: MemoryQuestion) -> Figure:
@@ -79,7 +81,7 @@ def frozen(question: MemoryQuestion, name: str, params: Figure) -> State:
         memory.inference_weight_bytes,
         params=params if params.known else question.params,
         bytes_per_param=WEIGHT_BYTES,
-        unquantised_params=Figure(key="unquantised_params", value=0, source="all alike"),
+        unquantised_params=_ALIKE,
         bytes_per_unquantised_param=WEIGHT_BYTES,
     )
     return held, _per_gpu(question, name, params, _FROZEN)

@@ -117,23 +117,28 @@ def _most_instances(question: SplitQuestion) -> int:
     return rounded_down((question.gpus.number - min(1.0, size)) / size)
 
 
-def _effective_rate(question: SplitQuestion) -> float:
-    return (
-        question.rollout_gpu_rate.number * question.headroom.number / question.tokens_generated_per_trained_token.number
+def _gpu_rate(question: SplitQuestion, gpus: float = 1.0) -> float:
+    """Trained tokens per second that so many rollout GPUs feed."""
+    return float(
+        matching.trained_token_supply(
+            gpus,
+            question.rollout_gpu_rate.number,
+            question.headroom.number,
+            question.tokens_generated_per_trained_token.number,
+        )
     )
 
 
 def _balance(question: SplitQuestion) -> float:
     return float(
-        matching.balanced_rollout_gpus(
-            question.gpus.number, _effective_rate(question), question.trainer_gpu_rate.number
-        )
+        matching.balanced_rollout_gpus(question.gpus.number, _gpu_rate(question), question.trainer_gpu_rate.number)
     )
 
 
 def _rates(question: SplitQuestion, instances: int) -> tuple[float, float]:
-    rollout = instances * question.gpus_per_instance.number
-    return rollout * _effective_rate(question), (question.gpus.number - rollout) * question.trainer_gpu_rate.number
+    rollout = matching.fleet_gpus(instances, question.gpus_per_instance.number)
+    trainer = matching.remaining_gpus(question.gpus.number, rollout)
+    return _gpu_rate(question, rollout), float(matching.pool_rate(trainer, question.trainer_gpu_rate.number))
 
 
 def _throughput(question: SplitQuestion, instances: int) -> float:

@@ -15,7 +15,8 @@ def schema_of(kind: str) -> dict[str, Any]:
     Args:
         kind: One of `KINDS`.
     """
-    schema = adapter(KINDS[kind].fact()).json_schema()
+    fact: Any = KINDS[kind].fact()
+    schema = adapter(fact).json_schema()
     header = {
         "type": "object",
         "description": "What this file is.",

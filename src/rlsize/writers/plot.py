@@ -11,7 +11,7 @@ from rlsize.units import short
 from rlsize.writers.files import write_whole
 
 if TYPE_CHECKING:
-    from rlsize.reports.chart import Chart, Mark, Series
+    from rlsize.reports.chart import Chart, Mark
 
 FORMATS = ("png", "svg", "pdf")
 # One colour for one thing in every chart; the palette is Okabe and Ito's, which colour-blind readers can tell apart.
@@ -201,8 +201,3 @@ def _mark(axes: Any, mark: Mark) -> None:  # noqa: ANN401 (matplotlib is untyped
             color=colour,
             ha="right",
         )
-
-
-def drawn_series(chart: Chart) -> dict[str, Series]:
-    """The series by name, for tests that compare what is drawn with what was computed."""
-    return {series.name: series for series in chart.series}
