@@ -6,6 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WHEEL_VENV := .venv-wheel
 GENERATED := README.md profiles/README.md $(wildcard docs/*.md docs/*/*.md)
+SCHEMA := docs/reference/scenario.schema.json
 PYTEST_FLAGS ?= -q -n auto
 
 .PHONY: demo test check lint format types imports docs docs-write test-wheel bench clean help
@@ -48,9 +49,10 @@ imports: $(VENV)/.dev  ## who may import whom
 docs: $(VENV)/.dev  ## the generated pages are up to date
 	$(BIN)/cog --check -n utf-8 -I docs $(GENERATED)
 
-docs-write: $(VENV)/.dev  ## write the generated pages and the examples' outputs anew
+docs-write: $(VENV)/.dev  ## write the examples' outputs, the schema, the pictures and the generated pages anew
 	$(BIN)/python examples/run.py --write
-	$(BIN)/rlsize schema scenario > docs/reference/scenario.schema.json
+	$(BIN)/rlsize schema scenario > $(SCHEMA).new && mv $(SCHEMA).new $(SCHEMA)
+	PYTHONPATH=docs $(BIN)/python -m generate.pictures
 	$(BIN)/cog -r -n utf-8 -I docs $(GENERATED)
 
 test-wheel: $(VENV)/.dev  ## the same tests on the built wheel, with src/ and profiles/ out of reach

@@ -2,7 +2,8 @@
 Run the tests against an installed wheel, with the checkout's src/ and profiles/ out of reach.
 
 Usage: python tests/run_on_wheel.py PYTHON, where PYTHON is the interpreter of an environment that holds the wheel.
-Tests and examples are copied to an empty folder and run there, so nothing of the checkout can be imported or read.
+Tests, documentation and examples are copied to an empty folder and run there, so no code and no profile of the checkout
+can be imported or read. Tests that need one of these two are skipped and say so.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-COPIED = ("tests", "examples", "pyproject.toml")
+COPIED = ("tests", "docs", "examples", "benchmarks", "pyproject.toml", "Makefile", "LICENSE", "profiles/README.md")
 
 
 def main() -> int:
@@ -22,12 +23,13 @@ def main() -> int:
     python = str(Path(sys.argv[1]).absolute())
     root = Path(__file__).absolute().parents[1]
     with tempfile.TemporaryDirectory() as folder:
-        for name in COPIED:
-            source = root / name
+        for name in (*COPIED, *(page.name for page in root.glob("*.md"))):
+            source, target = root / name, Path(folder, name)
+            target.parent.mkdir(exist_ok=True)
             if source.is_dir():
-                shutil.copytree(source, Path(folder, name), ignore=shutil.ignore_patterns("__pycache__"))
+                shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
             else:
-                shutil.copy(source, folder)
+                shutil.copy(source, target)
         hidden = {"PYTHONPATH", "RLSIZE_PROFILES"}
         environment = {name: value for name, value in os.environ.items() if name not in hidden}
         asked = [python, "-c", "import rlsize; print(rlsize.__file__)"]

@@ -54,14 +54,19 @@ rlsize fleet --batch-tokens 786432 --train-seconds 20 --prompts 64 --group 8 --r
     --gpu-hour 2.5 --model qwen3-32b --gpu h100-sxm
 rlsize fleet --consume 39321.6 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
     --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --params 32e9 --gpu h100-sxm
-rlsize fleet --consume 39321.6 --per-instance 4000 --price nebius-h100-sxm-8x
+rlsize fleet --consume 39321.6 --per-instance 4000 --price nebius-h100-sxm-8x \\
+    --oversampling 1.3 --kept-fraction 0.8 --dropped-fraction 0.05
 rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 3000 --gpus-per-instance 8 --headroom 0.8 \\
     --batch-tokens 786432 --swap-seconds 3 --model qwen3-32b --gpu h100-sxm
 rlsize split --gpus 64 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
     --gpus-per-instance 2 --trainer-gpus 32 --consume 39321.6 --prompts 64 --group 8 --response-tokens 1536 \\
     --tokens-per-trained-token 1.5 --params 32e9 --gpu h100-sxm
 rlsize split examples/grpo-32b.yaml --train-seconds 20
+rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 3000 \\
+    --oversampling 1.3 --kept-fraction 0.8 --dropped-fraction 0.05
 rlsize backlog examples/grpo-32b.yaml --instances 15
+rlsize backlog --instances 15 --per-instance 4000 --consume 20000 \\
+    --oversampling 1.3 --kept-fraction 0.8 --dropped-fraction 0.05
 rlsize backlog --instances 15 --per-instance 4000 --headroom 0.9 --consume 20000 --batch-tokens 786432 \\
     --tokens-per-trained-token 1.1 --seconds 600 --max-staleness 2 --samples 512 --in-flight 800
 rlsize backlog --instances 15 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
@@ -88,6 +93,8 @@ rlsize iteration --instances 8 --group 8 --group-seconds 3 --prompts 32 --train-
 rlsize iteration --instances 8 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
     --headroom 0.8 --response-tokens 1536 --samples 512 --train-seconds 20 --mode overlapped --rollout-gpus 32 \\
     --trainer-gpus 32 --swap-seconds 3 --verify-seconds 2.5
+rlsize iteration --instances 8 --per-instance 4000 --response-tokens 1536 --samples 512 --train-seconds 20 \\
+    --tokens-per-trained-token 1.5
 rlsize iteration --rollout-seconds 30 --train-seconds 20 --samples 512 --verify-seconds 2.5
 rlsize cost --rollout-gpus 26 --trainer-gpus 32 --train-seconds 20 --trainer-idle 0.1 --rollout-idle 0.2 \\
     --samples 512 --batch-tokens 786432 --steps 1000 --rollout-gpu-hour 2 --trainer-gpu-hour 2.95 \\

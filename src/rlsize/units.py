@@ -22,7 +22,6 @@ _DECIMAL = MappingProxyType({"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "
 _BINARY = MappingProxyType({"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**50})
 _COUNT = MappingProxyType({"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "B": 1e9, "b": 1e9, "G": 1e9, "T": 1e12})
 _BITS_PER_BYTE = 8.0
-_SMALLEST = 1e-12
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,10 +206,6 @@ def _with_unit(number: float, unit: str, dimension: Dimension, text: str) -> flo
 def _checked(value: float, dimension: Dimension, text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a finite number; write {dimension.example}")
-    if 0 < abs(value) < _SMALLEST:
-        raise ValueError(
-            f"{text} is smaller than anything measured (limit {_SMALLEST:g} {dimension.base}); check the unit"
-        )
     if abs(value) > dimension.largest:
         raise ValueError(
             f"{text} is beyond anything built (limit {dimension.largest:g} {dimension.base}); check the unit"

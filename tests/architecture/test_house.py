@@ -15,20 +15,54 @@ from rlsize.cli.app import COMMANDS, loaded
 PACKAGE = Path(rlsize.__file__).parent
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "profiles" not in path.relative_to(PACKAGE).parts[:1])
 BANNED = {"core", "utils", "common", "helpers", "base", "manager"}
-LONGEST_FILE = 400
-LONGEST_BODY = 60
+LONGEST_FILE = 300
+LONGEST_BODY = 40
+LONGEST_COMMAND = 60  # in cli/ a body has a line or more for each flag of a command, and that is all it does
+LONGER_FILES = {
+    "units.py": (400, "reading and showing quantities share one table of units"),
+    "cli/asking.py": (340, "the questions that commands share stand together, so that they are asked in one way"),
+}
+LONGER_BODIES = {
+    "estimates/backlog.py:_results": (50, "one figure after the other, in the order in which they are read"),
+}
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_files_and_functions_stay_readable(path: Path) -> None:
-    """Equations are mostly docstring and may be long files; all others stay under 400 lines, bodies under 60."""
-    text = path.read_text(encoding="utf-8")
+    """Files stay within 300 lines, bodies within 40, and what may be longer has a reason; equations are docstring."""
+    name = path.relative_to(PACKAGE).as_posix()
     if path.parent.name != "equations":
-        assert len(text.splitlines()) <= LONGEST_FILE
-    for node in ast.walk(ast.parse(text)):
+        assert lines(path) <= LONGER_FILES.get(name, (LONGEST_FILE, ""))[0]
+    most = LONGEST_COMMAND if name.startswith("cli/") else LONGEST_BODY
+    long = {
+        function: length
+        for function, length in bodies(path).items()
+        if length > LONGER_BODIES.get(f"{name}:{function}", (most, ""))[0]
+    }
+    assert not long
+
+
+def test_no_exception_outlives_its_reason() -> None:
+    """What may be longer is longer, or the exception goes."""
+    files = {path.relative_to(PACKAGE).as_posix(): path for path in FILES}
+    assert not [name for name in LONGER_FILES if lines(files[name]) <= LONGEST_FILE]
+    kept = [entry.partition(":") for entry in LONGER_BODIES]
+    assert not [function for name, _, function in kept if bodies(files[name])[function] <= LONGEST_BODY]
+
+
+def lines(path: Path) -> int:
+    """How long a file is."""
+    return len(path.read_text(encoding="utf-8").splitlines())
+
+
+def bodies(path: Path) -> dict[str, int]:
+    """How long each function's body is, without its docstring."""
+    found: dict[str, int] = {}
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             body = node.body[1:] if ast.get_docstring(node) and len(node.body) > 1 else node.body
-            assert (node.end_lineno or 0) - body[0].lineno < LONGEST_BODY, node.name
+            found[node.name] = max(found.get(node.name, 0), (node.end_lineno or 0) - body[0].lineno + 1)
+    return found
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(PACKAGE)))
@@ -67,4 +101,7 @@ def test_every_parameter_of_a_command_is_text_or_a_flag(name: str) -> None:
         for parameter in signature.parameters.values():
             kind = str(parameter.annotation).split("typer.models.")[0]
             assert "Context" in str(parameter.annotation) or any(plain in kind for plain in ("str", "bool")), name
-            assert not any(other in kind for other in ("int", "float", "Path")), (name, parameter.name)
+            assert not any(other in kind for other in ("int", "float", "Path", "Enum", "Literal")), (
+                name,
+                parameter.name,
+            )

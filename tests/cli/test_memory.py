@@ -157,6 +157,47 @@ def test_a_scenario_says_it_all(rlsize: Run, tmp_path: Path) -> None:
     assert rlsize("memory", path, "--params", "7B", "--json").results["trainer_bytes"] == 12 * 7e9
 
 
+def test_a_cluster_profile_names_the_gpu_and_its_node(rlsize: Run, tmp_path: Path) -> None:
+    """`cluster: {profile: gb200-nvl72}` is enough to be judged: its GPU, and nodes as the profile has them."""
+    path = scenario(tmp_path, "model: {params: 70B}\ncluster: {profile: gb200-nvl72}\n")
+    ran = rlsize("memory", path, "--json")
+    assert ran.results["trainer_first_fit_gpus"] == 8
+    node = Catalogue().get("cluster", "gb200-nvl72").gpus_per_node.value
+    assert f"whole nodes of {node:g}" in ran.document["explain"]["trainer_first_fit_gpus"]["source"]
+    assert "fit" in ran.document["rows"]
+    other = rlsize("memory", path, "--gpu", "h100", "--json")
+    assert other.results["trainer_first_fit_gpus"] == 24
+    assert "whole nodes of 8" in other.document["explain"]["trainer_first_fit_gpus"]["source"]
+    stated = scenario(tmp_path, "model: {params: 70B}\ncluster: {profile: gb200-nvl72, gpus_per_node: 3}\n")
+    assert rlsize("memory", stated, "--json").results["trainer_first_fit_gpus"] == 9
+
+
+def test_an_unknown_cluster_profile_is_a_fault(rlsize: Run, tmp_path: Path) -> None:
+    """Told once, with its line and the nearest names."""
+    ran = rlsize("memory", scenario(tmp_path, "model: {params: 70B}\ncluster: {profile: aws-p6}\n"))
+    assert ran.code == 2
+    assert ran.stderr.count("error:") == 1
+    assert "scenario.yaml:3: cluster.profile" in ran.stderr
+    assert "aws-p5" in ran.stderr
+
+
+def test_without_recomputation_flash_attention_still_keeps_no_scores(rlsize: Run) -> None:
+    """None and selective keep the same, and the answer says why; full keeps far less."""
+    flags = ("--model", "llama3.1-8b", "--fsdp", "8", "--micro-batch-tokens", "16k", "--json", "--recompute")
+    rans = {policy: rlsize("memory", *flags, policy) for policy in ("none", "selective", "full")}
+    held = {policy: ran.results["activation_bytes_per_gpu"] for policy, ran in rans.items()}
+    assert held["none"] == held["selective"] > 4 * held["full"]
+    for policy in ("none", "selective"):
+        assert any("flash attention" in note for note in rans[policy].document["notes"])
+
+
+def test_what_nobody_wrote_is_a_default(rlsize: Run, tmp_path: Path) -> None:
+    """An algorithm that the scenario leaves out is not called given."""
+    for said, provenance in (("reward_model: true", "default"), ("name: grpo", "given")):
+        path = scenario(tmp_path, f"model: {{params: 70B}}\nalgorithm: {{{said}}}\n")
+        assert f"algorithm grpo ({provenance})" in " ".join(rlsize("memory", path).stdout.split())
+
+
 @pytest.mark.parametrize(
     ("said", "gigabytes"),
     [("true", 140.0), ("false", None), ("none", None), ("no", None), ("llama3.1-8b", 2 * 8.030261248)],
@@ -274,7 +315,33 @@ def test_other_forms_of_the_answer(rlsize: Run) -> None:
 
 
 VALUES = st.one_of(
-    st.sampled_from(["1", "2", "8", "64", "1e9", "0", "-1", "nan", "inf", "1e30", "0.5", "70B", "16k", "", "fp8", "±"]),
+    st.sampled_from(
+        [
+            "1",
+            "2",
+            "8",
+            "64",
+            "1e9",
+            "0",
+            "-1",
+            "nan",
+            "inf",
+            "1e30",
+            "1e-13",
+            "1e-300",
+            "0.5",
+            "70B",
+            "16k",
+            "",
+            "fp8",
+            "±",
+            "0 ± 1",
+            "8 ± 2",
+            "0.5 ± 0.4",
+            "1e9 ± 1e9",
+            "70B ± 10B",
+        ]
+    ),
     st.text(max_size=12).filter(lambda text: not text.startswith("-")),
     st.integers(-5, 10**12).map(str),
 )
@@ -298,13 +365,41 @@ def answered(ran: Any) -> bool:
     return ran.code in {0, 1} and "NaN" not in text and "Infinity" not in text and bool(json.loads(text))
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(st.dictionaries(st.sampled_from(FLAGS), VALUES, max_size=6))
-@example({"--params": "1e15", "--fsdp": "1e9", "--tensor-parallel": "1e9", "--pipeline-parallel": "1e9", "--gpu": "l4"})
-def test_junk_gives_an_answer_or_a_message(rlsize: Run, said: dict[str, str]) -> None:
-    """Whatever stands behind a flag, there is no traceback and the exit code is 0, 1 or 2."""
-    flags = [f"{flag}={value}" for flag, value in ({"--params": "8B"} | said).items()]
+GOOD = {
+    "--algorithm": "ppo", "--optimizer": "adamw", "--gradients": "bf16", "--fsdp": "16", "--tensor-parallel": "2",
+    "--pipeline-parallel": "2", "--context-parallel": "1", "--micro-batch-tokens": "4k", "--recompute": "full",
+    "--instances": "4", "--rollout-tensor-parallel": "2", "--rollout-dtype": "bf16", "--kv-dtype": "bf16",
+    "--concurrency": "16", "--prompt-tokens": "300", "--response-tokens": "2000", "--response-cv": "0.8",
+    "--gpu": "h200", "--memory-fraction": "0.9", "--reward-params": "7B", "--seed": "0",
+}  # fmt: skip
+NAMED = [{"--params": "8B"}, {"--model": "qwen3-8b"}]
+BEYOND = {"--params": "1e15", "--fsdp": "1e9", "--tensor-parallel": "1e9", "--pipeline-parallel": "1e9", "--gpu": "l4"}
+
+
+@pytest.mark.parametrize("named", NAMED, ids=["params", "model"])
+def test_the_good_command_line_is_answered(rlsize: Run, named: dict[str, str]) -> None:
+    """The line that the next test spoils is a sound one."""
+    assert rlsize("memory", *(f"{flag}={value}" for flag, value in (named | GOOD).items())).code == 0
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=120)
+@given(st.sampled_from(NAMED), st.dictionaries(st.sampled_from(FLAGS), VALUES, min_size=1, max_size=3))
+@example({"--params": "8B"}, BEYOND)
+def test_junk_gives_an_answer_or_a_message(rlsize: Run, named: dict[str, str], said: dict[str, str]) -> None:
+    """A good command line with one to three flags replaced: no traceback, and the exit code is 0, 1 or 2."""
+    flags = [f"{flag}={value}" for flag, value in (named | GOOD | said).items()]
     assert answered(rlsize("memory", *flags, "--json"))
+
+
+@pytest.mark.parametrize("value", ["0 ± 1", "1e-300", "1e-13", "nan", "-0"])
+@pytest.mark.parametrize(
+    "flag", ["--params", "--reward-params", "--concurrency", "--response-tokens", "--prompt-tokens"]
+)
+def test_numbers_that_no_equation_can_take_are_refused(rlsize: Run, flag: str, value: str) -> None:
+    """Zero, with a spread or not, and what is smaller than anything measured."""
+    ran = rlsize("memory", *(f"{name}={text}" for name, text in ({"--params": "8B"} | GOOD | {flag: value}).items()))
+    assert ran.code == 2
+    assert flag in ran.stderr
 
 
 DEGREES = [

@@ -5,9 +5,12 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rlsize.cli.app import app
@@ -18,6 +21,11 @@ if TYPE_CHECKING:
 
     from typer.testing import Result
 
+CONFIG = {
+    "model_type": "llama", "hidden_size": 4096, "intermediate_size": 14336, "num_hidden_layers": 32,
+    "num_attention_heads": 32, "num_key_value_heads": 8, "vocab_size": 128256, "tie_word_embeddings": False,
+    "max_position_embeddings": 131072,
+}  # fmt: skip
 LINK = """\
 rlsize: {kind: link, version: 1}
 name: my-link
@@ -238,6 +246,61 @@ class TestCheck:
         result = run("check", str(tmp_path / "nowhere"))
         assert result.exit_code == 2
         assert "no such folder" in result.stderr
+
+
+RATES = """\
+rlsize: {kind: rates, version: 1}
+measured_at: '2026-11-20T09:30:00+00:00'
+source: {method: observe}
+instance_tokens_per_second: {mean: 3620 tok/s, spread: 140 tok/s, instances: 13}
+"""
+
+
+def test_rates_are_listed_shown_and_checked(tmp_path: Path) -> None:
+    """A rates file in a folder of profiles goes by the name of its file."""
+    (tmp_path / "rates").mkdir()
+    (tmp_path / "rates" / "node-a.yaml").write_text(RATES)
+    assert answer("check", str(tmp_path))["results"]["profiles"] == 1
+    listed = answer("list", "rates", "--profiles", str(tmp_path))["rows"]["rates"]
+    assert [row["name"] for row in listed] == ["node-a"]
+    assert answer("show", "node-a", "--profiles", str(tmp_path))["results"]["kind"] == "rates"
+
+
+WORDS = st.one_of(
+    st.text(max_size=20),
+    st.sampled_from(
+        ["", "-", "--", "0 ± 1", "1e-300", "1e30", "nan", "/", "..", "/dev/null", "~", "gpu", "gpus", "h100", "\0"]
+    ),
+)
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        ["list", "gpu"],
+        ["show", "h100", "--kind", "gpu"],
+        ["check", "FOLDER"],
+        ["add-model", "CONFIG", "--name", "mine"],
+    ],
+    ids=lambda good: good[0],
+)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@given(data=st.data())
+def test_junk_gives_an_answer_or_a_message(folder: Path, data: st.DataObject, good: list[str]) -> None:
+    """A good command line with one or two words replaced: exit code 0 or 2, never a traceback."""
+    shutil.rmtree(folder / "written", ignore_errors=True)
+    config = folder / "config.json"
+    config.write_text(json.dumps(CONFIG))
+    known = {"FOLDER": str(folder), "CONFIG": str(config)}
+    line = [known.get(word, word) for word in good]
+    for place in data.draw(st.sets(st.integers(1, len(line) - 1), min_size=1, max_size=2)):
+        if not line[place].startswith("--"):
+            line[place] = data.draw(WORDS)
+    output = ["--output", str(folder / "written")] if good[0] == "add-model" else []
+    result = run(*line, *output)
+    assert result.exception is None or isinstance(result.exception, SystemExit), (line, result.exception)
+    assert result.exit_code in {0, 2}, (line, result.output)
+    assert result.stdout if result.exit_code == 0 else result.stderr
 
 
 def test_help_opens_with_a_sentence_and_an_example() -> None:

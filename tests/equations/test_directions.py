@@ -59,6 +59,7 @@ DIRECTIONS = {
     "sync_pause.sync_cadence": "exposed_sync_seconds+ step_seconds_without_sync- target_fraction-",
     "memory.training_bytes_per_param":
         "bytes_per_param+ bytes_per_gradient+ bytes_per_master+ bytes_per_optimizer_state+",
+    "memory.optimizer_bytes_per_param": "bytes_per_master+ bytes_per_optimizer_state+",
     "memory.trainer_state_bytes": "params+ training_bytes_per_param+",
     "memory.inference_weight_bytes":
         "params+ bytes_per_param+ unquantised_params+ bytes_per_unquantised_param+",
@@ -72,6 +73,10 @@ DIRECTIONS = {
     "memory.optimizer_offload_time": "offloaded_bytes+ bandwidth-",
     "memory.gpus_needed": "sharded_bytes+ bytes_on_every_gpu+ gpu_memory- usable_fraction-",
     "activations.gated_mlp_hidden_copies": "attention_copies+ intermediate_size+ hidden_size-",
+    "activations.sharded_hidden_copies": "hidden_copies+ replicated_copies-",
+    "activations.mean_mlp_width":
+        "layers- dense_layers+ dense_width+ dense_matrices+ moe_layers+ working_width+ moe_matrices+",
+    "activations.tokens_per_context_rank": "micro_batch_tokens+ context_parallel-",
     "activations.activation_bytes_per_layer":
         "tokens+ hidden_size+ bytes_per_activation+ replicated_copies+ sequence_parallel- "
         "sharded_copies+ tensor_parallel-",

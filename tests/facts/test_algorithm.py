@@ -29,18 +29,20 @@ def test_bytes_per_parameter(optimizer: str, gradients: str, expected: float) ->
     assert found == expected
 
 
-@pytest.mark.parametrize(("policy", "sbh"), [("none", 34), ("selective", 34), ("full", 2)])
-def test_bytes_per_layer(policy: str, sbh: float) -> None:
-    """With bf16 and no parallelism a layer keeps 34 s b h bytes, or 2 s b h where everything is recomputed."""
-    entry = RECOMPUTATIONS[policy]
-    found = activation_bytes_per_layer(4096, 1024, 2, entry.replicated_copies, 1, entry.sharded_copies, 1)
+@pytest.mark.parametrize(("policy", "sharded", "sbh"), [("none", 12, 34), ("selective", 12, 34), ("full", 0, 2)])
+def test_bytes_per_layer(policy: str, sharded: float, sbh: float) -> None:
+    """With bf16 and no parallelism a GELU layer keeps 34 s b h bytes, or 2 s b h where everything is recomputed."""
+    found = activation_bytes_per_layer(4096, 1024, 2, RECOMPUTATIONS[policy].replicated_copies, 1, sharded, 1)
     assert found == sbh * 4096 * 1024
 
 
-def test_only_no_recomputation_keeps_scores() -> None:
-    """Attention scores are kept only where nothing is recomputed; only full recomputation runs a layer again."""
-    assert {name for name, entry in RECOMPUTATIONS.items() if entry.bytes_per_score} == {"none"}
+def test_only_full_recomputation_runs_a_layer_again() -> None:
+    """With flash attention none and selective keep the same, and both say why."""
     assert {name for name, entry in RECOMPUTATIONS.items() if entry.recomputed} == {"full"}
+    none, selective = RECOMPUTATIONS["none"], RECOMPUTATIONS["selective"]
+    assert none.replicated_copies == selective.replicated_copies
+    assert none.note == selective.note
+    assert "flash attention" in none.note
 
 
 def test_every_entry_has_a_source() -> None:

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
 from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
@@ -15,7 +16,6 @@ from rlsize.estimates.sharding import Layout
 from rlsize.facts.algorithm import OPTIMIZERS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rl_algorithm import ALGORITHMS
-from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
 from rlsize.planner.memory_fit import divides, fit_memory
 from rlsize.readers.profiles import Catalogue
 
@@ -150,6 +150,17 @@ def test_an_instance_needs_room_for_its_cache() -> None:
     assert larger.gpus == 4
 
 
+def test_a_whole_number_of_samples_keeps_the_quotient() -> None:
+    """Of the 5.369 samples that fit, 5 can run; the figure says both."""
+    asked = replace(about("llama3.1-70b"), context_tokens=Figure(key="context_tokens", value=3000))
+    first = fit_memory(asked, hardware()).first_rollout
+    assert first is not None
+    assert first.max_concurrency.value == 5
+    assert "5.36905" in first.max_concurrency.source
+    exact = [figure.number for figure in first.max_concurrency.inputs.values()]
+    assert exact[0] / exact[1] == pytest.approx(5.36905, abs=1e-5)
+
+
 def test_a_stated_instance_is_judged() -> None:
     """One H100 does not hold a 70B copy, and the answer says which count does."""
     one = Figure(key="rollout_tensor_parallel", value=1)
@@ -180,6 +191,20 @@ def test_what_the_runtime_keeps_grows_with_the_group() -> None:
     gpu = hardware()
     kept = [sum(figure.number for figure in gpu.reserved(gpus)) / 2**20 for gpus in (1, 2, 4, 512)]
     assert kept == [3584, 3584 + 342, 3584 + 392, 3584 + 392]
+
+
+def test_a_number_of_a_profile_says_which_section_it_is_of() -> None:
+    """The data sheet is given, an assumption is a default, and both name the profile and the field."""
+    gpu = hardware()
+    assert (gpu.memory.provenance, gpu.gpus_per_node.provenance) == ("given", "given")
+    assert gpu.memory.source.startswith("profile h100-sxm: memory_usable; ai-dynamo/aiconfigurator")
+    for assumed in (gpu.runtime_reserved, *gpu.nccl_reserved.values()):
+        assert assumed.provenance == "default"
+        assert assumed.source.startswith("profile h100-sxm: assumed ")
+    profile = replace(Catalogue().get("gpu", "h100-sxm"), assumed=None)
+    silent = gpu_memory(profile, FRACTION, FRACTION, absent("gpus_per_node", "--gpu")).runtime_reserved
+    assert silent.value == 0
+    assert not silent.verified
 
 
 def test_unverified_memory_is_passed_on() -> None:

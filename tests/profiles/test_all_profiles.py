@@ -7,6 +7,9 @@ import re
 from rlsize.facts.sourced import sourced_numbers
 from rlsize.readers.profiles import FOLDERS, Catalogue
 
+# An absolute path, a home folder, a drive, a parent folder, a file: address; no URL, path within a repository or unit.
+LOCAL_PATH = re.compile(r"(?:^|[\s'\"(\[=,;])(?:/|~/|\.\./|[A-Za-z]:\\)[\w.~-]+|file:/")
+
 
 def test_no_profile_has_a_fault(catalogue: Catalogue) -> None:
     """Form, names, sources, agreement of numbers and references: nothing is wrong."""
@@ -42,6 +45,22 @@ def test_what_was_recalled_is_never_verified(catalogue: Catalogue) -> None:
 
 
 def test_profiles_name_no_place_of_their_making(catalogue: Catalogue) -> None:
-    """Files hold public sources only."""
+    """Files hold public sources only: no path of anybody's machine."""
     for document in catalogue.documents():
-        assert not re.search(r"/work\b|/tmp\b|shared/", repr(document.data)), document.name
+        found = LOCAL_PATH.findall(repr(document.data))
+        assert not found, (document.name, found)
+
+
+def test_local_paths_are_told_from_urls_and_units() -> None:
+    """The pattern above finds what it is for, and nothing else."""
+    for text in ("read in /home/me/notes.txt", "file:///x/y", "'~/notes'", "C:\\notes", "../notes.md", "(/mnt/x)"):
+        assert LOCAL_PATH.search(text), text
+    for text in (
+        "https://a.org/b/c",
+        "org/repo@095f58a5:src/x.yaml",
+        "GB/s",
+        "tok/s / GPU",
+        "1/2",
+        "s b h (10 + 24/t)",
+    ):
+        assert not LOCAL_PATH.search(text), text

@@ -65,6 +65,13 @@ trust: high
 sources:
   us: our contract of that day
 """
+RATES = """\
+rlsize: {kind: rates, version: 1}
+measured_at: '2026-11-20T09:30:00+00:00'
+source: {method: observe}
+instance_tokens_per_second: {mean: 3620 tok/s, spread: 140 tok/s, instances: 13}
+train_seconds: 20 s
+"""
 CLUSTER = """\
 rlsize: {kind: cluster, version: 1}
 name: my-cluster
@@ -378,6 +385,16 @@ class TestCheck:
         assert len(faults) == 2
         assert any("did you mean gpus?" in fault for fault in faults)
         assert any("ends in .yaml" in fault for fault in faults)
+
+    def test_rates_are_profiles_by_the_names_of_their_files(self, write: Callable[[str, str], Path]) -> None:
+        """A rates file has no name of its own; it is listed, read and checked all the same."""
+        write("rates/node-a.yaml", RATES)
+        folder = write("rates/node-b.yaml", RATES)
+        assert faults_in(folder) == []
+        catalogue = Catalogue([folder])
+        assert catalogue.names("rates") == ["node-a", "node-b"]
+        assert catalogue.get("rates", "node-b").train_seconds == 20
+        assert "spread" in faults_in(write("rates/node-b.yaml", RATES.replace("mean", "spread")))[0]
 
     def test_a_folder_without_profiles_is_named(self, tmp_path: Path) -> None:
         """Pointing one level too deep or too high is a fault."""

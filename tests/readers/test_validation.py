@@ -66,12 +66,24 @@ def test_all_faults_of_a_file_are_told_at_once_with_line_key_and_nearest_name() 
         ("", "is empty"),
         ("- 1", "not a mapping"),
         ("rlsize: scenario", "does not say"),
+        ("rlsize: {kind: scenario}", "version None"),
+        ("rlsize: {kind: scenario, version: true}", "version True"),
+        ("rlsize: {kind: scenario, version: 1.0}", "version 1.0"),
+        ("rlsize: {kind: scenario, version: '1'}", "version '1'"),
+        ("rlsize: {kind: scenario, version: 1, modle: x}", "the key modle is unknown"),
     ],
 )
 def test_a_file_of_another_kind_or_version_is_refused(text: str, says: str) -> None:
     """Every saved file opens with its kind and version."""
     with pytest.raises(InputError, match=says):
         opened(parse_document(text, "s.yaml"), "scenario")
+
+
+def test_all_faults_of_a_header_are_told_at_once() -> None:
+    """Kind, version and stray keys."""
+    with pytest.raises(InputError) as caught:
+        opened(parse_document("rlsize: {kind: gpu, version: 2, x: 1}", "s.yaml"), "scenario")
+    assert len(caught.value.faults) == 3
 
 
 trees = st.recursive(

@@ -76,9 +76,7 @@ def cost(
     rollout_price, trainer_price = asking.gpu_hours(inputs, gpu_hour, rollout_gpu_hour, trainer_gpu_hour, price)
     wall, busy = _step_seconds(inputs, step_seconds, train_seconds)
     question = CostQuestion(
-        rollout_gpus=inputs.number(
-            "rollout_gpus", "--rollout-gpus", rollout_gpus, _GPUS, scenario="placement.rollout_gpus"
-        ),
+        rollout_gpus=_rollout_gpus(inputs, rollout_gpus),
         trainer_gpus=inputs.number(
             "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
         ),
@@ -103,6 +101,14 @@ def cost(
     return cost_report(
         price_step(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings, inputs.notes
     )
+
+
+def _rollout_gpus(inputs: Inputs, text: str | None) -> Figure:
+    """GPUs of the rollout fleet; none of its own where the scenario's loop is colocated."""
+    said = inputs.number("rollout_gpus", "--rollout-gpus", text, _GPUS, scenario="placement.rollout_gpus")
+    if said.known or text is not None or inputs.said("placement.mode") != "colocated":
+        return said
+    return inputs.keep(Figure(key="rollout_gpus", value=0, source=f"{inputs.where('placement.mode')}: colocated"))
 
 
 def _step_seconds(inputs: Inputs, text: str | None, train: str | None) -> tuple[Figure, Figure]:

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from rlsize.readers.scenarios import ScenarioFile
 
 
+SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
+
+
 class Inputs:
     """
     What the user said, in flags and in a scenario file.
@@ -167,7 +170,10 @@ class Inputs:
 
     def _stated(self, figure: Figure, kind: Quantity) -> Figure:
         """A stated number with its limits; a spread must leave something to draw."""
-        if figure.deviation and kind.whole:
+        if 0 < abs(figure.number) < SMALLEST:
+            what = f"{figure.value:g} is smaller than anything measured (limit {SMALLEST:g})"
+            self.fault(what, figure.source, "check the number and its unit")
+        elif figure.deviation and kind.whole:
             self.fault(
                 f"{figure.value:g} has a ±, but it is counted in whole numbers", figure.source, "leave the ± out"
             )

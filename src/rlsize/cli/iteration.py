@@ -69,10 +69,7 @@ def iteration(
     ] = None,
     headroom: Annotated[str | None, quantity("--headroom", "Derating of that rate, 0 to 1.", ROLLOUT)] = None,
     accept_lower_bound: flags.AcceptLowerBound = False,
-    tokens_per_trained_token: Annotated[
-        str | None,
-        quantity("--tokens-per-trained-token", "Response tokens generated for each one that is trained.", ROLLOUT),
-    ] = None,
+    tokens_per_trained_token: flags.Waste = None,
     rollout_seconds: Annotated[
         str | None, quantity("--rollout-seconds", "Time to generate the samples of a step.", ROLLOUT)
     ] = None,

@@ -273,7 +273,7 @@ def _node(inputs: Inputs, gpu: Gpu) -> Figure:
     if said is not None:
         return Figure(key=key, value=said, source=inputs.where("cluster.gpus_per_node"))
     name = inputs.said("cluster.profile")
-    if name is not None and not inputs.faults:
+    if name is not None:
         try:
             cluster = inputs.catalogue.get("cluster", str(name))
         except InputError as error:

@@ -11,8 +11,10 @@ from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.link_choice import LEAST_BANDWIDTH, Paths, all_links, paths
 from rlsize.cli.unsaid import zero_unless_said
+from rlsize.equations import matching
 from rlsize.estimates.sync import SyncQuestion
 from rlsize.estimates.sync_methods import DEFAULT_METHOD, METHODS
+from rlsize.estimates.working import apply
 from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
@@ -112,9 +114,7 @@ def sync(
         handover=ways.handover,
         trainer_gpus=senders,
         instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
-        tensor_parallel=inputs.number(
-            "tensor_parallel", "--tensor-parallel", tensor_parallel, flags.COUNT, scenario="rollout.tensor_parallel"
-        ),
+        tensor_parallel=_shards(inputs, tensor_parallel),
         changed_fraction=_changed(inputs, changed_fraction),
         write_bandwidth=inputs.number(
             "write_bandwidth_bytes_per_second", "--write-bandwidth", write_bandwidth, LEAST_BANDWIDTH
@@ -153,6 +153,8 @@ def _weights(inputs: Inputs, model: str | None, params: str | None, measured: st
     from rlsize.cli.models import model_params
 
     weights: Figure = model_params(inputs, model, params)[0]
+    if inputs.said("trainer.lora_rank") is not None and params is None:
+        inputs.notes.append("The sync sends merged weights; LoRA adapters alone are far smaller (--params).")
     if measured is None and inputs.said("rates.sync_seconds") is None:
         inputs.need(weights, "give --params or --model; or --sync-seconds, where a sync has been measured")
     return weights
@@ -172,8 +174,19 @@ def _width(inputs: Inputs, dtype: str | None) -> Figure:
 
 
 def _method(inputs: Inputs, text: str | None) -> str:
-    found = inputs.word("method", "--method", text, METHODS, scenario="weight_sync.transport", default=DEFAULT_METHOD)
-    return found or DEFAULT_METHOD
+    usual = "colocated" if inputs.said("placement.mode") == "colocated" else DEFAULT_METHOD
+    return inputs.word("method", "--method", text, METHODS, scenario="weight_sync.transport", default=usual) or usual
+
+
+def _shards(inputs: Inputs, text: str | None) -> Figure:
+    """GPUs over which an instance shards its weights: the scenario's pipeline stages shard them too."""
+    tensor = inputs.number(
+        "tensor_parallel", "--tensor-parallel", text, flags.COUNT, scenario="rollout.tensor_parallel"
+    )
+    if text is not None or not tensor.known or inputs.said("rollout.pipeline_parallel") is None:
+        return tensor
+    stages = inputs.number("pipeline_parallel", "", None, flags.COUNT, scenario="rollout.pipeline_parallel")
+    return apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=stages)
 
 
 def _changed(inputs: Inputs, text: str | None) -> Figure:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -9,7 +10,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.cli import flags
-from rlsize.errors import InputError
+from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 
 WINDOW, EVERY, TIMEOUT = 300.0, 5.0, 10.0
 LONGEST_WINDOW = 7 * 86_400.0
+MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 250 MB
 
 
 class Time(NamedTuple):
@@ -31,11 +33,12 @@ TIME = Time()
 
 
 class Watched(NamedTuple):
-    """What was read, over which window, and whether the user broke it off."""
+    """What was read, over which window, whether the user broke it off, and whether it grew too large to go on."""
 
     readings: list[Reading]
     window: float
     interrupted: bool = False
+    full: bool = False
 
 
 def from_pages(inputs: Inputs, pages: tuple[str, str], seconds: str | None) -> Watched:
@@ -96,35 +99,65 @@ def live(
     if token and any(target.exposed for target in found):
         inputs.warnings.append("the token goes over plain http, which anyone on the way can read; https hides it")
     access = Access(token=token, authority=ca, insecure=insecure, seconds=patience.number)
-    return watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
+    seen = watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
+    if seen.full:
+        what = f"more than {MOST_SNAPSHOTS:,} snapshots are kept no longer"
+        inputs.warnings.append(f"{what}: engines joined, so the watch ended after {seen.window:.0f} s (--every)")
+    return seen
 
 
 def watch(read: Callable[[], list[Reading]], window: float, every: float, clock: Time) -> Watched:
     """
     Read engines over a window, with a progress bar on a terminal; what was read so far if the user breaks off.
 
-    If no engine can be read at the first look, it is the last one.
+    If no engine can be read at the first look, it is the last one. What a watch keeps is bounded: one that would keep
+    too many snapshots is refused at its first look, and one that does since engines joined ends early.
 
     Args:
         read: Reads all pages once.
         window: How long to watch. [s]
         every: Seconds between two rounds. [s]
         clock: Tells the time and waits.
+
+    Raises:
+        InputError: So many engines cannot be looked at so often for so long.
     """
     from rlsize.readers.metrics.pages import watched
 
     readings: list[Reading] = []
+    kept = 0
     start = clock.clock()
     with _progress(window) as show:
         try:
             for round_ in watched(read, window, every, clock.clock, clock.sleep):
+                if not readings:
+                    _check_size(round_, window, every)
                 readings += round_
+                kept += _size(round_)
                 if all(reading.fault for reading in readings):  # the first look: nobody is there to wait for
                     break
+                if kept > MOST_SNAPSHOTS:
+                    return Watched(readings, min(window, clock.clock() - start), full=True)
                 show(clock.clock() - start)
         except KeyboardInterrupt:
             return Watched(readings, min(window, clock.clock() - start), interrupted=True)
     return Watched(readings, window)
+
+
+def _size(round_: list[Reading]) -> int:
+    """Snapshots that a round keeps; a page that could not be read may be read next time."""
+    return sum(max(1, len(reading.snapshots)) for reading in round_)
+
+
+def _check_size(first: list[Reading], window: float, every: float) -> None:
+    engines, rounds = _size(first), math.ceil(window / every) + 1
+    if engines * rounds <= MOST_SNAPSHOTS:
+        return
+    seldom = math.ceil(window / max(1, MOST_SNAPSHOTS // engines - 1))
+    what = (
+        f"{engines:,} engines looked at {rounds:,} times are more than the {MOST_SNAPSHOTS:,} snapshots that are kept"
+    )
+    raise InputError(Fault(what, "--every", f"look every {seldom:,} s, watch a shorter --window, or fewer engines"))
 
 
 @contextmanager

@@ -18,7 +18,7 @@ HEADROOM_PARTS: tuple[HeadroomPart, ...] = ("sync_pauses", "stragglers", "drift"
 class InstanceRate:
     """Response tokens per second of one rollout instance."""
 
-    mean: Annotated[float, Quantity("token/s", "mean over the instances, by wall clock")]
+    mean: Annotated[float, Quantity("token/s", "mean over the instances, by wall clock", least=1e-6)]
     spread: Annotated[
         float | None, Quantity("token/s", "standard deviation over the instances; null for a single one", least=0)
     ] = None
@@ -98,11 +98,13 @@ class Rates:
     includes: Annotated[list[HeadroomPart], Says("the parts of headroom that the rate already holds")] = field(
         default_factory=list
     )
-    gpus_per_instance: Annotated[float | None, Quantity("count", "GPUs of one instance; null if unknown")] = None
+    gpus_per_instance: Annotated[
+        float | None, Quantity("count", "GPUs of one instance; null if unknown", least=1e-6)
+    ] = None
     window_seconds: Annotated[float | None, Quantity("s", "how long was measured")] = None
-    train_seconds: Annotated[float | None, Quantity("s", "busy trainer seconds per optimizer step")] = None
+    train_seconds: Annotated[float | None, Quantity("s", "busy trainer seconds per optimizer step", least=1e-6)] = None
     consumption_tokens_per_second: Annotated[
-        float | None, Quantity("token/s", "response tokens that the trainer consumes while it trains")
+        float | None, Quantity("token/s", "response tokens that the trainer consumes while it trains", least=1e-6)
     ] = None
     conditions: Annotated[RateConditions, Says("what the rate was measured with")] = field(
         default_factory=RateConditions

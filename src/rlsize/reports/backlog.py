@@ -14,7 +14,9 @@ if TYPE_CHECKING:
     from rlsize.estimates.backlog import BacklogAnswer
     from rlsize.facts.figure import Figure
 
-_SAFE_STALENESS = 8  # beyond it, published runs degrade even with importance-sampling corrections
+# AReaL (arXiv:2505.24298), a 1.5B model on AIME24: 42.0 on policy. At a staleness of 4, 8 and 16 steps decoupled PPO
+# reaches 42.2, 41.0 and 38.7, plain PPO 23.3, 35.7 and 35.8.
+_SAFE_STALENESS = 8
 
 
 def backlog_report(answer: BacklogAnswer, inputs: Sequence[Figure], warnings: Sequence[str]) -> Report:
@@ -72,8 +74,9 @@ def _notes(found: dict[str, Figure], given: dict[str, Figure]) -> tuple[str, ...
 def _stale(found: dict[str, Figure]) -> list[str]:
     newest = found["new_sample_staleness_steps"]
     if newest.known and newest.number > _SAFE_STALENESS:
+        known = "AReaL (arXiv:2505.24298) lost accuracy beyond 8 steps with decoupled PPO, from 4 on with plain PPO"
         cure = "cap the queue (backpressure), shrink the fleet, or speed the trainer up"
-        return [f"{show(newest.value)} steps of staleness: {cure}"]
+        return [f"{show(newest.value)} steps of staleness, where {known}: {cure}"]
     return []
 
 

@@ -127,6 +127,19 @@ class Line:
     nameplate: Figure | None
     expected: Figure | None
 
+    @property
+    def main(self) -> Figure:
+        """The figure that the line is about: the expected one where there is one."""
+        found = self.expected or self.plain or self.nameplate
+        if found is None:
+            raise ValueError(f"{self.name} has no figure")
+        return found
+
+    @property
+    def band(self) -> str:
+        """The 80 % interval of the main figure, or of its nameplate twin where only that is known."""
+        return band(self.main) or (band(self.nameplate) if self.nameplate and not self.main.known else "")
+
 
 def lines(figures: Iterable[Figure]) -> list[Line]:
     """Figures with their nameplate or expected twins beside them, in the order of the first of each pair."""

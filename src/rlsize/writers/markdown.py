@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.reports.wording import band, inputs_line, lines, origin_word, shown
+from rlsize.reports.wording import inputs_line, lines, origin_word, shown
 from rlsize.units import printable
 
 if TYPE_CHECKING:
@@ -42,16 +42,15 @@ def _results(report: Report) -> str:
     header = ["", *(["nameplate", "expected"] if paired else ["value"]), *(["80 % band"] if banded else []), "from"]
     rows = []
     for line in found:
-        main = line.expected or line.plain or line.nameplate
         first = [_shown(line.nameplate)] if paired else []
-        middle = [band(main) if main else ""] if banded else []
+        middle = [line.band] if banded else []
         rows.append(
             [
                 line.name,
                 *first,
                 _shown(line.expected or line.plain),
                 *middle,
-                origin_word(main) if main and main.known else "",
+                origin_word(line.main) if line.main.known else "",
             ]
         )
     sides = ["left", *["right"] * (len(header) - 2), "left"]

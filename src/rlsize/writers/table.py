@@ -11,7 +11,7 @@ from rich.table import Table as RichTable
 from rich.text import Text
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.wording import band, inputs_line, lines, origin_word, shown, words
+from rlsize.reports.wording import inputs_line, lines, origin_word, shown, words
 from rlsize.units import printable
 
 if TYPE_CHECKING:
@@ -83,11 +83,10 @@ def _results(report: Report) -> RichTable:
         table.add_column("80 % band", justify="right")
     table.add_column("from", style="dim", no_wrap=True, min_width=len("predicted"))
     for line in rows:
-        main = line.expected or line.plain or line.nameplate
         first = [_text(line.nameplate, missing="-" if line.expected else "")] if paired else []
         last = _text(line.expected or line.plain)
-        middle = [Text(band(main) if main else "")] if banded else []
-        table.add_row(line.name, *first, last, *middle, _provenance(main))
+        middle = [Text(line.band)] if banded else []
+        table.add_row(line.name, *first, last, *middle, _provenance(line.main))
     return table
 
 
@@ -97,8 +96,8 @@ def _longest_flag(report: Report) -> int:
     return max((len(flag) + 1 for flag in flags if flag.startswith("--")), default=0)
 
 
-def _provenance(figure: Figure | None) -> Text:
-    return Text(origin_word(figure) if figure is not None and figure.known else "")
+def _provenance(figure: Figure) -> Text:
+    return Text(origin_word(figure) if figure.known else "")
 
 
 def _text(figure: Figure | None, missing: str = "") -> Text:

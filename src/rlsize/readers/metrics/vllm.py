@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
@@ -124,13 +126,20 @@ def vllm_counters(text: str, instance: str) -> list[EngineCounters]:
     keys |= {"kv_cache_tokens": page[_CONFIG][0].name} if _CONFIG in page else {}
     numbers = {name: engines.numbers(_chosen(page, metric), metric) for name, metric in _EXPOSED.items()}
     configs = engines.configs(page.get(_CONFIG, []))
+    shared = _shared(tuple(keys.items()))
     read = [
         _counters(
-            instance, rank, labels, {name: column[index] for name, column in numbers.items()}, configs[index], keys
+            instance, rank, labels, {name: column[index] for name, column in numbers.items()}, configs[index], shared
         )
         for index, (rank, labels) in enumerate(zip(engines.ranks, engines.labels, strict=True))
     ]
     return sorted(read, key=lambda counters: _natural(counters.rank))
+
+
+@lru_cache(maxsize=64)
+def _shared(keys: tuple[tuple[str, str], ...]) -> Mapping[str, str]:
+    """One mapping for all pages that name their metrics alike: a long watch keeps many thousand pages."""
+    return MappingProxyType(dict(keys))
 
 
 def _wanted(name: str) -> bool:
