@@ -10,7 +10,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from rlsize.version import VERSION as __version__
+from rlsize.version import VERSION as __version__  # noqa: N811 (the name that packages give it)
 
 if TYPE_CHECKING:
     from rlsize import equations, units

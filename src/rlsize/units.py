@@ -160,7 +160,10 @@ def uncertain(text: object, unit: str) -> tuple[float, float]:
     head_unit = _split(head, dimension)[1]
     if tail_unit == "%" and unit != "1":
         return value, abs(value) * _split(tail[0], dimension)[0] / 100.0
-    return value, _checked(_one(tail[0], dimension, head_unit), dimension, text)
+    deviation = _checked(_one(tail[0], dimension, head_unit), dimension, text)
+    if deviation < 0:
+        raise ValueError(f"{text}: a spread is not negative; write {dimension.example} ± ...")
+    return value, deviation
 
 
 def _as_float(number: float) -> float:

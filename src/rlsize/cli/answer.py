@@ -23,7 +23,7 @@ def deliver(report: Report, output: dict[str, Any]) -> None:
     if len(wanted) > 1:
         raise InputError(Fault("only one of them can be printed", " ".join(f"--{name}" for name in wanted), "keep one"))
     plot = output.get("plot")
-    if plot and report.chart is None:
+    if plot and report.chart is None and plot != TERMINAL:
         raise InputError(Fault("there is nothing to draw for this question", "--plot", "leave it out"))
     if plot and plot != TERMINAL:  # the file first: if it cannot be written, nothing is answered
         from rlsize.writers.plot import write_picture
@@ -65,7 +65,9 @@ def _warn(report: Report) -> None:
 def _say(report: Report, plot: str, *, machine: bool) -> None:
     if plot != TERMINAL:
         sys.stderr.write(f"wrote {plot}\n")
-    elif not machine and report.chart is not None:
+    elif report.chart is None:
+        sys.stderr.write("there is nothing to draw for this question\n")
+    elif not machine:
         from rlsize.writers.terminal_plot import print_chart
 
         print_chart(report.chart)

@@ -7,7 +7,9 @@ stays quick.
 
 from __future__ import annotations
 
+import errno
 import io
+import os
 import sys
 from importlib import import_module
 from typing import Annotated, Any, NamedTuple
@@ -15,7 +17,7 @@ from typing import Annotated, Any, NamedTuple
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from rlsize.cli.command import Command, Plain, as_typed
+from rlsize.cli.command import UNFINISHED, Command, Plain, as_typed
 
 
 class Entry(NamedTuple):
@@ -123,4 +125,23 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="replace")
-    app()
+    if sys.stdout is None:  # started with stdout closed: there is nowhere to answer
+        raise SystemExit(UNFINISHED)
+    try:
+        app()
+    except OSError as error:
+        raise SystemExit(_cannot_print(error)) from None
+    except SystemExit as stop:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            raise SystemExit(_cannot_print(error)) from None
+        raise stop from None
+
+
+def _cannot_print(error: OSError) -> int:
+    """Say why the answer could not be written, without a second failure when Python closes stdout; the exit code."""
+    if error.errno != errno.EPIPE and sys.stderr is not None:
+        sys.stderr.write(f"error: the answer cannot be written: {error.strerror}\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return UNFINISHED

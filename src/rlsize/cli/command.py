@@ -7,6 +7,8 @@ exit code.
 
 from __future__ import annotations
 
+import os
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +18,7 @@ from rlsize.errors import RlsizeError
 
 OUTPUT_PANEL = "Output"
 TERMINAL = "-"
-PICTURES = (".png", ".svg", ".pdf")
+UNFINISHED = 3
 
 
 def _output_flags(
@@ -85,6 +87,9 @@ class Plain(TyperCommand):
 
             tell(error)
             raise typer.Exit(error.exit_code) from None
+        except BrokenPipeError:  # the reader has gone: what was left to say is not said
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(UNFINISHED) from None
 
     def answer(self, ctx: typer.Context) -> Any:
         """Run the command's function."""
@@ -147,9 +152,15 @@ def _with_plot_target(args: list[str]) -> list[str]:
             break
         if arg == "--plot":
             following = args[index + 1] if index + 1 < len(args) else ""
-            if not following.lower().endswith(PICTURES):
+            if not _names_a_file(following):
                 result[index] = f"--plot={TERMINAL}"
     return result
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether what follows --plot is its file: a name with an ending, but neither a scenario nor a flag."""
+    name = text.rpartition("/")[2]
+    return "." in name[1:] and not text.startswith("-") and not text.lower().endswith((".yaml", ".yml"))
 
 
 def quantity(flag: str, help: str, panel: str = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)

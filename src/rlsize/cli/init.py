@@ -28,6 +28,11 @@ def init(
     if force or not schema.exists():  # both can be written, or neither is
         check_target(schema, force)
     write_whole(file, starter_scenario(SCHEMA_NAME), force=force)
-    if force or not schema.exists():  # the same schema serves every scenario of a folder
-        write_whole(str(schema), json.dumps(schema_of("scenario"), indent=2, ensure_ascii=False) + "\n", force=force)
-    sys.stdout.write(f"wrote {file} and {schema.name} beside it; next: rlsize fleet {file}\n")
+    fresh = json.dumps(schema_of("scenario"), indent=2, ensure_ascii=False) + "\n"
+    kept = schema.exists() and not force  # the same schema serves every scenario of a folder
+    if not kept:
+        write_whole(str(schema), fresh, force=force)
+    beside = f"left {schema.name} beside it as it was" if kept else f"{schema.name} beside it"
+    sys.stdout.write(f"wrote {file} and {beside}; next: rlsize fleet {file}\n")
+    if kept and schema.read_text("utf-8", errors="replace") != fresh:
+        sys.stderr.write(f"warning: {schema.name} is not the schema of this rlsize; --force replaces both files\n")

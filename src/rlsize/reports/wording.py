@@ -99,7 +99,12 @@ def origin(figure: Figure) -> str:
 
 def inputs_line(figures: Iterable[Figure]) -> str:
     """The inputs with their provenance, in a line."""
-    return "; ".join(f"{words(figure.key)} {shown(figure, figure.key)} ({_brief_origin(figure)})" for figure in figures)
+    return "; ".join(f"{words(figure.key)} {_with_spread(figure)} ({_brief_origin(figure)})" for figure in figures)
+
+
+def _with_spread(figure: Figure) -> str:
+    spread = f" ± {show(figure.deviation, figure.key)}" if figure.deviation else ""
+    return f"{shown(figure, figure.key)}{spread}"
 
 
 def _brief_origin(figure: Figure) -> str:

@@ -6,7 +6,9 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any
 
+from rich.cells import cell_len
 from rich.console import Console
+from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -21,11 +23,19 @@ NARROW = 80
 _NAME_WIDTH = 12  # what a table with every column leaves for the names
 
 
-def console(*, stderr: bool = False) -> Console:
+class _Console(Console):
+    """A console that leaves a reader's leaving to the command line, which knows the exit code."""
+
+    def on_broken_pipe(self) -> None:
+        """Say so, where rich would end the program with exit code 1: here that means that the answer is no."""
+        raise BrokenPipeError
+
+
+def console(*, stderr: bool = False, width: int | None = None) -> Console:
     """A console that respects NO_COLOR and a narrow terminal; piped output is 80 columns wide, or COLUMNS."""
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() or os.environ.get("COLUMNS") else NARROW
-    return Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
+    width = width or (None if stream.isatty() or os.environ.get("COLUMNS") else NARROW)
+    return _Console(file=stream, width=width, highlight=False, soft_wrap=False, markup=False, emoji=False)
 
 
 def print_report(report: Report, *, explain: bool = False) -> None:
@@ -34,7 +44,7 @@ def print_report(report: Report, *, explain: bool = False) -> None:
     out.print(Text(printable(report.headline), style="bold"))
     if report.told:
         out.print()
-        out.print(_results(report))
+        _whole(out, _results(report))
     for table in report.tables.values():
         out.print()
         _print_table(out, table)
@@ -56,6 +66,19 @@ def print_warnings(report: Report) -> None:
         err = console(stderr=True)
         for warning in report.warnings:
             err.print(Text.assemble(("warning: ", "bold yellow"), printable(warning)))
+
+
+def _whole(out: Console, grid: RichTable) -> None:
+    """Print a table; where its numbers do not fit, it grows wider than the terminal rather than lose a digit."""
+    least = sum(_least_width(column) for column in grid.columns) + 2 * (len(grid.columns) - 1)
+    (console(width=least) if least > out.width else out).print(grid)
+
+
+def _least_width(column: Column) -> int:
+    """What a column needs: its longest cell, or its longest word where it may wrap."""
+    texts = [str(column.header), *(str(cell) for cell in column.cells)]
+    parts = [part for text in texts for part in (text.splitlines() if column.no_wrap else text.split())]
+    return max([column.min_width or 0, *map(cell_len, parts)])
 
 
 def _grid(title: str = "") -> RichTable:
@@ -114,14 +137,15 @@ def _print_table(out: Console, table: Table) -> None:
     for index, row in enumerate(table.rows):
         cells = [_cell(row.get(column.key), column.key) for column in table.columns]
         grid.add_row(*cells, style="bold green" if index == table.marked else "")
-    out.print(grid)
+    _whole(out, grid)
     if table.note:
         out.print(Text(table.note, style="dim"))
 
 
 def _cell(cell: Any, key: str) -> Text:  # noqa: ANN401 (a figure or a bare value)
     known = not isinstance(cell, Figure) or cell.known
-    return Text(shown(cell, key), style="" if known else "dim italic")
+    text = shown(cell, key)
+    return Text(text if known else text.replace(" ", "\n"), style="" if known else "dim italic")
 
 
 def _print_explanations(out: Console, report: Report) -> None:

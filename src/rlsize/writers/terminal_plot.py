@@ -42,7 +42,7 @@ def _lines(chart: Chart, width: int) -> list[Text]:
     for mark in chart.marks:
         canvas.rule(mark.at, mark.axis)
     for index, series in enumerate(chart.series):
-        canvas.draw(series, _COLOURS[index % len(_COLOURS)])
+        canvas.draw(series, _COLOURS[index % len(_COLOURS)], dashed=index % 2 == 1)
     rows = [
         Text.assemble(
             _axis(top * (HEIGHT - row) / HEIGHT, chart) if row % 4 == 0 else " " * LEFT, "│", *canvas.row(row)
@@ -60,7 +60,10 @@ def _lines(chart: Chart, width: int) -> list[Text]:
 
 
 def _legend(chart: Chart) -> Text:
-    named = [(f"━ {series.name}   ", _COLOURS[index % len(_COLOURS)]) for index, series in enumerate(chart.series)]
+    named = [
+        (f"{'╍' if index % 2 else '━'} {series.name}   ", _COLOURS[index % len(_COLOURS)])
+        for index, series in enumerate(chart.series)
+    ]
     return Text.assemble(*named, *((f"┈ {mark.label}   ", "dim") for mark in chart.marks))
 
 
@@ -97,12 +100,14 @@ class _Canvas:
             for step in range(0, 2 * self.columns, 3):
                 self._dot(step, down, "dim")
 
-    def draw(self, series: Series, style: str) -> None:
-        """A line through the points of a series."""
+    def draw(self, series: Series, style: str, *, dashed: bool = False) -> None:
+        """A line through the points of a series; every second series is dashed, to be told apart without colour."""
         points = [self._place(float(x), y) for x, y in zip(series.xs, series.ys, strict=True)]
         for (x0, y0), (x1, y1) in zip(points, points[1:] or points, strict=False):
             steps = max(abs(x1 - x0), abs(y1 - y0), 1)
             for step in range(steps + 1):
+                if dashed and step % 6 > 2:  # noqa: PLR2004 (three dots on, three off)
+                    continue
                 self._dot(round(x0 + (x1 - x0) * step / steps), round(y0 + (y1 - y0) * step / steps), style)
 
     def row(self, row: int) -> list[tuple[str, str]]:
