@@ -131,6 +131,14 @@ def test_a_scenario_and_a_flag_that_overrides_it(rlsize: Run, tmp_path: Path) ->
     assert flagged.results["cost_per_step_usd"] == pytest.approx(0.64 * 1 + 0.64 * 2)
 
 
+def test_a_colocated_scenario_has_no_fleet_of_its_own(rlsize: Run, tmp_path: Path) -> None:
+    """Its 64 GPUs are the trainer's."""
+    file = tmp_path / "scenario.yaml"
+    file.write_text("rlsize: {kind: scenario, version: 1}\nplacement: {mode: colocated, trainer_gpus: 64}\n")
+    results = rlsize("cost", str(file), "--step-seconds", "36", "--gpu-hour", "2", "--json").results
+    assert results["cost_per_step_usd"] == pytest.approx(1.28)
+
+
 @pytest.mark.parametrize(
     ("flags", "says"),
     [

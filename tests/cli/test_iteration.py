@@ -82,6 +82,22 @@ def test_a_rollout_time_is_taken_as_it_is(rlsize: Run) -> None:
     assert results["completions_per_second"] is None
 
 
+def test_what_is_thrown_away_is_generated_too(rlsize: Run, tmp_path: Path) -> None:
+    """Half as many tokens again take half as long again, by flag or scenario; a rollout time that is said holds them."""
+    waste = ("--tokens-per-trained-token", "1.5")
+    assert rlsize(*GROUPS, "--samples", "256", *waste, "--json").results["rollout_seconds"] == pytest.approx(18)
+    file = tmp_path / "scenario.yaml"
+    file.write_text(
+        "rlsize: {kind: scenario, version: 1}\nalgorithm: {name: grpo, tokens_generated_per_trained_token: 1.5}\n"
+    )
+    ran = rlsize("iteration", str(file), *GROUPS[1:], "--samples", "256", "--verify-seconds", "2", "--json")
+    assert ran.results["rollout_seconds"] == pytest.approx(18)
+    assert ran.results["verifier_workers"] == 43
+    refused = rlsize("iteration", "--rollout-seconds", "12", "--train-seconds", "5", *waste)
+    assert refused.code == 2
+    assert "--tokens-per-trained-token" in refused.stderr
+
+
 def test_verifiers_are_counted(rlsize: Run) -> None:
     """21.33 samples a second of 2 s each: 43 workers."""
     assert rlsize(*GROUPS, "--samples", "256", "--verify-seconds", "2", "--json").results["verifier_workers"] == 43

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rlsize.cli import watching
@@ -320,3 +322,64 @@ def test_counters_that_went_back_between_saved_pages_leave_nothing() -> None:
     outcome = run("observe", "--pages", SECOND, FIRST, "--seconds", "100")
     assert outcome.exit_code == 3
     assert "went back from 1400000 to 1000000" in outcome.stderr
+
+
+def test_a_watch_that_would_keep_too_much_is_refused_at_its_first_look(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three engines at 13 moments are 39 snapshots, and 38 may be kept: exit 2, with the pace that would do."""
+    monkeypatch.setattr(watching, "MOST_SNAPSHOTS", 38)
+    fleet.engines = [Engine() for _ in range(3)]
+    outcome = run("observe", *fleet.urls(), "--window", "60")
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    assert "--every: 3 engines looked at 13 times" in outcome.stderr
+    assert "look every 6 s" in outcome.stderr
+    assert run("observe", *fleet.urls(), "--window", "60", "--every", "6").exit_code == 0
+
+
+def test_a_watch_that_grows_too_large_ends_early(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ranks that join a page while it is watched cannot fill the memory: what was seen until then is the answer."""
+    monkeypatch.setattr(watching, "MOST_SNAPSHOTS", 40)
+    fleet.engines = [Engine(), Engine()]
+
+    def joined(engine: Engine, now: float) -> str:
+        ranks = 1 if now < 1030.0 else 9
+        return "".join(
+            f'vllm:generation_tokens_total{{engine="{rank}"}} {4000.0 * now!r}\n'
+            f'vllm:num_requests_running{{engine="{rank}"}} 64\nvllm:num_requests_waiting{{engine="{rank}"}} 5\n'
+            for rank in range(ranks)
+        )
+
+    monkeypatch.setattr(Engine, "text", joined)
+    found = results("observe", *fleet.urls(), "--window", "60")
+    assert found["results"]["window_seconds"] == 35.0
+    assert any("the watch ended after 35 s" in warning for warning in found["warnings"])
+
+
+FLAGS = {"--seconds": "100.0", "--group": "8", "--max-num-seqs": "100", "--gpus-per-instance": "2"}
+GOOD = ({"--seconds": "100"}, {"--seconds": "100", "--group": "8", "--max-num-seqs": "100"})
+VALUES = ("0", "1e18", "1e19", "-1", "NaN", "1e-300", "7", "999999", "x", "")
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=100)
+@given(data=st.data(), form=st.sampled_from(["", "--json", "--csv", "--markdown", "--explain", "--plot"]))
+def test_junk_in_saved_pages_ends_in_an_answer_or_in_an_exit_code(
+    rlsize: Any, spoilt: Any, checked: Any, tmp_path: Path, data: st.DataObject, form: str
+) -> None:
+    """Whatever stands on pages and flags, there is no traceback; 3 where no instance is left."""
+    pages = []
+    for name in (FIRST, SECOND):
+        lines = Path(name).read_text(encoding="utf-8").splitlines()
+        numbered = [index for index, line in enumerate(lines) if not line.startswith("#")]
+        for index in data.draw(st.lists(st.sampled_from(numbered), max_size=2)):
+            lines[index] = f"{lines[index].rpartition(' ')[0]} {data.draw(st.sampled_from(VALUES))}"
+        cut = data.draw(st.sampled_from([None, None, None, 5, 60]))
+        pages.append(tmp_path / Path(name).name)
+        pages[-1].write_text("\n".join(lines[:cut]) + "\n", encoding="utf-8")
+    line = data.draw(spoilt(GOOD, FLAGS))
+    flags = [f"{flag}={value}" for flag, value in line.items()]
+    ran = rlsize("observe", "--pages", *map(str, pages), *flags, *([form] if form else []))
+    if ran.code == 3:
+        assert (ran.stdout, bool(ran.stderr)) == ("", True)
+    else:
+        checked(ran, "observe", form)

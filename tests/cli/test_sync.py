@@ -196,6 +196,35 @@ def test_a_scenario_and_a_flag_that_overrides_it(rlsize: Run, tmp_path: Path) ->
     assert flagged.results["sync_seconds"] == pytest.approx(5.6)
 
 
+@pytest.mark.parametrize("named", [("--bandwidth", "50 ± 10 GB/s"), ("--link", "infiniband-400g")])
+def test_an_uncertain_link_gives_bands(rlsize: Run, named: tuple[str, str]) -> None:
+    """Bandwidth and efficiency are drawn; the bytes stay certain, and a certain bandwidth keeps its nameplate time."""
+    explain = rlsize(*POLICY, *named, "--efficiency", "0.5 ± 0.1", "--json").document["explain"]
+    low, high = explain["expected_sync_seconds"]["band"]
+    assert low < 5.6 < high
+    assert ("band" in explain["sync_seconds"] and explain["sync_seconds"]["band"] is not None) == ("±" in named[1])
+    assert explain["sync_bytes"].get("band") is None
+
+
+def test_a_scenario_counts_with_all_that_it_says(rlsize: Run, tmp_path: Path) -> None:
+    """A colocated loop hands over, pipeline stages shard too, small nodes need the network, adapters get a note."""
+    file = tmp_path / "scenario.yaml"
+    text = (
+        "rlsize: {kind: scenario, version: 1}\n"
+        "model: {params: 70B}\n"
+        "cluster: {gpu: h100-sxm, interconnect: infiniband-400g, gpus_per_node: NODE}\n"
+        "placement: {mode: colocated, trainer_gpus: 8}\n"
+        "rollout: {tensor_parallel: 2, pipeline_parallel: 2}\n"
+        "trainer: {lora_rank: 16}\n"
+    )
+    file.write_text(text.replace("NODE", "8"))
+    ran = rlsize("sync", str(file), "--json")
+    assert ran.results["sync_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 8) / 450)
+    assert any("adapters" in note for note in ran.document["notes"])
+    file.write_text(text.replace("NODE", "4"))
+    assert rlsize("sync", str(file), "--json").results["sync_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 8) / 50)
+
+
 @pytest.mark.parametrize(
     ("flags", "says"),
     [
@@ -204,7 +233,8 @@ def test_a_scenario_and_a_flag_that_overrides_it(rlsize: Run, tmp_path: Path) ->
         (("--gpu", "h100-sxn"), "h100-sxm"),
         (("--cluster", "nowhere"), "--cluster"),
         (("--bandwidth", "50"), "no unit"),
-        (("--bandwidth", "1e-300 GB/s"), "too small"),
+        (("--bandwidth", "1e-300 GB/s"), "smaller than anything measured"),
+        (("--bandwidth", "1 B/s"), "too small"),
         (("--dtype", "bf17"), "bf16"),
         (("--method", "nccl"), "nccl-broadcast"),
         (("--efficiency", "1.2"), "at most 1"),

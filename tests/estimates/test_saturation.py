@@ -19,7 +19,11 @@ def looks(*moments: Look) -> list[Snapshot]:
         Snapshot(
             seconds=seconds,
             counters=EngineCounters(
-                instance="a", engine="vllm", generation_tokens=1000 * seconds, requests_running=running, requests_waiting=waiting
+                instance="a",
+                engine="vllm",
+                generation_tokens=1000 * seconds,
+                requests_running=running,
+                requests_waiting=waiting,
             ),
         )
         for seconds, running, waiting in moments

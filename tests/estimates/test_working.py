@@ -101,7 +101,7 @@ def test_draws_stay_inside_the_limits_of_their_input() -> None:
     """A share of 0.9 ± 0.3 is never over 1, an instance never less than none."""
     share = Figure(key="share", value=0.9, deviation=0.3, least=0.0, most=1.0)
     values = [Draw(Random(seed)).of(share).number for seed in range(500)]
-    assert 0.0 <= min(values)
+    assert min(values) >= 0.0
     assert max(values) <= 1.0
 
 

@@ -8,9 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize import Figure, FleetQuestion, size_fleet
-
-positive = st.floats(min_value=1e-2, max_value=1e9)
+from rlsize import Figure, FleetQuestion, InputError, size_fleet
 
 
 def question(
@@ -54,7 +52,7 @@ def test_the_match_covers_and_one_fewer_does_not(consume: float, rate: float, he
         assert fewer["expected_trainer_idle_fraction"].number > 0
 
 
-@given(positive, positive)
+@given(st.floats(min_value=1e-2, max_value=1e6), st.floats(min_value=10.0, max_value=1e9))
 def test_the_match_never_falls_when_the_trainer_gets_faster(consume: float, rate: float) -> None:
     """More consumption needs at least as many instances."""
     slow, fast = found(question(consume, rate)), found(question(consume * 1.5, rate))
@@ -89,7 +87,7 @@ def test_neighbours_hold_the_match_the_nameplate_match_and_the_asked_count() -> 
     """The reader sees what one more or one fewer does, and where the asked count stands."""
     answer = size_fleet(question(instances=Figure(key="instances", value=30)))
     counts = [row["instances"].value for row in answer.neighbours]
-    assert counts == [10, 11, 12, 13, 14, 15, 16, 30]
+    assert counts == [10, 11, 12, 13, 14, 15, 16, 29, 30, 31]
     assert answer.matched == 13
     assert answer.judged == 30
 
@@ -100,3 +98,18 @@ def test_a_neighbour_row_equals_the_answer_for_that_count() -> None:
     row = next(row for row in answer.neighbours if row["instances"].value == 12)
     alone = found(question(instances=Figure(key="instances", value=12)))
     assert row["expected_trainer_idle_fraction"].value == pytest.approx(alone["expected_trainer_idle_fraction"].value)
+
+
+def test_a_held_back_fleet_that_met_the_demand_is_large_enough() -> None:
+    """13 instances at 3,025 tok/s met 39,321.6 tok/s: sizing from what they were asked for must not add to them."""
+    observed = Figure(key="observed_instances", value=13)
+    answer = size_fleet(question(rate=3025.0, observed_instances=observed))
+    assert (answer.matched, answer.held_back) == (13, True)
+    short = size_fleet(question(rate=2000.0, observed_instances=observed))
+    assert (short.matched, short.held_back) == (25, False)
+
+
+def test_a_fleet_that_nobody_can_build_is_refused() -> None:
+    """A rate in the wrong unit does not become a count of billions."""
+    with pytest.raises(InputError, match="no such fleet"):
+        size_fleet(question(rate=1e-6))

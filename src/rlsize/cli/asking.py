@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 from rlsize.cli import flags
 from rlsize.equations import imbalance, matching
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.working import apply, uncertain_inputs
+from rlsize.estimates.working import apply, rounded, uncertain_inputs
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
+from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
     from random import Random
@@ -61,8 +62,6 @@ def batch_tokens(
     response_figure = inputs.number(
         "response_tokens", "--response-tokens", response, flags.TOKENS, scenario="workload.response_tokens.mean"
     )
-    if said.known:
-        return said
     product = apply(
         "batch_tokens",
         matching.tokens_per_step,
@@ -70,6 +69,10 @@ def batch_tokens(
         group_size=group_figure,
         response_tokens=response_figure,
     )
+    if said.known:
+        if product.known and all(by_flag(f) for f in (prompts_figure, group_figure, response_figure)):
+            _agree(inputs, said, product, "tokens", "prompts x group x response tokens")
+        return said
     return inputs.keep(product) if product.known else absent("batch_tokens", "--batch-tokens")
 
 
@@ -77,9 +80,12 @@ def samples(inputs: Inputs, text: str | None) -> Figure:
     """Samples per optimizer step: said, or prompts x group where those were asked before."""
     said = inputs.number("samples_per_step", "--samples", text, flags.POSITIVE)
     prompts, group = inputs.used.get("prompts_per_step"), inputs.used.get("group_size")
-    if said.known or prompts is None or group is None:
+    if prompts is None or group is None:
         return said
-    return inputs.keep(apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group))
+    product = apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group)
+    if said.known and by_flag(prompts) and by_flag(group):
+        _agree(inputs, said, product, "samples", "prompts x group")
+    return said if said.known else inputs.keep(product)
 
 
 def train_seconds(inputs: Inputs, text: str | None) -> Figure:
@@ -106,15 +112,38 @@ def consumption(inputs: Inputs, consume: str | None, batch: Figure, train: Figur
         return said
     same_rank = by_flag(batch) and by_flag(train) if by_flag(said) else not by_flag(derived)
     if said.known and same_rank:
-        _agree(inputs, said, derived)
+        _agree(inputs, said, derived, "tok/s", "batch over train seconds")
     chosen = said if said.known and (by_flag(said) or not by_flag(derived)) else derived
     return inputs.keep(chosen)
 
 
-def _agree(inputs: Inputs, said: Figure, derived: Figure) -> None:
+def _agree(inputs: Inputs, said: Figure, derived: Figure, unit: str, how: str) -> None:
     if abs(derived.number / said.number - 1.0) > _AGREEMENT:
-        what = f"{said.number:g} tok/s disagrees with batch over train seconds, {derived.number:g} tok/s"
+        what = f"{said.number:g} {unit} disagrees with {how}, {derived.number:g} {unit}"
         inputs.fault(what, said.source, "leave one of them out")
+
+
+def instances(inputs: Inputs, text: str | None, size: Figure) -> Figure:
+    """
+    Rollout instances: said, or the GPUs that the scenario gives to rollout, over the size of an instance.
+
+    Args:
+        inputs: What the user said.
+        text: The flag's text.
+        size: GPUs of one instance.
+    """
+    said = inputs.number("instances", "--instances", text, flags.COUNT, scenario="placement.instances")
+    if said.known or not size.known:
+        return said
+    pool = inputs.number("rollout_gpus", "--instances", None, flags.COUNT, scenario="placement.rollout_gpus")
+    if not pool.known:
+        total = inputs.number("gpus", "--instances", None, flags.COUNT, scenario="cluster.gpus")
+        trainer = inputs.number("trainer_gpus", "--instances", None, flags.COUNT, scenario="placement.trainer_gpus")
+        pool = apply("rollout_gpus", matching.remaining_gpus, gpus=total, rollout_gpus=trainer)
+    exact = apply("instances", matching.instances_of, gpus=pool, gpus_per_instance=size)
+    if not exact.known or exact.number < 1:
+        return said
+    return inputs.keep(rounded(exact, "instances", rounded_down(exact.number)))
 
 
 def gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:
@@ -233,6 +262,8 @@ def gpu(inputs: Inputs, name: str | None) -> Gpu | None:
 
 def active_params(inputs: Inputs, model: str | None, params: str | None) -> Figure:
     """Parameters that work on each token, from a model profile, a config.json or a bare number."""
+    if model is None and params is None and inputs.said("model") is None:
+        return absent("active_params", "--model")
     from rlsize.cli.models import model_params
 
     return model_params(inputs, model, params)[1]

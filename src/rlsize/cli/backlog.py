@@ -33,6 +33,11 @@ def backlog(
     seconds: Annotated[str | None, quantity("--seconds", "Time since the backlog was empty: 600, 10 min.")] = None,
     max_staleness: Annotated[str | None, quantity("--max-staleness", "Staleness cap in optimizer steps, k.")] = None,
     samples: Annotated[str | None, quantity("--samples", "Samples per optimizer step.")] = None,
+    gpus_per_instance: flags.GpusPerInstance = None,
+    trainer_gpus: flags.TrainerGpus = None,
+    model: flags.ModelName = None,
+    params: flags.Params = None,
+    gpu: flags.GpuName = None,
     in_flight: Annotated[str | None, quantity("--in-flight", "Samples being generated.")] = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
@@ -47,8 +52,9 @@ def backlog(
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
     consumption = asking.consumption(inputs, consume, batch, asking.train_seconds(inputs, train_seconds))
     rate, derate = asking.instance_rate(inputs, per_instance, headroom, default_headroom=PLAIN_HEADROOM)
+    size = asking.gpus_per_instance(inputs, gpus_per_instance)
     question = BacklogQuestion(
-        instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
+        instances=asking.instances(inputs, instances, size),
         instance_rate=rate,
         headroom=derate,
         consumption=consumption,
@@ -64,5 +70,14 @@ def backlog(
         in_flight=inputs.number("in_flight_samples", "--in-flight", in_flight, flags.STALENESS),
     )
     inputs.need(question.instances, "give the number of rollout instances")
+    pool = inputs.number("trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus")
+    warnings = asking.implausible(
+        inputs,
+        asking.gpu(inputs, gpu),
+        asking.active_params(inputs, model, params),
+        (consumption, pool, "the trainer's consumption"),
+        (rate, size, "an instance's rate"),
+    )
     inputs.settle()
-    return backlog_report(grow_backlog(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings)
+    answer = grow_backlog(question, asking.random_for(question, seed))
+    return backlog_report(answer, inputs.shown(), [*inputs.warnings, *warnings])

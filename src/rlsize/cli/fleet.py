@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from rlsize.cli import asking, flags
 from rlsize.cli.inputs import Inputs
-from rlsize.cli.rates import load
+from rlsize.cli.rates import load, observed_instances
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.caching import ROUTINGS, CachingQuestion, caching_savings
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
@@ -68,6 +68,7 @@ def fleet(
             inputs, tokens_per_trained_token, oversampling, kept_fraction, dropped_fraction
         ),
         instances=count if count.known else None,
+        observed_instances=observed_instances(inputs),
         batch_tokens=batch,
         gpus_per_instance=asking.gpus_per_instance(inputs, gpus_per_instance),
         trainer_gpus=inputs.number(
@@ -76,11 +77,10 @@ def fleet(
         rollout_gpu_hour=rollout_price,
         trainer_gpu_hour=trainer_price,
     )
-    profile = asking.gpu(inputs, gpu)
     warnings = asking.implausible(
         inputs,
-        profile,
-        asking.active_params(inputs, model, params) if profile else absent("active_params", "--model"),
+        asking.gpu(inputs, gpu),
+        asking.active_params(inputs, model, params),
         (question.consumption, question.trainer_gpus, "the trainer's consumption"),
         (question.instance_rate, question.gpus_per_instance, "an instance's rate"),
     )
@@ -101,15 +101,12 @@ def _caching(
     hits: str | None,
     prefill: str | None,
 ) -> CachingQuestion | None:
-    """The question about prefix caching, if the prompts are known; asked only then, since groups need prompts."""
-    prompt_tokens = inputs.number(
-        "prompt_tokens", "--prompt-tokens", prompt, flags.TOKENS, scenario="workload.prompt_tokens"
-    )
-    if not prompt_tokens.known:
-        return None
-    return CachingQuestion(
+    """The question about prefix caching; None where the prompts are not known."""
+    question_of = CachingQuestion(
         group_size=inputs.used.get("group_size", absent("group_size", "--group")),
-        prompt_tokens=prompt_tokens,
+        prompt_tokens=inputs.number(
+            "prompt_tokens", "--prompt-tokens", prompt, flags.TOKENS, scenario="workload.prompt_tokens"
+        ),
         response_tokens=inputs.used.get("response_tokens", absent("response_tokens", "--response-tokens")),
         block_tokens=inputs.number(
             "block_tokens",
@@ -128,6 +125,11 @@ def _caching(
         headroom=question.headroom,
         required=absent("required_tokens_per_second", "--consume"),
     )
+    if question_of.prompt_tokens.known:
+        return question_of
+    for key in ("block_tokens", "routing"):  # defaults of a question that is not asked
+        inputs.used.pop(key, None)
+    return None
 
 
 def _savings(caching: CachingQuestion, answer: FleetAnswer) -> list[Figure]:

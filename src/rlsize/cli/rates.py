@@ -57,10 +57,24 @@ def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Fi
         value=rate.mean,
         provenance="measured",
         source=f"{file}: {rates.source.method}, {rates.measured_at}",
-        deviation=_deviation(rate),
+        deviation=0.0 if rate.lower_bound else _deviation(rate),  # what a bound leaves open has no two-sided spread
         least=0.0,
     )
     return inputs.keep(figure), _headroom(inputs, file, rates.includes, headroom, full)
+
+
+def observed_instances(inputs: Inputs) -> Figure | None:
+    """
+    Instances of an observed fleet whose rate is only a lower bound; None where the rate is what they can do.
+
+    A fleet that was held back and met the demand all the same is large enough, whatever its instances could do.
+    """
+    rate = inputs.rates.instance_tokens_per_second if inputs.rates is not None else None
+    if rate is None or not rate.lower_bound:
+        return None
+    return inputs.keep(
+        Figure(key="observed_instances", value=rate.instances, provenance="measured", source=inputs.rates_name)
+    )
 
 
 def _lower_bound(inputs: Inputs, file: str, rate: InstanceRate, *, accepted: bool) -> None:

@@ -571,3 +571,25 @@ def instance_gpus(tensor_parallel: Real, pipeline_parallel: Real) -> Real:
     8
     """
     return tensor_parallel * pipeline_parallel
+
+
+def instances_of(gpus: Real, gpus_per_instance: Real) -> Real:
+    """
+    Rollout instances that a pool of GPUs holds, before rounding down.
+
+    n = N_r / g
+
+    Args:
+        gpus: GPUs of the rollout fleet, N_r. [gpu]
+        gpus_per_instance: GPUs of one instance (tensor x pipeline parallel), g. [gpu/instance]
+
+    Returns:
+        n. [instance]
+
+    Assumes instances are alike; what is left over runs none.
+    Source: Definition: a rollout instance is one engine replica.
+
+    >>> instances_of(gpus=32, gpus_per_instance=2)
+    16.0
+    """
+    return gpus / gpus_per_instance

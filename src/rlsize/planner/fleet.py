@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching, money
+from rlsize.errors import Fault, InputError
 from rlsize.estimates.working import apply, rounded, with_bands
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from random import Random
 
 _NAMEPLATE = Figure(key="headroom", value=1.0, provenance="default", source="nameplate: the rate as it is")
+_MET = 0.99  # of the demand: a window's edges and rounding hide the last per cent
+MOST_INSTANCES = 1_000_000
 NEIGHBOURS = 3  # instance counts shown on either side of the match
 
 
@@ -28,6 +31,8 @@ class FleetQuestion:
         headroom: Derating for what the rate does not yet contain. [1]
         tokens_generated_per_trained_token: Waste factor. [1]
         instances: An instance count to judge; the matched one when None.
+        observed_instances: Instances whose observed rate is a lower bound; where together they met the demand, no more
+            are needed.
         batch_tokens: Response tokens per optimizer step. [token]
         gpus_per_instance: GPUs of one instance. [gpu]
         trainer_gpus: GPUs of the trainer. [gpu]
@@ -40,6 +45,7 @@ class FleetQuestion:
     headroom: Figure
     tokens_generated_per_trained_token: Figure
     instances: Figure | None = None
+    observed_instances: Figure | None = None
     batch_tokens: Figure = absent("batch_tokens", "--batch-tokens")
     gpus_per_instance: Figure = absent("gpus_per_instance", "--gpus-per-instance")
     trainer_gpus: Figure = absent("trainer_gpus", "--trainer-gpus")
@@ -57,12 +63,14 @@ class FleetAnswer:
         neighbours: Rows of figures, one for each instance count around the match.
         matched: Instances of the match.
         judged: Instances that the idle and backlog figures are about.
+        held_back: Whether the match is an observed fleet that met the demand though it was held back.
     """
 
     results: tuple[Figure, ...]
     neighbours: tuple[dict[str, Figure], ...]
     matched: int
     judged: int
+    held_back: bool = False
 
 
 def size_fleet(question: FleetQuestion, random: Random | None = None) -> FleetAnswer:
@@ -77,16 +85,26 @@ def size_fleet(question: FleetQuestion, random: Random | None = None) -> FleetAn
         The answer; figures whose inputs are missing say which.
     """
     matched = int(_match(question)[0].number)
+    if matched > MOST_INSTANCES:
+        rate = f"{question.instance_rate.number:g} tok/s an instance"
+        what = f"{matched:,} instances would match at {rate}: no such fleet can be built"
+        raise InputError(Fault(what, question.instance_rate.source, "check the rate and its unit"))
     # Without a count of the user's, every draw judges the central match: its own match would always be "matched".
     count = question.instances or Figure(key="instances", value=matched, provenance="predicted", source="the match")
     question = replace(question, instances=count)
     judged = int(count.number)
+    observed = question.observed_instances
+    exact = next(figure for figure in _match(question) if figure.key == "matched_instances_exact")
+    held_back = observed is not None and matched == observed.value and exact.number > observed.number
     results = with_bands(_results, question, random)
     found = {figure.key: figure for figure in results}
     nameplate = int(found["nameplate_matched_instances"].number)
-    shown = sorted({*range(max(1, matched - NEIGHBOURS), matched + NEIGHBOURS + 1), judged, nameplate})
+    near = {count for count in (judged - 1, judged, judged + 1) if count > 0}
+    shown = sorted({*range(max(1, matched - NEIGHBOURS), matched + NEIGHBOURS + 1), *near, nameplate})
     neighbours = tuple({figure.key: figure for figure in at_count(question, count)} for count in shown)
-    return FleetAnswer(results=tuple(results), neighbours=neighbours, matched=matched, judged=judged)
+    return FleetAnswer(
+        results=tuple(results), neighbours=neighbours, matched=matched, judged=judged, held_back=held_back
+    )
 
 
 def _match(question: FleetQuestion) -> list[Figure]:
@@ -106,11 +124,26 @@ def _match(question: FleetQuestion) -> list[Figure]:
         headroom=1.0,
     )
     return [
-        rounded(exact, "matched_instances", rounded_up(exact.number)),
+        _no_more_than_observed(question, required, rounded(exact, "matched_instances", rounded_up(exact.number))),
         rounded(nameplate, "nameplate_matched_instances", rounded_up(nameplate.number)),
         exact,
         replace(required, key="required_tokens_per_second"),
     ]
+
+
+def _no_more_than_observed(question: FleetQuestion, required: Figure, match: Figure) -> Figure:
+    """
+    The match, but never more than a held-back fleet that met the demand.
+
+    Its instances show what they were asked for; sizing from that with headroom would ask for more of them every time.
+    """
+    observed = question.observed_instances
+    if observed is None or match.number <= observed.number:
+        return match
+    supply = matching.fleet_supply(observed.number, question.instance_rate.number, 1.0)
+    if supply < _MET * required.number:
+        return match
+    return replace(match, value=int(observed.number), source="the observed fleet met the demand with so many")
 
 
 def _results(question: FleetQuestion) -> list[Figure]:

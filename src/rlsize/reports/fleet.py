@@ -42,7 +42,7 @@ def fleet_report(
         inputs=tuple(inputs),
         tables={"neighbours": neighbours_table(answer)},
         warnings=tuple(warnings),
-        notes=(*notes, *_caching_note(savings)),
+        notes=(*notes, *_observed_note(answer, figures), *_caching_note(savings, answer.matched)),
         chart=fleet_chart(answer, next(figure for figure in inputs if figure.key == "headroom")),
         quiet=_QUIET | {figure.key for figure in savings if not figure.known},
     )
@@ -53,8 +53,9 @@ def _headline(answer: FleetAnswer, figures: dict[str, Figure], inputs: Sequence[
     required = show(figures["required_tokens_per_second"].value, "_tokens_per_second")
     rate = show(given["instance_tokens_per_second"].value, "_tokens_per_second")
     noun = "instance matches" if answer.matched == 1 else "instances match"
+    noun = "instances suffice" if answer.held_back else noun
     match = (
-        f"{answer.matched} rollout {noun}: {required} needed, {rate} each, headroom {show(given['headroom'].value)}."
+        f"{answer.matched:,} rollout {noun}: {required} needed, {rate} each, headroom {show(given['headroom'].value)}."
     )
     if answer.judged == answer.matched:
         return match
@@ -70,7 +71,20 @@ def _judgement(figures: dict[str, Figure]) -> str:
     return "neither side waits"
 
 
-def _caching_note(savings: Sequence[Figure]) -> list[str]:
+def _observed_note(answer: FleetAnswer, figures: dict[str, Figure]) -> list[str]:
+    """Why a lower bound does not ask for more instances than were observed."""
+    if not answer.held_back:
+        return []
+    bound = figures["matched_instances_exact"]
+    text = (
+        f"The observed fleet met the demand with {answer.matched} instances, held back: no more are needed, though its "
+        f"rate, taken for all that they can do, would ask for {bound.number:.3g}. Idle and growth below take that rate "
+        "and look worse than they are. To learn whether fewer would do, measure under load."
+    )
+    return [text]
+
+
+def _caching_note(savings: Sequence[Figure], matched: int) -> list[str]:
     """What the hit ratio to expect means for the match, before anybody buys GPUs."""
     found = {figure.key: figure for figure in savings}
     expected = found.get("expected_prefix_cache_hit_fraction")
@@ -80,6 +94,8 @@ def _caching_note(savings: Sequence[Figure]) -> list[str]:
     after = found["matched_instances_after_caching"]
     if not after.known:
         return [f"{text}; give {after.missing} to see the match once the cache reaches it."]
+    if after.number >= matched:
+        return [f"{text}; the match stays at {matched} once it does."]
     return [
         f"{text}; once it does, {show(after.value)} instances match. Fix that before adding GPUs, then measure again."
     ]

@@ -76,7 +76,9 @@ def test_faults_of_both_pages_are_told_at_once(tmp_path: Path) -> None:
 
 def snapshot(rank: str, seconds: float) -> Snapshot:
     """A snapshot of an engine that has done nothing yet."""
-    return Snapshot(seconds=seconds, counters=EngineCounters(instance="a", engine="vllm", rank=rank, generation_tokens=0.0))
+    return Snapshot(
+        seconds=seconds, counters=EngineCounters(instance="a", engine="vllm", rank=rank, generation_tokens=0.0)
+    )
 
 
 def test_readings_are_sorted_by_engine() -> None:
