@@ -26,7 +26,7 @@ def _values(example: str) -> st.SearchStrategy[str]:
         usual, unit = st.sampled_from(example.split("|")), ""
     else:
         unit = number[2]
-        kind = AMOUNTS if "." in number[1] else COUNTS
+        kind: tuple[str, ...] = AMOUNTS if "." in number[1] else COUNTS
         kind = FRACTIONS if float(number[1]) < 1 else kind
         usual = st.sampled_from([value + unit for value in kind])
     edge = st.sampled_from([value + unit for value in EDGES])

@@ -83,7 +83,7 @@ def test_a_rollout_time_is_taken_as_it_is(rlsize: Run) -> None:
 
 
 def test_what_is_thrown_away_is_generated_too(rlsize: Run, tmp_path: Path) -> None:
-    """Half as many tokens again take half as long again, by flag or scenario; a rollout time that is said holds them."""
+    """Half as many tokens again take half as long again, by flag or scenario; a said rollout time holds them."""
     waste = ("--tokens-per-trained-token", "1.5")
     assert rlsize(*GROUPS, "--samples", "256", *waste, "--json").results["rollout_seconds"] == pytest.approx(18)
     file = tmp_path / "scenario.yaml"

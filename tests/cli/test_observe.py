@@ -342,7 +342,7 @@ def test_a_watch_that_grows_too_large_ends_early(fleet: Fleet, monkeypatch: pyte
     monkeypatch.setattr(watching, "MOST_SNAPSHOTS", 40)
     fleet.engines = [Engine(), Engine()]
 
-    def joined(engine: Engine, now: float) -> str:
+    def joined(_: Engine, now: float) -> str:
         ranks = 1 if now < 1030.0 else 9
         return "".join(
             f'vllm:generation_tokens_total{{engine="{rank}"}} {4000.0 * now!r}\n'

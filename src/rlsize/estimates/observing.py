@@ -158,10 +158,10 @@ def _why(used: Sequence[InstanceObservation]) -> str:
 def _included(used: Sequence[InstanceObservation]) -> dict[HeadroomPart, str]:
     syncs = [instance.weight_syncs for instance in used if instance.weight_syncs is not None]
     shortest = min(instance.seconds for instance in used)
-    found: dict[HeadroomPart, str] = {
-        "ramp": "a mean by wall clock holds the filling of the batch",
-        "tail": "a mean by wall clock holds its draining",
-    }
+    found: dict[HeadroomPart, str] = {}
+    if any(ENOUGH <= (instance.saturated_fraction or 0.0) < ALWAYS_FULL for instance in used):
+        found["ramp"] = "the window holds moments at which the batch was filling"
+        found["tail"] = "the window holds moments at which it was draining"
     if any(syncs):
         found["sync_pauses"] = f"{max(syncs):.0f} weight syncs ran in the window"
     elif not syncs and shortest >= PRODUCTION_SECONDS:
