@@ -134,7 +134,7 @@ def test_two_saved_pages_give_the_rate() -> None:
     assert (answer["group_size"], answer["mean_response_tokens"], answer["weight_syncs"]) == (8, 1250, 2)
     assert answer["prefix_cache_hit_fraction"] == 0.8125
     assert answer["affine_prefix_cache_hit_fraction"] == pytest.approx(0.84)
-    assert answer["headroom"] == pytest.approx(0.8**0.4)
+    assert answer["headroom"] == pytest.approx(0.8**0.8)
     assert answer["spread_tokens_per_second"] is None
     assert found["explain"]["spread_tokens_per_second"]["reason"] == "needs two instances"
     assert [row["instance"] for row in found["rows"]["instances"]] == ["engine_first.prom"]
@@ -149,8 +149,8 @@ def test_the_saved_rates_size_a_fleet(tmp_path: Path) -> None:
     assert outcome.exit_code == 0
     assert read_rates(str(rates)).gpus_per_instance == 2
     sized = results("fleet", "--consume", "39321.6", "--per-instance", str(rates))
-    assert sized["results"]["matched_instances"] == 11
-    assert sized["inputs"]["headroom"] == pytest.approx(0.8**0.4)
+    assert sized["results"]["matched_instances"] == 12
+    assert sized["inputs"]["headroom"] == pytest.approx(0.8**0.8)
 
 
 def test_the_answer_fits_eighty_columns() -> None:
@@ -208,7 +208,7 @@ def test_a_fleet_that_is_too_small_grows_once(fleet: Fleet, tmp_path: Path) -> N
         if outcome.exit_code == 0:
             count = json.loads(outcome.stdout)["results"]["matched_instances"]
         counts.append(count)
-    assert counts == [11] * 5
+    assert counts == [12] * 5
 
 
 def test_a_broken_instance_is_listed_and_left_out(fleet: Fleet) -> None:
@@ -297,7 +297,7 @@ def test_nothing_is_overwritten_and_that_is_known_before_the_window(fleet: Fleet
         (["ftp://a", "a:1", "http://a:1/metrics"], ["has the scheme ftp", "is named twice"]),
         (["a:1", "--pages", FIRST, SECOND], ["do not mix"]),
         (["--pages", FIRST, SECOND], ["--seconds: the time between the two pages is missing"]),
-        (["--pages", FIRST, SECOND, "--seconds", "0"], ["0 must be more than 0"]),
+        (["--pages", FIRST, SECOND, "--seconds", "0"], ["0 is too small; it must be at least 1"]),
         (["--pages", FIRST, SECOND, "--seconds", "nan"], ["not a finite number"]),
         (["--pages", FIRST, SECOND, "--seconds", "60", "--window", "9"], ["--window: is for running engines"]),
         (["--pages", FIRST, str(PAGES), "--seconds", "60"], ["is a directory"]),

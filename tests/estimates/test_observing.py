@@ -132,10 +132,13 @@ def test_what_cannot_be_judged_is_left_out() -> None:
 
 
 def test_what_a_mean_includes() -> None:
-    """Ramp and tail always; stragglers from two instances on; sync pauses if syncs ran; drift never."""
-    assert list(watched(history(weight_syncs=3.0, weight_sync_seconds=9.0)).includes) == ["sync_pauses", "ramp", "tail"]
+    """Sync pauses if syncs ran; stragglers from two instances on; ramp and tail if the batch was not always full."""
+    assert list(watched(history(weight_syncs=3.0, weight_sync_seconds=9.0)).includes) == ["sync_pauses"]
     two = watched(history(weight_syncs=3.0), history())
-    assert list(two.includes) == ["sync_pauses", "stragglers", "ramp", "tail"]
+    assert list(two.includes) == ["sync_pauses", "stragglers"]
+    filling = history(weight_syncs=3.0)
+    empty = [replace(s, counters=replace(s.counters, requests_waiting=0, requests_running=8)) for s in filling[:3]]
+    assert list(watched([*empty, *filling[3:]]).includes) == ["sync_pauses", "ramp", "tail"]
     assert two.includes["sync_pauses"] == "3 weight syncs ran in the window"
 
 
@@ -219,7 +222,7 @@ def test_a_rates_file_says_what_was_seen() -> None:
     assert rate is not None
     assert rate.mean == pytest.approx(4000.0)
     assert (rate.instances, rate.lower_bound) == (2, True)
-    assert rates.includes == ["sync_pauses", "stragglers", "ramp", "tail"]
+    assert rates.includes == ["sync_pauses", "stragglers"]
     assert (rates.source.engine, rates.conditions.model) == ("vllm", "m")
     assert [entry.lower_bound for entry in rates.instances] == [False, True]
 

@@ -22,7 +22,8 @@ ScenarioFile = Annotated[
 Consume = Annotated[str | None, quantity("--consume", "Response tokens the trainer consumes per second.")]
 BatchTokens = Annotated[str | None, quantity("--batch-tokens", "Response tokens per optimizer step.")]
 TrainSeconds = Annotated[
-    str | None, quantity("--train-seconds|--step-seconds", "Busy trainer seconds per optimizer step.")
+    str | None,
+    quantity("--train-seconds|--step-seconds", "Busy trainer seconds per step, without waiting and sync."),
 ]
 Prompts = Annotated[str | None, quantity("--prompts", "Prompts per optimizer step.")]
 Group = Annotated[str | None, quantity("--group|--group-size", "Samples of one prompt, G.")]

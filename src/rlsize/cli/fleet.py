@@ -86,6 +86,8 @@ def fleet(
     )
     caching = _caching(inputs, question, prompt_tokens, block_size, routing, hit_ratio, prefill_rate)
     inputs.settle()
+    prices = {figure.source for figure in (rollout_price, trainer_price) if "price profile" in figure.source}
+    inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(prices)]
     answer = size_fleet(question, asking.random_for(question, seed))
     savings = _savings(caching, answer) if caching else []
     _check_savings(inputs, savings)

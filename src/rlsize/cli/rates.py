@@ -6,9 +6,9 @@ import math
 from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
-from rlsize.equations.headroom import remaining_headroom, standard_error
+from rlsize.equations.headroom import standard_error
 from rlsize.errors import InputError
-from rlsize.estimates.working import apply
+from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rates import HEADROOM_PARTS
 
@@ -103,8 +103,7 @@ def _headroom(inputs: Inputs, file: str, includes: Sequence[str], text: str | No
         return said
     held = [part for part in HEADROOM_PARTS if part in includes]
     rest = [part for part in HEADROOM_PARTS if part not in includes]
-    whole = Figure(key="headroom", value=full, provenance="default", source="default for a rate that holds nothing")
-    left = apply("headroom", remaining_headroom, headroom=whole, parts_included=len(held), parts=len(HEADROOM_PARTS))
+    left = headroom_left(includes, full)
     if not math.isclose(full, 1.0):
         inputs.notes.append(_why(file, left.number, full, held, rest))
     return inputs.keep(left)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.cli import flags
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity
 
@@ -50,7 +49,7 @@ def from_pages(inputs: Inputs, pages: tuple[str, str], seconds: str | None) -> W
     """
     from rlsize.readers.metrics.pages import saved_window
 
-    apart = inputs.number("seconds", "--seconds", seconds, flags.SECONDS)
+    apart = inputs.number("seconds", "--seconds", seconds, Quantity("s", least=1.0, most=LONGEST_WINDOW))
     readings: list[Reading] = []
     try:
         readings = saved_window(*pages, apart.number if apart.known else 1.0)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import HeadroomPart
 
 COVERED = 0.5  # share of the window that an instance must have been readable for
+ALWAYS_FULL = 0.995  # a window saturated for this share held neither ramp nor tail
 PRODUCTION_SECONDS = 300.0  # a window that holds a few weight syncs, where the page does not count them
 STRAGGLER_FRACTION = 0.8  # a straggler is slower than this share of the median ...
 STRAGGLER_DEVIATIONS = 2.0  # ... and further below it than this many median absolute deviations

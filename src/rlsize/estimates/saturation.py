@@ -164,7 +164,8 @@ def _why_of_two(first: Snapshot, second: Snapshot, plateau: float | None) -> str
     queue = f"{waiting[0]:.0f} and {waiting[1]:.0f} requests waited at the two ends"
     ends = [_full(snapshot.counters, plateau) for snapshot in (first, second)]
     if not any(ends):
-        return f"not saturated: {queue}"
+        blind = second.seconds - first.seconds > BLIND_SECONDS
+        return f"unknown: {queue}, and nobody looked in between" if blind else f"not saturated: {queue}"
     if not all(ends):
         return f"unknown: {queue}"
     verdict = "saturated" if _interval(first, second, plateau) else "unknown"

@@ -149,7 +149,9 @@ class TrainerChoice:
 class WeightSyncChoice:
     """How new weights reach the fleet."""
 
-    transport: Annotated[str | None, Says("The method: nccl-broadcast, rdma, disk, object-store, colocated.")] = None
+    transport: Annotated[
+        str | None, Says("The method: nccl-broadcast, rdma, disk, object-store, colocated, delta, fp8.")
+    ] = None
     every: Annotated[int | None, Quantity("count", "Optimizer steps between syncs, m.", whole=True)] = None
     bandwidth: Annotated[float | None, Quantity("B/s", "Slowest link on the path, one direction.")] = None
     link: Annotated[str | None, Says("A link profile, in place of the bandwidth.")] = None

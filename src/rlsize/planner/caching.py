@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlsize.equations import matching, redundancy
+from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.working import apply, rounded
 from rlsize.facts.figure import Figure  # noqa: TC001 (dataclass fields)
 from rlsize.planner.rounding import rounded_up
@@ -55,7 +56,8 @@ def caching_savings(question: CachingQuestion) -> list[Figure]:
     Returns:
         Figures; those whose inputs are missing say which.
     """
-    expected = expected_hits(question)
+    spread = _spread(question)
+    expected = expected_hits(question.group_size, question.prompt_tokens, question.block_tokens, spread)
     saved = apply(
         "prefill_tokens_saved_per_group",
         redundancy.prefill_tokens_saved,
@@ -71,25 +73,6 @@ def caching_savings(question: CachingQuestion) -> list[Figure]:
         response_tokens=question.response_tokens,
     )
     return [expected, saved, duplicate, *_after_the_fix(question, expected)]
-
-
-def expected_hits(question: CachingQuestion) -> Figure:
-    """Share of prompt tokens that the fleet should find in its prefix caches."""
-    cacheable = apply(
-        "cacheable_prompt_tokens",
-        redundancy.cacheable_prompt_tokens,
-        prompt_tokens=question.prompt_tokens,
-        block_tokens=question.block_tokens,
-    )
-    return apply(
-        "expected_prefix_cache_hit_fraction",
-        redundancy.prefix_cache_hit_ratio,
-        group_size=question.group_size,
-        prompt_tokens=question.prompt_tokens,
-        cacheable_prompt_tokens=cacheable,
-        cacheable_shared_tokens=0.0,
-        instances_per_group=_spread(question),
-    )
 
 
 def _spread(question: CachingQuestion) -> Figure | float:

@@ -59,6 +59,8 @@ def _headline(answer: IterationAnswer, found: Mapping[str, Figure]) -> str:
     expected = " expected" if prefix else ""
     days, share = found[f"{prefix}iterations_per_day"].number, found[f"{prefix}rollout_fraction"]
     often = f"{show(round(days))} a day" if days >= 1 else "less than one a day"
+    if answer.question.mode == COLOCATED:  # the phases run on other GPU counts than they were measured on
+        parts = "both phases on all GPUs, and two change-overs"
     return (
         f"{show(whole.value, whole.key)}{expected} per {answer.question.mode} iteration: {parts}; {often}, "
         f"rollout is {show(share.value, share.key)} of it."

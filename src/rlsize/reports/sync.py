@@ -56,6 +56,10 @@ def _headline(question: SyncQuestion, found: Mapping[str, Figure]) -> str:
     if not sent.known:
         return _pause(found) if expected.known else f"How much a {question.method} sync sends needs {sent.missing}."
     what = show(sent.value, sent.key)
+    if not plain.known and question.measured_seconds.known and expected.known:
+        return (
+            f"{what} take {show(expected.value, expected.key)} by {question.method}, measured. {_pause(found)}".rstrip()
+        )
     if not plain.known:
         return f"{what} to send by {question.method}; how long it takes needs {plain.missing}."
     text = f"{what} take {show(plain.value, plain.key)} by {question.method} over {path_name(question)}"

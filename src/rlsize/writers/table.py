@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Report, Table
 
 NARROW = 80
+_LONGEST_WORD = 24  # of text that may wrap: the longest flag
 _NAME_WIDTH = 12  # what a table with every column leaves for the names
 
 
@@ -75,10 +76,11 @@ def _whole(out: Console, grid: RichTable) -> None:
 
 
 def _least_width(column: Column) -> int:
-    """What a column needs: its longest cell, or its longest word where it may wrap."""
+    """What a column needs: its longest cell, or its longest word where it may wrap; a path or a source may be cut."""
     texts = [str(column.header), *(str(cell) for cell in column.cells)]
     parts = [part for text in texts for part in (text.splitlines() if column.no_wrap else text.split())]
-    return max([column.min_width or 0, *map(cell_len, parts)])
+    needed = max(map(cell_len, parts), default=0)
+    return max(column.min_width or 0, needed if column.no_wrap else min(needed, _LONGEST_WORD))
 
 
 def _grid(title: str = "") -> RichTable:
