@@ -68,7 +68,9 @@ rlsize backlog examples/grpo-32b.yaml --instances 15
 rlsize backlog --instances 15 --per-instance 4000 --consume 20000 \\
     --oversampling 1.3 --kept-fraction 0.8 --dropped-fraction 0.05
 rlsize backlog --instances 15 --per-instance 4000 --headroom 0.9 --consume 20000 --batch-tokens 786432 \\
-    --tokens-per-trained-token 1.1 --seconds 600 --max-staleness 2 --samples 512 --in-flight 800
+    --tokens-per-trained-token 1.1 --seconds 600 --max-staleness 2 --samples 512 --in-flight 800 \\
+    --gpus-per-instance 2 --trainer-gpus 32 --model qwen3-32b --gpu h100-sxm
+rlsize backlog --instances 15 --per-instance 4000 --consume 20000 --trainer-gpus 32 --params 32e9 --gpu h100-sxm
 rlsize backlog --instances 15 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
     --train-seconds 20 --prompts 64 --group 8 --response-tokens 1536
 rlsize sync --params 70e9 --bandwidth "50 GB/s" --dtype fp8 --method disk --efficiency 0.7 --instances 8 \\

@@ -71,6 +71,7 @@ MEANINGS: dict[str, str] = {
     "prefix_cache_hit_fraction": "Share of prompt tokens that the engines found in their prefix caches.",
     "price_profiles": "Price profiles that there are.",
     "profile": "File of the profile that was written.",
+    "observed_instances": "Instances of an observed fleet whose rate is a lower bound: held back, and large enough.",
     "profiles": "Profiles that were checked.",
     "rates_profiles": "Rates profiles that there are.",
     "read_bandwidth_bytes_per_second": (
