@@ -92,6 +92,44 @@ def test_more_than_100_percent_mfu_is_refused_and_70_is_warned(rlsize: Run) -> N
     assert (fine.code, fine.stderr) == (0, "")
 
 
+SCENARIO = """\
+rlsize: {kind: scenario, version: 1}
+model: qwen3-32b
+cluster: {gpu: h100-sxm, gpus: 64}
+workload: {prompts_per_step: 64, group_size: 8, response_tokens: {mean: 1536}}
+placement: {trainer_gpus: 32}
+rollout: {tensor_parallel: 2}
+rates: {instance_tokens_per_second: 4000, train_seconds: 20}
+"""
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("fleet", "--per-instance", "400000"),
+        ("fleet", "--train-seconds", "0.1"),
+        ("backlog", "--per-instance", "400000"),
+        ("backlog", "--train-seconds", "0.1"),
+        ("iteration", "--per-instance", "400000"),
+        ("iteration", "--train-seconds", "0.1"),
+        ("cost", "--step-seconds", "0.1"),
+        ("split", "--per-instance", "400000"),
+    ],
+)
+def test_every_command_refuses_what_the_scenario_s_gpus_cannot_do(
+    rlsize: Run, tmp_path: Path, line: tuple[str, ...]
+) -> None:
+    """The same impossible rate is refused wherever it is typed, and the scenario as it stands is answered."""
+    file = tmp_path / "s.yaml"
+    file.write_text(SCENARIO, encoding="utf-8")
+    command, *flags = line
+    ran = rlsize(command, str(file), *flags)
+    assert ran.code == 2
+    assert "MFU" in ran.stderr
+    plain = ("--step-seconds", "25") if command == "cost" else ()
+    assert rlsize(command, str(file), *plain).code == 0
+
+
 def test_a_split_that_no_gpu_can_do_is_refused(rlsize: Run) -> None:
     """Rates per GPU are checked against one GPU's peak."""
     ran = rlsize(

@@ -195,6 +195,20 @@ def test_backpressured_engines_do_not_ratchet_the_fleet_up(fleet: Fleet, tmp_pat
     assert counts == [13] * 5
 
 
+def test_a_held_back_fleet_does_not_ratchet_even_where_its_bound_is_accepted(fleet: Fleet, tmp_path: Path) -> None:
+    """Thirteen held-back engines that meet the demand stay thirteen, though each round accepts the lower bound."""
+    count, counts = 13, []
+    for round_ in range(5):
+        fleet.engines = [Engine(min(CAPABLE, CONSUMED / count), waiting=0) for _ in range(count)]
+        rates = str(tmp_path / f"accepted-{round_}.yaml")
+        assert run("observe", *fleet.urls(), "--window", "60", "--every", "15", "--save", rates).exit_code == 0
+        outcome = run("fleet", "--consume", str(CONSUMED), "--per-instance", rates, "--accept-lower-bound", "--json")
+        assert outcome.exit_code == 0
+        count = json.loads(outcome.stdout)["results"]["matched_instances"]
+        counts.append(count)
+    assert counts == [13] * 5
+
+
 def test_a_fleet_that_is_too_small_grows_once(fleet: Fleet, tmp_path: Path) -> None:
     """Eight saturated engines show their 4,000 tok/s; sized from that the fleet is held back, refused, and stays."""
     count, counts = 8, []

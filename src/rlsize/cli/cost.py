@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.unsaid import zero_unless_said
+from rlsize.equations import matching
 from rlsize.errors import InputError
 from rlsize.estimates.cost import CostQuestion, price_step, step_time
+from rlsize.estimates.working import apply
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.cost import cost_report
@@ -97,6 +100,7 @@ def cost(
     )
     _check(inputs, question, lost_fraction)
     _say_date(inputs)
+    _check_mfu(inputs, question)
     inputs.settle()
     return cost_report(
         price_step(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings, inputs.notes
@@ -106,9 +110,33 @@ def cost(
 def _rollout_gpus(inputs: Inputs, text: str | None) -> Figure:
     """GPUs of the rollout fleet; none of its own where the scenario's loop is colocated."""
     said = inputs.number("rollout_gpus", "--rollout-gpus", text, _GPUS, scenario="placement.rollout_gpus")
-    if said.known or text is not None or inputs.said("placement.mode") != "colocated":
+    if said.known or text is not None:
         return said
+    if inputs.said("placement.mode") != "colocated":
+        total = inputs.number("gpus", "--rollout-gpus", None, flags.COUNT, scenario="cluster.gpus")
+        trainer = inputs.number("trainer_gpus", "--trainer-gpus", None, flags.COUNT, scenario="placement.trainer_gpus")
+        rest = apply("rollout_gpus", matching.remaining_gpus, gpus=total, rollout_gpus=trainer)
+        return inputs.keep(rest) if rest.known and rest.number > 0 else said
     return inputs.keep(Figure(key="rollout_gpus", value=0, source=f"{inputs.where('placement.mode')}: colocated"))
+
+
+def _check_mfu(inputs: Inputs, question: CostQuestion) -> None:
+    """Refuse a step of a scenario that its trainer cannot do in the time, even without waiting."""
+    busy = question.train_seconds if question.train_seconds.known else question.step_seconds
+    trained = apply(
+        "consumption_tokens_per_second",
+        matching.consumption,
+        tokens_per_step=question.batch_tokens,
+        train_seconds=busy,
+    )
+    nothing = absent("instance_tokens_per_second", "--per-instance")
+    inputs.warnings += asking.implausible(
+        inputs,
+        asking.gpu(inputs, None),
+        asking.active_params(inputs, None, None),
+        (replace(trained, source=busy.source), question.trainer_gpus, "the trainer's consumption"),
+        (nothing, nothing, "an instance's rate"),
+    )
 
 
 def _step_seconds(inputs: Inputs, text: str | None, train: str | None) -> tuple[Figure, Figure]:

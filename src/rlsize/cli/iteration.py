@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
@@ -9,6 +10,7 @@ from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load
+from rlsize.equations import matching
 from rlsize.estimates.iteration import (
     COLOCATED,
     NOTHING_THROWN_AWAY,
@@ -17,6 +19,7 @@ from rlsize.estimates.iteration import (
     IterationQuestion,
     Source,
 )
+from rlsize.estimates.working import apply
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.iteration_plan import plan_iteration
@@ -102,13 +105,14 @@ def iteration(
     if source == "rate":
         load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
     rate, derate = _rate(inputs, source, per_instance, headroom)
+    size = asking.gpus_per_instance(inputs, None)
     question = IterationQuestion(
         mode=MODES[chosen],
         source=source,
         samples=_samples(inputs, samples, prompts),
         tokens_generated_per_trained_token=_waste(inputs, source, tokens_per_trained_token),
         group_size=group_size,
-        instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
+        instances=asking.instances(inputs, instances, size),
         group_seconds=inputs.number(
             "group_seconds", "--group-seconds", group_seconds, _SECONDS, scenario="rates.group_seconds"
         ),
@@ -131,6 +135,7 @@ def iteration(
     )
     _check(inputs, question)
     _say_twice(inputs, question)
+    _check_mfu(inputs, question, size)
     inputs.settle()
     return iteration_report(
         plan_iteration(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings, inputs.notes
@@ -148,6 +153,30 @@ def _source(inputs: Inputs, said: dict[str, str | None]) -> Source:
     if inputs.said("rates.group_seconds") is None and inputs.said("rates.instance_tokens_per_second") is not None:
         return "rate"
     return "groups"
+
+
+def _check_mfu(inputs: Inputs, question: IterationQuestion, size: Figure) -> None:
+    """Refuse rates of a scenario that its GPUs cannot reach."""
+    batch = apply(
+        "batch_tokens",
+        matching.tokens_per_step,
+        prompts=question.samples,
+        group_size=1.0,
+        response_tokens=question.response_tokens,
+    )
+    trained = apply(
+        "consumption_tokens_per_second",
+        matching.consumption,
+        tokens_per_step=batch,
+        train_seconds=question.train_seconds,
+    )
+    inputs.warnings += asking.implausible(
+        inputs,
+        asking.gpu(inputs, None),
+        asking.active_params(inputs, None, None),
+        (replace(trained, source="--train-seconds"), question.trainer_gpus, "the trainer's consumption"),
+        (question.instance_rate, size, "an instance's rate"),
+    )
 
 
 def _rate(inputs: Inputs, source: Source, text: str | None, headroom: str | None) -> tuple[Figure, Figure]:
