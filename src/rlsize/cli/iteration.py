@@ -39,6 +39,7 @@ MODES: Mapping[str, str] = MappingProxyType(
 
 _SECONDS = Quantity("s", least=1e-6)
 _LENGTH = Quantity("token", least=1.0)
+_PART_ROUND = 1e-9
 _LEAST = 1e-3  # a rate or a headroom below it is a slip, and its times are beyond floats
 
 
@@ -252,6 +253,20 @@ def _check(inputs: Inputs, question: IterationQuestion) -> None:
     inputs.need(
         question.group_seconds, "give --group-seconds; or --per-instance with --response-tokens; or --rollout-seconds"
     )
+    _warn_of_part_rounds(inputs, question)
+
+
+def _warn_of_part_rounds(inputs: Inputs, question: IterationQuestion) -> None:
+    """The rate of whole rounds of groups is too quick for a batch that does not fill its last round."""
+    if not (question.samples.known and question.instances.known and question.group_size.known):
+        return
+    round_ = question.instances.number * question.group_size.number
+    rounds = question.samples.number / round_
+    if abs(rounds - round(rounds)) > _PART_ROUND:
+        inputs.warnings.append(
+            f"{question.samples.number:g} samples are {rounds:.3g} rounds of {round_:g} (instances x group): a part of "
+            "a round takes as long as a whole one, so the rollout takes longer than the mean rate says"
+        )
 
 
 def _say_twice(inputs: Inputs, question: IterationQuestion) -> None:

@@ -87,6 +87,14 @@ class FitAnswer:
         stated = (self.stated_trainer, self.stated_rollout)
         return tuple(candidate for candidate in stated if candidate is not None and not candidate.fits)
 
+    @property
+    def refused(self) -> bool:
+        """Whether the answer is no: what was stated does not fit, or a side fits on no number of GPUs."""
+        nowhere = (self.stated_trainer is None and self.first_trainer is None) or (
+            bool(self.rollout) and self.stated_rollout is None and self.first_rollout is None
+        )
+        return bool(self.misfits) or nowhere
+
 
 def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
     """Judge the stated placement, and find the smallest that fits."""

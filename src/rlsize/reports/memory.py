@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.estimates.memory import TRAINER_POOL
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.memory_tables import NAMES, fit_table, parts_table, tenants_table
+from rlsize.reports.memory_tables import NAMES, fit_table, layout_label, parts_table, tenants_table
 from rlsize.reports.report import Report
 from rlsize.units import show
 
@@ -59,7 +59,7 @@ def memory_report(
         warnings=tuple(warnings),
         notes=(*notes, *_notes(question, answer, fit)),
         chart=_chart(question, answer),
-        no=bool(fit and fit.misfits),
+        no=bool(fit and fit.refused),
         quiet=frozenset(figure.key for figure in results if not _told(figure)),
     )
 
@@ -98,8 +98,13 @@ def _refusal(candidate: Candidate, fit: FitAnswer) -> str:
         room = f"its cache holds {show(most.value)} samples at once" if most.known else "it has no room for a KV cache"
         reason = f"on {candidate.gpus} GPU{'s' if candidate.gpus > 1 else ''} {room}"
         whose = "A rollout instance"
-    way_out = f"first fits: {first.gpus} GPUs" if first else "no GPU count fits"
+    way_out = f"first fits: {first.gpus} GPUs{_as_spread(first)}" if first else "no GPU count fits"
     return f"{whose} does not fit on {fit.gpu.name}: {reason}; {way_out}."
+
+
+def _as_spread(candidate: Candidate) -> str:
+    """How the GPUs of a trainer are used; the first count that fits may be spread in another way than was asked."""
+    return f" as {layout_label(candidate.layout)}" if candidate.layout is not None else ""
 
 
 def _acceptance(fit: FitAnswer) -> str:
@@ -111,7 +116,7 @@ def _acceptance(fit: FitAnswer) -> str:
         if stated is not None:
             said.append(f"{whose} fits as stated")
         elif first is not None:
-            said.append(f"{whose} first fits {first.gpus} GPU{'s' if first.gpus > 1 else ''}")
+            said.append(f"{whose} first fits on {first.gpus} GPU{'s' if first.gpus > 1 else ''}{_as_spread(first)}")
         elif whose == "the trainer" or fit.rollout:
             said.append(f"{whose} fits on no number of GPUs")
     return f"On {fit.gpu.name} {', '.join(said)}."
