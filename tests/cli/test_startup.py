@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -54,3 +56,12 @@ def test_a_flags_only_answer_loads_nothing_heavy(arguments: list[str]) -> None:
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
     code, loaded = json.loads(done.stdout.splitlines()[-1])
     assert (code or 0, loaded) == (0, []), done.stderr
+
+
+def test_help_cuts_no_flag_short(rlsize: Callable[..., Any]) -> None:
+    """At 80 columns every flag of every command is whole, and a second name of a flag is told in its text."""
+    from rlsize.cli.app import COMMANDS
+
+    for name in COMMANDS:
+        assert "…" not in rlsize(name, "--help").stdout
+    assert "--learn-tps" in rlsize("split", "--help").stdout

@@ -78,6 +78,18 @@ class Plain(TyperCommand):
         """The parameters, their text taken as it was typed."""
         return as_typed(super().get_params(ctx))
 
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # as above
+        """Show each option by its first name; the others stand in its text, where 80 columns do not cut them off."""
+        options: list[Any] = [option for option in self.params if len(option.opts) > 1]
+        several = [(option, option.opts, option.help) for option in options]
+        for option, names, text in several:
+            option.opts, option.help = names[:1], f"{text} Also {', '.join(names[1:])}."
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for option, names, text in several:
+                option.opts, option.help = names, text
+
     def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # as above
         """Run the command's function, and turn faults into messages and exit codes."""
         try:

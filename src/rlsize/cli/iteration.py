@@ -48,10 +48,7 @@ def iteration(
     samples: Annotated[str | None, quantity("--samples", "Samples per optimizer step: prompts x group.")] = None,
     prompts: flags.Prompts = None,
     group: flags.Group = None,
-    train_seconds: Annotated[
-        str | None,
-        quantity("--train-seconds|--step-seconds", "Busy trainer seconds per step, without waiting and sync."),
-    ] = None,
+    train_seconds: flags.TrainSeconds = None,
     mode: Annotated[
         str | None, quantity("--mode", "sync, overlapped or colocated; sync when not given.", metavar="NAME")
     ] = None,
