@@ -63,6 +63,7 @@ MEANINGS: dict[str, str] = {
     "model_profiles": "Model profiles that there are.",
     "name": "Name of the profile.",
     "nameplate_matched_instances": "Rollout instances that cover the trainer at the rate as it is, rounded up.",
+    "observed_instances": "Instances of an observed fleet whose rate is a lower bound: held back, and large enough.",
     "oldest_sample_age_steps": "Age of the sample at the head of the queue, in optimizer steps.",
     "params": "Parameters of the model.",
     "pipeline_parallel": "Pipeline stages: of the trainer in `memory`, of an instance elsewhere.",
@@ -71,7 +72,6 @@ MEANINGS: dict[str, str] = {
     "prefix_cache_hit_fraction": "Share of prompt tokens that the engines found in their prefix caches.",
     "price_profiles": "Price profiles that there are.",
     "profile": "File of the profile that was written.",
-    "observed_instances": "Instances of an observed fleet whose rate is a lower bound: held back, and large enough.",
     "profiles": "Profiles that were checked.",
     "rates_profiles": "Rates profiles that there are.",
     "read_bandwidth_bytes_per_second": (

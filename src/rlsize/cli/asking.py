@@ -295,6 +295,8 @@ def implausible(
     for (rate, gpus, what), work in zip((trainer, rollout), works, strict=True):
         flops = apply(work.__name__, work, active_params=active)
         if not (rate.known and flops.known and gpus.known):
+            if rate.known and flops.known:
+                inputs.notes.append(f"Not checked against the {profile.name}'s peak: {what} needs {gpus.missing}.")
             continue
         verdict = implied_mfu_verdict(rate, flops, gpus, profile, what)
         inputs.faults += [verdict.fault] if verdict.fault else []

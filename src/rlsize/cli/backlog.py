@@ -80,4 +80,4 @@ def backlog(
     )
     inputs.settle()
     answer = grow_backlog(question, asking.random_for(question, seed))
-    return backlog_report(answer, inputs.shown(), [*inputs.warnings, *warnings])
+    return backlog_report(answer, inputs.shown(), [*inputs.warnings, *warnings], inputs.notes)

@@ -90,9 +90,8 @@ def split(
         (question.rollout_gpu_rate, one, "a rollout GPU's rate"),
     )
     inputs.settle()
-    return split_report(
-        split_gpus(question, asking.random_for(question, seed)), inputs.shown(), [*inputs.warnings, *warnings]
-    )
+    answer = split_gpus(question, asking.random_for(question, seed))
+    return split_report(answer, inputs.shown(), [*inputs.warnings, *warnings], inputs.notes)
 
 
 def _gpu_rate(inputs: Inputs, side: str, flag: str, text: str | None) -> Figure:

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 _SAFE_STALENESS = 8
 
 
-def backlog_report(answer: BacklogAnswer, inputs: Sequence[Figure], warnings: Sequence[str]) -> Report:
+def backlog_report(
+    answer: BacklogAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
+) -> Report:
     """
     The report of `rlsize backlog`.
 
@@ -27,6 +29,7 @@ def backlog_report(answer: BacklogAnswer, inputs: Sequence[Figure], warnings: Se
         answer: Growth, backlog and staleness.
         inputs: What they were worked out from.
         warnings: What the reader must know first.
+        notes: Why an input is what it is.
     """
     found = {figure.key: figure for figure in answer.results}
     given = {figure.key: figure for figure in inputs}
@@ -36,7 +39,7 @@ def backlog_report(answer: BacklogAnswer, inputs: Sequence[Figure], warnings: Se
         results=answer.results,
         inputs=tuple(inputs),
         warnings=(*warnings, *_stale(found)),
-        notes=_notes(found, given),
+        notes=(*notes, *_notes(found, given)),
         chart=_chart(answer, found, given),
     )
 

@@ -17,7 +17,9 @@ if TYPE_CHECKING:
 _WAITS = {"rollout": "the trainer waits", "trainer": "the rollout fleet waits"}
 
 
-def split_report(answer: SplitAnswer, inputs: Sequence[Figure], warnings: Sequence[str]) -> Report:
+def split_report(
+    answer: SplitAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
+) -> Report:
     """
     The report of `rlsize split`.
 
@@ -25,6 +27,7 @@ def split_report(answer: SplitAnswer, inputs: Sequence[Figure], warnings: Sequen
         answer: The best split, its neighbours and the colocated alternative.
         inputs: What it was worked out from.
         warnings: What the reader must know first.
+        notes: Why an input is what it is.
     """
     found = {figure.key: figure for figure in answer.results}
     return Report(
@@ -34,7 +37,7 @@ def split_report(answer: SplitAnswer, inputs: Sequence[Figure], warnings: Sequen
         inputs=tuple(inputs),
         tables={"neighbours": _neighbours(answer)},
         warnings=tuple(warnings),
-        notes=(_colocated_note(found),),
+        notes=(*notes, _colocated_note(found)),
         chart=_chart(answer),
     )
 
