@@ -25,17 +25,17 @@ def _run() -> Any:
     return module
 
 
-RUN = _run() if EXAMPLES else None
+RUN: Any = _run() if EXAMPLES else None
 NAMES = [file.stem for file in RUN.files()] if RUN else []
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_an_example_prints_what_is_written_down(name: str) -> None:
     """The command of `NAME.cmd` prints `NAME.out` on stdout and ends with its exit code."""
-    file = RUN.EXAMPLES / f"{name}.cmd"  # type: ignore[union-attr]  # there are no names without it
-    wanted, found = RUN.example(file), RUN.outcome(RUN.example(file).line)  # type: ignore[union-attr]
+    file = RUN.EXAMPLES / f"{name}.cmd"
+    wanted, found = RUN.example(file), RUN.outcome(RUN.example(file).line)
     assert found.exit_code == wanted.exit_code, found.stderr
-    assert found.stdout == RUN.expected(file)  # type: ignore[union-attr]
+    assert found.stdout == RUN.expected(file)
 
 
 def test_every_output_belongs_to_a_command() -> None:
@@ -46,5 +46,5 @@ def test_every_output_belongs_to_a_command() -> None:
 
 def test_every_example_says_what_it_shows() -> None:
     """Each `.cmd` file opens with a comment."""
-    silent = [file.name for file in RUN.files() if not file.read_text("utf-8").startswith("# ")]  # type: ignore[union-attr]
+    silent = [file.name for file in RUN.files() if not file.read_text("utf-8").startswith("# ")]
     assert not silent

@@ -66,15 +66,18 @@ class Commands(TyperGroup):
             return TyperCommand(cmd_name, help=entry.sentence, rich_help_panel=entry.panel)
         return loaded(cmd_name, entry)
 
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # as above
         """Offer the nearest command where there is none of that name."""
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
         return super().resolve_command(ctx, args)
 
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # as above
         """Write the help page without importing a single command."""
         self.helping = True
-        super().format_help(ctx, formatter)
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.helping = False
 
 
 def loaded(name: str, entry: Entry) -> Any:
