@@ -1,0 +1,204 @@
+"""
+A process that measures: started under a Python of its own, told what to do, heard, and ended with all that it started.
+
+It writes one JSON object per line to a file of events; what it prints goes to a log. On its standard input it reads one
+JSON object per line. It runs in a session of its own, so that Ctrl-C reaches rlsize alone, which ends it in order.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, UnfinishedError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from types import TracebackType
+    from typing import Self
+
+WORKERS = Path(__file__).parent / "workers"
+EVENTS = "RLSIZE_EVENTS"  # the environment variable that names the file of events
+POLL_SECONDS = 0.02
+GRACE_SECONDS = 10.0  # between the polite end and the other one
+LARGEST_EVENTS = 256 * 2**20
+_TOLD = 400  # characters of a child's last words
+_WORDS = re.compile(r"^\s*(?:\S+\s+)?(?:[\w.]+\.)?(?P<error>[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*)$")
+_MEMORY = re.compile(r"out of memory|OutOfMemory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
+
+
+def staged(folder: Path) -> dict[str, str]:
+    """
+    Copy the workers into a folder as the only part of rlsize, so that a foreign Python finds them and nothing else.
+
+    Returns:
+        The environment in which `python -m rlsize.measure.workers.NAME` runs one.
+    """
+    package = folder / "rlsize"
+    (package / "measure" / "workers").mkdir(parents=True)
+    for empty in (package, package / "measure"):
+        (empty / "__init__.py").touch()
+    for file in WORKERS.glob("*.py"):
+        (package / "measure" / "workers" / file.name).write_bytes(file.read_bytes())
+    return {"PYTHONPATH": os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH", "")) if part)}
+
+
+class ChildDiedError(UnfinishedError):
+    """
+    A measuring process ended before its work was done.
+
+    Args:
+        fault: What it said last.
+        memory: Whether it ran out of memory.
+    """
+
+    def __init__(self, fault: Fault, *, memory: bool = False) -> None:
+        super().__init__(fault)
+        self.memory = memory
+
+
+class Child:
+    """
+    One measuring process.
+
+    Args:
+        argv: The command.
+        folder: A folder of its own for events and log.
+        name: What to call it in messages.
+        env: Variables on top of the environment.
+    """
+
+    def __init__(self, argv: Sequence[str], folder: Path, name: str, env: Mapping[str, str] | None = None) -> None:
+        self.name = name
+        self.log = folder / "log"
+        self._events = folder / "events"
+        self._events.touch()
+        self._read = 0
+        self._rest = b""
+        self._waiting: list[dict[str, Any]] = []
+        whole = {**os.environ, **(env or {}), EVENTS: str(self._events)}
+        try:
+            with self.log.open("wb") as log:
+                self._process = subprocess.Popen(  # noqa: S603 (the command is built here, never by a shell)
+                    list(argv), stdin=subprocess.PIPE, stdout=log, stderr=log, env=whole, start_new_session=True
+                )
+        except OSError as error:
+            what = f"{argv[0]} cannot be started: {error.strerror or error}"
+            raise UnfinishedError(Fault(what, name, "name a Python that has what it needs")) from None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.end()
+
+    def tell(self, message: Mapping[str, Any]) -> None:
+        """
+        Send a message to its standard input.
+
+        Raises:
+            ChildDiedError: It does not listen any more.
+        """
+        try:
+            if self._process.stdin is not None:
+                self._process.stdin.write(json.dumps(message).encode() + b"\n")
+                self._process.stdin.flush()
+        except OSError:
+            self._process.wait(GRACE_SECONDS)
+            raise self._died() from None
+
+    def hear(self, seconds: float) -> dict[str, Any] | None:
+        """
+        Its next event; None where it ended in order and has nothing left to say.
+
+        Args:
+            seconds: Most to wait for it. [s]
+
+        Raises:
+            ChildDiedError: It ended with a fault, or said nothing for so long.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            ended = self._process.poll() is not None
+            self._read_more()  # after the poll: what it said last is on file by then
+            if self._waiting:
+                return self._waiting.pop(0)
+            if ended:
+                if self._process.returncode == 0:
+                    return None
+                raise self._died()
+            if time.monotonic() > until:
+                fault = Fault(f"said nothing for {seconds:.0f} s", self.name, "its last words: " + self.last_words())
+                raise ChildDiedError(fault)
+            time.sleep(POLL_SECONDS)
+
+    def await_event(self, kind: str, seconds: float) -> dict[str, Any]:
+        """
+        The next event of a kind; others on the way are dropped.
+
+        Raises:
+            ChildDiedError: It ended before.
+        """
+        until = time.monotonic() + seconds
+        while True:
+            event = self.hear(max(0.0, until - time.monotonic()))
+            if event is None:
+                raise self._died()
+            if event.get("event") == kind:
+                return event
+
+    def end(self) -> None:
+        """End it and all that it started; politely, then not."""
+        if self._process.stdin is not None:
+            with suppress(OSError):
+                self._process.stdin.close()
+        self._signal(signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(GRACE_SECONDS)
+        self._signal(signal.SIGKILL)  # its own children may outlive it
+        self._process.wait()
+
+    def last_words(self) -> str:
+        """What it printed last that says why it ended, in a line."""
+        lines = self._tail().splitlines()
+        errors = [found["error"] for line in lines if (found := _WORDS.match(line))]
+        told = (errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1]
+        return told if len(told) <= _TOLD else f"{told[: _TOLD - 4]}..."
+
+    def _tail(self) -> str:
+        with suppress(OSError), self.log.open("rb") as log:
+            log.seek(max(0, self.log.stat().st_size - 65_536))
+            return log.read().decode("utf-8", "replace")
+        return ""
+
+    def _died(self) -> ChildDiedError:
+        code = self._process.poll()
+        killed = code is not None and code < 0
+        how = f"was killed by signal {-code}" if killed and code is not None else f"ended with exit code {code}"
+        memory = bool(_MEMORY.search(self._tail())) or code == -signal.SIGKILL
+        return ChildDiedError(Fault(f"{how}: {self.last_words()}", self.name, "its whole log: --log FILE"), memory=memory)
+
+    def _read_more(self) -> None:
+        with self._events.open("rb") as events:
+            events.seek(self._read)
+            fresh = events.read(LARGEST_EVENTS)
+        self._read += len(fresh)
+        *lines, self._rest = (self._rest + fresh).split(b"\n")
+        for line in lines:
+            with suppress(ValueError):
+                event = json.loads(line)
+                if isinstance(event, dict):
+                    self._waiting.append(event)
+
+    def _signal(self, number: int) -> None:
+        with suppress(OSError):
+            os.killpg(self._process.pid, number)

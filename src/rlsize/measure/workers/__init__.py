@@ -1,0 +1,1 @@
+"""Scripts that run under another Python, one that has torch or vLLM; they import nothing of rlsize."""
