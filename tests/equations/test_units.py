@@ -25,6 +25,7 @@ CONSTANTS = {
     "money.cost_per_step": "s/hour",
     "money.gpu_hours": "s/hour",
     "money.idle_cost_per_step": "s/hour",
+    "training_flops.attention_flops_per_token": "FLOP/token^2",
 }
 DRAWS = 5
 LARGEST_EXPONENT = 12

@@ -38,6 +38,9 @@ COMMANDS: dict[str, Entry] = {
     "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost.cost"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
     "observe": Entry("Operate", "Read running engines' metrics: rate, saturation, stragglers.", "observe.observe"),
+    "measure": Entry(
+        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
+    ),
     "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.app"),
     "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
     "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),

@@ -106,7 +106,7 @@ def observe(
     gpus = inputs.number("gpus_per_instance", "--gpus-per-instance", gpus_per_instance, flags.GPUS_PER_INSTANCE)
     _check_sources(inputs, urls or [], pages, seconds, window, every)
     plot = context.obj.get("plot")
-    _check_files(inputs, [save, plot if plot != TERMINAL else None], force=force)
+    check_files(inputs, [save, plot if plot != TERMINAL else None], force=force)
     if pages is not None:
         watched = from_pages(inputs, pages, seconds)
     else:
@@ -140,7 +140,7 @@ def _check_sources(
         inputs.fault("is for running engines", "--window" if window else "--every", "saved pages take --seconds")
 
 
-def _check_files(inputs: Inputs, files: list[str | None], *, force: bool) -> None:
+def check_files(inputs: Inputs, files: list[str | None], *, force: bool) -> None:
     """Find out before the window whether what is seen can be written after it."""
     from rlsize.writers.files import check_target
 

@@ -74,3 +74,21 @@ def log(a: Real) -> Real:
 
         return np.log(a)
     return math.log(a)
+
+
+def erf(a: Real) -> Real:
+    """The error function, element by element."""
+    if _array(a):
+        import numpy as np
+
+        return np.vectorize(math.erf, otypes=[float])(a)
+    return math.erf(a)
+
+
+def sqrt(a: Real) -> Real:
+    """The square root, element by element."""
+    if _array(a):
+        import numpy as np
+
+        return np.sqrt(a)
+    return math.sqrt(a)

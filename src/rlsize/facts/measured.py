@@ -1,4 +1,4 @@
-"""What `measure` found on real GPUs: rollout over concurrency, train step by phase, weight sync by method, and the machine."""
+"""What `measure` found on real GPUs: rollout over concurrency, train step by phase, weight sync by method."""
 
 from __future__ import annotations
 
@@ -81,6 +81,11 @@ class FiniteBatch:
         float, Quantity("1", "share of an optimizer step's samples that the batch holds", most=1)
     ] = 1.0
     instances: Annotated[int, Quantity("count", "instances that worked on it", whole=True)] = 1
+
+    @property
+    def tokens_per_second(self) -> float:
+        """Response tokens per second of one instance, filling and tail included. [token/s]"""
+        return self.response_tokens / self.seconds / self.instances
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

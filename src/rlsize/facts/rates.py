@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.measured import Machine, RolloutMeasured, SyncMeasured, TrainMeasured
 
 HeadroomPart: TypeAlias = Literal["sync_pauses", "stragglers", "drift", "ramp", "tail"]
 Counts: TypeAlias = Literal["response", "total"]
@@ -69,6 +70,15 @@ class RateConditions:
     kv_cache_tokens: Annotated[
         int | None, Quantity("token", "tokens that one instance's KV cache holds", whole=True)
     ] = None
+    response_cv: Annotated[
+        float | None, Quantity("1", "coefficient of variation of response lengths, without the cap", least=0)
+    ] = None
+    max_response_tokens: Annotated[float | None, Quantity("token", "cap on the response length")] = None
+    temperature: Annotated[float | None, Quantity("1", "sampling temperature", least=0)] = None
+    dtype: Annotated[str | None, Says("width of the engine's weights")] = None
+    kv_dtype: Annotated[str | None, Says("width of the KV cache")] = None
+    tensor_parallel: Annotated[int | None, Quantity("count", "GPUs that share each layer", whole=True)] = None
+    dummy_weights: Annotated[bool | None, Says("true where weights were random: speed does not need real ones")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,3 +120,14 @@ class Rates:
         default_factory=RateConditions
     )
     instances: Annotated[list[MeasuredInstance], Says("the instances one by one")] = field(default_factory=list)
+    trainer_gpus: Annotated[
+        int | None, Quantity("count", "GPUs of the trainer that was measured", whole=True)
+    ] = None
+    rollout: Annotated[RolloutMeasured | None, Says("a rollout instance by concurrency")] = None
+    train: Annotated[TrainMeasured | None, Says("a train step by phase")] = None
+    sync: Annotated[SyncMeasured | None, Says("a weight sync by method")] = None
+    machine: Annotated[Machine | None, Says("on what, with what and by which command")] = None
+    doubts: Annotated[list[str], Says("what the reader must know before trusting these rates")] = field(
+        default_factory=list
+    )
+    partial: Annotated[str, Says("why not all was measured; empty where it was")] = ""

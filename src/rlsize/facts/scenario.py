@@ -59,7 +59,7 @@ class LengthChoice:
     cv: Annotated[
         float | None, Quantity("1", "Coefficient of variation: standard deviation over mean.", least=0.0, most=20.0)
     ] = None
-    max: Annotated[float | None, Quantity("token", "Cap on the response length; not used by this version.")] = None
+    max: Annotated[float | None, Quantity("token", "Cap on the response length; `measure` uses it.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +106,9 @@ class RolloutChoice:
         None
     )
     block_size: Annotated[float | None, Quantity("token", "Tokens in a KV-cache block.")] = None
+    temperature: Annotated[
+        float | None, Quantity("1", "Sampling temperature; `measure` uses it.", least=0.0, most=10.0)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -141,6 +141,20 @@ class Child:
                 raise ChildDiedError(fault)
             time.sleep(POLL_SECONDS)
 
+    def heard(self) -> list[dict[str, Any]]:
+        """
+        What it said since it was last asked; does not wait.
+
+        Raises:
+            ChildDiedError: It has ended, and has nothing left to say.
+        """
+        ended = self._process.poll() is not None
+        self._read_more()  # after the poll: what it said last is on file by then
+        said, self._waiting = self._waiting, []
+        if not said and ended:
+            raise self._died()
+        return said
+
     def await_event(self, kind: str, seconds: float) -> dict[str, Any]:
         """
         The next event of a kind; others on the way are dropped.

@@ -1,0 +1,290 @@
+"""The rollout stage of `measure`: engines started or reached, load run, its record put together."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from rlsize.cli.measure_setting import KV_DTYPES, TORCH_DTYPES
+from rlsize.errors import Fault, InputError
+from rlsize.facts.rates import MeasuredInstance, RateConditions
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from pathlib import Path
+
+    from rlsize.cli.measure_setting import Setting
+    from rlsize.facts.counters import EngineCounters
+    from rlsize.facts.measured import RolloutMeasured
+    from rlsize.measure.instances import Instance
+    from rlsize.measure.rollout import Record, RolloutPlan
+    from rlsize.readers.http_targets import Target
+
+UNKNOWN_VOCABULARY = 1000  # token ids that every model has
+ROOM = 8  # tokens more than the longest sample that an engine is given
+
+
+@dataclass(slots=True)
+class RolloutOutcome:
+    """What a rollout gave: figures, conditions, and what the engine said of itself."""
+
+    measured: RolloutMeasured
+    conditions: RateConditions
+    instances: list[MeasuredInstance]
+    engine: str | None
+    gpus_per_instance: float | None
+    gpus: list[str]
+    versions: dict[str, str]
+    doubts: list[str]
+    partial: str
+    interrupted: bool
+    asked_concurrency: int
+    config: dict[str, Any] = field(default_factory=dict)
+
+
+def run_rollout(setting: Setting, folder: Path, say: Callable[[str, float], None], log: Callable[[Path], None]) -> RolloutOutcome:
+    """
+    Measure rollouts on engines of our own, or on servers that run already.
+
+    Args:
+        setting: What was asked for.
+        folder: An empty folder for files of the engines.
+        say: Told how far it has come.
+        log: Given the log of each engine when it has ended.
+
+    Raises:
+        UnfinishedError: No engine could be measured.
+        InputError: The servers cannot take the workload.
+    """
+    from rlsize.measure.rollout import measure_rollout
+
+    plan = _plan(setting)
+    fleet = _Fleet(setting, plan, folder)
+    try:
+        instances = fleet.start(say)
+        record = measure_rollout(instances, plan, say, fleet.restart if not setting.targets else None)
+    finally:
+        fleet.end(log)
+    return _outcome(setting, plan, fleet, record)
+
+
+def _plan(setting: Setting) -> RolloutPlan:
+    from rlsize.measure.rollout import RolloutPlan
+
+    work = setting.work
+    return RolloutPlan(
+        prompts=work.prompts_per_instance,
+        group_size=work.group_size,
+        prompt_tokens=work.prompt_tokens,
+        mean=work.mean,
+        cv=work.cv,
+        cap=work.cap,
+        concurrencies=setting.concurrencies,
+        most=setting.most,
+        seconds=setting.seconds,
+        seed=setting.seed,
+        quick=setting.quick,
+    )
+
+
+def scrape_as(name: str) -> Callable[[str], EngineCounters | None]:
+    """What turns the text of an engine's metrics page into counters, those of its ranks added up; None where it cannot."""
+    from rlsize.estimates.ranks import together
+    from rlsize.readers.metrics.pages import page_counters
+
+    def scrape(text: str) -> EngineCounters | None:
+        if not text.strip():
+            return None
+        try:
+            return together(page_counters(text.encode(), name))
+        except InputError:
+            return None
+
+    return scrape
+
+
+class _Fleet:
+    """The instances of one measurement, from start to end."""
+
+    def __init__(self, setting: Setting, plan: RolloutPlan, folder: Path) -> None:
+        self.setting, self.plan, self.folder = setting, plan, folder
+        self.started = 0
+        self.instances: list[Instance] = []
+
+    def start(self, say: Callable[[str, float], None]) -> list[Instance]:
+        """Start an engine, or reach the servers."""
+        if self.setting.targets:
+            say(f"reaching {len(self.setting.targets)} server(s)", 0.0)
+            for target in self.setting.targets:
+                self.instances.append(self._reached(target))
+            _check_context(self.plan, self.instances)
+        else:
+            say("the engine loads", 0.0)
+            self.instances.append(self._engine(self.setting.most))
+        return self.instances
+
+    def restart(self, most: int) -> Instance:
+        """The engine anew, with a smaller limit on running samples."""
+        return self._engine(most)
+
+    def end(self, log: Callable[[Path], None]) -> None:
+        """End all processes, and keep their logs."""
+        for instance in self.instances:
+            instance.child.end()
+        for place in sorted(self.folder.glob("*/log")):
+            log(place)
+
+    def _engine(self, most: int | None) -> Instance:
+        from rlsize.measure.instances import offline
+
+        self.started += 1
+        job = {
+            "engine": engine_arguments(self.setting, self.plan, most),
+            "temperature": self.setting.work.temperature,
+            "seed": self.setting.seed,
+        }
+        place = self.folder / f"engine-{self.started}"
+        return offline(job, self.setting.engine_python, place, scrape_as("engine"), self.setting.start_seconds)
+
+    def _reached(self, target: Target) -> Instance:
+        from rlsize.measure.instances import online
+
+        self.started += 1
+        model = self.setting.model
+        profile = model.profile if model else None
+        job = {
+            "base": target.url.removesuffix("/metrics").rstrip("/"),
+            "login": target.login,
+            "model": None,
+            "temperature": self.setting.work.temperature,
+            "vocabulary": profile.architecture.vocab_size if profile else UNKNOWN_VOCABULARY,
+            "timeout_seconds": self.setting.timeout,
+            "authority": self.setting.authority,
+            "insecure": self.setting.insecure,
+        }
+        place = self.folder / f"client-{self.started}"
+        return online(target.shown, job, sys.executable, place, scrape_as(target.shown), self.setting.token)
+
+
+def engine_arguments(setting: Setting, plan: RolloutPlan, most: int | None) -> dict[str, Any]:
+    """Arguments of vLLM's `LLM`; what nobody said is left to its own defaults."""
+    model = setting.model
+    if model is None:
+        raise InputError(Fault("no model is named", "--model", "name a profile, a folder or a Hugging Face id"))
+    said: dict[str, Any] = {
+        "model": model.source,
+        "load_format": "dummy" if model.dummy else None,
+        "dtype": TORCH_DTYPES[setting.dtype],
+        "quantization": "fp8" if setting.dtype == "fp8" else None,
+        "kv_cache_dtype": KV_DTYPES[setting.kv_dtype],
+        "tensor_parallel_size": setting.tensor_parallel,
+        "pipeline_parallel_size": setting.pipeline_parallel,
+        "max_model_len": plan.prompt_tokens + plan.longest() + ROOM,
+        "max_num_seqs": most,
+        "gpu_memory_utilization": setting.memory_fraction,
+    }
+    return {name: value for name, value in said.items() if value is not None} | dict(setting.engine_args)
+
+
+def _check_context(plan: RolloutPlan, instances: list[Instance]) -> None:
+    """
+    Refuse a workload that a server would cut.
+
+    Raises:
+        InputError: Its context is too short.
+    """
+    needed = plan.prompt_tokens + plan.longest()
+    for instance in instances:
+        longest = instance.facts.get("max_model_len")
+        if longest and needed > longest:
+            what = f"takes {longest:,} tokens at most, and prompt and longest response have {needed:,}"
+            raise InputError(Fault(what, instance.name, "lower --max-response-tokens, or raise its --max-model-len"))
+
+
+def _outcome(setting: Setting, plan: RolloutPlan, fleet: _Fleet, record: Record) -> RolloutOutcome:
+    from rlsize.errors import UnfinishedError
+    from rlsize.estimates.rollout_summary import rollout_doubts, rollout_measured
+
+    facts: Mapping[str, Any] = fleet.instances[0].facts
+    gpus = list(facts.get("gpus") or [])
+    size = _instance_gpus(setting, facts, gpus)
+    levels = {name: runs for name, runs in record.levels.items() if runs}
+    measured = rollout_measured(
+        levels,
+        record.batch,
+        record.work,
+        batch_prompts=record.batch_prompts,
+        batch_fraction=record.batch_fraction,
+        limit=record.limit,
+        limited_by=record.limited_by,
+        gpus_per_instance=size,
+    )
+    if measured is None:
+        if record.interrupted:
+            raise KeyboardInterrupt
+        why = record.partial or "no concurrency reached a steady state"
+        raise UnfinishedError(Fault(why, "rollout", "give it more time with --seconds"))
+    own = all(run.own_counters for runs in levels.values() for run in runs)
+    return RolloutOutcome(
+        measured=measured,
+        conditions=_conditions(setting, plan, facts, measured, record),
+        instances=_each(levels[measured.at_concurrency], record),
+        engine="vllm" if own else None,
+        gpus_per_instance=size,
+        gpus=gpus,
+        versions=dict(facts.get("versions") or {}),
+        doubts=[*record.doubts, *_placement(facts), *rollout_doubts(levels, record.batch, measured)],
+        partial=record.partial,
+        interrupted=record.interrupted,
+        asked_concurrency=max(setting.concurrencies or (record.limit,)),
+        config=dict(facts.get("config") or {}),
+    )
+
+
+def _instance_gpus(setting: Setting, facts: Mapping[str, Any], gpus: list[str]) -> float | None:
+    """GPUs of an instance: as the engine says, or as the user says of a server; none on a CPU."""
+    if setting.targets:
+        said = setting.tensor_parallel * setting.pipeline_parallel
+        return float(said) if setting.says_parallelism else None
+    return float(facts["gpus_per_instance"]) if gpus else None
+
+
+def _conditions(
+    setting: Setting, plan: RolloutPlan, facts: Mapping[str, Any], measured: RolloutMeasured, record: Record
+) -> RateConditions:
+    lengths = record.work.response_tokens
+    model = setting.model
+    return RateConditions(
+        model=model.name if model else facts.get("model"),
+        mean_response_tokens=sum(lengths) / len(lengths),
+        mean_prompt_tokens=float(plan.prompt_tokens),
+        group_size=float(plan.group_size),
+        prefix_cache_hit_fraction=measured.prefix_cache_hit_fraction,
+        kv_cache_tokens=measured.kv_cache_tokens,
+        response_cv=plan.cv,
+        max_response_tokens=plan.cap,
+        temperature=setting.work.temperature,
+        dtype=facts.get("dtype"),
+        kv_dtype=facts.get("kv_dtype"),
+        tensor_parallel=setting.tensor_parallel if setting.says_parallelism or not setting.targets else None,
+        dummy_weights=None if setting.targets or model is None else model.dummy,
+    )
+
+
+def _each(runs: list[Any], record: Record) -> list[MeasuredInstance]:
+    from rlsize.estimates.rollout_rate import level
+
+    found = [(run.instance, level([run], record.work)) for run in runs]
+    return [
+        MeasuredInstance(instance=name, tokens_per_second=one.tokens_per_second, saturated_fraction=1.0)
+        for name, one in found
+        if one is not None
+    ]
+
+
+def _placement(facts: Mapping[str, Any]) -> list[str]:
+    """Doubts about what the engine ran on."""
+    if "gpus" in facts and not facts["gpus"]:
+        return ["the engine ran on a CPU: its rate sizes no GPU fleet"]
+    return []

@@ -1,0 +1,38 @@
+"""How far a long work has come: a bar on a terminal, a line for each thing that begins elsewhere; always on stderr."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Say = Callable[[str, float], None]
+
+
+@contextmanager
+def progress() -> Iterator[Say]:
+    """A function that takes what is being done and the share of it that is done, 0 to 1."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _lines()
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.percentage:>3.0f} %"))
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("starting", total=1.0)
+        yield lambda text, share: bar.update(task, description=text, completed=min(1.0, share))
+
+
+def _lines() -> Say:
+    told = [""]
+
+    def say(text: str, _: float) -> None:
+        if text != told[0]:
+            told[0] = text
+            sys.stderr.write(f"{text}\n")
+            sys.stderr.flush()
+
+    return say

@@ -1,0 +1,100 @@
+"""The engine step: how long one takes, and what rate that makes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
+
+
+def engine_step_time(
+    fixed_seconds: Real,
+    seconds_per_sample: Real,
+    seconds_per_kv_token: Real,
+    seconds_per_prefill_token: Real,
+    batch: Real,
+    live_kv_tokens: Real,
+    prefill_tokens: Real,
+) -> Real:
+    """
+    Time of one engine step, in which each sample of the batch advances by one token.
+
+    T = t_0 + t_1 b + t_2 K + t_3 p
+
+    Args:
+        fixed_seconds: Weights read, launches, scheduling, t_0. [s]
+        seconds_per_sample: Of each sample in the batch, t_1. [s]
+        seconds_per_kv_token: Of each token in the KV cache that attention reads, t_2. [s/token]
+        seconds_per_prefill_token: Of each prompt token that is computed in the step, t_3. [s/token]
+        batch: Samples in the step, b. [1]
+        live_kv_tokens: Tokens of all their contexts, K. [token]
+        prefill_tokens: Prompt tokens computed in the step, p. [token]
+
+    Returns:
+        T. [s]
+
+    Assumes the batch lies within the range in which the coefficients were measured: matrix products become
+    compute-bound at large batches, and there T bends upwards.
+    Source: roofline of a decode step: weights and KV cache are read once, work grows with the batch (Austin et al., How
+    to scale your model, chapter on inference); measured steps are fitted to it.
+
+    >>> engine_step_time(fixed_seconds=0.01, seconds_per_sample=5e-5, seconds_per_kv_token=1e-8,
+    ...                  seconds_per_prefill_token=1e-5, batch=200, live_kv_tokens=400_000, prefill_tokens=100)
+    0.025
+    """
+    return (
+        fixed_seconds
+        + seconds_per_sample * batch
+        + seconds_per_kv_token * live_kv_tokens
+        + seconds_per_prefill_token * prefill_tokens
+    )
+
+
+def live_kv_tokens(cache_tokens: Real, batch: Real, group_size: Real, cacheable_prompt_tokens: Real) -> Real:
+    """
+    Tokens that attention reads in a step, from the tokens that the KV cache holds.
+
+    K = C + b (1 - 1/G) c
+
+    Args:
+        cache_tokens: Tokens held, a prompt that several samples share counted once, C. [token]
+        batch: Samples in the batch, b. [1]
+        group_size: Samples of one prompt, G. [1]
+        cacheable_prompt_tokens: Whole blocks of a prompt, which its samples share, c. [token]
+
+    Returns:
+        K. [token]
+
+    Assumes groups are in flight whole, and attention reads a shared prompt once for every sample, as it does without
+    cascade attention.
+    Source: own derivation from Kwon et al., PagedAttention, section 4.4 (parallel sampling shares prompt blocks).
+
+    >>> live_kv_tokens(cache_tokens=10_000, batch=16, group_size=8, cacheable_prompt_tokens=288)
+    14032.0
+    """
+    return cache_tokens + batch * (1.0 - 1.0 / group_size) * cacheable_prompt_tokens
+
+
+def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real) -> Real:
+    """
+    Samples that a KV cache of a known number of tokens can hold, before rounding down.
+
+    b = f C / s
+
+    Args:
+        cache_tokens: Tokens that the cache holds, C. [token]
+        fill_fraction: Share of it to fill in the mean, f: live tokens fluctuate, and a full cache throws samples
+            out. [1]
+        live_tokens: Cache tokens of a sample in flight, in the mean, s. [token]
+
+    Returns:
+        b. [1]
+
+    Assumes steady generation, in which live tokens stay near their mean.
+    Source: Kwon et al., PagedAttention, section 4.5 (samples are preempted when no block is left).
+
+    >>> cache_concurrency(cache_tokens=400_000, fill_fraction=0.75, live_tokens=3000)
+    100.0
+    """
+    return fill_fraction * cache_tokens / live_tokens

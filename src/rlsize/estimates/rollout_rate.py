@@ -1,0 +1,219 @@
+"""Rates, step times and tails out of what a rollout recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean, median, stdev
+from typing import TYPE_CHECKING
+
+from rlsize.equations.engine_step import live_kv_tokens
+from rlsize.equations.redundancy import cacheable_prompt_tokens
+from rlsize.estimates.growth import grown, hit_fraction
+from rlsize.estimates.scatter import scatter
+from rlsize.facts.measured import FiniteBatch, RolloutLevel
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.counters import Snapshot
+    from rlsize.facts.rollout_run import PhaseRun, RolloutWork
+
+FULL = 0.95  # share of the plateau from which the batch counts as full
+PARTS = 10  # equal parts of a window whose scatter is shown
+SETTLING = 1  # intervals after the batch is full that still hold the last prompts' prefill
+NEAR_BEST = 0.95  # share of the best rate that the knee must reach
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interval:
+    """
+    The time between two pages.
+
+    Args:
+        seconds: Its length. [s]
+        tokens: Response tokens generated in it. [token]
+        steps: Engine steps; 0 where the page does not count them. [1]
+        batch: Samples in the mean step. [1]
+        live_tokens: Tokens of all contexts in the mean step; None where the page does not say. [token]
+        prefill_tokens: Prompt tokens computed in the mean step. [token]
+    """
+
+    seconds: float
+    tokens: float
+    steps: float
+    batch: float
+    live_tokens: float | None
+    prefill_tokens: float
+
+    @property
+    def step_seconds(self) -> float:
+        """The mean engine step. [s]"""
+        return self.seconds / self.steps
+
+
+def intervals(snapshots: Sequence[Snapshot], work: RolloutWork) -> list[Interval]:
+    """The times between pages, those without progress left out."""
+    found = []
+    for first, second in pairwise(snapshots):
+        ends = [(first.counters, second.counters)]
+        tokens, seconds = grown(ends, "generation_tokens") or 0.0, second.seconds - first.seconds
+        if tokens > 0 and seconds > 0:
+            found.append(_interval(first, second, tokens, work))
+    return found
+
+
+def _interval(first: Snapshot, second: Snapshot, tokens: float, work: RolloutWork) -> Interval:
+    before, after = first.counters.step_tokens, second.counters.step_tokens
+    steps = after.count - before.count if before is not None and after is not None else 0.0
+    batch = tokens / steps if steps else 0.0
+    computed = grown([(first.counters, second.counters)], "computed_prompt_tokens") or 0.0
+    return Interval(
+        seconds=second.seconds - first.seconds,
+        tokens=tokens,
+        steps=steps,
+        batch=batch,
+        live_tokens=_live_tokens(first, second, batch, work),
+        prefill_tokens=computed / steps if steps else 0.0,
+    )
+
+
+def _live_tokens(first: Snapshot, second: Snapshot, batch: float, work: RolloutWork) -> float | None:
+    held = [
+        snapshot.counters.kv_cache_usage_fraction * snapshot.counters.kv_cache_tokens
+        for snapshot in (first, second)
+        if snapshot.counters.kv_cache_usage_fraction is not None and snapshot.counters.kv_cache_tokens
+    ]
+    if len(held) < 2:  # noqa: PLR2004 (both ends)
+        return None
+    shared = cacheable_prompt_tokens(work.prompt_tokens, work.block_tokens)
+    return float(live_kv_tokens(fmean(held), batch, work.group_size, shared))
+
+
+def steady(run: PhaseRun) -> tuple[Snapshot, ...]:
+    """
+    The snapshots of its steady state: from when the batch has filled to before it drains.
+
+    An engine whose page does not say what runs is taken to be steady from half of the phase.
+    """
+    later = run.snapshots[len(run.snapshots) // 2 :]
+    batches = [snapshot.counters.requests_running for snapshot in later]
+    known = [batch for batch in batches if batch is not None]
+    plateau = median(known) if known else 0.0
+    if not plateau:
+        return later
+    full = [
+        index
+        for index, snapshot in enumerate(run.snapshots)
+        if (snapshot.counters.requests_running or 0.0) >= FULL * plateau
+    ]
+    return run.snapshots[full[0] + SETTLING : full[-1] + 1]
+
+
+def relative_error(run: PhaseRun) -> float | None:
+    """How well the steady rate is known: the standard error over its mean; None before there is enough to tell."""
+    rates = _part_rates(steady(run))
+    if len(rates) < PARTS:
+        return None
+    return stdev(rates) / len(rates) ** 0.5 / fmean(rates) if fmean(rates) else None
+
+
+def _part_rates(snapshots: Sequence[Snapshot]) -> list[float]:
+    """The rates of up to ten equal parts of a window. [token/s]"""
+    parts = min(PARTS, len(snapshots) - 1)
+    if parts < 1:
+        return []
+    cuts = [snapshots[round(part * (len(snapshots) - 1) / parts)] for part in range(parts + 1)]
+    return [
+        (second.counters.generation_tokens - first.counters.generation_tokens) / (second.seconds - first.seconds)
+        for first, second in pairwise(cuts)
+        if second.seconds > first.seconds
+    ]
+
+
+def level(runs: Sequence[PhaseRun], work: RolloutWork) -> RolloutLevel | None:
+    """
+    One concurrency, from the runs of all instances; None where no steady state was seen.
+
+    Args:
+        runs: One for each instance.
+        work: The workload.
+    """
+    windows = [window for run in runs if len(window := steady(run)) > 1]
+    if len(windows) < len(runs) or not runs:
+        return None
+    ends = [(window[0].counters, window[-1].counters) for window in windows]
+    spans = [window[-1].seconds - window[0].seconds for window in windows]
+    rates = [(grown([end], "generation_tokens") or 0.0) / span for end, span in zip(ends, spans, strict=True)]
+    parts = [intervals(window, work) for window in windows]
+    all_parts = [part for each in parts for part in each if part.steps]
+    steps = sum(part.steps for part in all_parts)
+    live = [(part.live_tokens, part.steps) for part in all_parts if part.live_tokens is not None]
+    pooled = [rate for window in windows for rate in _part_rates(window)]
+    return RolloutLevel(
+        concurrency=runs[0].concurrency,
+        tokens_per_second=fmean(rates),
+        scatter=scatter(pooled) if len(pooled) > 1 else None,
+        window_seconds=max(spans),
+        instances=len(runs),
+        spread_tokens_per_second=stdev(rates) if len(rates) > 1 else None,
+        mean_batch=sum(part.tokens for part in all_parts) / steps if steps else None,
+        seconds_per_step=sum(part.seconds for part in all_parts) / steps if steps else None,
+        live_kv_tokens=sum(tokens * n for tokens, n in live) / sum(n for _, n in live) if live else None,
+        prefix_cache_hit_fraction=hit_fraction(ends),
+        preemptions=round(grown(ends, "preemptions") or 0.0),
+        finished_samples=sum(_finished_in(run, window) for run, window in zip(runs, windows, strict=True)),
+    )
+
+
+def _finished_in(run: PhaseRun, window: Sequence[Snapshot]) -> int:
+    first, last = window[0].seconds, window[-1].seconds
+    return sum(finished.samples for finished in run.finished if first <= finished.seconds <= last)
+
+
+def finite_batch(runs: Sequence[PhaseRun], prompts: int, step_fraction: float) -> FiniteBatch | None:
+    """
+    A batch that was waited for to its last sample; None where it broke off.
+
+    Args:
+        runs: One for each instance that worked on it; all began together.
+        prompts: Groups in the batch, over all instances. [1]
+        step_fraction: Share of an optimizer step's samples that the batch holds. [1]
+    """
+    if not runs or any(run.ended is None or not run.finished for run in runs):
+        return None
+    ends = sorted(
+        (finished.seconds - run.begun, finished.samples, finished.tokens) for run in runs for finished in run.finished
+    )
+    samples = sum(count for _, count, _ in ends)
+    return FiniteBatch(
+        prompts=prompts,
+        samples=samples,
+        response_tokens=float(sum(tokens for _, _, tokens in ends)),
+        longest_response_tokens=max(tokens / count for _, count, tokens in ends),
+        seconds=ends[-1][0],
+        seconds_to_50_percent=_time_to(ends, 0.5 * samples),
+        seconds_to_90_percent=_time_to(ends, 0.9 * samples),
+        seconds_to_99_percent=_time_to(ends, 0.99 * samples),
+        step_fraction=step_fraction,
+        instances=len(runs),
+    )
+
+
+def _time_to(ends: Sequence[tuple[float, int, int]], samples: float) -> float:
+    done = 0
+    for seconds, count, _ in ends:
+        done += count
+        if done >= samples:
+            return seconds
+    return ends[-1][0]
+
+
+def knee(levels: Sequence[RolloutLevel]) -> int | None:
+    """The smallest concurrency whose rate comes within 5 % of the best; None where there is no curve."""
+    if len(levels) < 2:  # noqa: PLR2004 (one point is no curve)
+        return None
+    best = max(entry.tokens_per_second for entry in levels)
+    return min(entry.concurrency for entry in levels if entry.tokens_per_second >= NEAR_BEST * best)
+
+

@@ -1,0 +1,167 @@
+"""
+The GPUs before, during and after a measurement: what else ran on them, and whether their clocks held.
+
+The doubts are sentences for the report: each says the value, and what it means for the figures.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from statistics import fmean, median
+from typing import TYPE_CHECKING, Any, Self
+
+from rlsize.measure.descendants import descendants
+from rlsize.measure.gpu_query import GpuState, nvml_module, nvml_states, smi_states
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Sequence
+    from types import TracebackType
+
+__all__ = ["GpuState", "Watch", "gpu_doubts", "gpu_states"]
+
+SAMPLE_SECONDS = 1.0
+BUSY = 0.1  # utilisation before the start from which other work is at it
+TAKEN = 0.05  # memory in use before the start, likewise
+WORKING = 0.5  # utilisation from which a clock says something about load
+SLOWED = 0.1  # clock under the highest, from which it is worth a word
+THROTTLED = 0.05  # share of samples, likewise
+IDLE = 0.5  # mean utilisation during the measurement under which the GPU waited
+
+
+def gpu_states(own: Collection[int] = (), nvml: Any = None) -> list[GpuState]:
+    """
+    All GPUs of this machine now; empty without GPU, driver, or a way to ask it.
+
+    Args:
+        own: Ids of the processes that measure; without them all count as foreign.
+        nvml: The module `pynvml`; found by itself where it is installed.
+    """
+    module = nvml or nvml_module()
+    found = nvml_states(module, own) if module is not None else None
+    return smi_states(own) if found is None else found
+
+
+@dataclass(slots=True)
+class Watch:
+    """
+    Looks at the GPUs before, every second during, and after what happens inside the `with`.
+
+    Args:
+        used: Indices of the GPUs that are measured, as NVML counts; without them those that are ever busy.
+        own: Tells the ids of the processes that measure, as they come and go.
+        look: Tells the state of all GPUs.
+        every: Seconds between two looks. [s]
+    """
+
+    used: Collection[int] = ()
+    own: Callable[[], Collection[int]] = descendants
+    look: Callable[[Collection[int]], list[GpuState]] = gpu_states
+    every: float = SAMPLE_SECONDS
+    before: list[GpuState] = field(default_factory=list)
+    samples: list[list[GpuState]] = field(default_factory=list)
+    after: list[GpuState] = field(default_factory=list)
+    _ended: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def __enter__(self) -> Self:
+        self.before = self.look(())
+        if self.before:  # no GPU now, no GPU later
+            self._thread = threading.Thread(target=self._sample, name="gpu watch", daemon=True)
+            self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+            self.after = self.look(self.own())
+
+    def doubts(self) -> list[str]:
+        """What speaks against the figures measured meanwhile."""
+        return gpu_doubts(self.before, self.samples, self.after, self.used)
+
+    def _sample(self) -> None:
+        while not self._ended.wait(self.every):
+            self.samples.append(self.look(self.own()))
+
+
+def gpu_doubts(
+    before: Sequence[GpuState],
+    samples: Sequence[Sequence[GpuState]],
+    after: Sequence[GpuState],
+    used: Collection[int] = (),
+) -> list[str]:
+    """
+    What the GPUs' states say against a measurement, a sentence each.
+
+    Args:
+        before: All GPUs before it began, when nothing of its own ran on them.
+        samples: All GPUs, again and again while it ran.
+        after: All GPUs when it was over; stands in for the samples of one too short to have any.
+        used: Indices of the GPUs that it ran on; without them those that were ever busy, or all where none was.
+    """
+    found: list[str] = []
+    looks = samples or [after]
+    during = [[states[index] for states in looks if index < len(states)] for index in range(len(before))]
+    busy = [index for index, states in enumerate(during) if any(_busy(state) for state in states)]
+    for index in sorted(used or busy or range(len(before))):
+        if index < len(before):
+            name = f"GPU {index} ({before[index].name})" if len(before) > 1 else before[index].name
+            said = (*_before(before[index]), *_during(during[index], sampled=bool(samples)))
+            found += [f"{name} {sentence}" for sentence in said]
+    return found
+
+
+def _busy(state: GpuState) -> bool:
+    return state.utilisation_fraction is not None and state.utilisation_fraction > BUSY
+
+
+def _before(state: GpuState) -> Iterator[str]:
+    if state.utilisation_fraction is not None and _busy(state):
+        yield f"was {state.utilisation_fraction:.0%} busy before the start: other work ran on it, so rates are too low."
+    if state.foreign_processes:
+        yield f"had {_processes(state.foreign_processes)} computing on it before the start: rates are too low."
+    if state.memory_used_bytes is not None and state.memory_total_bytes:
+        share = state.memory_used_bytes / state.memory_total_bytes
+        if share > TAKEN:
+            yield f"had {share:.0%} of its memory in use before the start: others leave less for the KV cache."
+
+
+def _during(states: Sequence[GpuState], *, sampled: bool) -> Iterator[str]:
+    foreign = [state.foreign_processes for state in states if state.foreign_processes]
+    if foreign:
+        share = f"{len(foreign) / len(states):.0%} of the samples"
+        yield f"had {_processes(max(foreign))} computing on it in {share}: rates are too low."
+    if not sampled:  # one look after the end says nothing about load
+        return
+    yield from _throttled(states)
+    yield from _slowed(states)
+    busy = [state.utilisation_fraction for state in states if state.utilisation_fraction is not None]
+    if busy and fmean(busy) < IDLE:
+        yield f"was {fmean(busy):.0%} busy on average: it waited for something else, such as the CPU or other ranks."
+
+
+def _processes(count: int) -> str:
+    return "another process" if count == 1 else f"{count} other processes"
+
+
+def _throttled(states: Sequence[GpuState]) -> Iterator[str]:
+    slowed = [state for state in states if state.throttles]
+    if states and len(slowed) / len(states) > THROTTLED:
+        reasons = sorted({reason for state in slowed for reason in state.throttles})
+        share = len(slowed) / len(states)
+        yield f"was throttled in {share:.0%} of the samples ({', '.join(reasons)}): a cooler or freer one is faster."
+
+
+def _slowed(states: Sequence[GpuState]) -> Iterator[str]:
+    """Clocks count while a kernel runs; between kernels they fall by themselves."""
+    clocks = [
+        state.sm_clock_hz / state.max_sm_clock_hz
+        for state in states
+        if state.sm_clock_hz and state.max_sm_clock_hz and (state.utilisation_fraction or 0.0) >= WORKING
+    ]
+    if clocks and median(clocks) < 1 - SLOWED:
+        yield f"ran at {median(clocks):.0%} of its highest clock while busy: with the clock falls what it computes."

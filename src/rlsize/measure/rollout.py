@@ -1,0 +1,296 @@
+"""
+Rollouts on real engines: a sweep over concurrency in steady state, and one batch waited for to its end.
+
+A level starts as if it had run for hours: its first samples are given the ages that running samples have, as prompt.
+So a few seconds show what would otherwise take several lengths of the longest response.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+from rlsize.equations.engine_step import cache_concurrency
+from rlsize.equations.kv_cache import mean_live_tokens
+from rlsize.errors import RlsizeError
+from rlsize.estimates.lengths import response_lengths, running_lengths
+from rlsize.estimates.rollout_rate import relative_error, steady
+from rlsize.facts.rollout_run import RolloutWork
+from rlsize.measure.child import ChildDiedError
+from rlsize.measure.phases import halt, phase
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rlsize.facts.rollout_run import PhaseRun
+    from rlsize.measure.instances import Instance
+
+FILL = 0.9  # share of the KV cache to plan for: a full one throws samples out
+SURE = 0.01  # a level whose rate is known so well needs no more time
+SHORTEST_SHARE = 1 / 3  # of a level's time that it is watched, however sure it looks: a lucky start is no proof
+WARM_UP_TOKENS = 24
+REFILL_GROUPS = 256
+BATCH_SHARE = 0.4  # of the time, kept for the batch
+DEFAULT_MOST = 256  # samples at once, where nobody says what the engine takes
+PAGES = 40  # looks at the counters in a level
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutPlan:
+    """
+    What to generate, and for how long.
+
+    Args:
+        prompts: Groups that one instance gets in an optimizer step. [1]
+        group_size: Samples of one prompt. [1]
+        prompt_tokens: Length of each prompt. [token]
+        mean: Mean response length. [token]
+        cv: Its coefficient of variation. [1]
+        cap: Longest response; None for no cap. [token]
+        concurrencies: Samples in flight of each instance; None to sweep up to the engine's limit. [1]
+        most: The engine's limit on running samples, where the user says it. [1]
+        seconds: Time for all of it, starting the engine apart. [s]
+        seed: Of lengths and prompts.
+        quick: Whether to measure two levels instead of a curve.
+        batch: Whether to run the finite batch.
+    """
+
+    prompts: int
+    group_size: int
+    prompt_tokens: int
+    mean: float
+    cv: float
+    cap: float | None
+    concurrencies: tuple[int, ...] | None = None
+    most: int | None = None
+    seconds: float = 240.0
+    seed: int = 0
+    quick: bool = False
+    batch: bool = True
+
+    def lengths(self, prompts: int) -> tuple[int, ...]:
+        """The response lengths of so many groups. [token]"""
+        longest = self.longest()
+        return tuple(min(length, longest) for length in self._drawn(prompts))
+
+    def longest(self) -> int:
+        """The longest response that a run asks for. [token]"""
+        if self.cap is not None:
+            return math.ceil(self.cap)
+        return 2 * max(self._drawn(max(self.prompts, REFILL_GROUPS)))  # a tail without a cap has to end somewhere
+
+    def _drawn(self, prompts: int) -> tuple[int, ...]:
+        return response_lengths(prompts, self.mean, self.cv, self.cap, Random(f"lengths {self.seed}"))  # noqa: S311 (a workload, no secret)
+
+
+@dataclass(slots=True)
+class Record:
+    """
+    What was recorded, level by level; what is missing was not reached.
+
+    Args:
+        work: The workload as it was run.
+        limit: The most samples that an instance can run. [1]
+        limited_by: What sets that limit.
+        levels: The runs of all instances, by concurrency.
+        batch: The runs of the finite batch.
+        batch_prompts: Groups of the finite batch, over all instances. [1]
+        batch_fraction: Share of an optimizer step's samples in it. [1]
+        doubts: What happened on the way.
+        partial: Why it is not whole; empty where it is.
+    """
+
+    work: RolloutWork
+    limit: int = 0
+    limited_by: str = ""
+    levels: dict[int, list[PhaseRun]] = field(default_factory=dict)
+    batch: list[PhaseRun] = field(default_factory=list)
+    batch_prompts: int = 0
+    batch_fraction: float = 1.0
+    doubts: list[str] = field(default_factory=list)
+    partial: str = ""
+    interrupted: bool = False
+
+
+def measure_rollout(
+    instances: list[Instance],
+    plan: RolloutPlan,
+    say: Callable[[str, float], None],
+    restart: Callable[[int], Instance] | None = None,
+) -> Record:
+    """
+    Sweep over concurrency, then one batch; what was recorded until then if it breaks off.
+
+    Args:
+        instances: The engines; all get the same load. The list follows a restart.
+        plan: What to generate.
+        say: Told what is going on, and the share of the time that has passed.
+        restart: Starts the only engine anew with a smaller limit on running samples, after it ran out of memory.
+    """
+    record = _record(instances[0], plan)
+    begun = time.monotonic()
+    try:
+        _warm_up(instances, plan, record, say)
+        levels = plan.concurrencies or sweep(record.limit, plan.group_size, quick=plan.quick)
+        share = (1.0 - BATCH_SHARE if plan.batch else 1.0) * plan.seconds / len(levels)
+        for place, concurrency in enumerate(sorted(levels, reverse=True)):
+            say(f"rollout, {concurrency} in flight", place * share / plan.seconds)
+            try:
+                _level(instances, plan, record, concurrency, share)
+            except ChildDiedError as error:
+                _step_down(instances, record, sorted(levels), concurrency, error, restart)
+        if plan.batch:
+            say("rollout, one batch to its end", (time.monotonic() - begun) / plan.seconds)
+            _batch(instances, plan, record, plan.seconds - (time.monotonic() - begun))
+    except KeyboardInterrupt:
+        record.partial, record.interrupted = "interrupted", True
+    except RlsizeError as error:
+        if not record.levels:
+            raise
+        record.partial = f"{error.faults[0].where}: {error.faults[0].what}"
+    return record
+
+
+def sweep(limit: int, group_size: int, *, quick: bool) -> tuple[int, ...]:
+    """
+    Concurrencies worth measuring: by factors of four from one group to the limit, and one sample alone.
+
+    >>> sweep(256, 8, quick=False)
+    (1, 8, 32, 128, 256)
+    >>> sweep(256, 8, quick=True)
+    (64, 256)
+    """
+    if quick:
+        return tuple(sorted({max(1, limit // 4), limit}))
+    found, step = {1, limit}, group_size
+    while step < limit:
+        found.add(step)
+        step *= 4
+    return tuple(sorted(found))
+
+
+def _record(instance: Instance, plan: RolloutPlan) -> Record:
+    """An empty record with the limit that the engine's facts set."""
+    first = instance.first
+    block = instance.facts.get("block_size") or (first.block_size if first else None) or 16
+    lengths = plan.lengths(max(plan.prompts, REFILL_GROUPS))
+    work = RolloutWork(
+        prompt_tokens=plan.prompt_tokens,
+        group_size=plan.group_size,
+        response_tokens=plan.lengths(plan.prompts),
+        block_tokens=int(block),
+    )
+    most = plan.most or instance.facts.get("max_num_seqs") or DEFAULT_MOST
+    mean = sum(lengths) / len(lengths)
+    cv = (sum((length - mean) ** 2 for length in lengths) / len(lengths)) ** 0.5 / mean
+    held = first.kv_cache_tokens if first else None
+    fits = most if held is None else int(
+        cache_concurrency(held, FILL, mean_live_tokens(plan.prompt_tokens, mean, cv))
+    )
+    limit, why = min((int(most), "max_num_seqs"), (max(1, fits), "the KV cache"))
+    return Record(work=work, limit=limit, limited_by=why)
+
+
+def _warm_up(
+    instances: Sequence[Instance], plan: RolloutPlan, record: Record, say: Callable[[str, float], None]
+) -> None:
+    """Let engines compile and capture before anything counts."""
+    say("rollout, warming up", 0.0)
+    groups = max(1, record.limit // plan.group_size)
+    short = [[f"warm/{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS] for index in range(groups)]
+    deque(phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"), maxlen=0)
+
+
+def _level(
+    instances: Sequence[Instance], plan: RolloutPlan, record: Record, concurrency: int, seconds: float
+) -> None:
+    """One concurrency, until its rate is known well or the time is up."""
+    name = f"level/{plan.seed}/{concurrency}"
+    random = Random(name)  # noqa: S311 (a workload, no secret)
+    samples = min(plan.group_size, concurrency)
+    lengths = list(plan.lengths(REFILL_GROUPS))
+    random.shuffle(lengths)
+    starts = [
+        [
+            [f"{name}/{place}/{index}", plan.prompt_tokens, 1, rest, age, str(sample)]
+            for index, (age, rest) in enumerate(running_lengths(lengths, concurrency // samples, random))
+            for sample in range(samples)
+        ]
+        for place in range(len(instances))
+    ]
+    refill = [[f"{name}/next/{index}", plan.prompt_tokens, samples, length] for index, length in enumerate(lengths)]
+    page_seconds = min(1.0, max(0.1, seconds / PAGES))
+    in_flight, halted = concurrency // samples * samples, False
+    for runs in phase(instances, starts, refill, in_flight, page_seconds, name, seconds):
+        record.levels[concurrency] = runs
+        if not halted and all(_sure(run, SHORTEST_SHARE * seconds) for run in runs):
+            halt(instances)
+            halted = True
+
+
+def _step_down(
+    instances: list[Instance],
+    record: Record,
+    levels: Sequence[int],
+    concurrency: int,
+    error: ChildDiedError,
+    restart: Callable[[int], Instance] | None,
+) -> None:
+    """After an engine ran out of memory, start it anew for the next level down."""
+    record.levels.pop(concurrency, None)
+    lower = [level for level in levels if level < concurrency]
+    if not error.memory or restart is None or not lower:
+        raise error
+    record.doubts.append(f"{concurrency} samples at once ran out of memory; {lower[-1]} is the next level down")
+    record.limit, record.limited_by = lower[-1], "memory"
+    instances[0].child.end()
+    instances[0] = restart(lower[-1])
+
+
+def _sure(run: PhaseRun, shortest: float) -> bool:
+    error = relative_error(run)
+    window = steady(run)
+    return error is not None and error < SURE and window[-1].seconds - window[0].seconds > shortest
+
+
+def _batch(instances: Sequence[Instance], plan: RolloutPlan, record: Record, seconds: float) -> None:
+    """One optimizer step's samples, or as many as the time that is left allows, sent at once."""
+    prompts = min(plan.prompts, _affordable(plan, record, seconds))
+    lengths = plan.lengths(prompts * len(instances))
+    groups = [
+        [
+            [f"batch/{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, length]
+            for index, length in enumerate(lengths)
+            if index % len(instances) == place
+        ]
+        for place in range(len(instances))
+    ]
+    record.batch_prompts, record.batch_fraction = prompts * len(instances), prompts / plan.prompts
+    if prompts < plan.prompts:
+        record.doubts.append(
+            f"the batch held {prompts} of the {plan.prompts} prompts that an instance gets in a step, as more would "
+            "take too long (--seconds)"
+        )
+    page_seconds = min(1.0, max(0.1, seconds / (2 * PAGES)))
+    for runs in phase(instances, groups, [], prompts * plan.group_size, page_seconds, "batch"):
+        record.batch = runs
+
+
+def _affordable(plan: RolloutPlan, record: Record, seconds: float) -> int:
+    """Groups of an instance that fit into the time, going by the rates that were measured; at least two."""
+    rates = [
+        (window[-1].counters.generation_tokens - window[0].counters.generation_tokens)
+        / (window[-1].seconds - window[0].seconds)
+        for runs in record.levels.values()
+        for window in [steady(runs[0])]
+        if len(window) > 1
+    ]
+    if not rates:
+        return plan.prompts
+    return max(2, int(max(0.0, seconds) * max(rates) / 2.0 / (plan.mean * plan.group_size)))
+
+

@@ -1,0 +1,215 @@
+"""How long the weights take from trainer to receivers: a worker under torchrun sends them, its events become facts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from statistics import median
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.estimates.message_cost import message_cost
+from rlsize.estimates.scatter import scatter
+from rlsize.facts.measured import SyncMeasured, SyncMethod
+from rlsize.measure.child import Child, ChildDiedError, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+
+WORKER = "rlsize.measure.workers.sync"
+NAME = "weight sync"
+STORE = "read_timeout=15"  # torchrun's first connection to its own store may hang until it times out: 60 s if not told
+FEWEST_REPEATS = 5
+WIDE = 0.1  # coefficient of variation from which one median says little
+BUCKETS = (64 * 2**20, 256 * 2**20, 1024 * 2**20)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncJob:
+    """
+    A weight sync to measure.
+
+    Args:
+        model: A directory with a `config.json`, or a Hugging Face id; no weights are read.
+        dtype: Width on the wire, by torch's name.
+        trainer_ranks: Ranks that hold equal shards of every tensor.
+        receiver_ranks: Ranks that each receive all weights.
+        bucket_bytes: Sizes of bucket to try, beside one message per tensor. [B]
+        torchrun: Flags of torchrun in place of `--standalone` and `--nproc-per-node`, for several nodes.
+        device: cpu, cuda, or auto: cuda where the worker finds it.
+        seed: Where the random weights begin.
+        start_seconds: Most that a silence may last: at the start, and while bytes are compared. [s]
+    """
+
+    model: str
+    dtype: str = "bfloat16"
+    trainer_ranks: int = 1
+    receiver_ranks: int = 1
+    bucket_bytes: tuple[int, ...] = BUCKETS
+    torchrun: tuple[str, ...] = ()
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    seed: int = 0
+    start_seconds: float = 600.0
+
+    def __post_init__(self) -> None:
+        if self.trainer_ranks < 1 or self.receiver_ranks < 1:
+            what = f"{self.trainer_ranks} trainer and {self.receiver_ranks} receiver ranks"
+            raise InputError(Fault(what, NAME, "a weight sync takes one rank or more on each side"))
+        if any(size < 1 for size in self.bucket_bytes):
+            raise InputError(Fault(f"a bucket of {min(self.bucket_bytes)} bytes", NAME, "name sizes above zero"))
+
+
+@dataclass(slots=True, kw_only=True)
+class SyncResult:
+    """
+    What came out.
+
+    Args:
+        measured: The figures.
+        versions: Libraries that did the work.
+        gpus: Names of the GPUs, one for each rank; empty on a CPU.
+        doubts: Why the figures may not hold.
+        partial: Why it ended early; empty where all was measured.
+    """
+
+    measured: SyncMeasured
+    versions: dict[str, str] = field(default_factory=dict)
+    gpus: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    partial: str = ""
+
+
+def measure_sync(
+    job: SyncJob, python: str, folder: Path, *, seconds: float, say: Callable[[str, float], None]
+) -> SyncResult:
+    """
+    Measure a weight sync on this machine's devices, or with `torchrun` flags on those of several.
+
+    Args:
+        job: What to sync, and how.
+        python: A Python with torch and transformers.
+        folder: An empty folder for the worker, its log and its events.
+        seconds: Time to spend on repeats, shared among the ways to send; set-up and comparing bytes come on top. [s]
+        say: Told what is being measured, and which share of it is done.
+
+    Raises:
+        UnfinishedError: It ended before one way was measured.
+        KeyboardInterrupt: Likewise, by Ctrl-C.
+    """
+    heard = _Heard()
+    try:
+        _listen(job, python, folder, seconds, heard, say)
+    except KeyboardInterrupt:
+        if not heard.methods:
+            raise
+        heard.partial = "interrupted"
+    except ChildDiedError as error:
+        if not heard.methods:
+            raise heard.reason(error) from None
+        heard.partial = heard.reason(error).faults[0].what
+    return heard.result()
+
+
+def _listen(
+    job: SyncJob, python: str, folder: Path, seconds: float, heard: _Heard, say: Callable[[str, float], None]
+) -> None:
+    env = staged(folder)
+    path = folder / "job.json"
+    path.write_text(json.dumps({**asdict(job), "seconds": seconds}), encoding="utf-8")
+    ranks = job.trainer_ranks + job.receiver_ranks
+    where = job.torchrun or ("--standalone", "--rdzv-conf", STORE, "--nproc-per-node", str(ranks))
+    argv = [python, "-m", "torch.distributed.run", *where, "-m", WORKER, str(path)]
+    with Child(argv, folder, NAME, env) as child:
+        while (event := child.hear(job.start_seconds)) is not None:
+            heard.take(event)
+            if event["event"] == "progress":
+                say(event["way"], event["fraction"])
+    if not heard.methods:  # another node's part: rank 0 tells its own rlsize
+        raise UnfinishedError(Fault("rank 0 is on another node, which has the figures", NAME, "look there"))
+
+
+@dataclass(slots=True)
+class _Heard:
+    """The worker's events, as they came."""
+
+    ready: dict[str, Any] = field(default_factory=dict)
+    methods: list[dict[str, Any]] = field(default_factory=list)
+    tensors: dict[str, Any] = field(default_factory=dict)
+    failure: dict[str, Any] = field(default_factory=dict)
+    partial: str = ""
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Keep what one event says."""
+        if event["event"] == "ready":
+            self.ready = event
+        elif event["event"] == "method":
+            self.methods.append(event)
+        elif event["event"] == "tensors":
+            self.tensors = event
+        elif event["event"] in {"out_of_memory", "failed"} and not self.failure:  # others fail because one did
+            self.failure = event
+
+    def reason(self, error: ChildDiedError) -> ChildDiedError:
+        """Why it died: what the first rank to fail said, where one did, else what the process left."""
+        if not self.failure:
+            return error
+        rank, text = f"rank {self.failure['rank']}", self.failure["text"]
+        if self.failure["event"] == "failed":
+            return ChildDiedError(Fault(f"{rank} failed: {text}", NAME, "its whole log: --log FILE"))
+        todo = (
+            "a receiver needs the whole model and a bucket: take a smaller model, a narrower dtype or smaller buckets"
+        )
+        return ChildDiedError(Fault(f"{rank} ran out of memory: {text}", NAME, todo), memory=True)
+
+    def result(self) -> SyncResult:
+        """The figures, and what speaks against them."""
+        methods = [_method(event, self.ready["bytes"]) for event in self.methods]
+        cost = message_cost(self.tensors["bytes"], self.tensors["seconds"]) if self.tensors else None
+        measured = SyncMeasured(
+            bytes=self.ready["bytes"],
+            tensors=self.ready["tensors"],
+            dtype=self.ready["dtype"],
+            backend=self.ready["backend"],
+            trainer_ranks=self.ready["trainer_ranks"],
+            receiver_ranks=self.ready["receiver_ranks"],
+            methods=methods,
+            per_message_seconds=cost.per_message_seconds if cost else None,
+            wire_bytes_per_second=cost.wire_bytes_per_second if cost else None,
+        )
+        return SyncResult(
+            measured=measured,
+            versions=self.ready["versions"],
+            gpus=self.ready["gpus"],
+            doubts=[doubt for method in methods for doubt in sync_doubts(method)],
+            partial=self.partial,
+        )
+
+
+def _method(event: dict[str, Any], total: float) -> SyncMethod:
+    seconds = median(event["seconds"])
+    return SyncMethod(
+        method=event["method"],
+        bucket_bytes=event["bucket_bytes"],
+        messages=event["messages"],
+        seconds=seconds,
+        gather_seconds=median(event["gather_seconds"]),
+        scatter=scatter(event["seconds"]),
+        bytes_per_second=total / seconds,
+        identical=event["identical"],
+    )
+
+
+def sync_doubts(method: SyncMethod) -> Iterator[str]:
+    """Why the figures of one way to send may not hold, a sentence each."""
+    size = f" in buckets of {method.bucket_bytes / 2**20:.4g} MiB" if method.bucket_bytes else ""
+    name = f"{method.method}{size}"
+    if not method.identical:
+        yield f"{name}: a receiver's bytes differ from the sender's, so its time is not that of a sync."
+    if method.scatter and method.scatter.parts < FEWEST_REPEATS:
+        yield f"{name}: {method.scatter.parts} repeats, fewer than {FEWEST_REPEATS}; the median may be off."
+    if method.scatter and method.scatter.cv > WIDE:
+        yield (
+            f"{name}: repeats scatter by {method.scatter.cv:.0%} (coefficient of variation), more than {WIDE:.0%}: "
+            "other work, or a slow rank or link."
+        )

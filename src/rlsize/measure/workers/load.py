@@ -1,0 +1,185 @@
+"""The load of a rollout: groups of samples, kept at a concurrency or sent at once; the same for every engine."""
+
+from __future__ import annotations
+
+import json
+import queue
+import random
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from rlsize.measure.workers.events import say
+
+KEPT = (  # what lines of a metrics page must name to be worth reading; the rest would only cost time beside the load
+    "generation_tokens",
+    "prompt_tokens",
+    "prefix_cache_",
+    "num_requests_",
+    "cache_usage_perc",
+    "num_preemptions",
+    "request_success",
+    "iteration_tokens",
+    "cache_config_info",
+)
+DROPPED = ("_bucket{", "_created{", "_created ", "_max_num_", "external_")
+
+
+@dataclass(frozen=True)
+class Group:
+    """
+    Samples of one prompt, all of one length.
+
+    Args:
+        key: What its prompt is drawn from: equal keys have equal prompts.
+        prompt_tokens: Length of the prompt.
+        samples: How many.
+        response_tokens: Tokens that each sample generates.
+        age: Tokens that it is taken to have generated before; they stand behind the prompt.
+        salt: What those tokens are drawn from.
+    """
+
+    key: str
+    prompt_tokens: int
+    samples: int
+    response_tokens: int
+    age: int = 0
+    salt: str = ""
+
+    def token_ids(self, vocabulary: int) -> list[int]:
+        """Its prompt as token ids, drawn evenly from the vocabulary; the lowest few, which tend to be special, spared."""
+        low = min(10, vocabulary - 1)
+        prompt = random.Random(self.key).choices(range(low, vocabulary), k=self.prompt_tokens)  # noqa: S311 (a workload, no secret)
+        return prompt + random.Random(f"{self.key}/{self.salt}").choices(range(low, vocabulary), k=self.age)  # noqa: S311 (as above)
+
+
+class Phase:
+    """
+    What to generate until all is done, or until told to halt.
+
+    Args:
+        command: `groups` to start with, `refill` to go on with (again and again, with fresh prompts), `concurrency`,
+            `page_seconds` between two looks at the engine's counters, `seconds` after which it ends (None: when done).
+    """
+
+    def __init__(self, command: dict[str, Any]) -> None:
+        self.name: str = command["phase"]
+        self.page_seconds: float = command["page_seconds"]
+        self.concurrency: int = command["concurrency"]
+        self.endless = bool(command["refill"])
+        self._until = time.perf_counter() + (command["seconds"] or float("inf"))
+        self.in_flight = 0
+        self.asked = 0
+        self._groups = self._all(command)
+        self._next: Group | None = next(self._groups, None)
+
+    @staticmethod
+    def _all(command: dict[str, Any]) -> Iterator[Group]:
+        yield from (Group(*entry) for entry in command["groups"])
+        lap = 0
+        while command["refill"]:
+            for key, *rest in command["refill"]:
+                yield Group(f"{key}.{lap}", *rest)
+            lap += 1
+
+    def admit(self) -> Iterator[Group]:
+        """The groups for which there is room now."""
+        while self._next is not None and self._fits(self._next):
+            group, self._next = self._next, next(self._groups, None)
+            self.in_flight += group.samples
+            self.asked += group.samples * group.response_tokens
+            yield group
+
+    def _fits(self, group: Group) -> bool:
+        return not self.endless or self.in_flight == 0 or self.in_flight + group.samples <= self.concurrency
+
+    def over(self, commands: Commands) -> bool:
+        """Whether it should end, done or not."""
+        return self.endless and (commands.halted() or time.perf_counter() > self._until)
+
+    def ended(self, group: Group) -> None:
+        """Note that a group left the engine."""
+        self.in_flight -= group.samples
+
+
+class Commands:
+    """What rlsize says on standard input, read beside the work."""
+
+    def __init__(self) -> None:
+        self._queue: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        for line in sys.stdin:
+            self._queue.put(json.loads(line))
+        self._queue.put({"do": "quit"})
+
+    def wait(self) -> dict[str, Any]:
+        """The next command."""
+        return self._queue.get()
+
+    def halted(self) -> bool:
+        """Whether the phase that runs should end."""
+        return not self._queue.empty()
+
+
+def needed(page: str) -> str:
+    """The lines of a metrics page that are read."""
+    found = []
+    for line in page.splitlines():
+        name = line.partition("{")[0]
+        if not line.startswith("#") and any(part in name for part in KEPT):
+            if not any(part in line for part in DROPPED):
+                found.append(line)
+    return "\n".join(found) + "\n"
+
+
+class Tale:
+    """
+    Tells what happens in a phase: groups that finished, and pages of counters at even moments.
+
+    Args:
+        phase: The phase.
+    """
+
+    def __init__(self, phase: Phase) -> None:
+        self.phase = phase
+        self.streamed = 0
+        self._finished: list[tuple[float, int, int]] = []
+        self._due = 0.0
+
+    def begin(self, page: str) -> None:
+        """The phase begins now; the first page is that of before."""
+        self.tell(page)
+        say("begun", phase=self.phase.name, seconds=time.perf_counter())
+
+    def due(self) -> bool:
+        """Whether it is time for a page."""
+        return time.perf_counter() >= self._due
+
+    def finish(self, samples: int, tokens: int) -> None:
+        """Samples have finished now, with so many response tokens in all."""
+        self._finished.append((time.perf_counter(), samples, tokens))
+
+    def tell(self, page: str) -> None:
+        """Tell the counters as they are now, and what finished since the last page."""
+        now = time.perf_counter()
+        say(
+            "page",
+            phase=self.phase.name,
+            seconds=now,
+            text=needed(page),
+            finished=self._finished,
+            in_flight=self.phase.in_flight,
+            streamed=self.streamed,
+        )
+        self._finished = []
+        self._due = now + self.phase.page_seconds
+
+    def end(self, page: str, **fields: Any) -> None:  # noqa: ANN401 (anything that JSON can hold)
+        """The phase has ended."""
+        self.tell(page)
+        say("idle", phase=self.phase.name, seconds=time.perf_counter(), asked=self.phase.asked, **fields)

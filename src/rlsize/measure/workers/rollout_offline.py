@@ -1,0 +1,159 @@
+"""
+A rollout instance of its own: vLLM's `LLM`, stepped here, with groups as requests of n samples.
+
+The engine is stepped one by one as `LLM.generate` does it, so that load can be kept constant and counters read between
+steps. Outputs are taken whole at the end of a request: to hand on each token would slow a large batch down.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rlsize.measure.workers.events import say
+from rlsize.measure.workers.load import Commands, Group, Phase, Tale
+
+OUT_OF_MEMORY = 70
+
+
+class Engine:
+    """
+    vLLM in this process.
+
+    Args:
+        job: `engine` (arguments of `LLM`), `temperature`, `seed`.
+    """
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        from vllm import LLM
+
+        self.job = job
+        self.llm = LLM(disable_log_stats=False, skip_tokenizer_init=True, seed=job["seed"], **job["engine"])
+        self.engine = self.llm.llm_engine
+        self.config = self.engine.vllm_config
+        self.vocabulary: int = self.config.model_config.get_vocab_size()
+        self.waiting: dict[str, Group] = {}
+
+    def page(self) -> str:
+        """The engine's metrics page, as a server would show it."""
+        from prometheus_client import generate_latest
+
+        return generate_latest().decode()
+
+    def add(self, group: Group) -> None:
+        """Ask for a group."""
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        params = SamplingParams(
+            n=group.samples,
+            max_tokens=group.response_tokens,
+            ignore_eos=True,
+            detokenize=False,
+            temperature=self.job["temperature"],
+            output_kind=RequestOutputKind.FINAL_ONLY,
+        )
+        name = f"{group.key}/{group.salt}"
+        self.waiting[name] = group
+        self.engine.add_request(name, {"prompt_token_ids": group.token_ids(self.vocabulary)}, params)
+
+    def step(self) -> list[tuple[Group, int]]:
+        """Run one engine step; the groups that finished in it, with their response tokens."""
+        finished = [output for output in self.engine.step() if output.finished]
+        return [
+            (self.waiting.pop(output.request_id), sum(len(sample.token_ids) for sample in output.outputs))
+            for output in finished
+            if output.request_id in self.waiting
+        ]
+
+    def abort(self) -> None:
+        """Throw out what is in flight."""
+        self.engine.abort_request(list(self.waiting))
+        while self.engine.has_unfinished_requests():
+            self.engine.step()
+        self.waiting = {}
+
+    def facts(self) -> dict[str, Any]:
+        """What it is, for the record."""
+        config = self.config
+        return {
+            "versions": versions(),
+            "gpus": devices(config.parallel_config.world_size),
+            "max_num_seqs": config.scheduler_config.max_num_seqs,
+            "max_model_len": config.model_config.max_model_len,
+            "block_size": config.cache_config.block_size,
+            "dtype": str(config.model_config.dtype).removeprefix("torch."),
+            "kv_dtype": str(config.cache_config.cache_dtype),
+            "gpus_per_instance": config.parallel_config.world_size,
+            "config": config.model_config.hf_config.to_dict(),
+        }
+
+
+def versions() -> dict[str, str]:
+    """Versions of what does the work."""
+    import torch
+    import transformers
+    import vllm
+
+    found = {"vllm": vllm.__version__, "torch": torch.__version__, "transformers": transformers.__version__}
+    return found | ({"cuda": torch.version.cuda} if torch.version.cuda else {})
+
+
+def devices(count: int) -> list[str]:
+    """Names of the GPUs in use; none on a CPU."""
+    from vllm.platforms import current_platform
+
+    if current_platform.is_cpu():
+        return []
+    return [current_platform.get_device_name(index) for index in range(count)]
+
+
+def run(engine: Engine, phase: Phase, commands: Commands) -> None:
+    """Generate until all is done, or until told to halt."""
+    tale = Tale(phase)
+    engine.llm.reset_prefix_cache()
+    tale.begin(engine.page())
+    while not phase.over(commands):
+        for group in phase.admit():
+            engine.add(group)
+        if not engine.waiting:
+            break
+        for group, tokens in engine.step():
+            phase.ended(group)
+            tale.finish(group.samples, tokens)
+        if tale.due():
+            tale.tell(engine.page())
+    tale.end(engine.page())
+    engine.abort()
+
+
+def main(path: str) -> int:
+    """Start the engine, say so, and do what is asked until there is nothing more to do."""
+    job = json.loads(Path(path).read_text(encoding="utf-8"))
+    commands = Commands()
+    begun = time.perf_counter()
+    try:
+        engine = Engine(job)
+        say("ready", page=engine.page(), start_seconds=time.perf_counter() - begun, **json_able(engine.facts()))
+        while (command := commands.wait())["do"] != "quit":
+            if command["do"] == "load":
+                run(engine, Phase(command), commands)
+    except Exception as error:
+        if "out of memory" in str(error).lower():
+            say("out_of_memory")
+            raise SystemExit(OUT_OF_MEMORY) from error
+        raise
+    return 0
+
+
+def json_able(facts: dict[str, Any]) -> dict[str, Any]:
+    """The facts with everything that JSON cannot hold as text."""
+    held: dict[str, Any] = json.loads(json.dumps(facts, default=str))
+    return held
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,332 @@
+"""
+The client of one OpenAI-compatible server that runs already: concurrent streaming requests of n samples each.
+
+Runs in a process of its own, so that a fleet's streams do not wait for each other's parsing. The server is not trusted:
+nothing is followed, answers are bounded in size and time, and what it says is counted, never executed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlsize.measure.workers.events import say
+from rlsize.measure.workers.load import Commands, Group, Phase, Tale
+
+if TYPE_CHECKING:
+    import httpx
+
+PATIENCE_SECONDS = 10.0  # a server that answers nothing for so long, while it is asked all the time, has gone
+LONGEST_PAUSE_SECONDS = 1.0  # between two attempts while it says that it is busy
+LARGEST_PAGE = 32 * 2**20
+LARGEST_CHUNK = 16 * 2**10  # bytes of a stream for each token asked for; a stream with more is none
+BUSY = frozenset({429, 503})
+
+
+class ServerGoneError(Exception):
+    """The server cannot be worked with; the message says what it did."""
+
+
+class Server:
+    """
+    One server.
+
+    Args:
+        job: `base` (its address), `login`, `temperature`, `model`, `vocabulary`, `timeout_seconds`, `authority`,
+            `insecure`.
+    """
+
+    def __init__(self, job: dict[str, Any]) -> None:
+        import httpx
+
+        self.job = job
+        self.base: str = job["base"]
+        token = os.environ.get("RLSIZE_BEARER_TOKEN", "")
+        headers = {"User-Agent": "rlsize", "Accept-Encoding": "identity"}
+        headers |= {"Authorization": f"Bearer {token}"} if token and not job["login"] else {}
+        self.client = httpx.AsyncClient(
+            headers=headers,
+            auth=tuple(job["login"]) if job["login"] else None,
+            verify=trust(job),
+            trust_env=False,
+            follow_redirects=False,
+            timeout=httpx.Timeout(job["timeout_seconds"]),
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+        )
+        self.model: str = job["model"] or ""
+        self.answered = time.perf_counter()
+        self.refused = 0
+        self.broken = 0
+        self.last_fault = ""
+
+    async def get(self, path: str) -> bytes:
+        """
+        A small page.
+
+        Raises:
+            ServerGoneError: It cannot be had.
+        """
+        import httpx
+
+        try:
+            async with (
+                asyncio.timeout(self.job["timeout_seconds"]),
+                self.client.stream("GET", f"{self.base}{path}") as answer,
+            ):
+                if answer.status_code != 200:  # noqa: PLR2004 (HTTP's OK)
+                    raise ServerGoneError(f"answers {answer.status_code} to {path}")
+                content = bytearray()
+                async for chunk in answer.aiter_raw():
+                    content += chunk
+                    if len(content) > LARGEST_PAGE:
+                        raise ServerGoneError(f"sends more than {LARGEST_PAGE >> 20} MiB as {path}")
+                return bytes(content)
+        except (httpx.HTTPError, httpx.InvalidURL, OSError, TimeoutError) as error:
+            raise ServerGoneError(f"cannot be read: {told(error)}") from None
+
+    async def page(self) -> str:
+        """Its metrics page; empty where it shows none, as counting goes on without."""
+        try:
+            return (await self.get("/metrics")).decode("utf-8", "replace")
+        except ServerGoneError:
+            return ""
+
+    async def facts(self) -> dict[str, Any]:
+        """What it serves."""
+        content = await self.get("/v1/models")
+        try:
+            cards = json.loads(content)["data"]
+            card = next((card for card in cards if card["id"] == self.model), cards[0])
+            name, longest = str(card["id"]), card.get("max_model_len")
+        except (ValueError, LookupError, TypeError, AttributeError):
+            raise ServerGoneError("does not list its models as an OpenAI-compatible server does") from None
+        if self.model and name != self.model:
+            raise ServerGoneError(f"serves {name}, not {self.model}")
+        self.model = name
+        version = await self.version()
+        return {"model": name, "max_model_len": longest if isinstance(longest, int) else None, "versions": version}
+
+    async def version(self) -> dict[str, str]:
+        """The engine's version, where it tells."""
+        try:
+            said = json.loads(await self.get("/version"))
+            return {"vllm": str(said["version"])[:60]}
+        except (ServerGoneError, ValueError, LookupError, TypeError):
+            return {}
+
+    def request(self, group: Group) -> dict[str, Any]:
+        """A group as a request."""
+        return {
+            "model": self.model,
+            "prompt": group.token_ids(self.job["vocabulary"]),
+            "n": group.samples,
+            "max_tokens": group.response_tokens,
+            "ignore_eos": True,
+            "temperature": self.job["temperature"],
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
+
+    async def generate(self, group: Group, tale: Tale) -> None:
+        """
+        Ask for a group and read its stream to the end; again while the server says that it is busy.
+
+        Raises:
+            ServerGoneError: It answered nothing for too long, or refuses such requests for good.
+        """
+        import httpx
+
+        pause = 0.05
+        while True:
+            try:
+                if await self._attempt(group, tale):
+                    return
+                self.refused += 1
+                self.last_fault = "answers that it is busy or paused"
+            except (httpx.HTTPError, httpx.StreamError, OSError) as error:
+                self.broken += 1
+                self.last_fault = told(error)
+            if time.perf_counter() - self.answered > PATIENCE_SECONDS:
+                raise ServerGoneError(f"has answered nothing for {PATIENCE_SECONDS:.0f} s: {self.last_fault}")
+            await asyncio.sleep(pause)
+            pause = min(LONGEST_PAUSE_SECONDS, 2.0 * pause)
+
+    async def _attempt(self, group: Group, tale: Tale) -> bool:
+        """One request; whether the server took it."""
+        url = f"{self.base}/v1/completions"
+        async with self.client.stream("POST", url, json=self.request(group)) as answer:
+            if answer.status_code in BUSY:
+                return False
+            if answer.status_code != 200:  # noqa: PLR2004 (HTTP's OK)
+                body = (await answer.aread())[:300].decode("utf-8", "replace")
+                raise ServerGoneError(f"answers {answer.status_code} to a request: {' '.join(body.split())}")
+            stream = Stream(group, tale)
+            async for chunk in answer.aiter_raw():
+                self.answered = time.perf_counter()
+                stream.take(chunk)
+            stream.close()
+        return True
+
+
+class Stream:
+    """
+    The server-sent events of one request, read without parsing each token's.
+
+    Args:
+        group: What was asked for.
+        tale: Told of each sample that ends.
+    """
+
+    def __init__(self, group: Group, tale: Tale) -> None:
+        self.group, self.tale = group, tale
+        self._rest = b""
+        self._read = 0
+        self._ended = 0
+        self._tokens: int | None = None
+
+    def take(self, chunk: bytes) -> None:
+        """
+        Read on.
+
+        Raises:
+            ServerGoneError: It is no stream of tokens.
+        """
+        self._read += len(chunk)
+        if self._read > LARGEST_CHUNK * (1 + self.group.samples * self.group.response_tokens):
+            raise ServerGoneError("streams far more than was asked for")
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._line(line[5:].strip())
+
+    def _line(self, line: bytes) -> None:
+        if b'"error"' in line[:40]:
+            raise ServerGoneError(f"breaks a stream off: {line[:200].decode('utf-8', 'replace')}")
+        if b'"finish_reason":"' in line or b'"finish_reason": "' in line:
+            self._ended += 1
+            self.tale.streamed += 1
+            self.tale.finish(1, self.group.response_tokens)
+        elif b'"completion_tokens":' in line:
+            self._tokens = usage(line)
+        elif line != b"[DONE]":
+            self.tale.streamed += 1
+
+    def close(self) -> None:
+        """
+        The stream has ended.
+
+        Raises:
+            ServerGoneError: With fewer samples or tokens than were asked for.
+        """
+        asked = self.group.samples * self.group.response_tokens
+        if self._ended != self.group.samples:
+            raise ServerGoneError(f"ended a stream after {self._ended} of {self.group.samples} samples")
+        if self._tokens is not None and self._tokens != asked:
+            raise ServerGoneError(f"generated {self._tokens} tokens where {asked} were asked for: does it take ignore_eos?")
+
+
+def usage(line: bytes) -> int | None:
+    """Response tokens as the server counted them; None where the line does not say."""
+    try:
+        return int(json.loads(line)["usage"]["completion_tokens"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def told(error: Exception) -> str:
+    """A fault in a line; it may hold anything that a server sent."""
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text[:160]
+
+
+def trust(job: dict[str, Any]) -> Any:  # noqa: ANN401 (httpx takes a context or a switch)
+    """Whom to trust: the system's certificates, those of a file, or anybody."""
+    import ssl
+
+    if job["insecure"]:
+        return False
+    return ssl.create_default_context(cafile=job["authority"])
+
+
+async def run(server: Server, phase: Phase, commands: Commands) -> None:
+    """
+    Generate until all is done, or until told to halt.
+
+    Raises:
+        ServerGoneError: The server cannot be worked with any more.
+    """
+    tale = Tale(phase)
+    tale.begin(await server.page())
+    server.answered = time.perf_counter()
+    running: dict[asyncio.Task[None], Group] = {}
+    pages = asyncio.create_task(turn_pages(server, tale))
+    try:
+        while not phase.over(commands):
+            for group in phase.admit():
+                running[asyncio.create_task(server.generate(group, tale))] = group
+            if not running:
+                break
+            done, _ = await asyncio.wait(running, timeout=0.1, return_when=asyncio.FIRST_COMPLETED)
+            for task in done:
+                phase.ended(running.pop(task))
+                task.result()
+        tale.tell(await server.page())  # while all is still in flight: what follows is draining
+    finally:
+        pages.cancel()
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, pages, return_exceptions=True)
+    tale.end(await server.page(), refused=server.refused, broken=server.broken)
+    await settled(server)
+
+
+async def turn_pages(server: Server, tale: Tale) -> None:
+    """Tell the counters at even moments."""
+    while True:
+        await asyncio.sleep(tale.phase.page_seconds)
+        tale.tell(await server.page())
+
+
+async def settled(server: Server) -> None:
+    """Wait until the server has thrown out what was broken off, so that the next phase finds it empty."""
+    for _ in range(100):
+        lines = (await server.page()).splitlines()
+        running = [line for line in lines if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting"))]
+        if all(line.rstrip().endswith((" 0.0", " 0")) for line in running):
+            return
+        await asyncio.sleep(0.1)
+
+
+async def serve(job: dict[str, Any], commands: Commands) -> None:
+    """
+    Do what is asked until there is nothing more to do.
+
+    Raises:
+        ServerGoneError: The server cannot be worked with.
+    """
+    server = Server(job)
+    async with server.client:
+        say("ready", page=await server.page(), **await server.facts())
+        while (command := await asyncio.to_thread(commands.wait))["do"] != "quit":
+            if command["do"] == "load":
+                await run(server, Phase(command), commands)
+
+
+def main(path: str) -> int:
+    """Work with the server; where it goes away, say why."""
+    job = json.loads(Path(path).read_text(encoding="utf-8"))
+    try:
+        asyncio.run(serve(job, Commands()))
+    except ServerGoneError as error:
+        say("gone", why=str(error))
+        return 3
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))

@@ -1,0 +1,147 @@
+"""Questions to the trainer's parts that need torch: run under the engine's Python, answers as JSON on standard output."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from rlsize.measure.workers import train_model
+from rlsize.measure.workers.train_attention import NAME, Packing, register
+from rlsize.measure.workers.train_model import LogProbs, built, decoder_layers
+from rlsize.measure.workers.train_step import Work
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.measure.workers.train_step import Batch
+
+CPU = torch.device("cpu")
+LENGTHS = [(5, 40), (17, 3), (1, 60), (30, 30)]
+
+
+def log_probs(model: LogProbs, batch: Batch) -> torch.Tensor:
+    """What the model says about a micro-batch."""
+    with torch.no_grad():
+        found: torch.Tensor = model(batch.tokens, batch.positions, batch.targets, batch.packing)
+    return found
+
+
+def work() -> Work:
+    """Four samples of different lengths."""
+    return Work(lengths=LENGTHS, advantages=[1.0] * len(LENGTHS), vocabulary=512, seed=3)
+
+
+def models(path: str, window: int | None) -> tuple[LogProbs, torch.nn.Module]:
+    """The same fp32 model with packed attention, and with the attention of transformers."""
+    found = []
+    for attention in (register(), "sdpa"):
+        config = AutoConfig.from_pretrained(path)
+        if window:
+            config.sliding_window = window
+            config.layer_types = ["sliding_attention", "full_attention"]
+        torch.manual_seed(0)
+        causal = AutoModelForCausalLM.from_config(config, attn_implementation=attention).float().eval()
+        found.append(causal)
+    assert found[0].config._attn_implementation == NAME
+    return LogProbs(found[0]), found[1]
+
+
+def packing(path: str, window: int | None = None) -> dict[str, float]:
+    """The largest difference of log-probs: in the pack against alone, and against transformers' own attention."""
+    ours, theirs = models(path, window)
+    packed = log_probs(ours, work().batch((0, 1, 2, 3), CPU)).split([sum(length) for length in LENGTHS])
+    alone, reference = 0.0, 0.0
+    for sample, inside in enumerate(packed):
+        batch = work().batch((sample,), CPU)
+        alone = max(alone, float((log_probs(ours, batch) - inside)[:-1].abs().max()))  # the last token has no target
+        with torch.no_grad():
+            logits = theirs(input_ids=batch.tokens[None]).logits[0].float()
+        expected = logits.log_softmax(-1).gather(1, batch.targets[:, None])[:, 0]
+        reference = max(reference, float((expected - inside)[:-1].abs().max()))
+    return {"alone": alone, "reference": reference, "spread": float(torch.cat(packed).std())}
+
+
+def sliding(path: str) -> dict[str, float]:
+    """The same with a window shorter than the sequences."""
+    return packing(path, window=8)
+
+
+def gradients(path: str) -> dict[str, float]:
+    """The largest difference of gradients between one chunk of logits and many, and between packed and alone."""
+    ours, _ = models(path, None)
+    found = []
+    whole_pack = [(0, 1, 2, 3)]
+    for bytes_at_a_time, packs in ((2**30, whole_pack), (2**15, whole_pack), (2**30, [(0,), (1, 2), (3,)])):
+        train_model.CHUNK_BYTES = bytes_at_a_time
+        ours.zero_grad()
+        for pack in packs:
+            batch = work().batch(pack, CPU)
+            (ours(batch.tokens, batch.positions, batch.targets, batch.packing) * batch.weights).sum().backward()
+        found.append(torch.cat([param.grad.flatten() for param in ours.parameters()]))
+    whole, chunked, apart = found
+    size = float(whole.abs().max())
+    return {"chunked": float((chunked - whole).abs().max()) / size, "apart": float((apart - whole).abs().max()) / size}
+
+
+def meta(path: str) -> dict[str, float]:
+    """Parameters have no memory, buffers hold what a model that was built in memory has."""
+    model = built(path, "none")
+    real = AutoModelForCausalLM.from_config(AutoConfig.from_pretrained(path))
+    buffers = dict(real.named_buffers())
+    same = all(torch.equal(buffer, buffers[name]) for name, buffer in model.causal.named_buffers())
+    return {
+        "on_meta": float(all(param.is_meta for param in model.parameters())),
+        "fp32": float(all(param.dtype == torch.float32 for param in model.parameters())),
+        "buffers": float(len(buffers)),
+        "buffers_same": float(same),
+        "params_same": float(sum(p.numel() for p in model.parameters()) == sum(p.numel() for p in real.parameters())),
+        "layers": float(len(decoder_layers(model))),
+    }
+
+
+def masked(path: str) -> dict[str, float]:
+    """A mask over the whole micro-batch is refused."""
+    ours, _ = models(path, None)
+    batch = work().batch((0,), CPU)
+    packing = Packing(lengths=batch.packing.lengths, offsets=batch.packing.offsets)
+    mask = torch.zeros(1, 1, len(batch.tokens), len(batch.tokens))
+    try:
+        ours.causal.base_model(input_ids=batch.tokens[None], attention_mask=mask, packing=packing)
+    except RuntimeError:
+        return {"refused": 1.0}
+    return {"refused": 0.0}
+
+
+def recomputed(path: str) -> dict[str, float]:
+    """FLOPs of forward and backward with recomputation, over those without."""
+    counts = {}
+    for recompute in ("none", "selective", "full"):
+        model = LogProbs(models(path, None)[0].causal.train())
+        model.keep_logits = True
+        if recompute == "full":
+            model.causal.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+        batch = replace(work(), recompute=recompute).batch((0, 1, 2, 3), CPU)
+        with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+            model(batch.tokens, batch.positions, batch.targets, batch.packing).sum().backward()
+        counts[recompute] = counter.get_total_flops()
+    return {name: count / counts["none"] for name, count in counts.items()}
+
+
+PROBES: dict[str, Callable[[str], dict[str, float]]] = {
+    "packing": packing,
+    "sliding": sliding,
+    "gradients": gradients,
+    "meta": meta,
+    "masked": masked,
+    "recomputed": recomputed,
+}
+
+if __name__ == "__main__":
+    sys.stdout.write(json.dumps({name: probe(sys.argv[1]) for name, probe in PROBES.items()}) + "\n")
