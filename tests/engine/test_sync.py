@@ -148,11 +148,11 @@ def test_a_rank_that_dies_leaves_what_is_measured(
     engine_python: str, tiny_models: dict[str, Path], tmp_path: Path
 ) -> None:
     """A rank is killed in the second way: the first is kept, and the end says so."""
-    killed = []
+    killed: list[int] = []
 
     def say(_what: str, share: float) -> None:
         if share > 0.3 and not killed:
-            killed.append(max(pid for pid in running(tmp_path)))
+            killed.append(max(running(tmp_path)))
             os.kill(killed[0], signal.SIGKILL)
 
     result = measured(tiny_models["qwen3"], engine_python, tmp_path, say, seconds=6.0)

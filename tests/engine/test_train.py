@@ -15,8 +15,6 @@ from rlsize.measure.train import TrainJob, measure_train
 from rlsize.readers.huggingface import read_model
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rlsize.measure.train import TrainResult
 
 PROBES = Path(__file__).parent / "train_probes.py"

@@ -1,4 +1,4 @@
-"""Questions to the trainer's parts that need torch: run under the engine's Python, answers as JSON on standard output."""
+"""Questions to those parts of the trainer that need torch: run by the engine's Python, answered as JSON."""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ from rlsize.estimates.scatter import scatter
 
 
 def test_a_spread_by_hand() -> None:
-    """Of 8, 10 and 12 the sample deviation is 2, a fifth of the mean; percentiles lie on straight lines between them."""
+    """Of 8, 10 and 12 the sample deviation is 2, a fifth of the mean; percentiles lie on lines between them."""
     found = scatter([12.0, 8.0, 10.0])
     assert found is not None
     assert (found.parts, found.cv, found.p10, found.p50, found.p90) == pytest.approx((3, 0.2, 8.4, 10.0, 11.6))

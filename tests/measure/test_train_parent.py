@@ -39,6 +39,7 @@ def step(warm_up=False):
 
 
 """
+TELL_ARGV = "open(sys.argv[-1] + '.argv', 'w').write(' '.join(sys.argv))"
 
 
 class Told:
@@ -48,6 +49,7 @@ class Told:
         self.words: list[str] = []
 
     def __call__(self, words: str, share: float) -> None:
+        """Remember it; a share is one."""
         assert 0.0 <= share <= 1.0
         self.words.append(words)
 
@@ -73,9 +75,7 @@ def job(**changed: Any) -> TrainJob:
 
 def test_what_the_trainer_is_told(player: Callable[[str], str], tmp_path: Path) -> None:
     """The job arrives whole, torchrun gets the processes, and nothing is doubted that need not be."""
-    python = player(
-        "ready(); step(True); step(); step(); step(); say('done'); open(sys.argv[-1] + '.argv', 'w').write(' '.join(sys.argv))"
-    )
+    python = player(f"ready(); step(True); step(); step(); step(); say('done'); {TELL_ARGV}")
     found = measure_train(job(processes=3, seed=7), python, tmp_path, seconds=5.0, say=Told())
     assert found.partial == ""
     assert found.measured.steps_timed == 3
@@ -86,7 +86,7 @@ def test_what_the_trainer_is_told(player: Callable[[str], str], tmp_path: Path) 
 
 def test_flags_of_several_nodes_replace_standalone(player: Callable[[str], str], tmp_path: Path) -> None:
     """Rendezvous is torchrun's own."""
-    python = player("ready(); step(); say('done'); open(sys.argv[-1] + '.argv', 'w').write(' '.join(sys.argv))")
+    python = player(f"ready(); step(); say('done'); {TELL_ARGV}")
     flags = ("--nnodes", "2", "--rdzv-backend", "c10d", "--rdzv-endpoint", "head:29500")
     measure_train(job(torchrun=flags), python, tmp_path, seconds=5.0, say=Told())
     argv = (tmp_path / "train-200" / "job.json.argv").read_text(encoding="utf-8")
@@ -148,7 +148,7 @@ def test_a_death_keeps_what_was_timed(player: Callable[[str], str], tmp_path: Pa
 def test_a_death_before_the_first_step(player: Callable[[str], str], tmp_path: Path) -> None:
     """There is nothing to keep, so it is an error that says the cause."""
     python = player("say('failed', rank=0, message='OSError: no config.json'); sys.exit(1)")
-    with pytest.raises(ChildDiedError, match="no config.json"):
+    with pytest.raises(ChildDiedError, match=r"no config\.json"):
         measure_train(job(), python, tmp_path, seconds=5.0, say=Told())
 
 

@@ -24,7 +24,8 @@ Model = Annotated[
     _text("--model", "A model profile, a folder with a config.json, or a Hugging Face id.", "Inputs", "NAME|DIR|ID"),
 ]
 Only = Annotated[
-    str | None, _text("--only", "What to measure: rollout, train, sync; what the machine can without.", "Inputs", "LIST")
+    str | None,
+    _text("--only", "What to measure: rollout, train, sync; what the machine can without.", "Inputs", "LIST"),
 ]
 DummyWeights = Annotated[
     bool,
@@ -38,9 +39,7 @@ Seconds = Annotated[
 ]
 Device = Annotated[str | None, _text("--device", "cuda or cpu; cuda where there is a GPU.", "Inputs", "NAME")]
 Seed = Annotated[str | None, quantity("--seed", "Seed of lengths, prompts and weights; 0 by default.")]
-Show = Annotated[
-    str | None, _text("--show", "Show what a rates file holds; nothing is measured.", "Inputs", "FILE")
-]
+Show = Annotated[str | None, _text("--show", "Show what a rates file holds; nothing is measured.", "Inputs", "FILE")]
 
 Prompts = Annotated[str | None, quantity("--prompts", "Prompts per optimizer step.", WORKLOAD)]
 Group = Annotated[str | None, quantity("--group|--group-size", "Samples of one prompt, G.", WORKLOAD)]
@@ -112,9 +111,7 @@ Buckets = Annotated[str | None, _text("--buckets", "Bucket sizes, as 64MB,512MB.
 SenderRanks = Annotated[str | None, quantity("--sender-ranks", "Ranks that hold shards; half of them without.", SYNC)]
 ReceiverRanks = Annotated[str | None, quantity("--receiver-ranks", "Ranks that receive all weights.", SYNC)]
 
-Log = Annotated[
-    str | None, _text("--log", "Keep what engines and trainers print.", "Output", "FILE")
-]
+Log = Annotated[str | None, _text("--log", "Keep what engines and trainers print.", "Output", "FILE")]
 
 SECONDS = Quantity("s", least=1.0, most=86_400.0)
 LENGTH = Quantity("token", least=1.0, most=1e7, whole=True)

@@ -63,7 +63,9 @@ def measured_model(inputs: Inputs, text: str | None, *, dummy: bool, folder: Pat
         inputs.blame(error, where)
         return None
     if found.dummy and not dummy:
-        inputs.notes.append(f"{found.name} has no weights here, so random ones are used; speed does not need real ones.")
+        inputs.notes.append(
+            f"{found.name} has no weights here, so random ones are used; speed does not need real ones."
+        )
     return found
 
 
@@ -85,9 +87,7 @@ def _local(chosen: str, near: Path, *, dummy: bool) -> MeasuredModel | None:
 
     profile = read_model(place)
     weights = any(next(place.glob(pattern), None) for pattern in _WEIGHTS)
-    return MeasuredModel(
-        name=profile.name, source=str(place.resolve()), dummy=dummy or not weights, profile=profile
-    )
+    return MeasuredModel(name=profile.name, source=str(place.resolve()), dummy=dummy or not weights, profile=profile)
 
 
 def _named(inputs: Inputs, chosen: str, folder: Path, *, dummy: bool) -> MeasuredModel:

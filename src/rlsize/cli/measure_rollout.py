@@ -6,7 +6,7 @@ import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from rlsize.cli.measure_setting import KV_DTYPES, TORCH_DTYPES
+from rlsize.cli.measure_parts import KV_DTYPES, TORCH_DTYPES
 from rlsize.errors import Fault, InputError
 from rlsize.facts.rates import MeasuredInstance, RateConditions
 
@@ -43,7 +43,9 @@ class RolloutOutcome:
     config: dict[str, Any] = field(default_factory=dict)
 
 
-def run_rollout(setting: Setting, folder: Path, say: Callable[[str, float], None], log: Callable[[Path], None]) -> RolloutOutcome:
+def run_rollout(
+    setting: Setting, folder: Path, say: Callable[[str, float], None], log: Callable[[Path], None]
+) -> RolloutOutcome:
     """
     Measure rollouts on engines of our own, or on servers that run already.
 
@@ -63,7 +65,7 @@ def run_rollout(setting: Setting, folder: Path, say: Callable[[str, float], None
     fleet = _Fleet(setting, plan, folder)
     try:
         instances = fleet.start(say)
-        record = measure_rollout(instances, plan, say, fleet.restart if not setting.targets else None)
+        record = measure_rollout(instances, plan, say, fleet.restart if not setting.servers.targets else None)
     finally:
         fleet.end(log)
     return _outcome(setting, plan, fleet, record)
@@ -80,8 +82,8 @@ def _plan(setting: Setting) -> RolloutPlan:
         mean=work.mean,
         cv=work.cv,
         cap=work.cap,
-        concurrencies=setting.concurrencies,
-        most=setting.most,
+        concurrencies=setting.engine.concurrencies,
+        most=setting.engine.most,
         seconds=setting.seconds,
         seed=setting.seed,
         quick=setting.quick,
@@ -89,7 +91,7 @@ def _plan(setting: Setting) -> RolloutPlan:
 
 
 def scrape_as(name: str) -> Callable[[str], EngineCounters | None]:
-    """What turns the text of an engine's metrics page into counters, those of its ranks added up; None where it cannot."""
+    """What turns an engine's metrics page into counters, those of its ranks added up; None where it cannot."""
     from rlsize.estimates.ranks import together
     from rlsize.readers.metrics.pages import page_counters
 
@@ -114,14 +116,14 @@ class _Fleet:
 
     def start(self, say: Callable[[str, float], None]) -> list[Instance]:
         """Start an engine, or reach the servers."""
-        if self.setting.targets:
-            say(f"reaching {len(self.setting.targets)} server(s)", 0.0)
-            for target in self.setting.targets:
+        if self.setting.servers.targets:
+            say(f"reaching {len(self.setting.servers.targets)} server(s)", 0.0)
+            for target in self.setting.servers.targets:
                 self.instances.append(self._reached(target))
             _check_context(self.plan, self.instances)
         else:
             say("the engine loads", 0.0)
-            self.instances.append(self._engine(self.setting.most))
+            self.instances.append(self._engine(self.setting.engine.most))
         return self.instances
 
     def restart(self, most: int) -> Instance:
@@ -145,7 +147,7 @@ class _Fleet:
             "seed": self.setting.seed,
         }
         place = self.folder / f"engine-{self.started}"
-        return offline(job, self.setting.engine_python, place, scrape_as("engine"), self.setting.start_seconds)
+        return offline(job, self.setting.engine.python, place, scrape_as("engine"), self.setting.start_seconds)
 
     def _reached(self, target: Target) -> Instance:
         from rlsize.measure.instances import online
@@ -159,32 +161,30 @@ class _Fleet:
             "model": None,
             "temperature": self.setting.work.temperature,
             "vocabulary": profile.architecture.vocab_size if profile else UNKNOWN_VOCABULARY,
-            "timeout_seconds": self.setting.timeout,
-            "authority": self.setting.authority,
-            "insecure": self.setting.insecure,
+            "timeout_seconds": self.setting.servers.timeout,
+            "authority": self.setting.servers.authority,
+            "insecure": self.setting.servers.insecure,
         }
         place = self.folder / f"client-{self.started}"
-        return online(target.shown, job, sys.executable, place, scrape_as(target.shown), self.setting.token)
+        return online(target.shown, job, sys.executable, place, scrape_as(target.shown), self.setting.servers.token)
 
 
 def engine_arguments(setting: Setting, plan: RolloutPlan, most: int | None) -> dict[str, Any]:
     """Arguments of vLLM's `LLM`; what nobody said is left to its own defaults."""
-    model = setting.model
-    if model is None:
-        raise InputError(Fault("no model is named", "--model", "name a profile, a folder or a Hugging Face id"))
+    model = setting.named_model
     said: dict[str, Any] = {
         "model": model.source,
         "load_format": "dummy" if model.dummy else None,
-        "dtype": TORCH_DTYPES[setting.dtype],
-        "quantization": "fp8" if setting.dtype == "fp8" else None,
-        "kv_cache_dtype": KV_DTYPES[setting.kv_dtype],
-        "tensor_parallel_size": setting.tensor_parallel,
-        "pipeline_parallel_size": setting.pipeline_parallel,
+        "dtype": TORCH_DTYPES[setting.engine.dtype],
+        "quantization": "fp8" if setting.engine.dtype == "fp8" else None,
+        "kv_cache_dtype": KV_DTYPES[setting.engine.kv_dtype],
+        "tensor_parallel_size": setting.engine.tensor_parallel or 1,
+        "pipeline_parallel_size": setting.engine.pipeline_parallel,
         "max_model_len": plan.prompt_tokens + plan.longest() + ROOM,
         "max_num_seqs": most,
-        "gpu_memory_utilization": setting.memory_fraction,
+        "gpu_memory_utilization": setting.engine.memory_fraction,
     }
-    return {name: value for name, value in said.items() if value is not None} | dict(setting.engine_args)
+    return {name: value for name, value in said.items() if value is not None} | dict(setting.engine.arguments)
 
 
 def _check_context(plan: RolloutPlan, instances: list[Instance]) -> None:
@@ -237,16 +237,15 @@ def _outcome(setting: Setting, plan: RolloutPlan, fleet: _Fleet, record: Record)
         doubts=[*record.doubts, *_placement(facts), *rollout_doubts(levels, record.batch, measured)],
         partial=record.partial,
         interrupted=record.interrupted,
-        asked_concurrency=max(setting.concurrencies or (record.limit,)),
+        asked_concurrency=max(setting.engine.concurrencies or (record.limit,)),
         config=dict(facts.get("config") or {}),
     )
 
 
 def _instance_gpus(setting: Setting, facts: Mapping[str, Any], gpus: list[str]) -> float | None:
     """GPUs of an instance: as the engine says, or as the user says of a server; none on a CPU."""
-    if setting.targets:
-        said = setting.tensor_parallel * setting.pipeline_parallel
-        return float(said) if setting.says_parallelism else None
+    if setting.servers.targets:
+        return float(setting.engine.gpus) if setting.engine.tensor_parallel else None
     return float(facts["gpus_per_instance"]) if gpus else None
 
 
@@ -267,8 +266,8 @@ def _conditions(
         temperature=setting.work.temperature,
         dtype=facts.get("dtype"),
         kv_dtype=facts.get("kv_dtype"),
-        tensor_parallel=setting.tensor_parallel if setting.says_parallelism or not setting.targets else None,
-        dummy_weights=None if setting.targets or model is None else model.dummy,
+        tensor_parallel=setting.engine.tensor_parallel or (None if setting.servers.targets else 1),
+        dummy_weights=None if setting.servers.targets or model is None else model.dummy,
     )
 
 

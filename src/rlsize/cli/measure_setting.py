@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli import measure_flags as limits
+from rlsize.cli import measure_parts as parts
 from rlsize.cli.measure_model import measured_model
 from rlsize.cli.measure_workload import workload
 from rlsize.errors import Fault, InputError
@@ -21,20 +20,31 @@ if TYPE_CHECKING:
     from rlsize.cli.measure_model import MeasuredModel
     from rlsize.cli.measure_workload import Workload
     from rlsize.facts.measured import Stage
-    from rlsize.readers.http_targets import Target
 
 SECONDS, QUICK_SECONDS = 240.0, 45.0
 START_SECONDS = 1800.0
-TIMEOUT = 10.0
+NO_MODEL, NAME_ONE = "no model is named", "name a profile, a folder with a config.json or a Hugging Face id"
 DEVICES = ["auto", "cuda", "cpu"]
-TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "bfloat16"}
-KV_DTYPES = {"bf16": "auto", "fp16": "auto", "fp32": "auto", "fp8": "fp8"}
-RECOMPUTE = ["none", "selective", "full"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """Everything that was asked for; what is None was left to the engine, the trainer or the machine."""
+    """
+    Everything that was asked for.
+
+    Args:
+        model: What to run; None for servers that say it themselves.
+        work: One optimizer step's samples.
+        only: The stages to measure; None for what the machine can.
+        quick: Whether a first look is enough.
+        seconds: Time for each stage, starting apart. [s]
+        start_seconds: Most that an engine or trainer may take to start. [s]
+        seed: Of lengths, prompts and weights.
+        device: cuda, cpu, or auto.
+        servers: Servers to reach.
+        engine: An engine to start.
+        trainer: A trainer to run, and the ranks of a weight sync.
+    """
 
     model: MeasuredModel | None
     work: Workload
@@ -44,29 +54,25 @@ class Setting:
     start_seconds: float
     seed: int
     device: str
-    targets: tuple[Target, ...]
-    token: str
-    authority: str | None
-    insecure: bool
-    timeout: float
-    concurrencies: tuple[int, ...] | None
-    most: int | None
-    tensor_parallel: int
-    pipeline_parallel: int
-    says_parallelism: bool
-    dtype: str
-    kv_dtype: str
-    memory_fraction: float | None
-    engine_args: Mapping[str, Any]
-    engine_python: str
-    trainer_python: str
-    processes: int | None
-    micro_batch_tokens: int | None
-    recompute: str
-    torchrun: tuple[str, ...]
-    buckets: tuple[int, ...] | None
-    sender_ranks: int | None
-    receiver_ranks: int | None
+    servers: parts.Servers
+    engine: parts.Engine
+    trainer: parts.Trainer
+
+    @property
+    def named_model(self) -> MeasuredModel:
+        """
+        The model, for a stage that cannot do without.
+
+        Raises:
+            InputError: None is named.
+        """
+        if self.model is None:
+            raise InputError(
+                Fault(
+                    "no model is named", "--model", "name a profile, a folder with a config.json or a Hugging Face id"
+                )
+            )
+        return self.model
 
 
 def setting(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Setting:
@@ -82,32 +88,27 @@ def setting(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Setting:
         InputError: All that is wrong with it.
     """
     work = workload(
-        inputs, asked["prompts"], asked["group"], asked["prompt_tokens"], asked["response_tokens"],
-        asked["response_cv"], asked["max_response_tokens"], asked["temperature"],
-    )  # fmt: skip
+        inputs,
+        asked["prompts"],
+        asked["group"],
+        asked["prompt_tokens"],
+        asked["response_tokens"],
+        asked["response_cv"],
+        asked["max_response_tokens"],
+        asked["temperature"],
+    )
     model = measured_model(inputs, asked["model"], dummy=asked["dummy_weights"], folder=folder)
     only = _stages(inputs, asked["only"])
-    targets, token = _access(inputs, asked)
-    seconds = inputs.number(
-        "seconds", "--seconds", asked["seconds"], limits.SECONDS,
-        default=QUICK_SECONDS if asked["quick"] else SECONDS, why="default",
-    )  # fmt: skip
-    start = inputs.number("start_seconds", "--start-timeout", asked["start_timeout"], limits.START, default=START_SECONDS)
-    patience = inputs.number("timeout_seconds", "--timeout", asked["timeout"], limits.SECONDS, default=TIMEOUT)
-    whole = {name: _count(inputs, name, asked) for name in _COUNTS}
-    device = inputs.word("device", "--device", asked["device"], DEVICES, default="auto")
-    dtype = inputs.word("dtype", "--dtype", asked["dtype"], TORCH_DTYPES, scenario="rollout.dtype", default="bf16")
-    kv_dtype = inputs.word("kv_dtype", "--kv-dtype", asked["kv_dtype"], KV_DTYPES, scenario="rollout.kv_dtype", default="bf16")
-    recompute = inputs.word("recompute", "--recompute", asked["recompute"], RECOMPUTE, scenario="trainer.recompute", default="full")
-    fraction = inputs.number(
-        "memory_fraction", "--memory-fraction", asked["memory_fraction"], limits.MEMORY_FRACTION, scenario="rollout.memory_fraction"
+    servers, engine, trainer = parts.servers(inputs, asked), parts.engine(inputs, asked), parts.trainer(inputs, asked)
+    usual = QUICK_SECONDS if asked["quick"] else SECONDS
+    seconds = inputs.number("seconds", "--seconds", asked["seconds"], limits.SECONDS, default=usual)
+    start = inputs.number(
+        "start_seconds", "--start-timeout", asked["start_timeout"], limits.START, default=START_SECONDS
     )
-    engine_python = asked["engine_python"] or sys.executable
-    _check_model(inputs, model, work, whole["tensor_parallel"] or 1, only, targets)
-    concurrencies = _counts(inputs, "--concurrency", asked["concurrency"])
-    buckets = _sizes(inputs, asked["buckets"])
-    engine_args = _engine_args(inputs, asked["engine_arg"])
-    torchrun = _words(inputs, asked["torchrun"])
+    seed = inputs.number("seed", "--seed", asked["seed"], limits.SEED, default=0)
+    device = inputs.word("device", "--device", asked["device"], DEVICES, default="auto")
+    _check_named(inputs, model, only, servers)
+    _check_model(inputs, model, work, engine, servers)
     inputs.settle()
     if work is None:  # settle has told why
         raise InputError(Fault("the workload cannot be run"))
@@ -118,49 +119,12 @@ def setting(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Setting:
         quick=asked["quick"],
         seconds=seconds.number,
         start_seconds=start.number,
-        seed=whole["seed"] or 0,
+        seed=int(seed.number),
         device=device,
-        targets=targets,
-        token=token,
-        authority=asked["ca"],
-        insecure=asked["insecure"],
-        timeout=patience.number,
-        concurrencies=concurrencies,
-        most=whole["max_num_seqs"],
-        tensor_parallel=whole["tensor_parallel"] or 1,
-        pipeline_parallel=int(inputs.said("rollout.pipeline_parallel") or 1),
-        says_parallelism=whole["tensor_parallel"] is not None,
-        dtype=dtype,
-        kv_dtype=kv_dtype,
-        memory_fraction=fraction.number if fraction.known else None,
-        engine_args=engine_args,
-        engine_python=engine_python,
-        trainer_python=asked["trainer_python"] or engine_python,
-        processes=whole["trainer_gpus"],
-        micro_batch_tokens=whole["micro_batch_tokens"],
-        recompute=recompute,
-        torchrun=torchrun,
-        buckets=buckets,
-        sender_ranks=whole["sender_ranks"],
-        receiver_ranks=whole["receiver_ranks"],
+        servers=servers,
+        engine=engine,
+        trainer=trainer,
     )
-
-
-_COUNTS = {
-    "seed": ("--seed", limits.SEED, ""),
-    "max_num_seqs": ("--max-num-seqs", limits.CONCURRENCY, ""),
-    "tensor_parallel": ("--tensor-parallel", limits.RANKS, "rollout.tensor_parallel"),
-    "trainer_gpus": ("--trainer-gpus", limits.RANKS, ""),
-    "micro_batch_tokens": ("--micro-batch-tokens", limits.LENGTH, ""),
-    "sender_ranks": ("--sender-ranks", limits.RANKS, ""),
-    "receiver_ranks": ("--receiver-ranks", limits.RANKS, ""),
-}
-
-
-def _count(inputs: Inputs, name: str, asked: Mapping[str, Any]) -> int | None:
-    flag, kind, scenario = _COUNTS[name]
-    found = inputs.number(name, flag, asked[name], kind, scenario=scenario)
-    return int(found.number) if found.known else None
 
 
 def _stages(inputs: Inputs, text: str | None) -> tuple[Stage, ...] | None:
@@ -176,99 +140,27 @@ def _stages(inputs: Inputs, text: str | None) -> tuple[Stage, ...] | None:
     return tuple(stage for stage in STAGES if stage in named)
 
 
-def _access(inputs: Inputs, asked: Mapping[str, Any]) -> tuple[tuple[Target, ...], str]:
-    """The servers and the token for them."""
-    if not asked["url"]:
-        return (), ""
-    import os
-
-    from rlsize.readers.http_targets import bearer_token, targets
-
-    found: list[Target] = []
-    token = ""
-    try:
-        found = targets(asked["url"])
-        token = bearer_token(os.environ, asked["token_file"])
-    except InputError as error:
-        inputs.faults.extend(error.faults)
-    if token and any(target.exposed for target in found):
-        inputs.warnings.append("the token goes over plain http, which anyone on the way can read; https hides it")
-    return tuple(found), token
+def _check_named(
+    inputs: Inputs, model: MeasuredModel | None, only: tuple[Stage, ...] | None, servers: parts.Servers
+) -> None:
+    """A model is needed by all but a rollout on servers, which say what they serve."""
+    needless = bool(servers.targets) and only in {None, ("rollout",)}
+    if model is None and not needless and not inputs.faults:
+        inputs.fault(NO_MODEL, "--model", NAME_ONE)
 
 
 def _check_model(
-    inputs: Inputs,
-    model: MeasuredModel | None,
-    work: Workload | None,
-    tensor_parallel: int,
-    only: tuple[Stage, ...] | None,
-    targets: tuple[Target, ...],
+    inputs: Inputs, model: MeasuredModel | None, work: Workload | None, engine: parts.Engine, servers: parts.Servers
 ) -> None:
     """What a model cannot do, found out before an engine is started for it."""
-    if model is None:
-        needless = bool(targets) and only in {None, ("rollout",)}
-        if not needless and not inputs.faults:
-            inputs.fault("no model is named", "--model", "name a profile, a folder with a config.json or a Hugging Face id")
+    shape = model.profile.architecture if model and model.profile else None
+    if shape is None or model is None:
         return
-    shape = model.profile.architecture if model.profile else None
-    if shape is None:
-        return
-    if shape.attention and not targets and shape.attention.heads % tensor_parallel:
-        what = f"{shape.attention.heads} heads of {model.name} cannot be shared by {tensor_parallel} GPUs"
+    shared = engine.tensor_parallel or 1
+    if shape.attention and not servers.targets and shape.attention.heads % shared:
+        what = f"{shape.attention.heads} heads of {model.name} cannot be shared by {shared} GPUs"
         inputs.fault(what, "--tensor-parallel", "choose a divisor of the heads")
     longest = work.prompt_tokens + (work.cap or work.mean) if work else 0
     if longest > shape.max_context:
         what = f"prompt and response of {longest:,.0f} tokens exceed the {shape.max_context:,} that {model.name} takes"
         inputs.fault(what, "--max-response-tokens", "lower the cap, or shorten the prompt")
-
-
-def _counts(inputs: Inputs, flag: str, text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    found = []
-    for part in text.split(","):
-        try:
-            found.append(int(limits.CONCURRENCY.read(part.strip())))
-        except ValueError as error:
-            inputs.fault(str(error), flag, "write whole numbers, as 16,64,256")
-    return tuple(sorted(set(found)))
-
-
-def _sizes(inputs: Inputs, text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    found = []
-    for part in text.split(","):
-        try:
-            found.append(int(limits.BYTES.read(part.strip())))
-        except ValueError as error:
-            inputs.fault(str(error), "--buckets", "write sizes, as 64MB,512MB")
-    return tuple(sorted(set(found)))
-
-
-def _engine_args(inputs: Inputs, entries: list[str] | None) -> dict[str, Any]:
-    """Arguments of vLLM's LLM: names of Python, values as in YAML."""
-    import yaml
-
-    found: dict[str, Any] = {}
-    for entry in entries or []:
-        name, equals, value = entry.partition("=")
-        name = name.strip().lstrip("-").replace("-", "_")
-        if not equals or not name.isidentifier():
-            inputs.fault(f"{entry!r} is not NAME=VALUE", "--engine-arg", "write it as enforce_eager=true")
-            continue
-        try:
-            found[name] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            inputs.fault(f"the value of {entry!r} cannot be read", "--engine-arg", "write true, 32 or text")
-    return found
-
-
-def _words(inputs: Inputs, text: str | None) -> tuple[str, ...]:
-    try:
-        return tuple(shlex.split(text or ""))
-    except ValueError as error:
-        inputs.fault(f"cannot be read: {error}", "--torchrun", "close its quotes")
-        return ()
-
-

@@ -44,29 +44,27 @@ def run_train(
     """
     from rlsize.measure.train import TrainJob, measure_train
 
-    model = setting.model
-    if model is None:
-        raise InputError(Fault("no model is named", "--model", "name a profile, a folder or a Hugging Face id"))
+    model = setting.named_model
     lengths = _lengths(setting)
     longest = max(prompt + response for prompt, response in lengths)
-    micro = setting.micro_batch_tokens or max(MICRO_BATCH_TOKENS if gpus else CPU_MICRO_BATCH_TOKENS, longest)
+    micro = setting.trainer.micro_batch_tokens or max(MICRO_BATCH_TOKENS if gpus else CPU_MICRO_BATCH_TOKENS, longest)
     job = TrainJob(
         model=model.source,
         profile=model.profile,
         lengths=lengths,
         group_size=setting.work.group_size,
         micro_batch_tokens=micro,
-        recompute=setting.recompute,  # type: ignore[arg-type]  # one of its words: it was checked against them
-        processes=setting.processes or len(gpus) or 1,
+        recompute=setting.trainer.recompute,  # type: ignore[arg-type]  # one of its words: it was checked against them
+        processes=setting.trainer.processes or len(gpus) or 1,
         steps=3 if setting.quick else 10,
         seed=setting.seed,
-        torchrun=setting.torchrun,
+        torchrun=setting.trainer.torchrun,
         device="cuda" if gpus else "cpu",
         peak_flops=peak_flops(inputs, gpus),
         start_seconds=setting.start_seconds,
     )
     try:
-        return measure_train(job, setting.trainer_python, folder, seconds=setting.seconds, say=say)
+        return measure_train(job, setting.trainer.python, folder, seconds=setting.seconds, say=say)
     finally:
         for place in sorted(folder.glob("**/log")):
             log(place)
@@ -92,38 +90,41 @@ def run_sync(
     Raises:
         UnfinishedError: No way to send was measured.
     """
-    from rlsize.cli.measure_setting import TORCH_DTYPES
+    from rlsize.cli.measure_parts import TORCH_DTYPES
     from rlsize.measure.weight_sync import SyncJob, measure_sync
 
-    model = setting.model
-    if model is None:
-        raise InputError(Fault("no model is named", "--model", "name a profile, a folder or a Hugging Face id"))
-    ranks = max(2, len(gpus))
-    senders = setting.sender_ranks or (ranks - setting.receiver_ranks if setting.receiver_ranks else ranks // 2)
-    receivers = setting.receiver_ranks or ranks - senders
-    if gpus and not setting.torchrun and senders + receivers > len(gpus):
+    model = setting.named_model
+    senders, receivers = _ranks(setting, max(2, len(gpus)))
+    if gpus and not setting.trainer.torchrun and senders + receivers > len(gpus):
         what = f"{senders} + {receivers} ranks need as many GPUs, and there are {len(gpus)}"
         raise InputError(Fault(what, "--receiver-ranks", "take fewer ranks, or --device cpu"))
     job = SyncJob(
         model=model.source,
-        dtype=TORCH_DTYPES[setting.dtype],
-        trainer_ranks=max(1, senders),
-        receiver_ranks=max(1, receivers),
-        torchrun=setting.torchrun,
+        dtype=TORCH_DTYPES[setting.engine.dtype],
+        trainer_ranks=senders,
+        receiver_ranks=receivers,
+        torchrun=setting.trainer.torchrun,
         device="cuda" if gpus else "cpu",
         seed=setting.seed,
         start_seconds=setting.start_seconds,
-        **({"bucket_bytes": setting.buckets} if setting.buckets else {}),
+        **({"bucket_bytes": setting.trainer.buckets} if setting.trainer.buckets else {}),
     )
     try:
-        return measure_sync(job, setting.trainer_python, folder, seconds=setting.seconds, say=say)
+        return measure_sync(job, setting.trainer.python, folder, seconds=setting.seconds, say=say)
     finally:
         for place in sorted(folder.glob("**/log")):
             log(place)
 
 
+def _ranks(setting: Setting, ranks: int) -> tuple[int, int]:
+    """Ranks that send and ranks that receive: what is said of one side leaves the rest to the other."""
+    said, taken = setting.trainer.sender_ranks, setting.trainer.receiver_ranks
+    senders = said or max(1, ranks - taken if taken else ranks // 2)
+    return senders, taken or max(1, ranks - senders)
+
+
 def _lengths(setting: Setting) -> tuple[tuple[int, int], ...]:
-    """Prompt and response of each sample of an optimizer step; samples of a prompt have one length, as in the rollout."""
+    """Prompt and response of each sample of a step; samples of a prompt have one length, as in the rollout."""
     from random import Random
 
     from rlsize.estimates.lengths import response_lengths

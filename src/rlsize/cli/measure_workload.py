@@ -10,6 +10,8 @@ from rlsize.errors import Fault
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
+    from rlsize.facts.fields import Quantity
+    from rlsize.facts.figure import Figure
 
 _WHY = "nobody said"
 _CAP_FACTOR = 4  # the cap of the plain workload, in mean lengths
@@ -58,17 +60,19 @@ def workload(
 ) -> Workload | None:
     """The workload; None where something is wrong with it, which is then noted."""
     before = len(inputs.faults)
+
+    def number(key: str, flag: str, text: str | None, kind: Quantity, place: str, default: float | None) -> Figure:
+        return inputs.number(key, flag, text, kind, scenario=place, default=default, why=_WHY)
+
     length = "workload.response_tokens"
     said = inputs.said(f"{length}.mean") is not None
-    whole = [
-        inputs.number("prompts_per_step", "--prompts", prompts, limits.PROMPTS, scenario="workload.prompts_per_step", default=32, why=_WHY),
-        inputs.number("group_size", "--group", group, limits.GROUP, scenario="workload.group_size", default=8, why=_WHY),
-        inputs.number("prompt_tokens", "--prompt-tokens", prompt_tokens, limits.LENGTH, scenario="workload.prompt_tokens", default=512, why=_WHY),
-    ]  # fmt: skip
-    mean = inputs.number("response_tokens", "--response-tokens", response_tokens, limits.MEAN, scenario=f"{length}.mean", default=1024, why=_WHY)  # fmt: skip
-    cv = inputs.number("response_cv", "--response-cv", response_cv, limits.CV, scenario=f"{length}.cv", default=0.0 if said else 0.8, why=_WHY)  # fmt: skip
-    longest = inputs.number("max_response_tokens", "--max-response-tokens", cap, limits.LENGTH, scenario=f"{length}.max")
-    heat = inputs.number("temperature", "--temperature", temperature, limits.TEMPERATURE, scenario="rollout.temperature", default=1.0, why=_WHY)  # fmt: skip
+    count = number("prompts_per_step", "--prompts", prompts, limits.PROMPTS, "workload.prompts_per_step", 32)
+    size = number("group_size", "--group", group, limits.GROUP, "workload.group_size", 8)
+    prompt = number("prompt_tokens", "--prompt-tokens", prompt_tokens, limits.LENGTH, "workload.prompt_tokens", 512)
+    mean = number("response_tokens", "--response-tokens", response_tokens, limits.MEAN, f"{length}.mean", 1024)
+    cv = number("response_cv", "--response-cv", response_cv, limits.CV, f"{length}.cv", 0.0 if said else 0.8)
+    longest = number("max_response_tokens", "--max-response-tokens", cap, limits.LENGTH, f"{length}.max", None)
+    heat = number("temperature", "--temperature", temperature, limits.TEMPERATURE, "rollout.temperature", 1.0)
     planned = inputs.said("placement.instances")
     if len(inputs.faults) > before:
         return None
@@ -80,9 +84,9 @@ def workload(
         return None
     _warn_of_defaults(inputs)
     return Workload(
-        prompts=round(whole[0].number),
-        group_size=round(whole[1].number),
-        prompt_tokens=round(whole[2].number),
+        prompts=round(count.number),
+        group_size=round(size.number),
+        prompt_tokens=round(prompt.number),
         mean=mean.number,
         cv=cv.number,
         cap=cap_tokens,
@@ -107,6 +111,6 @@ def _warn_of_defaults(inputs: Inputs) -> None:
     missing = [key.replace("_", " ") for key in asked if inputs.used[key].provenance == "default"]
     if missing:
         inputs.warnings.append(
-            f"{', '.join(missing)} are not those of your recipe but defaults: a rate at the wrong lengths sizes the "
-            "wrong fleet (give a scenario, or flags)"
+            f"taken for want of your recipe's: {', '.join(missing)}; a rate at the wrong lengths sizes the wrong fleet "
+            "(give a scenario, or flags)"
         )

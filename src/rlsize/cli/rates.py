@@ -63,6 +63,24 @@ def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Fi
     return inputs.keep(figure), _headroom(inputs, file, rates.includes, headroom, full)
 
 
+def measured_of_trainer(inputs: Inputs, key: str, missing: Figure) -> Figure:
+    """
+    What the rates file says of the trainer, where it was measured on as many GPUs as are planned.
+
+    Other numbers of GPUs train at another rate, and not in proportion; that is for a prediction to say.
+    """
+    measured = inputs.rates.trainer_gpus if inputs.rates is not None else None
+    planned = inputs.said("placement.trainer_gpus")
+    if measured is not None and planned is not None and measured != planned:
+        note = (
+            f"{inputs.rates_name} measured a trainer of {measured} GPUs, not of {planned}: its train step is not used."
+        )
+        if note not in inputs.notes:
+            inputs.notes.append(note)
+        return missing
+    return inputs.measured(key, missing)
+
+
 def observed_instances(inputs: Inputs) -> Figure | None:
     """
     Instances of an observed fleet whose rate is only a lower bound; None where the rate is what they can do.
@@ -91,9 +109,9 @@ def _lower_bound(inputs: Inputs, file: str, rate: InstanceRate, *, accepted: boo
 
 
 def _deviation(rate: InstanceRate) -> float:
-    """Standard error of the mean over the instances; one instance says nothing about its spread."""
+    """Standard error of the mean: over the instances, or of a single one over time, where that was measured."""
     if rate.spread is None or rate.instances < 2:  # noqa: PLR2004 (a spread needs two)
-        return 0.0
+        return rate.standard_error or 0.0
     return float(standard_error(rate.spread, rate.instances))
 
 

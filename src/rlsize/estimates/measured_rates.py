@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.equations.headroom import standard_error
 from rlsize.equations.matching import consumption
 from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
 
@@ -82,6 +83,7 @@ def _instance_rate(top: RolloutLevel, asked: int | None) -> InstanceRate:
         mean=top.tokens_per_second,
         spread=top.spread_tokens_per_second,
         instances=top.instances,
+        standard_error=_standard_error(top),
         lower_bound=short,
         saturated_fraction=1.0,
         why=(
@@ -90,3 +92,10 @@ def _instance_rate(top: RolloutLevel, asked: int | None) -> InstanceRate:
             else f"{many} kept at {top.concurrency} samples in flight"
         ),
     )
+
+
+def _standard_error(level: RolloutLevel) -> float | None:
+    """Of a single instance's mean, from the scatter over the parts of its window. [token/s]"""
+    if level.scatter is None or level.instances > 1:
+        return None
+    return float(standard_error(level.scatter.cv * level.tokens_per_second, level.scatter.parts))

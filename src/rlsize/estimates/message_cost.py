@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from statistics import median
+from math import sqrt
+from statistics import fmean, median
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations.weight_sync import transfer_time
@@ -92,4 +93,4 @@ def _line(points: Sequence[_Point]) -> tuple[float, float]:
 def _residual(points: Sequence[_Point], fixed: float, slope: float) -> float:
     fitted = [transfer_time(point.size, 1 / slope, fixed) if slope else fixed for point in points]
     squares = [((point.seconds - time) / point.seconds) ** 2 for point, time in zip(points, fitted, strict=True)]
-    return (sum(squares) / len(squares)) ** 0.5
+    return sqrt(fmean(squares))

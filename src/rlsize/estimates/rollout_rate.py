@@ -215,5 +215,3 @@ def knee(levels: Sequence[RolloutLevel]) -> int | None:
         return None
     best = max(entry.tokens_per_second for entry in levels)
     return min(entry.concurrency for entry in levels if entry.tokens_per_second >= NEAR_BEST * best)
-
-

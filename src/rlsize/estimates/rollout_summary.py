@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from rlsize.equations.matching import rate_per_gpu
@@ -20,6 +21,7 @@ SURE = 0.03  # standard error of a rate from which it is called uncertain
 DRIFT = 0.05  # difference between the halves of a window from which it is called not steady
 HITS = 0.8  # share of the expected prefix-cache hits below which they are called low
 FIT = 0.15  # residual from which the step-time fit is called loose
+BUSY = 0.9  # share of the samples in flight that the mean step must run, or something else holds it up
 AGREE = 0.005  # difference of two counts of the same tokens from which they are said to disagree
 _TENTHS = 10
 
@@ -117,10 +119,16 @@ def rollout_doubts(
 
 
 def _uncertain(levels: Mapping[int, Sequence[PhaseRun]], measured: RolloutMeasured) -> Iterable[str]:
+    top = measured.levels[-1]
+    if top.mean_batch is not None and top.mean_batch < BUSY * top.concurrency:
+        yield (
+            f"of {top.concurrency} samples in flight the mean engine step ran {top.mean_batch:.0f}: client, server "
+            "front end or scheduler set this rate, not the GPU"
+        )
     for run in levels[measured.at_concurrency]:
         error = relative_error(run)
         if error is None:
-            yield f"{run.instance}: the window at {run.concurrency} in flight was too short to tell how sure its rate is"
+            yield f"{run.instance}: the window at {run.concurrency} in flight was too short to say how sure its rate is"
         elif error > SURE:
             yield f"{run.instance}: the rate at {run.concurrency} in flight is known to ± {100 * error:.0f} % only"
         drift = _drift(run)
@@ -137,10 +145,9 @@ def _drift(run: PhaseRun) -> float:
     window = steady(run)
     if len(window) < _TENTHS:
         return 0.0
-    cuts = (window[0], window[len(window) // 2], window[-1])
     first, second = (
         (after.counters.generation_tokens - before.counters.generation_tokens) / (after.seconds - before.seconds)
-        for before, after in zip(cuts, cuts[1:], strict=False)
+        for before, after in pairwise((window[0], window[len(window) // 2], window[-1]))
     )
     return second / first - 1.0 if first else 0.0
 
@@ -155,11 +162,19 @@ def _strangers(runs: Sequence[PhaseRun]) -> Iterable[str]:
         yield f"{refused} requests were turned away as busy and sent again; their waiting is part of the times"
     if broken:
         yield f"{broken} connections broke and were sent again; their tokens were generated twice"
-    for run in runs:
-        before = run.snapshots[0].counters if run.snapshots and run.own_counters else None
-        if before and ((before.requests_running or 0) + (before.requests_waiting or 0)) > 0:
-            yield f"{run.instance}: was working for somebody else before a phase began"
-            return
+    for run in _first_runs(runs):
+        before = run.snapshots[0].counters
+        if (before.requests_running or 0) + (before.requests_waiting or 0) > 0:
+            yield f"{run.instance}: was working for somebody else before it was asked for anything"
+
+
+def _first_runs(runs: Sequence[PhaseRun]) -> Iterable[PhaseRun]:
+    """The first run of each instance, those without counters left out."""
+    found: dict[str, PhaseRun] = {}
+    for run in sorted(runs, key=lambda run: run.begun):
+        if run.own_counters and run.snapshots:
+            found.setdefault(run.instance, run)
+    return found.values()
 
 
 def _disagreements(measured: RolloutMeasured) -> Iterable[str]:

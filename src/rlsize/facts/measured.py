@@ -188,9 +188,9 @@ class SyncMethod:
     bucket_bytes: Annotated[float | None, Quantity("B", "size of a bucket; null per tensor")] = None
     messages: Annotated[int, Quantity("count", "broadcasts", whole=True)]
     seconds: Annotated[float, Quantity("s", "median of the repeats, gather, packing and unpacking included")]
-    gather_seconds: Annotated[
-        float, Quantity("s", "of which trainer ranks gathered their shards, median", least=0)
-    ] = 0.0
+    gather_seconds: Annotated[float, Quantity("s", "of which trainer ranks gathered their shards, median", least=0)] = (
+        0.0
+    )
     scatter: Annotated[Scatter | None, Says("of the seconds, over the repeats")] = None
     bytes_per_second: Annotated[float, Quantity("B/s", "bytes over seconds")]
     identical: Annotated[bool, Says("whether every receiver ended with the sender's bytes")]

@@ -6,7 +6,12 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from rlsize.facts.fields import Quantity, Says
-from rlsize.facts.measured import Machine, RolloutMeasured, SyncMeasured, TrainMeasured
+from rlsize.facts.measured import (  # noqa: TC001 (pydantic resolves the annotations at run time)
+    Machine,
+    RolloutMeasured,
+    SyncMeasured,
+    TrainMeasured,
+)
 
 HeadroomPart: TypeAlias = Literal["sync_pauses", "stragglers", "drift", "ramp", "tail"]
 Counts: TypeAlias = Literal["response", "total"]
@@ -24,6 +29,10 @@ class InstanceRate:
         float | None, Quantity("token/s", "standard deviation over the instances; null for a single one", least=0)
     ] = None
     instances: Annotated[int, Quantity("count", "instances averaged", least=1, whole=True)] = 1
+    standard_error: Annotated[
+        float | None,
+        Quantity("token/s", "how far the mean of a single instance may lie from its long-run rate", least=0),
+    ] = None
     lower_bound: Annotated[bool, Says("true where the instances were not asked for all that they can do")] = False
     saturated_fraction: Annotated[
         float | None,
@@ -120,9 +129,7 @@ class Rates:
         default_factory=RateConditions
     )
     instances: Annotated[list[MeasuredInstance], Says("the instances one by one")] = field(default_factory=list)
-    trainer_gpus: Annotated[
-        int | None, Quantity("count", "GPUs of the trainer that was measured", whole=True)
-    ] = None
+    trainer_gpus: Annotated[int | None, Quantity("count", "GPUs of the trainer that was measured", whole=True)] = None
     rollout: Annotated[RolloutMeasured | None, Says("a rollout instance by concurrency")] = None
     train: Annotated[TrainMeasured | None, Says("a train step by phase")] = None
     sync: Annotated[SyncMeasured | None, Says("a weight sync by method")] = None

@@ -30,8 +30,16 @@ POLL_SECONDS = 0.02
 GRACE_SECONDS = 10.0  # between the polite end and the other one
 LARGEST_EVENTS = 256 * 2**20
 _TOLD = 400  # characters of a child's last words
-_WORDS = re.compile(r"^\s*(?:\S+\s+)?(?:[\w.]+\.)?(?P<error>[A-Z]\w*(?:Error|Exception|Exit|Interrupt)\b.*)$")
-_MEMORY = re.compile(r"out of memory|OutOfMemory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE)
+_WORDS = re.compile(r"(?:^|[\s.])(?P<error>[A-Z]\w*(?:Error|Exception): \S.*)$")
+_VAGUE = (
+    "root cause",
+    "ChildFailedError",
+    "EngineDeadError",
+    "WARNING",
+)  # lines that only say that another line says why
+_MEMORY = re.compile(
+    r"out of memory|OutOfMemory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE
+)
 
 
 def staged(folder: Path) -> dict[str, str]:
@@ -184,7 +192,8 @@ class Child:
     def last_words(self) -> str:
         """What it printed last that says why it ended, in a line."""
         lines = self._tail().splitlines()
-        errors = [found["error"] for line in lines if (found := _WORDS.match(line))]
+        telling = (line for line in lines if not any(word in line for word in _VAGUE))
+        errors = [found["error"] for line in telling if (found := _WORDS.search(line))]
         told = (errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1]
         return told if len(told) <= _TOLD else f"{told[: _TOLD - 4]}..."
 
@@ -199,7 +208,9 @@ class Child:
         killed = code is not None and code < 0
         how = f"was killed by signal {-code}" if killed and code is not None else f"ended with exit code {code}"
         memory = bool(_MEMORY.search(self._tail())) or code == -signal.SIGKILL
-        return ChildDiedError(Fault(f"{how}: {self.last_words()}", self.name, "its whole log: --log FILE"), memory=memory)
+        return ChildDiedError(
+            Fault(f"{how}: {self.last_words()}", self.name, "its whole log: --log FILE"), memory=memory
+        )
 
     def _read_more(self) -> None:
         with self._events.open("rb") as events:

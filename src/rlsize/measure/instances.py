@@ -106,18 +106,29 @@ def _started(
     folder.mkdir(parents=True)
     file = folder / "job.json"
     file.write_text(json.dumps(job), encoding="utf-8")
-    child = Child([python, "-m", f"rlsize.measure.workers.{worker}", str(file)], folder, name, {**staged(folder), **env})
+    child = Child(
+        [python, "-m", f"rlsize.measure.workers.{worker}", str(file)], folder, name, {**staged(folder), **env}
+    )
     try:
-        while True:
-            event = child.hear(seconds)
-            if event is None:
-                raise UnfinishedError(Fault("ended before it was ready", name, "look at its log: --log FILE"))
-            refuse_if_gone(name, event)
-            if event.get("event") == "ready":
-                return Instance(name, child, event, scrape)
+        ready = _ready(name, child, seconds)
     except BaseException:
         child.end()
         raise
+    return Instance(name, child, ready, scrape)
+
+
+def _ready(name: str, child: Child, seconds: float) -> Mapping[str, Any]:
+    """
+    What an instance says of itself when it is ready.
+
+    Raises:
+        UnfinishedError: It never is.
+    """
+    while (event := child.hear(seconds)) is not None:
+        refuse_if_gone(name, event)
+        if event.get("event") == "ready":
+            return event
+    raise UnfinishedError(Fault("ended before it was ready", name, "look at its log: --log FILE"))
 
 
 def refuse_if_gone(name: str, event: Mapping[str, Any]) -> None:

@@ -111,7 +111,9 @@ class _Notes:
                 requests_running=event["in_flight"],
             )
         self.snapshots.append(Snapshot(seconds=event["seconds"], counters=counters))
-        self.finished += [Finished(seconds=when, samples=many, tokens=tokens) for when, many, tokens in event["finished"]]
+        self.finished += [
+            Finished(seconds=when, samples=many, tokens=tokens) for when, many, tokens in event["finished"]
+        ]
 
     def run(self) -> PhaseRun:
         """The phase as it was recorded so far."""

@@ -188,9 +188,7 @@ def _record(instance: Instance, plan: RolloutPlan) -> Record:
     mean = sum(lengths) / len(lengths)
     cv = (sum((length - mean) ** 2 for length in lengths) / len(lengths)) ** 0.5 / mean
     held = first.kv_cache_tokens if first else None
-    fits = most if held is None else int(
-        cache_concurrency(held, FILL, mean_live_tokens(plan.prompt_tokens, mean, cv))
-    )
+    fits = most if held is None else int(cache_concurrency(held, FILL, mean_live_tokens(plan.prompt_tokens, mean, cv)))
     limit, why = min((int(most), "max_num_seqs"), (max(1, fits), "the KV cache"))
     return Record(work=work, limit=limit, limited_by=why)
 
@@ -201,13 +199,13 @@ def _warm_up(
     """Let engines compile and capture before anything counts."""
     say("rollout, warming up", 0.0)
     groups = max(1, record.limit // plan.group_size)
-    short = [[f"warm/{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS] for index in range(groups)]
+    short = [
+        [f"warm/{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS] for index in range(groups)
+    ]
     deque(phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"), maxlen=0)
 
 
-def _level(
-    instances: Sequence[Instance], plan: RolloutPlan, record: Record, concurrency: int, seconds: float
-) -> None:
+def _level(instances: Sequence[Instance], plan: RolloutPlan, record: Record, concurrency: int, seconds: float) -> None:
     """One concurrency, until its rate is known well or the time is up."""
     name = f"level/{plan.seed}/{concurrency}"
     random = Random(name)  # noqa: S311 (a workload, no secret)
@@ -292,5 +290,3 @@ def _affordable(plan: RolloutPlan, record: Record, seconds: float) -> int:
     if not rates:
         return plan.prompts
     return max(2, int(max(0.0, seconds) * max(rates) / 2.0 / (plan.mean * plan.group_size)))
-
-

@@ -70,6 +70,6 @@ def model_doubts(model: Model | None) -> Iterator[str]:
     """What the trainer does otherwise than a tuned one with layers that keep a state."""
     if model and (model.architecture.linear_attention or model.architecture.mamba):
         yield (
-            "layers with a recurrent state carry it on within a pack, and run on the slow reference of transformers where "
-            "flash-linear-attention, causal-conv1d or mamba-ssm are not installed"
+            "layers with a recurrent state carry it on within a pack, and run on the slow reference of transformers "
+            "where flash-linear-attention, causal-conv1d or mamba-ssm are not installed"
         )

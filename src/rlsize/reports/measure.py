@@ -90,7 +90,9 @@ def _results(rates: Rates) -> Iterator[Figure]:
         yield from _rollout(rates.rollout)
     if rates.train is not None:
         yield _measured("train_seconds", rates.train_seconds, "log-prob passes and update")
-        yield _measured("consumption_tokens_per_second", rates.consumption_tokens_per_second, "batch over train seconds")
+        yield _measured(
+            "consumption_tokens_per_second", rates.consumption_tokens_per_second, "batch over train seconds"
+        )
         yield from _train(rates.train)
     if rates.sync is not None:
         yield from _sync(rates.sync)

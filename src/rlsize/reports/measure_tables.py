@@ -54,20 +54,27 @@ def batch_table(batch: FiniteBatch) -> Table:
     )
     whole = "" if batch.step_fraction >= 1.0 else f"; {100 * batch.step_fraction:.0f} % of an optimizer step's share"
     return Table(
-        title=f"One batch of {batch.samples} samples, waited for to the last",
-        columns=(Column("finished_fraction", "finished"), Column("seconds", "after"), Column("batch_fraction", "of all")),
+        title="One batch, to its last sample",
+        columns=(
+            Column("finished_fraction", "finished"),
+            Column("seconds", "after"),
+            Column("batch_fraction", "of all"),
+        ),
         rows=tuple(
             {"finished_fraction": share, "seconds": seconds, "batch_fraction": seconds / batch.seconds}
             for share, seconds in rows
         ),
-        note=f"{batch.response_tokens:,.0f} response tokens, the longest {batch.longest_response_tokens:,.0f}{whole}",
+        note=(
+            f"{batch.samples} samples, {batch.response_tokens:,.0f} response tokens, the longest "
+            f"{batch.longest_response_tokens:,.0f}{whole}"
+        ),
     )
 
 
 def check_table(rollout: RolloutMeasured) -> Table:
     """Counts of the client beside those of the engine."""
     return Table(
-        title="The engine's own counters over that batch",
+        title="The engine's own count of it",
         columns=(Column("counter", "", "left"), Column("asked", "asked for"), Column("counted", "counted")),
         rows=tuple(
             {"counter": check.what.replace("_", " "), "asked": check.asked, "counted": check.counted}

@@ -8,7 +8,7 @@ import sys
 from typing import Any
 
 
-def say(event: str, **fields: Any) -> None:  # noqa: ANN401 (anything that JSON can hold)
+def say(event: str, **fields: Any) -> None:
     """Tell one event; without a file, as when a worker is run by hand, it is printed."""
     line = json.dumps({"event": event, **fields}) + "\n"
     path = os.environ.get("RLSIZE_EVENTS")

@@ -8,11 +8,13 @@ import random
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlsize.measure.workers.events import say
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 KEPT = (  # what lines of a metrics page must name to be worth reading; the rest would only cost time beside the load
     "generation_tokens",
@@ -50,7 +52,7 @@ class Group:
     salt: str = ""
 
     def token_ids(self, vocabulary: int) -> list[int]:
-        """Its prompt as token ids, drawn evenly from the vocabulary; the lowest few, which tend to be special, spared."""
+        """Its prompt as token ids, drawn evenly from the vocabulary but for the lowest few, which are special."""
         low = min(10, vocabulary - 1)
         prompt = random.Random(self.key).choices(range(low, vocabulary), k=self.prompt_tokens)  # noqa: S311 (a workload, no secret)
         return prompt + random.Random(f"{self.key}/{self.salt}").choices(range(low, vocabulary), k=self.age)  # noqa: S311 (as above)
@@ -131,9 +133,9 @@ def needed(page: str) -> str:
     found = []
     for line in page.splitlines():
         name = line.partition("{")[0]
-        if not line.startswith("#") and any(part in name for part in KEPT):
-            if not any(part in line for part in DROPPED):
-                found.append(line)
+        kept = not line.startswith("#") and any(part in name for part in KEPT)
+        if kept and not any(part in line for part in DROPPED):
+            found.append(line)
     return "\n".join(found) + "\n"
 
 
@@ -179,7 +181,7 @@ class Tale:
         self._finished = []
         self._due = now + self.phase.page_seconds
 
-    def end(self, page: str, **fields: Any) -> None:  # noqa: ANN401 (anything that JSON can hold)
+    def end(self, page: str, **fields: Any) -> None:
         """The phase has ended."""
         self.tell(page)
         say("idle", phase=self.phase.name, seconds=time.perf_counter(), asked=self.phase.asked, **fields)

@@ -13,23 +13,16 @@ import os
 import sys
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from rlsize.measure.workers.events import say
 from rlsize.measure.workers.load import Commands, Group, Phase, Tale
-
-if TYPE_CHECKING:
-    import httpx
+from rlsize.measure.workers.stream import ServerGoneError, Stream
 
 PATIENCE_SECONDS = 10.0  # a server that answers nothing for so long, while it is asked all the time, has gone
 LONGEST_PAUSE_SECONDS = 1.0  # between two attempts while it says that it is busy
 LARGEST_PAGE = 32 * 2**20
-LARGEST_CHUNK = 16 * 2**10  # bytes of a stream for each token asked for; a stream with more is none
 BUSY = frozenset({429, 503})
-
-
-class ServerGoneError(Exception):
-    """The server cannot be worked with; the message says what it did."""
 
 
 class Server:
@@ -173,78 +166,13 @@ class Server:
         return True
 
 
-class Stream:
-    """
-    The server-sent events of one request, read without parsing each token's.
-
-    Args:
-        group: What was asked for.
-        tale: Told of each sample that ends.
-    """
-
-    def __init__(self, group: Group, tale: Tale) -> None:
-        self.group, self.tale = group, tale
-        self._rest = b""
-        self._read = 0
-        self._ended = 0
-        self._tokens: int | None = None
-
-    def take(self, chunk: bytes) -> None:
-        """
-        Read on.
-
-        Raises:
-            ServerGoneError: It is no stream of tokens.
-        """
-        self._read += len(chunk)
-        if self._read > LARGEST_CHUNK * (1 + self.group.samples * self.group.response_tokens):
-            raise ServerGoneError("streams far more than was asked for")
-        *lines, self._rest = (self._rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                self._line(line[5:].strip())
-
-    def _line(self, line: bytes) -> None:
-        if b'"error"' in line[:40]:
-            raise ServerGoneError(f"breaks a stream off: {line[:200].decode('utf-8', 'replace')}")
-        if b'"finish_reason":"' in line or b'"finish_reason": "' in line:
-            self._ended += 1
-            self.tale.streamed += 1
-            self.tale.finish(1, self.group.response_tokens)
-        elif b'"completion_tokens":' in line:
-            self._tokens = usage(line)
-        elif line != b"[DONE]":
-            self.tale.streamed += 1
-
-    def close(self) -> None:
-        """
-        The stream has ended.
-
-        Raises:
-            ServerGoneError: With fewer samples or tokens than were asked for.
-        """
-        asked = self.group.samples * self.group.response_tokens
-        if self._ended != self.group.samples:
-            raise ServerGoneError(f"ended a stream after {self._ended} of {self.group.samples} samples")
-        if self._tokens is not None and self._tokens != asked:
-            raise ServerGoneError(f"generated {self._tokens} tokens where {asked} were asked for: does it take ignore_eos?")
-
-
-def usage(line: bytes) -> int | None:
-    """Response tokens as the server counted them; None where the line does not say."""
-    try:
-        return int(json.loads(line)["usage"]["completion_tokens"])
-    except (ValueError, LookupError, TypeError):
-        return None
-
-
 def told(error: Exception) -> str:
     """A fault in a line; it may hold anything that a server sent."""
     text = " ".join(str(error).split()) or type(error).__name__
     return text[:160]
 
 
-def trust(job: dict[str, Any]) -> Any:  # noqa: ANN401 (httpx takes a context or a switch)
+def trust(job: dict[str, Any]) -> Any:
     """Whom to trust: the system's certificates, those of a file, or anybody."""
     import ssl
 
@@ -296,7 +224,9 @@ async def settled(server: Server) -> None:
     """Wait until the server has thrown out what was broken off, so that the next phase finds it empty."""
     for _ in range(100):
         lines = (await server.page()).splitlines()
-        running = [line for line in lines if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting"))]
+        running = [
+            line for line in lines if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting"))
+        ]
         if all(line.rstrip().endswith((" 0.0", " 0")) for line in running):
             return
         await asyncio.sleep(0.1)

@@ -37,7 +37,9 @@ class Ranks:
         if cuda:
             torch.cuda.set_device(self.device)
         dist.init_process_group(self.backend, timeout=LONGEST_WAIT, device_id=self.device if cuda else None)
-        self.rank, self.world, self.trainers = dist.get_rank(), dist.get_world_size(), trainers
+        self.rank: int = dist.get_rank()
+        self.world: int = dist.get_world_size()
+        self.trainers = trainers
         if not 1 <= trainers < self.world:
             raise RuntimeError(f"{trainers} trainer ranks of {self.world} leave no receiver, or nobody to send")
         self.training = dist.new_group(list(range(trainers)))

@@ -55,7 +55,7 @@ class Place:
     ranks: int
     device: torch.device
 
-    def say(self, event: str, **fields: Any) -> None:  # noqa: ANN401 (anything that JSON can hold)
+    def say(self, event: str, **fields: Any) -> None:
         """Tell an event, for all ranks."""
         if self.rank == 0:
             say(event, **fields)

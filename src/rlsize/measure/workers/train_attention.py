@@ -167,7 +167,7 @@ def _fits_varlen(query: torch.Tensor, value: torch.Tensor, window: int | None, p
 
 @cache
 def _varlen_attn() -> tuple[Callable[..., torch.Tensor], frozenset[str]] | None:
-    """The kernel of torch for packed sequences, with its arguments, which differ by version; None where there is none."""
+    """The kernel that torch has for packed sequences, and its arguments, which differ by version; None without one."""
     try:
         from torch.nn.attention.varlen import varlen_attn
     except ImportError:

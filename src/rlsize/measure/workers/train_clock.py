@@ -43,7 +43,7 @@ class Clock:
         self._marks.clear()
         return found
 
-    def _mark(self) -> Any:  # noqa: ANN401 (an event, or seconds)
+    def _mark(self) -> Any:
         if self._device.type != "cuda":
             return time.perf_counter()
         event = torch.cuda.Event(enable_timing=True)

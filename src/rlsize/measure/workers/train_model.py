@@ -77,7 +77,7 @@ class LogProbs(nn.Module):  # type: ignore[misc]  # torch is untyped where it is
 
     def _log_probs(self, hidden: torch.Tensor, targets: torch.Tensor) -> torch.Tensor:
         logits = self.causal.get_output_embeddings()(hidden).float()
-        return logits.gather(1, targets[:, None])[:, 0] - logits.logsumexp(dim=1)
+        return -nn.functional.cross_entropy(logits, targets, reduction="none")
 
 
 def built(source: str, recompute: str) -> LogProbs:
@@ -100,7 +100,7 @@ def built(source: str, recompute: str) -> LogProbs:
     return LogProbs(causal.train())
 
 
-def _without_dropout(config: Any) -> None:  # noqa: ANN401 (a configuration of transformers)
+def _without_dropout(config: Any) -> None:
     """RL trains without: old and new log-probs would differ by chance."""
     for name, value in config.to_dict().items():
         if name.endswith(DROPOUTS) and isinstance(value, float):
@@ -129,7 +129,7 @@ def _parameters_on_meta() -> Iterator[None]:
         nn.Module.register_parameter = register
 
 
-def sharded(model: LogProbs, mesh: Any, device: torch.device, seed: int) -> LogProbs:  # noqa: ANN401 (a DeviceMesh)
+def sharded(model: LogProbs, mesh: Any, device: torch.device, seed: int) -> LogProbs:
     """
     The model in shards over all ranks, with memory and random weights.
 
@@ -170,7 +170,7 @@ def _materialise(model: nn.Module, device: torch.device) -> None:
             module._buffers[name] = buffer.to(device)  # noqa: SLF001 (assigning would turn a plain buffer persistent)
 
 
-def _initialise(name: str, param: Any, generator: torch.Generator) -> None:  # noqa: ANN401 (a DTensor)
+def _initialise(name: str, param: Any, generator: torch.Generator) -> None:
     shard = param.to_local()
     if param.ndim > 1:
         shard.normal_(0.0, WEIGHT_DEVIATION, generator=generator)

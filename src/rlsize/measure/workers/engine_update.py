@@ -1,0 +1,195 @@
+"""
+New weights for a vLLM that generates: how long the update takes, and how long no token comes.
+
+The job is a JSON file: model, dtype, engine (arguments of `LLM`), requests, prompt_tokens, seed, seconds, disk. What it
+tells: `ready`, an `update` for each repeat and `done`; `failed` or `out_of_memory` where it cannot go on.
+
+Updates alternate between two sets of weights. After each one, a greedy answer must be the one of those weights: the
+first set's is known from the start, and the second one's must differ from it and stay the same.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+import traceback
+from itertools import pairwise
+from pathlib import Path
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from rlsize.measure.workers.events import say
+
+if TYPE_CHECKING:
+    from rlsize.measure.workers.engine_ways import FromDisk, OverNccl
+
+LEAST_REPEATS = 5
+STEADY_STEPS = 12  # engine steps before an update, from which the normal step is taken
+AFTER_STEPS = 4  # engine steps after it, so that the gap is closed
+ANSWER_TOKENS = 16
+PROBE = tuple(range(3, 35))
+OUT_OF_MEMORY = 70  # exit code
+MOST_TOLD = 400  # characters of an error
+
+
+class Engine:
+    """
+    vLLM with a constant number of requests in flight.
+
+    Args:
+        llm: vLLM's `LLM`, whose engine runs in a process of its own.
+        job: The job.
+    """
+
+    def __init__(self, llm: Any, job: dict[str, Any]) -> None:
+        self.llm = llm
+        self._engine = llm.llm_engine
+        config = self._engine.vllm_config.model_config
+        self._vocabulary: int = config.get_vocab_size()
+        self._prompt: int = job["prompt_tokens"]
+        self._length: int = config.max_model_len - self._prompt
+        self._requests: int = job["requests"]
+        self._added = 0
+        self._running: set[str] = set()
+
+    def answer(self) -> list[int]:
+        """A greedy answer of the weights as they are; nothing else runs, and no cache of older weights helps."""
+        from vllm import SamplingParams
+
+        self._stop()
+        self.llm.reset_prefix_cache()
+        params = SamplingParams(temperature=0.0, max_tokens=ANSWER_TOKENS, ignore_eos=True, detokenize=False)
+        probe = {"prompt_token_ids": [token % self._vocabulary for token in PROBE]}
+        [output] = self.llm.generate([probe], params, use_tqdm=False)
+        return list(output.outputs[0].token_ids)
+
+    def steps(self, count: int) -> list[float]:
+        """Run steps that bring tokens; the moments at which they came. [s]"""
+        moments: list[float] = []
+        while len(moments) < count:
+            self._fill()
+            outputs = self._engine.step()
+            self._running.difference_update(output.request_id for output in outputs if output.finished)
+            if outputs:
+                moments.append(time.perf_counter())
+        return moments
+
+    def _fill(self) -> None:
+        from vllm import SamplingParams
+        from vllm.sampling_params import RequestOutputKind
+
+        while len(self._running) < self._requests:
+            name = f"load {self._added}"
+            params = SamplingParams(
+                max_tokens=self._length, ignore_eos=True, detokenize=False, output_kind=RequestOutputKind.DELTA
+            )
+            prompt = [(self._added * 31 + place) % self._vocabulary for place in range(self._prompt)]
+            self._engine.add_request(name, {"prompt_token_ids": prompt}, params)
+            self._running.add(name)
+            self._added += 1
+
+    def _stop(self) -> None:
+        self._engine.abort_request(list(self._running))
+        while self._engine.has_unfinished_requests():
+            self._engine.step()
+        self._running.clear()
+
+
+def main(job: dict[str, Any], folder: Path) -> None:
+    """Start the engine from the first weights, then update it again and again."""
+    engine, way, total = _started(job, folder)
+    known = {job["seed"]: engine.answer()}
+    began = time.perf_counter()
+    count = 0
+    while count < LEAST_REPEATS or time.perf_counter() - began < job["seconds"]:
+        count += 1
+        seed = job["seed"] + count % 2
+        way.prepare(seed)
+        found = timed_update(engine, way, seed)
+        answer = engine.answer()
+        others = [tokens for other, tokens in known.items() if other != seed]
+        loaded = known.setdefault(seed, answer) == answer and answer not in others
+        say("update", **found, bytes=total, loaded=loaded)
+    say("done")
+
+
+def _started(job: dict[str, Any], folder: Path) -> tuple[Engine, FromDisk | OverNccl, int]:
+    import torch
+    import transformers
+    import vllm
+
+    from rlsize.measure.workers.engine_ways import FromDisk, OverNccl, nccl_possible
+    from rlsize.measure.workers.engine_weights import built, checkpoints, weight_bytes
+
+    gpus = int(job["engine"].get("tensor_parallel_size", 1))
+    nccl = not job["disk"] and nccl_possible(gpus)
+    seeds = (job["seed"],) if nccl else (job["seed"], job["seed"] + 1)
+    model = built(job["model"], job["dtype"])
+    written, total = checkpoints(model, seeds, folder), weight_bytes(model)
+    del model
+    options = {**job["engine"], "model": str(written[job["seed"]]), "dtype": job["dtype"], "seed": job["seed"]}
+    if nccl:
+        options["weight_transfer_config"] = {"backend": "nccl"}
+    llm = vllm.LLM(skip_tokenizer_init=True, **options)
+    way = OverNccl(llm, job, gpus) if nccl else FromDisk(llm, written)
+    cuda = torch.cuda.is_available()
+    say(
+        "ready",
+        interface=way.interface,
+        versions={"vllm": vllm.__version__, "torch": torch.__version__, "transformers": transformers.__version__},
+        gpus=[torch.cuda.get_device_name(index) for index in range(gpus)] if cuda else [],
+    )
+    return Engine(llm, job), way, total
+
+
+def timed_update(engine: Engine, way: FromDisk | OverNccl, seed: int) -> dict[str, float]:
+    """
+    One update while requests run: its seconds, and by how much the longest gap between tokens exceeds a normal step.
+
+    The update is called from a thread, as a trainer would call it, so that tokens are seen when they come.
+    """
+    before = engine.steps(STEADY_STEPS)
+    normal = median(later - earlier for earlier, later in pairwise(before[1:]))
+    spent: list[float] = []
+    failed: list[BaseException] = []
+
+    def update() -> None:
+        start = time.perf_counter()
+        try:
+            way.update(seed)
+        except BaseException as error:  # noqa: BLE001 (it is raised again in the main thread)
+            failed.append(error)
+        spent.append(time.perf_counter() - start)
+
+    thread = threading.Thread(target=update)
+    thread.start()
+    moments = before[-1:]
+    while thread.is_alive():
+        moments += engine.steps(1)
+    thread.join()
+    if failed:
+        raise failed[0]
+    moments += engine.steps(AFTER_STEPS)
+    longest = max(later - earlier for earlier, later in pairwise(moments))
+    return {"seconds": spent[0], "pause_seconds": max(0.0, longest - normal), "step_seconds": normal}
+
+
+def _run() -> None:
+    path = Path(sys.argv[1])
+    job = json.loads(path.read_text(encoding="utf-8"))
+    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "1"  # in one process, nothing could be seen while it updates
+    try:
+        main(job, path.parent)
+    except Exception as error:  # noqa: BLE001 (whatever it is, it is told)
+        memory = "out of memory" in str(error).lower() or isinstance(error, MemoryError)
+        text = f"{type(error).__name__}: {error}".splitlines()[0][:MOST_TOLD]
+        say("out_of_memory" if memory else "failed", text=text)
+        traceback.print_exc()
+        sys.exit(OUT_OF_MEMORY if memory else 1)
+
+
+if __name__ == "__main__":
+    _run()
