@@ -3,7 +3,9 @@ Tokens per second of a train step: as rlsize measures them, paired with a loop t
 
 The loop shares no code with rlsize: transformers' own model and attention on a rectangle of tokens, FSDP2, AdamW, the
 clock around each step. Both train the same tiny dense model on the same shapes, in one process on a CPU, with logits
-computed again in backward. They run in turn, A B A B ..., so that a machine that slows down slows both.
+computed again in backward. They run in turn, A B A B ..., so that a machine that slows down slows both. rlsize is
+expected to be some per cent slower here: off GPUs it runs attention sequence by sequence, as packs are ragged, while
+the loop's rectangle is one call.
 
 Run it with the Python of rlsize, and name in RLSIZE_ENGINE_PYTHON one that has torch and transformers.
 """

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -130,8 +133,6 @@ def test_packing_does_not_leak(model: str, engine_python: str, tiny_models: dict
 
 def probed(python: str, model: Path, folder: Path) -> dict[str, dict[str, float]]:
     """Answers of the probes."""
-    import os
-
     command = [python, str(PROBES), str(model)]
     done = subprocess.run(
         command, env={**os.environ, **staged(folder)}, capture_output=True, check=False, text=True, timeout=120
@@ -174,6 +175,33 @@ def test_ctrl_c_keeps_what_was_timed(engine_python: str, tiny_models: dict[str, 
     found = measure_train(job(tiny_models["qwen3"], steps=1000), engine_python, tmp_path, seconds=60.0, say=interrupt)
     assert found.partial == "interrupted"
     assert found.measured.steps_timed >= 2
+    assert ranks(tmp_path) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the ranks in /proc")
+def test_a_killed_rank_keeps_what_was_timed(engine_python: str, tiny_models: dict[str, Path], tmp_path: Path) -> None:
+    """One of two ranks is killed after the second step; the other, which waits for it, is ended too."""
+
+    def kill(said: str, _: float) -> None:
+        if said.startswith("train step 2"):
+            os.kill(ranks(tmp_path)[-1], signal.SIGKILL)
+
+    wanted = job(tiny_models["qwen3"], processes=2, steps=1000)
+    found = measure_train(wanted, engine_python, tmp_path, seconds=60.0, say=kill)
+    assert "was killed" in found.partial
+    assert found.measured.steps_timed >= 2
+    assert ranks(tmp_path) == []
+
+
+def ranks(folder: Path) -> list[int]:
+    """Processes that train on a job in that folder."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            command = entry.read_text(encoding="utf-8")
+            if str(folder) in command and "torch.distributed.run" not in command:
+                found.append(int(entry.parent.name))
+    return sorted(found)
 
 
 def test_a_model_that_is_none_says_so(engine_python: str, tmp_path: Path) -> None:

@@ -145,6 +145,14 @@ def test_a_death_keeps_what_was_timed(player: Callable[[str], str], tmp_path: Pa
     assert found.measured.peak_memory_bytes is None
 
 
+def test_a_kill_after_a_step_keeps_it(player: Callable[[str], str], tmp_path: Path) -> None:
+    """Memory that was enough for a step was enough: whoever killed the rank, the step stands."""
+    body = "sys.stderr.write('traceback : Signal 9 (SIGKILL) received by PID 12\\n'); sys.exit(1)"
+    found = measure_train(job(), player(f"ready(); step(); {body}"), tmp_path, seconds=5.0, say=Told())
+    assert "was killed" in found.partial
+    assert found.measured.micro_batch_tokens == 200
+
+
 def test_a_death_before_the_first_step(player: Callable[[str], str], tmp_path: Path) -> None:
     """There is nothing to keep, so it is an error that says the cause."""
     python = player("say('failed', rank=0, message='OSError: no config.json'); sys.exit(1)")

@@ -66,6 +66,7 @@ def measure(
     buckets: own.Buckets = None,
     sender_ranks: own.SenderRanks = None,
     receiver_ranks: own.ReceiverRanks = None,
+    engine_update: own.EngineUpdate = False,
     token_file: observe.TokenFile = None,
     ca: observe.Authority = None,
     insecure: observe.Insecure = False,

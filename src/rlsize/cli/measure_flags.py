@@ -111,6 +111,15 @@ Buckets = Annotated[str | None, _text("--buckets", "Bucket sizes, as 64MB,512MB.
 SenderRanks = Annotated[str | None, quantity("--sender-ranks", "Ranks that hold shards; half of them without.", SYNC)]
 ReceiverRanks = Annotated[str | None, quantity("--receiver-ranks", "Ranks that receive all weights.", SYNC)]
 
+EngineUpdate = Annotated[
+    bool,
+    typer.Option(
+        "--engine-update",
+        help="Also time how a running vLLM loads new weights; writes two checkpoints to a temporary folder.",
+        rich_help_panel=SYNC,
+    ),
+]
+
 Log = Annotated[str | None, _text("--log", "Keep what engines and trainers print.", "Output", "FILE")]
 
 SECONDS = Quantity("s", least=1.0, most=86_400.0)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlsize.errors import InputError
+from rlsize.errors import Fault, InputError
 from rlsize.facts.scenario import ModelNumbers
 
 if TYPE_CHECKING:
@@ -81,6 +81,8 @@ def _local(chosen: str, near: Path, *, dummy: bool) -> MeasuredModel | None:
         place = place.parent if place.name == CONFIG and place.is_file() else place
         if not place.exists():
             return None
+        if place.is_dir() and not (place / CONFIG).is_file():
+            raise InputError(Fault(f"the folder {place} holds no {CONFIG}", "", "name the folder of a model"))
     except (OSError, RuntimeError, ValueError):  # a name that no file can have
         return None
     from rlsize.readers.huggingface import read_model

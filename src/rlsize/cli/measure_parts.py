@@ -67,6 +67,7 @@ class Trainer:
     buckets: tuple[int, ...] | None
     sender_ranks: int | None
     receiver_ranks: int | None
+    engine_update: bool
 
 
 def servers(inputs: Inputs, asked: Mapping[str, Any]) -> Servers:
@@ -122,6 +123,7 @@ def trainer(inputs: Inputs, asked: Mapping[str, Any]) -> Trainer:
         buckets=_list(inputs, "--buckets", asked["buckets"], limits.BYTES, "64MB,512MB"),
         sender_ranks=_count(inputs, "sender_ranks", "--sender-ranks", asked, limits.RANKS),
         receiver_ranks=_count(inputs, "receiver_ranks", "--receiver-ranks", asked, limits.RANKS),
+        engine_update=asked["engine_update"],
     )
 
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.measure_setting import setting
 from rlsize.cli.measure_stages import Results, gpus_of, run_stage, stages_of
+from rlsize.cli.measure_workload import warn_of_defaults
 from rlsize.cli.progress import progress
 from rlsize.errors import Fault, InputError, RlsizeError
 
@@ -50,6 +51,8 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> Outcome:
         chosen = setting(inputs, asked, folder)
         gpus = gpus_of(chosen)
         stages = stages_of(chosen, gpus, outcome.notes)
+        if stages != ["sync"]:
+            warn_of_defaults(inputs)
         logs: list[Path] = []
         try:
             with progress() as say:

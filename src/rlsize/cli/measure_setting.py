@@ -87,6 +87,7 @@ def setting(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Setting:
     Raises:
         InputError: All that is wrong with it.
     """
+    model = measured_model(inputs, asked["model"], dummy=asked["dummy_weights"], folder=folder)
     work = workload(
         inputs,
         asked["prompts"],
@@ -96,8 +97,8 @@ def setting(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Setting:
         asked["response_cv"],
         asked["max_response_tokens"],
         asked["temperature"],
+        model.profile.architecture.max_context if model and model.profile else None,
     )
-    model = measured_model(inputs, asked["model"], dummy=asked["dummy_weights"], folder=folder)
     only = _stages(inputs, asked["only"])
     servers, engine, trainer = parts.servers(inputs, asked), parts.engine(inputs, asked), parts.trainer(inputs, asked)
     usual = QUICK_SECONDS if asked["quick"] else SECONDS

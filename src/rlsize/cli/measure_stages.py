@@ -145,7 +145,7 @@ def _run(
         results.train = run_train(chosen, inputs, gpus, folder, say, log)
         partial, doubts = results.train.partial, results.train.doubts
     else:
-        from rlsize.cli.measure_trainer import run_sync
+        from rlsize.cli.measure_sync import run_sync
 
         results.sync = run_sync(chosen, gpus, folder, say, log)
         partial, doubts = results.sync.partial, results.sync.doubts

@@ -1,10 +1,10 @@
-"""The train and sync stages of `measure`: jobs made of what was asked for."""
+"""The train stage of `measure`: a job made of what was asked for."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import InputError
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
     from rlsize.cli.measure_setting import Setting
     from rlsize.measure.train import TrainResult
-    from rlsize.measure.weight_sync import SyncResult
 
 MICRO_BATCH_TOKENS = 16_384
 CPU_MICRO_BATCH_TOKENS = 4096
@@ -68,59 +67,6 @@ def run_train(
     finally:
         for place in sorted(folder.glob("**/log")):
             log(place)
-
-
-def run_sync(
-    setting: Setting,
-    gpus: Sequence[str],
-    folder: Path,
-    say: Callable[[str, float], None],
-    log: Callable[[Path], None],
-) -> SyncResult:
-    """
-    Measure a weight sync between ranks of this machine, or of several with torchrun's flags.
-
-    Args:
-        setting: What was asked for.
-        gpus: Names of this machine's GPUs; empty on a CPU.
-        folder: An empty folder for files of the ranks.
-        say: Told how far it has come.
-        log: Given the ranks' log when they have ended.
-
-    Raises:
-        UnfinishedError: No way to send was measured.
-    """
-    from rlsize.cli.measure_parts import TORCH_DTYPES
-    from rlsize.measure.weight_sync import SyncJob, measure_sync
-
-    model = setting.named_model
-    senders, receivers = _ranks(setting, max(2, len(gpus)))
-    if gpus and not setting.trainer.torchrun and senders + receivers > len(gpus):
-        what = f"{senders} + {receivers} ranks need as many GPUs, and there are {len(gpus)}"
-        raise InputError(Fault(what, "--receiver-ranks", "take fewer ranks, or --device cpu"))
-    job = SyncJob(
-        model=model.source,
-        dtype=TORCH_DTYPES[setting.engine.dtype],
-        trainer_ranks=senders,
-        receiver_ranks=receivers,
-        torchrun=setting.trainer.torchrun,
-        device="cuda" if gpus else "cpu",
-        seed=setting.seed,
-        start_seconds=setting.start_seconds,
-        **({"bucket_bytes": setting.trainer.buckets} if setting.trainer.buckets else {}),
-    )
-    try:
-        return measure_sync(job, setting.trainer.python, folder, seconds=setting.seconds, say=say)
-    finally:
-        for place in sorted(folder.glob("**/log")):
-            log(place)
-
-
-def _ranks(setting: Setting, ranks: int) -> tuple[int, int]:
-    """Ranks that send and ranks that receive: what is said of one side leaves the rest to the other."""
-    said, taken = setting.trainer.sender_ranks, setting.trainer.receiver_ranks
-    senders = said or max(1, ranks - taken if taken else ranks // 2)
-    return senders, taken or max(1, ranks - senders)
 
 
 def _lengths(setting: Setting) -> tuple[tuple[int, int], ...]:

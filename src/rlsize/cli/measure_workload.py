@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,9 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
 
 _WHY = "nobody said"
-_CAP_FACTOR = 4  # the cap of the plain workload, in mean lengths
+_PROMPT, _MEAN, _CV = 512, 1024, 0.8  # of the plain workload
+_CAP_FACTOR = 4  # its cap, in mean lengths
+_PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a model's context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,32 +60,35 @@ def workload(
     response_cv: str | None,
     cap: str | None,
     temperature: str | None,
+    context: int | None,
 ) -> Workload | None:
-    """The workload; None where something is wrong with it, which is then noted."""
+    """The workload; None where something is wrong with it, which is then noted. Defaults stay within the context."""
     before = len(inputs.faults)
 
     def number(key: str, flag: str, text: str | None, kind: Quantity, place: str, default: float | None) -> Figure:
         return inputs.number(key, flag, text, kind, scenario=place, default=default, why=_WHY)
 
     length = "workload.response_tokens"
+    plain = _plain(context)
     said = inputs.said(f"{length}.mean") is not None
     count = number("prompts_per_step", "--prompts", prompts, limits.PROMPTS, "workload.prompts_per_step", 32)
     size = number("group_size", "--group", group, limits.GROUP, "workload.group_size", 8)
-    prompt = number("prompt_tokens", "--prompt-tokens", prompt_tokens, limits.LENGTH, "workload.prompt_tokens", 512)
-    mean = number("response_tokens", "--response-tokens", response_tokens, limits.MEAN, f"{length}.mean", 1024)
-    cv = number("response_cv", "--response-cv", response_cv, limits.CV, f"{length}.cv", 0.0 if said else 0.8)
+    prompt = number(
+        "prompt_tokens", "--prompt-tokens", prompt_tokens, limits.LENGTH, "workload.prompt_tokens", plain[0]
+    )
+    mean = number("response_tokens", "--response-tokens", response_tokens, limits.MEAN, f"{length}.mean", plain[1])
+    cv = number("response_cv", "--response-cv", response_cv, limits.CV, f"{length}.cv", 0.0 if said else _CV)
     longest = number("max_response_tokens", "--max-response-tokens", cap, limits.LENGTH, f"{length}.max", None)
     heat = number("temperature", "--temperature", temperature, limits.TEMPERATURE, "rollout.temperature", 1.0)
     planned = inputs.said("placement.instances")
     if len(inputs.faults) > before:
         return None
     if not longest.known and not said and mean.provenance == "default":
-        cap_tokens: float | None = _CAP_FACTOR * mean.number
+        cap_tokens: float | None = min(_CAP_FACTOR * mean.number, (context or math.inf) - prompt.number)
     else:
         cap_tokens = longest.number if longest.known else None
     if not _lengths_exist(inputs, mean.number, cv.number, cap_tokens):
         return None
-    _warn_of_defaults(inputs)
     return Workload(
         prompts=round(count.number),
         group_size=round(size.number),
@@ -93,6 +99,14 @@ def workload(
         temperature=heat.number,
         instances=int(planned) if planned else 1,
     )
+
+
+def _plain(context: int | None) -> tuple[int, int]:
+    """Prompt and mean response that are run where nobody says any, within what the model takes. [token]"""
+    if context is None:
+        return _PROMPT, _MEAN
+    prompt = min(_PROMPT, max(1, context // _PROMPT_SHARE))
+    return prompt, min(_MEAN, max(1, (context - prompt) // _CAP_FACTOR))
 
 
 def _lengths_exist(inputs: Inputs, mean: float, cv: float, cap: float | None) -> bool:
@@ -106,7 +120,8 @@ def _lengths_exist(inputs: Inputs, mean: float, cv: float, cap: float | None) ->
     return True
 
 
-def _warn_of_defaults(inputs: Inputs) -> None:
+def warn_of_defaults(inputs: Inputs) -> None:
+    """Say what of the workload was nobody's choice, where it decides the rates."""
     asked = ("group_size", "prompt_tokens", "response_tokens")
     missing = [key.replace("_", " ") for key in asked if inputs.used[key].provenance == "default"]
     if missing:

@@ -84,16 +84,14 @@ def _attempt(
                 raise
             return "" if heard.done else "interrupted"
         except ChildDiedError as error:
-            if heard.done:  # it fell over on its way out
+            if heard.done or heard.out_of_memory:  # it fell over on its way out, or said why it went
                 return ""
-            if error.memory or _killed(child):
-                heard.out_of_memory = heard.out_of_memory or {"message": "killed by the kernel"}
-            if heard.out_of_memory:
-                return ""
-            fault = _first_fault(error, heard)
-            if not heard.timed:
+            fault = _first_fault(error, heard, killed=_killed(child))
+            if heard.timed:
+                return fault.what
+            if not (error.memory or _killed(child)):
                 raise ChildDiedError(fault) from None
-            return fault.what
+            heard.out_of_memory = {"message": fault.what}
     return ""
 
 
@@ -135,12 +133,14 @@ def _command(job: TrainJob, python: str, folder: Path, seconds: float) -> list[s
     return [python, "-m", "torch.distributed.run", *rendezvous, *ranks, "-m", WORKER, str(path)]
 
 
-def _first_fault(error: ChildDiedError, heard: Heard) -> Fault:
-    """The fault that a rank told; torchrun itself only says that one failed."""
+def _first_fault(error: ChildDiedError, heard: Heard, *, killed: bool) -> Fault:
+    """The fault that a rank told, or was too dead to tell; torchrun itself only says that one failed."""
     fault = error.faults[0]
-    return (
-        replace(fault, what=f"rank {heard.failed['rank']} failed: {heard.failed['message']}") if heard.failed else fault
-    )
+    if killed:  # before what other ranks told: they fail because they lost this one
+        return replace(fault, what="a rank was killed, as the kernel does where memory runs out")
+    if heard.failed:
+        return replace(fault, what=f"rank {heard.failed['rank']} failed: {heard.failed['message']}")
+    return fault
 
 
 def _killed(child: Child) -> bool:

@@ -41,6 +41,7 @@ _KINDS = (
     Kind("price", "price.Price", "prices"),
     Kind("cluster", "cluster.Cluster", "clusters"),
     Kind("rates", "rates.Rates", "rates"),
+    Kind("calibration", "calibration.Calibration"),
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})

@@ -2,48 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import fields, is_dataclass
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import TYPE_CHECKING
 
-from rlsize.facts.fields import Quantity
-from rlsize.units import DIMENSIONS
+from rlsize.writers.yaml_file import plain, yaml_text
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
-HEADER = "rlsize: {kind: rates, version: 1}\n"
-
 
 def rates_text(rates: Rates) -> str:
     """The YAML of a rates file; what is unknown is left out, except where its absence is worth seeing."""
-    import yaml
-
-    class Plain(yaml.SafeDumper):
-        """A dumper that writes everything out: rlsize reads no aliases."""
-
-        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002, ANN401 (yaml's protocol)
-            return True
-
-    content = _plain(rates)
-    content["gpus_per_instance"] = rates.gpus_per_instance
-    return HEADER + yaml.dump(content, Dumper=Plain, sort_keys=False, allow_unicode=True, width=110)
-
-
-def _plain(value: Any) -> Any:  # noqa: ANN401 (any content of a dataclass)
-    """A fact as YAML holds it: what is unknown left out, and a unit beside each number that is not read without one."""
-    if is_dataclass(value):
-        hints = get_type_hints(type(value), include_extras=True)
-        held = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {name: _with_unit(_plain(entry), hints[name]) for name, entry in held.items() if entry is not None}
-    if isinstance(value, dict):
-        return {key: _plain(entry) for key, entry in value.items() if entry is not None}
-    if isinstance(value, list):
-        return [_plain(entry) for entry in value]
-    return value
-
-
-def _with_unit(value: Any, hint: Any) -> Any:  # noqa: ANN401 (a value and its annotation)
-    for said in getattr(hint, "__metadata__", ()):
-        if isinstance(said, Quantity) and not DIMENSIONS[said.unit].bare:
-            return f"{value:.12g} {said.unit}"
-    return value
+    return yaml_text("rates", {**plain(rates), "gpus_per_instance": rates.gpus_per_instance})

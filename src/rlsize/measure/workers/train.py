@@ -148,8 +148,8 @@ def _step(
     place: Place, trainer: Trainer, batches: Sequence[Batch], old: Sequence[torch.Tensor] | None, *, warm_up: bool
 ) -> tuple[Sequence[torch.Tensor], float]:
     """One step, told; returns the log-probs of the old policy and how long it took."""
-    distributed.barrier()
     synchronize(place.device)
+    slowest([0.0])  # all begin together
     begun = time.perf_counter()
     old, loss = trainer.step(batches, old)
     phases = trainer.clock.read()

@@ -109,15 +109,17 @@ def _one_by_one(
 ) -> torch.Tensor:
     """Attention of one sequence after the other, on (heads, tokens, width)."""
     shared = query.shape[0] // key.shape[0]
-    if shared > 1:  # repeated here: enable_gqa leaves fast kernels for slow ones where key and value differ in width
+    alike = query.shape[-1] == value.shape[-1] and not window
+    if shared > 1 and not alike:  # fast kernels share keys and values only in the plain case
         key, value = key.repeat_interleave(shared, dim=0), value.repeat_interleave(shared, dim=0)
-    parts = [whole.split(packing.lengths, dim=1) for whole in (query, key, value)]
+    options = {"enable_gqa": True} if shared > 1 and alike else {}
     outputs = []
-    for one in zip(*parts, strict=True):
+    for one in zip(*(whole.split(packing.lengths, dim=1) for whole in (query, key, value)), strict=True):
         length = one[0].shape[1]
         mask = _window_mask(length, window, query.device) if window and length > window else None
         heads = [part[None] for part in one]  # kernels want four dimensions
-        outputs.append(scaled_dot_product_attention(*heads, attn_mask=mask, is_causal=mask is None, scale=scaling)[0])
+        done = scaled_dot_product_attention(*heads, attn_mask=mask, is_causal=mask is None, scale=scaling, **options)
+        outputs.append(done[0])
     return torch.cat(outputs, dim=1).transpose(0, 1)
 
 

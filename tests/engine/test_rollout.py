@@ -1,0 +1,274 @@
+"""Rollouts on a real vLLM: what is counted is what was asked for, to the token; and what goes wrong ends in order."""
+
+from __future__ import annotations
+
+import http.server
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlsize.cli.measure_rollout import scrape_as
+from rlsize.estimates.growth import grown
+from rlsize.estimates.rollout_rate import finite_batch, intervals, level
+from rlsize.estimates.rollout_summary import crosschecks
+from rlsize.estimates.step_time_fit import step_time_fit
+from rlsize.measure.descendants import descendants
+from rlsize.measure.instances import Instance, offline
+from rlsize.measure.rollout import Record, RolloutPlan, measure_rollout
+from rlsize.readers.rates import read_rates
+
+BLOCK = 32
+PROMPT = 128  # four blocks; the last token of a prompt is always computed, so three of them can be found again
+GROUP = 4
+SHORT = ("--group", "4", "--prompts", "8", "--prompt-tokens", "128", "--response-tokens", "60")
+TINY = ("--max-num-seqs", "32", "--engine-arg", "enforce_eager=true", "--engine-arg", "block_size=32")
+
+
+@pytest.fixture(scope="module")
+def engine(engine_python: str, tiny_models: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A real engine, offline."""
+    job = {
+        "engine": {
+            "model": str(tiny_models["qwen3"]), "load_format": "dummy", "dtype": "bfloat16", "max_model_len": 1024,
+            "max_num_seqs": 32, "enforce_eager": True, "block_size": BLOCK,
+        },
+        "temperature": 1.0,
+        "seed": 0,
+    }  # fmt: skip
+    folder = tmp_path_factory.mktemp("engines") / "engine"
+    instance = offline(job, engine_python, folder, scrape_as("engine"), 240.0)
+    yield instance
+    instance.child.end()
+
+
+def run(engine: Instance, **changes: Any) -> Record:
+    """Measure on the engine, with a workload of 8 groups of 4 samples unless something else is asked for."""
+    asked: dict[str, Any] = {
+        "prompts": 8, "group_size": GROUP, "prompt_tokens": PROMPT, "mean": 60.0, "cv": 0.8, "cap": 400.0,
+        "concurrencies": (8, 32), "seconds": 12.0,
+    }  # fmt: skip
+    return measure_rollout([engine], RolloutPlan(**{**asked, **changes}), lambda *_: None)
+
+
+@pytest.fixture(scope="module")
+def record(engine: Instance) -> Record:
+    """One measurement that several tests look at."""
+    return run(engine)
+
+
+def test_the_engine_counts_what_was_asked_for_to_the_token(record: Record) -> None:
+    """Tokens, samples and prefix-cache hits agree with the client's count and with the count by hand."""
+    counted = {check.what: (check.asked, check.counted) for check in crosschecks(record.batch, record.work)}
+    samples = 8 * GROUP
+    hits = 8 * (GROUP - 1) * 3 * BLOCK
+    tokens = sum(record.work.response_tokens) * GROUP
+    assert counted == {
+        "generation_tokens": (tokens, tokens),
+        "finished_requests": (samples, samples),
+        "prompt_tokens": (samples * PROMPT, samples * PROMPT),
+        "prefix_cache_hits": (hits, hits),
+    }
+
+
+def test_a_level_holds_its_concurrency_from_the_start(record: Record) -> None:
+    """The mean step of a level runs nearly all the samples in flight, and more in flight means more tokens."""
+    levels = [level(runs, record.work) for _, runs in sorted(record.levels.items())]
+    assert [entry.concurrency for entry in levels if entry] == [8, 32]
+    for entry in levels:
+        assert entry is not None
+        assert entry.mean_batch == pytest.approx(entry.concurrency, rel=0.1)
+    assert levels[0] is not None
+    assert levels[1] is not None
+    assert levels[1].tokens_per_second > levels[0].tokens_per_second
+
+
+def test_live_tokens_start_where_a_long_run_would_have_them(record: Record) -> None:
+    """A level begins with samples of all ages: live tokens are those of renewal theory, not those of an empty engine."""
+    entry = level(record.levels[32], record.work)
+    assert entry is not None
+    assert entry.live_kv_tokens is not None
+    lengths = RolloutPlan(prompts=8, group_size=4, prompt_tokens=PROMPT, mean=60, cv=0.8, cap=400).lengths(256)
+    mean_age = sum(length**2 for length in lengths) / sum(lengths) / 2
+    assert entry.live_kv_tokens / 32 == pytest.approx(PROMPT + mean_age, rel=0.35)  # blocks are rounded up
+
+
+def test_steps_grow_with_the_batch(record: Record) -> None:
+    """The fit finds a fixed time and a time per sample."""
+    every = [run for runs in record.levels.values() for run in runs] + record.batch
+    fit = step_time_fit([entry for run in every for entry in intervals(run.snapshots, record.work)])
+    assert fit is not None
+    assert fit.t0_seconds > 0
+    assert fit.t1_seconds + fit.t2_seconds > 0
+
+
+def test_mixed_lengths_finish_later_than_equal_ones_of_the_same_tokens(engine: Instance) -> None:
+    """The tail is real: as many tokens take more engine steps, and the last sample comes long after the median one."""
+    shape = {"prompts": 4, "concurrencies": (4,), "seconds": 4.0, "mean": 60.0}
+    mixed = run(engine, **{**shape, "cv": 1.5})
+    tokens = sum(mixed.work.response_tokens)
+    equal = run(engine, **{**shape, "cv": 0.0, "mean": float(round(tokens / 4)), "seed": 1})
+    slow, fast = (finite_batch(record.batch, 4, 1.0) for record in (mixed, equal))
+    assert slow is not None
+    assert fast is not None
+    assert slow.response_tokens == pytest.approx(fast.response_tokens, rel=0.02)
+    assert steps(mixed) == pytest.approx(max(mixed.work.response_tokens), abs=3)
+    assert steps(equal) == pytest.approx(tokens / 4, abs=3)
+    assert slow.seconds > 1.2 * slow.seconds_to_50_percent
+    assert slow.seconds > fast.seconds
+
+
+def steps(record: Record) -> float:
+    """Engine steps of the finite batch."""
+    first, last = (record.batch[0].snapshots[index].counters for index in (0, -1))
+    assert first.step_tokens is not None
+    assert last.step_tokens is not None
+    assert grown([(first, last)], "generation_tokens")
+    return last.step_tokens.count - first.step_tokens.count
+
+
+def finished(process: subprocess.Popen[str], seconds: float = 240.0) -> tuple[int, str, str]:
+    """Exit code, stdout and stderr of a process that ends by itself."""
+    out, err = process.communicate(timeout=seconds)
+    assert "Traceback" not in err + out
+    return process.returncode, out, err
+
+
+def test_the_whole_loop(start_measure: Any, rlsize: Any, tiny_models: dict[str, Path], tmp_path: Path) -> None:
+    """`measure --save` writes rates that `fleet --per-instance` sizes with."""
+    rates = tmp_path / "rates.yaml"
+    asked = ("--only", "rollout", "--quick", "--seconds", "10", "--max-response-tokens", "400", "--json")
+    code, out, err = finished(
+        start_measure("--model", str(tiny_models["qwen3"]), *asked, *SHORT, *TINY, "--save", str(rates))
+    )
+    assert code == 0, err
+    answer = json.loads(out)
+    saved = read_rates(str(rates))
+    assert saved.instance_tokens_per_second is not None
+    assert saved.instance_tokens_per_second.mean == answer["results"]["instance_tokens_per_second"]
+    assert saved.machine is not None
+    assert saved.machine.libraries["vllm"]
+    assert saved.machine.command.startswith("rlsize measure --model")
+    assert saved.conditions.dummy_weights
+    assert not saved.partial
+    sized = rlsize("fleet", "--consume", "100000", "--per-instance", str(rates), "--json")
+    assert sized.results["matched_instances"] >= 1
+    assert sized.document["explain"]["nameplate_matched_instances"]
+
+
+def test_a_server_counts_what_was_asked_for_to_the_token(start_measure: Any, server: Any, tmp_path: Path) -> None:
+    """Through a server the same holds; its own counters are the cross-check."""
+    rates = tmp_path / "rates.yaml"
+    asked = ("--url", server.url, "--only", "rollout", "--quick", "--seconds", "16", "--max-response-tokens", "300")
+    code, out, err = finished(start_measure(*asked, *SHORT, "--max-num-seqs", "16", "--save", str(rates), "--json"))
+    assert code == 0, err
+    checks = {row["counter"]: row for row in json.loads(out)["rows"]["crosschecks"]}
+    assert set(checks) == {"generation tokens", "finished requests", "prompt tokens", "prefix cache hits"}
+    assert all(row["asked"] == row["counted"] for row in checks.values())
+    saved = read_rates(str(rates))
+    assert saved.conditions.model == "tiny"
+    assert saved.source.engine == "vllm"
+
+
+def test_a_server_killed_in_the_middle_leaves_what_was_measured(start_measure: Any, serve: Any, tmp_path: Path) -> None:
+    """Exit code 3, a message that names the server, and a rates file that says that it is partial."""
+    rates = tmp_path / "rates.yaml"
+    with serve() as doomed:
+        asked = ("--url", doomed.url, "--only", "rollout", "--seconds", "60", "--concurrency", "4,16")
+        process = start_measure(*asked, *SHORT, "--max-response-tokens", "300", "--save", str(rates))
+        told = await_line(process, "rollout, 4 in flight")
+        time.sleep(1.0)
+        doomed.kill()
+        code, out, err = finished(process)
+    assert code == 3, told + err
+    assert "127.0.0.1" in err
+    assert "partial" in err
+    saved = read_rates(str(rates))
+    assert saved.partial
+    assert saved.rollout is not None
+    assert saved.rollout.levels[-1].concurrency == 16
+    assert out
+
+
+def test_ctrl_c_keeps_what_was_measured_and_ends_the_engine(
+    start_measure: Any, tiny_models: dict[str, Path], tmp_path: Path
+) -> None:
+    """Exit code 130, a partial rates file, and no process left behind."""
+    rates = tmp_path / "rates.yaml"
+    asked = ("--only", "rollout", "--seconds", "120", "--concurrency", "4,16", "--max-response-tokens", "400")
+    process = start_measure("--model", str(tiny_models["qwen3"]), *asked, *SHORT, *TINY, "--save", str(rates))
+    await_line(process, "rollout, 4 in flight")
+    time.sleep(1.0)
+    started = set(descendants(process.pid))
+    assert len(started) > 1  # the worker and the engine core that it started
+    process.send_signal(signal.SIGINT)
+    code, _, err = finished(process)
+    assert code == 130, err
+    saved = read_rates(str(rates))
+    assert saved.partial == "interrupted"
+    assert saved.rollout is not None
+    assert not alive(started)
+
+
+def await_line(process: subprocess.Popen[str], text: str) -> str:
+    """Read its stderr up to a line with that text."""
+    assert process.stderr is not None
+    told = ""
+    for line in process.stderr:
+        told += line
+        if text in line:
+            return told
+    pytest.fail(f"never said {text!r}: {told}")
+
+
+def alive(pids: set[int]) -> list[int]:
+    """Which of some processes still run."""
+    return [pid for pid in pids if Path(f"/proc/{pid}/cmdline").exists() and Path(f"/proc/{pid}/cmdline").read_bytes()]
+
+
+class Busy(http.server.BaseHTTPRequestHandler):
+    """A server that lists a model and turns every request away."""
+
+    def do_GET(self) -> None:
+        """List a model; show no metrics."""
+        known = self.path == "/v1/models"
+        body = json.dumps({"data": [{"id": "tiny", "max_model_len": 4096}]}).encode() if known else b""
+        self.send_response(200 if known else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def do_POST(self) -> None:
+        """Turn it away."""
+        self.rfile.read(int(self.headers["Content-Length"]))
+        self.send_response(503)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        """Keep quiet."""
+
+
+def test_a_server_that_answers_503_is_told_apart_from_a_slow_one(start_measure: Any) -> None:
+    """It is asked again for a while; then the message says what it answers. Exit code 3."""
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Busy) as busy:
+        threading.Thread(target=busy.serve_forever, daemon=True).start()
+        asked = ("--url", f"127.0.0.1:{busy.server_port}", "--only", "rollout", "--quick", "--seconds", "5", *SHORT)
+        code, _, err = finished(start_measure(*asked))
+        busy.shutdown()
+    assert code == 3
+    assert "busy or paused" in err
+
+
+def test_an_engine_that_cannot_start_says_why(start_measure: Any, tiny_models: dict[str, Path]) -> None:
+    """An argument that vLLM does not know ends in its own words, not in a traceback. Exit code 3."""
+    asked = ("--only", "rollout", "--quick", "--engine-arg", "no_such_argument=1", "--max-response-tokens", "400")
+    code, _, err = finished(start_measure("--model", str(tiny_models["qwen3"]), *asked, *SHORT))
+    assert code == 3
+    assert "no_such_argument" in err
