@@ -9,7 +9,8 @@ GENERATED := README.md profiles/README.md $(wildcard docs/*.md docs/*/*.md)
 SCHEMA := docs/reference/scenario.schema.json
 PYTEST_FLAGS ?= -q -n auto
 
-.PHONY: demo test check lint format types imports docs docs-write test-wheel bench clean help
+.PHONY: demo test check lint format types imports docs docs-write test-wheel engine test-engine bench bench-engine \
+	clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -62,8 +63,21 @@ test-wheel: $(VENV)/.dev  ## the same tests on the built wheel, with src/ and pr
 	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
 	$(BIN)/python tests/run_on_wheel.py $(WHEEL_VENV)/bin/python
 
+engine: $(VENV)/.dev  ## a real vLLM for CPUs in the cache folder, for the two targets below
+	@$(BIN)/python tests/engine/install.py || test $$? -eq 77
+
+test-engine: $(VENV)/.dev  ## the tests against a real vLLM and a real trainer; skipped where there is none
+	@python=$$($(BIN)/python tests/engine/install.py) || test $$? -eq 77; \
+	test -n "$$python" || echo "skipped: no vLLM for CPUs can be had here"; \
+	RLSIZE_ENGINE_PYTHON=$$python $(BIN)/python -m pytest -q tests/engine
+
 bench: $(VENV)/.dev  ## speed of the program itself
 	$(BIN)/python benchmarks/startup.py
+
+bench-engine: $(VENV)/.dev  ## measured rates against vLLM's own benchmarks and a hand-written trainer
+	@python=$$($(BIN)/python tests/engine/install.py) && \
+	$(BIN)/python -m benchmarks.rollout_rate "$$python" && \
+	$(BIN)/python -m benchmarks.train_rate "$$python"
 
 clean:  ## remove what was built
 	rm -rf $(VENV) $(WHEEL_VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache

@@ -7,19 +7,19 @@ computed again in backward. They run in turn, A B A B ..., so that a machine tha
 expected to be some per cent slower here: off GPUs it runs attention sequence by sequence, as packs are ragged, while
 the loop's rectangle is one call.
 
-Run it with the Python of rlsize, and name in RLSIZE_ENGINE_PYTHON one that has torch and transformers.
+    python -m benchmarks.train_rate PYTHON        # one that has torch and transformers; `make bench-engine` does this
 """
 
 from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 from pathlib import Path
-from random import Random
+
+from benchmarks.pairs import PAIRS, show
 
 from rlsize.measure.train import TrainJob, measure_train
 
@@ -98,11 +98,8 @@ TINY = {
     "tie_word_embeddings": False,
     "hidden_act": "silu",
 }
-PAIRS = 7
 PROMPT, RESPONSE, SAMPLES, ROWS = 64, 192, 32, 8  # ROWS sequences in each micro-batch
 WARM_UP, STEPS = 1, 4
-DRAWS = 10_000  # of the bootstrap
-LOW, HIGH = 0.025, 0.975
 
 Rates = dict[str, float]
 
@@ -135,16 +132,9 @@ def by_hand(python: str, model: Path, script: Path) -> Rates:
     return rates
 
 
-def interval(values: list[float]) -> tuple[float, float]:
-    """A 95 % bootstrap interval of the median."""
-    random = Random(0)  # noqa: S311 (resampling, not secrets)
-    medians = sorted(statistics.median(random.choices(values, k=len(values))) for _ in range(DRAWS))
-    return medians[int(LOW * DRAWS)], medians[int(HIGH * DRAWS)]
-
-
 def main() -> int:
     """Measure the pairs and print medians and ratios."""
-    python = os.environ.get("RLSIZE_ENGINE_PYTHON", sys.executable)
+    python = sys.argv[1]
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as torchrun sets it for several ranks
     with tempfile.TemporaryDirectory() as folder:
         model, script = Path(folder), Path(folder, "loop.py")
@@ -152,20 +142,8 @@ def main() -> int:
         script.write_text(LOOP, encoding="utf-8")
         pairs = [(by_rlsize(python, model), by_hand(python, model, script)) for _ in range(PAIRS)]
     for rate in ("update", "total"):
-        ratios = [ours[rate] / theirs[rate] for ours, theirs in pairs]
-        low, high = interval(ratios)
-        print(
-            json.dumps(
-                {
-                    "case": f"train step, {rate}" + (" without log-probs" if rate == "update" else ""),
-                    "pairs": PAIRS,
-                    "rlsize_median_tokens_per_second": round(statistics.median(ours[rate] for ours, _ in pairs)),
-                    "loop_median_tokens_per_second": round(statistics.median(theirs[rate] for _, theirs in pairs)),
-                    "median_of_ratios": round(statistics.median(ratios), 3),
-                    "interval_95_percent": [round(low, 3), round(high, 3)],
-                }
-            )
-        )
+        without = " without log-probs" if rate == "update" else ""
+        show(f"train step, {rate}{without}", "loop", [(ours[rate], theirs[rate]) for ours, theirs in pairs])
     return 0
 
 

@@ -21,17 +21,29 @@ if TYPE_CHECKING:
 
 _ENGINES = "it is for running engines, whose answer has the keys of saved pages, and the inputs of ENGINE_INPUTS"
 _FORM = "it says how the answer is shown"
+_STARTS = "it says what a measurement starts or reaches, which no page can; what comes out has the keys of `--show`"
 
 ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     {
+        "--buckets": "it says which rows the table of ways to sync has",
         "--ca": _ENGINES,
+        "--dummy-weights": _STARTS,
+        "--engine-arg": _STARTS,
+        "--engine-python": _STARTS,
+        "--engine-update": "it times a running engine, whose keys are the UNSEEN_RESULTS",
         "--every": _ENGINES,
         "--insecure": _ENGINES,
         "--timeout": _ENGINES,
         "--token-file": _ENGINES,
+        "--torchrun": _STARTS,
+        "--trainer-python": _STARTS,
+        "--url": _STARTS,
         "--window": _ENGINES,
         "--save": "it writes a file",
+        "--log": "it writes a file",
+        "--only": "it says which parts of the answer there are; the file that is shown has all",
         "--output": "it says where the file goes",
+        "--quick": "it measures for a shorter time",
         "--name": "it says what the file is called",
         "--force": "it overwrites files",
         "--csv": _FORM,
@@ -45,6 +57,38 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
 )
 
 ENGINE_INPUTS = ("every_seconds", "timeout_seconds", "window_seconds")
+
+MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
+    {
+        "--concurrency": "concurrency",
+        "--device": "device",
+        "--dtype": "dtype",
+        "--group": "group_size",
+        "--kv-dtype": "kv_dtype",
+        "--max-num-seqs": "max_num_seqs",
+        "--max-response-tokens": "max_response_tokens",
+        "--memory-fraction": "memory_fraction",
+        "--micro-batch-tokens": "micro_batch_tokens",
+        "--model": "model",
+        "--prompt-tokens": "prompt_tokens",
+        "--prompts": "prompts_per_step",
+        "--receiver-ranks": "receiver_ranks",
+        "--recompute": "recompute",
+        "--response-cv": "response_cv",
+        "--response-tokens": "response_tokens",
+        "--seconds": "seconds",
+        "--seed": "seed",
+        "--sender-ranks": "sender_ranks",
+        "--start-timeout": "start_seconds",
+        "--temperature": "temperature",
+        "--tensor-parallel": "tensor_parallel",
+        "--trainer-gpus": "trainer_gpus",
+    }
+)
+"""Flags of `measure` and the input that each of them is: a page can show a measurement, but not make one."""
+
+UNSEEN_RESULTS = ("engine_pause_seconds", "engine_update_seconds")
+"""Results that the measurement of the examples does not hold."""
 
 _LINES = """
 rlsize fleet examples/grpo-32b.yaml --instances 8 --gpu-hour 2.5
@@ -106,6 +150,9 @@ rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --prompts 64 -
 rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --price nebius-h100-sxm-8x
 rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
     --max-num-seqs 256 --gpus-per-instance 2
+rlsize measure --show examples/measured-cpu.yaml
+rlsize calibrate examples/measured-cpu.yaml --link infiniband-400g
+rlsize calibrate examples/measured-cpu.yaml --bandwidth "50 GB/s"
 rlsize profiles list
 rlsize profiles show h100-sxm --kind gpu
 rlsize profiles show qwen3-32b
@@ -135,8 +182,9 @@ def keys(answer: Mapping[str, Any], part: str) -> set[str]:
 
 
 def flags(command: str) -> set[str]:
-    """The flags that the lines of a command give, such as those of `rlsize fleet`."""
-    return {word for line in LINES if line.startswith(f"{command} ") for word in shlex.split(line)}
+    """The flags that the lines of a command give, such as those of `rlsize fleet`, and those of a measurement."""
+    given = {word for line in LINES if line.startswith(f"{command} ") for word in shlex.split(line)}
+    return given | (set(MEASURE_INPUTS) if command == "rlsize measure" else set())
 
 
 def _object(text: str) -> dict[str, Any]:

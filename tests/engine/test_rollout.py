@@ -90,7 +90,7 @@ def test_a_level_holds_its_concurrency_from_the_start(record: Record) -> None:
 
 
 def test_live_tokens_start_where_a_long_run_would_have_them(record: Record) -> None:
-    """A level begins with samples of all ages: live tokens are those of renewal theory, not those of an empty engine."""
+    """A level begins with samples of all ages: live tokens are those of renewal theory, not of an empty engine."""
     entry = level(record.levels[32], record.work)
     assert entry is not None
     assert entry.live_kv_tokens is not None

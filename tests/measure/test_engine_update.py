@@ -91,7 +91,7 @@ def test_a_steady_update_is_not_doubted() -> None:
 @pytest.mark.parametrize(
     ("found", "unproven", "said"),
     [
-        (update(cv=0.3), 0, "scatter by 30%"),
+        (update(cv=0.3), 0, "scatter by 30 %"),
         (update(parts=2), 0, "2 repeats"),
         (update(), 4, "after 4 updates the engine did not answer"),
     ],

@@ -144,13 +144,13 @@ def test_a_calm_measurement_is_not_doubted() -> None:
 @pytest.mark.parametrize(
     ("before", "during", "said"),
     [
-        (replace(IDLE, utilisation_fraction=0.4), AT_WORK, "was 40% busy before the start"),
-        (replace(IDLE, memory_used_bytes=40 * GIB), AT_WORK, "had 50% of its memory in use before the start"),
+        (replace(IDLE, utilisation_fraction=0.4), AT_WORK, "was 40 % busy before the start"),
+        (replace(IDLE, memory_used_bytes=40 * GIB), AT_WORK, "had 50 % of its memory in use before the start"),
         (replace(IDLE, foreign_processes=1), AT_WORK, "had another process computing on it before the start"),
-        (IDLE, replace(AT_WORK, foreign_processes=3), "had 3 other processes computing on it in 100% of the samples"),
-        (IDLE, replace(AT_WORK, throttles=("power cap",)), "was throttled in 100% of the samples (power cap)"),
-        (IDLE, replace(AT_WORK, sm_clock_hz=1485e6), "ran at 75% of its highest clock while busy"),
-        (IDLE, replace(AT_WORK, utilisation_fraction=0.2), "was 20% busy on average"),
+        (IDLE, replace(AT_WORK, foreign_processes=3), "had 3 other processes computing on it in 100 % of the samples"),
+        (IDLE, replace(AT_WORK, throttles=("power cap",)), "was throttled in 100 % of the samples (power cap)"),
+        (IDLE, replace(AT_WORK, sm_clock_hz=1485e6), "ran at 75 % of its highest clock while busy"),
+        (IDLE, replace(AT_WORK, utilisation_fraction=0.2), "was 20 % busy on average"),
     ],
 )
 def test_each_doubt_says_the_value(before: GpuState, during: GpuState, said: str) -> None:
@@ -165,7 +165,7 @@ def test_gpus_that_were_not_used_are_not_doubted() -> None:
     samples = [[AT_WORK, IDLE]] * 9
     assert gpu_doubts([IDLE, IDLE], samples, [IDLE, IDLE]) == []
     [doubt] = gpu_doubts([IDLE, IDLE], samples, [IDLE, IDLE], used=(0, 1))
-    assert doubt.startswith("GPU 1 (H100) was 0% busy")
+    assert doubt.startswith("GPU 1 (H100) was 0 % busy")
 
 
 def test_a_lowered_clock_between_kernels_is_none() -> None:

@@ -160,7 +160,7 @@ def test_a_count_stands_beside_the_equations() -> None:
     assert found.flops.counted_per_token == pytest.approx(found.flops.expected_per_token)
     assert found.doubts == []
     off = result(heard((1.0, 1.0, 1.0), flops={**flops, "flops": 22 * expected}))
-    assert "+10.0% FLOPs" in " ".join(off.doubts)
+    assert "+10.0 % FLOPs" in " ".join(off.doubts)
 
 
 def test_of_faults_the_first_counts() -> None:

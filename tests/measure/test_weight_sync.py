@@ -30,7 +30,7 @@ def test_a_steady_and_identical_sync_is_not_doubted() -> None:
 @pytest.mark.parametrize(
     ("found", "said"),
     [
-        (way(cv=0.2), "scatter by 20%"),
+        (way(cv=0.2), "scatter by 20 %"),
         (way(parts=3), "3 repeats"),
         (way(identical=False), "differ from the sender's"),
     ],

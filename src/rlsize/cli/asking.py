@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
-from rlsize.cli.rates import measured_of_trainer
 from rlsize.equations import imbalance, matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.working import apply, rounded, uncertain_inputs
@@ -92,7 +91,7 @@ def samples(inputs: Inputs, text: str | None) -> Figure:
 def train_seconds(inputs: Inputs, text: str | None) -> Figure:
     """Busy trainer seconds per optimizer step: flag, scenario, or the rates file."""
     said = inputs.number("train_seconds", "--train-seconds", text, flags.SECONDS, scenario="rates.train_seconds")
-    return said if said.known else measured_of_trainer(inputs, "train_seconds", said)
+    return said if said.known else inputs.measured("train_seconds", said)
 
 
 def consumption(inputs: Inputs, consume: str | None, batch: Figure, train: Figure) -> Figure:
@@ -105,7 +104,7 @@ def consumption(inputs: Inputs, consume: str | None, batch: Figure, train: Figur
     said = inputs.number(key, "--consume", consume, flags.TOKEN_RATE, scenario=f"rates.{key}")
     derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
     if not said.known:
-        said = measured_of_trainer(inputs, key, said)
+        said = inputs.measured(key, said)
     if not derived.known:
         if not said.known and not inputs.faults:
             todo = "give --consume, or --batch-tokens with --train-seconds"

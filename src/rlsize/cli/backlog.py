@@ -8,6 +8,7 @@ from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load
+from rlsize.cli.rates import trainer_gpus as planned_trainer
 from rlsize.estimates.backlog import BacklogQuestion, grow_backlog
 from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.reports.backlog import backlog_report
@@ -70,7 +71,7 @@ def backlog(
         in_flight=inputs.number("in_flight_samples", "--in-flight", in_flight, flags.STALENESS),
     )
     inputs.need(question.instances, "give the number of rollout instances")
-    pool = inputs.number("trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus")
+    pool = planned_trainer(inputs, trainer_gpus)
     warnings = asking.implausible(
         inputs,
         asking.gpu(inputs, gpu),

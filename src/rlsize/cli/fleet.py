@@ -7,6 +7,7 @@ from dataclasses import replace
 from rlsize.cli import asking, flags
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load, observed_instances
+from rlsize.cli.rates import trainer_gpus as planned_trainer
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.caching import ROUTINGS, CachingQuestion, caching_savings
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
@@ -71,9 +72,7 @@ def fleet(
         observed_instances=observed_instances(inputs),
         batch_tokens=batch,
         gpus_per_instance=asking.gpus_per_instance(inputs, gpus_per_instance),
-        trainer_gpus=inputs.number(
-            "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
-        ),
+        trainer_gpus=planned_trainer(inputs, trainer_gpus),
         rollout_gpu_hour=rollout_price,
         trainer_gpu_hour=trainer_price,
     )

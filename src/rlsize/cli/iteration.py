@@ -10,6 +10,7 @@ from rlsize.cli import asking, flags
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load
+from rlsize.cli.rates import trainer_gpus as planned_trainer
 from rlsize.equations import matching
 from rlsize.estimates.iteration import (
     COLOCATED,
@@ -127,9 +128,7 @@ def iteration(
         rollout_gpus=inputs.number(
             "rollout_gpus", "--rollout-gpus", rollout_gpus, flags.COUNT, scenario="placement.rollout_gpus"
         ),
-        trainer_gpus=inputs.number(
-            "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
-        ),
+        trainer_gpus=planned_trainer(inputs, trainer_gpus),
     )
     _check(inputs, question)
     _say_twice(inputs, question)

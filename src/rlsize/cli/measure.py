@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -110,15 +111,13 @@ def _measured(context: typer.Context, inputs: Inputs, asked: dict[str, Any]) -> 
             raise typer.Exit(INTERRUPTED)
         raise UnfinishedError(*outcome.faults)
     save = asked["save"]
-    notes = [*inputs.notes, *outcome.notes]
-    if save is not None:
-        notes.append(f"Saved as {save}; size with `rlsize fleet --consume ... --per-instance {save}`.")
-    report = measure_report(outcome.rates, inputs.shown(), notes)
+    report = measure_report(outcome.rates, inputs.shown(), [*inputs.notes, *outcome.notes])
     if save is None and not (outcome.interrupted or outcome.faults):
         return report
     deliver(report, context.obj)
     if save is not None:
         _save(save, outcome.rates, force=asked["force"])
+        sys.stderr.write(f"wrote {save}; size with `rlsize fleet --consume ... --per-instance {save}`\n")
     if outcome.interrupted:
         raise typer.Exit(INTERRUPTED)
     if outcome.faults:
@@ -145,7 +144,6 @@ def _save(path: str, rates: Rates, *, force: bool) -> None:
 
 def _elsewhere(text: str) -> str:
     """Keep what was measured somewhere, and say where."""
-    import sys
     import tempfile
 
     try:

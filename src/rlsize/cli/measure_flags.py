@@ -25,21 +25,27 @@ Model = Annotated[
 ]
 Only = Annotated[
     str | None,
-    _text("--only", "What to measure: rollout, train, sync; what the machine can without.", "Inputs", "LIST"),
+    _text("--only", "What to measure, of rollout, train and sync; by default what the machine can.", "Inputs", "LIST"),
 ]
 DummyWeights = Annotated[
     bool,
-    typer.Option("--dummy-weights", help="Random weights: speed needs no real ones.", rich_help_panel="Inputs"),
+    typer.Option(
+        "--dummy-weights",
+        help="Random weights: nothing is downloaded, and speed needs no more.",
+        rich_help_panel="Inputs",
+    ),
 ]
 Quick = Annotated[
-    bool, typer.Option("--quick", help="A first look in about a minute: two levels.", rich_help_panel="Inputs")
+    bool,
+    typer.Option("--quick", help="A first look: two levels, 45 s for each kind.", rich_help_panel="Inputs"),
 ]
-Seconds = Annotated[
-    str | None, quantity("--seconds", "Time for each kind of measurement; 240 by default, 45 with --quick.")
+Seconds = Annotated[str | None, quantity("--seconds", "Time for each kind, loading apart; 240 by default.")]
+Device = Annotated[
+    str | None,
+    _text("--device", "Of trainer and sync: cuda, cpu or auto (the default).", "Inputs", "NAME"),
 ]
-Device = Annotated[str | None, _text("--device", "cuda or cpu; cuda where there is a GPU.", "Inputs", "NAME")]
 Seed = Annotated[str | None, quantity("--seed", "Seed of lengths, prompts and weights; 0 by default.")]
-Show = Annotated[str | None, _text("--show", "Show what a rates file holds; nothing is measured.", "Inputs", "FILE")]
+Show = Annotated[str | None, _text("--show", "Show what a rates file holds, and measure nothing.", "Inputs", "FILE")]
 
 Prompts = Annotated[str | None, quantity("--prompts", "Prompts per optimizer step.", WORKLOAD)]
 Group = Annotated[str | None, quantity("--group|--group-size", "Samples of one prompt, G.", WORKLOAD)]
@@ -65,16 +71,16 @@ Concurrency = Annotated[
     str | None, _text("--concurrency", "Samples in flight to measure at, as 16,64,256.", ROLLOUT, "LIST")
 ]
 MaxNumSeqs = Annotated[
-    str | None, quantity("--max-num-seqs", "The engine's limit on running samples; its own default without.", ROLLOUT)
+    str | None, quantity("--max-num-seqs", "The engine's limit on running samples; by default its own.", ROLLOUT)
 ]
 TensorParallel = Annotated[str | None, quantity("--tensor-parallel", "GPUs that share each layer.", ROLLOUT)]
-Dtype = Annotated[str | None, _text("--dtype", "Width of weights: bf16, fp16, fp32 or fp8.", ROLLOUT, "NAME")]
+Dtype = Annotated[str | None, _text("--dtype", "Weights: bf16 (the default), fp16, fp32, fp8.", ROLLOUT, "NAME")]
 KvDtype = Annotated[str | None, _text("--kv-dtype", "Width of the KV cache: bf16 or fp8.", ROLLOUT, "NAME")]
 MemoryFraction = Annotated[
     str | None, quantity("--memory-fraction", "Share of GPU memory that the engine may use.", ROLLOUT)
 ]
 EnginePython = Annotated[
-    str | None, _text("--engine-python", "The Python that has vLLM; this one without.", ROLLOUT, "PATH")
+    str | None, _text("--engine-python", "The Python that has vLLM; by default this one.", ROLLOUT, "PATH")
 ]
 EngineArgs = Annotated[
     list[str] | None,
@@ -87,29 +93,35 @@ EngineArgs = Annotated[
     ),
 ]
 StartTimeout = Annotated[
-    str | None, quantity("--start-timeout", "Most seconds for an engine to load; 1800 by default.", ROLLOUT)
+    str | None,
+    quantity("--start-timeout", "Most seconds to load, trainers too; 1800 by default.", ROLLOUT),
 ]
 
 TrainerPython = Annotated[
-    str | None, _text("--trainer-python", "The Python that has torch; that of the engine without.", TRAINER, "PATH")
+    str | None, _text("--trainer-python", "The Python that has torch; by default that of the engine.", TRAINER, "PATH")
 ]
 Processes = Annotated[
-    str | None, quantity("--trainer-gpus", "GPUs to train on, or processes on a CPU; all GPUs without.", TRAINER)
+    str | None,
+    quantity("--trainer-gpus", "GPUs to train on (CPU: processes); by default all.", TRAINER),
 ]
 MicroBatchTokens = Annotated[
-    str | None, quantity("--micro-batch-tokens", "Tokens packed into one micro-batch of a GPU.", TRAINER)
+    str | None,
+    quantity("--micro-batch-tokens", "Tokens in a micro-batch of a GPU; by default 16,384.", TRAINER),
 ]
 Recompute = Annotated[
-    str | None, _text("--recompute", "Activation recomputation: none, selective or full.", TRAINER, "NAME")
+    str | None,
+    _text("--recompute", "Activations: none, selective or full (the default).", TRAINER, "NAME"),
 ]
 Torchrun = Annotated[
     str | None,
     _text("--torchrun", "torchrun's flags for several nodes, in place of --standalone.", TRAINER, "FLAGS"),
 ]
 
-Buckets = Annotated[str | None, _text("--buckets", "Bucket sizes, as 64MB,512MB.", SYNC, "LIST")]
-SenderRanks = Annotated[str | None, quantity("--sender-ranks", "Ranks that hold shards; half of them without.", SYNC)]
-ReceiverRanks = Annotated[str | None, quantity("--receiver-ranks", "Ranks that receive all weights.", SYNC)]
+Buckets = Annotated[str | None, _text("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", SYNC, "LIST")]
+SenderRanks = Annotated[str | None, quantity("--sender-ranks", "Ranks that send; by default half of the GPUs.", SYNC)]
+ReceiverRanks = Annotated[
+    str | None, quantity("--receiver-ranks", "Ranks that receive; by default the other half.", SYNC)
+]
 
 EngineUpdate = Annotated[
     bool,

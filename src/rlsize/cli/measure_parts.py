@@ -74,6 +74,7 @@ def servers(inputs: Inputs, asked: Mapping[str, Any]) -> Servers:
     """The servers that --url names; what is wrong is noted."""
     timeout = inputs.number("timeout_seconds", "--timeout", asked["timeout"], limits.SECONDS, default=TIMEOUT)
     targets, token = _access(inputs, asked)
+    _check_authority(inputs, asked["ca"])
     return Servers(
         targets=targets,
         token=token,
@@ -145,6 +146,16 @@ def _list(inputs: Inputs, flag: str, text: str | None, kind: Quantity, example: 
         except ValueError as error:
             inputs.fault(str(error), flag, f"write it as {example}")
     return tuple(sorted(found))
+
+
+def _check_authority(inputs: Inputs, path: str | None) -> None:
+    import ssl
+
+    try:
+        ssl.create_default_context(cafile=path)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        inputs.fault(f"{path} cannot be read as certificates: {reason}", "--ca", "give a PEM file")
 
 
 def _access(inputs: Inputs, asked: Mapping[str, Any]) -> tuple[tuple[Target, ...], str]:

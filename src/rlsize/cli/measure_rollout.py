@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.rates import MeasuredInstance, RateConditions
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
     from pathlib import Path
 
     from rlsize.cli.measure_setting import Setting
@@ -61,7 +62,7 @@ def run_rollout(
     """
     from rlsize.measure.rollout import measure_rollout
 
-    plan = _plan(setting)
+    plan = rollout_plan(setting)
     fleet = _Fleet(setting, plan, folder)
     try:
         instances = fleet.start(say)
@@ -71,7 +72,8 @@ def run_rollout(
     return _outcome(setting, plan, fleet, record)
 
 
-def _plan(setting: Setting) -> RolloutPlan:
+def rollout_plan(setting: Setting) -> RolloutPlan:
+    """What a rollout runs of the workload."""
     from rlsize.measure.rollout import RolloutPlan
 
     work = setting.work
@@ -87,6 +89,7 @@ def _plan(setting: Setting) -> RolloutPlan:
         seconds=setting.seconds,
         seed=setting.seed,
         quick=setting.quick,
+        nonce=secrets.token_hex(4) if setting.servers.targets else "",
     )
 
 
@@ -234,7 +237,7 @@ def _outcome(setting: Setting, plan: RolloutPlan, fleet: _Fleet, record: Record)
         gpus_per_instance=size,
         gpus=gpus,
         versions=dict(facts.get("versions") or {}),
-        doubts=[*record.doubts, *_placement(facts), *rollout_doubts(levels, record.batch, measured)],
+        doubts=[*record.doubts, *_placement(setting, facts), *rollout_doubts(levels, record.batch, measured)],
         partial=record.partial,
         interrupted=record.interrupted,
         asked_concurrency=max(setting.engine.concurrencies or (record.limit,)),
@@ -282,8 +285,10 @@ def _each(runs: list[Any], record: Record) -> list[MeasuredInstance]:
     ]
 
 
-def _placement(facts: Mapping[str, Any]) -> list[str]:
-    """Doubts about what the engine ran on."""
+def _placement(setting: Setting, facts: Mapping[str, Any]) -> Iterator[str]:
+    """Doubts about what the engine ran, and on what."""
     if "gpus" in facts and not facts["gpus"]:
-        return ["the engine ran on a CPU: its rate sizes no GPU fleet"]
-    return []
+        yield "the engine ran on a CPU: its rate sizes no GPU fleet"
+    model = setting.model
+    if model and model.dummy and model.profile and model.profile.architecture.moe and not setting.servers.targets:
+        yield "random weights send tokens to all experts evenly, which trained ones do not: a step reads more of them"

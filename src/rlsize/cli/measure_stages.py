@@ -114,13 +114,14 @@ def run_stage(
     from rlsize.measure.cpu_state import cpu_doubts, cpu_state
     from rlsize.measure.gpu_state import Watch
 
-    on_gpus = gpus if stage != "sync" or len(gpus) > 1 else []
+    alone = stage == "sync" and len(gpus) < 2 and not chosen.trainer.torchrun  # noqa: PLR2004 (a sender and a receiver)
+    on_gpus = [] if alone else gpus
     before = cpu_state()
     with Watch() as watch:
         _run(stage, chosen, inputs, on_gpus, folder, results, say, log)
     remote = stage == "rollout" and bool(chosen.servers.targets)
     if not remote:
-        results.doubts += watch.doubts() if on_gpus else cpu_doubts(before)
+        results.doubts += watch.doubts() if watch.before and (on_gpus or stage == "rollout") else cpu_doubts(before)
 
 
 def _run(

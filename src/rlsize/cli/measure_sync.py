@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, RlsizeError
 
@@ -69,13 +69,14 @@ def _with_engine_update(
 ) -> SyncResult:
     """The same with the engine's own update; what was measured before stays where that fails."""
     from rlsize.cli.measure_parts import TORCH_DTYPES
+    from rlsize.cli.measure_rollout import engine_arguments, rollout_plan
     from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
 
     folder.mkdir()
     job = EngineUpdateJob(
         model=setting.named_model.source,
         dtype=TORCH_DTYPES[setting.engine.dtype],
-        engine=dict(setting.engine.arguments),
+        engine=_beside_the_model(engine_arguments(setting, rollout_plan(setting), setting.engine.most)),
         prompt_tokens=min(64, setting.work.prompt_tokens),
         seed=setting.seed,
         start_seconds=setting.start_seconds,
@@ -93,6 +94,11 @@ def _with_engine_update(
         doubts=[*result.doubts, *update.doubts],
         partial=update.partial,
     )
+
+
+def _beside_the_model(arguments: dict[str, Any]) -> dict[str, Any]:
+    """The engine's arguments without those that the update sets itself: it makes the weights that it loads."""
+    return {name: value for name, value in arguments.items() if name not in {"model", "load_format", "dtype"}}
 
 
 def _ranks(setting: Setting, ranks: int) -> tuple[int, int]:

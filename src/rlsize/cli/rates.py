@@ -13,10 +13,13 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rates import HEADROOM_PARTS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlsize.cli.inputs import Inputs
     from rlsize.facts.rates import InstanceRate
+
+MOST_DOUBTS = 3  # of a rates file, repeated where it is used
+OTHER_WORK = 0.25  # relative difference of a length or a group size from which a rate holds for other work
 
 
 def load(inputs: Inputs, text: str | None, *, accept_lower_bound: bool) -> None:
@@ -39,9 +42,31 @@ def load(inputs: Inputs, text: str | None, *, accept_lower_bound: bool) -> None:
         inputs.blame(error, file)
         inputs.rates_failed = True
         return
+    inputs.warnings += _doubts(inputs, file)
     rate = inputs.rates.instance_tokens_per_second
     if rate is not None and rate.lower_bound:
         _lower_bound(inputs, file, rate, accepted=accept_lower_bound)
+
+
+def _doubts(inputs: Inputs, file: str) -> Iterator[str]:
+    """What casts doubt on a rates file for this question: what its measurement said, and what it was measured at."""
+    rates = inputs.rates
+    if rates is None:
+        return
+    if rates.partial:
+        yield f"{file} is partial: {rates.partial}"
+    for doubt in rates.doubts[:MOST_DOUBTS]:
+        yield f"{file}: {doubt}"
+    if len(rates.doubts) > MOST_DOUBTS:
+        yield f"{file}: {len(rates.doubts) - MOST_DOUBTS} more doubts; `rlsize measure --show {file}` lists them"
+    for what, place, measured in (
+        ("response tokens", "workload.response_tokens.mean", rates.conditions.mean_response_tokens),
+        ("prompt tokens", "workload.prompt_tokens", rates.conditions.mean_prompt_tokens),
+        ("samples of a prompt", "workload.group_size", rates.conditions.group_size),
+    ):
+        planned = inputs.said(place)
+        if planned and measured and abs(measured / planned - 1.0) > OTHER_WORK:
+            yield f"{file} was measured with {measured:,.0f} {what}, and the scenario plans {planned:,.0f}"
 
 
 def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Figure, Figure]:
@@ -63,22 +88,25 @@ def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Fi
     return inputs.keep(figure), _headroom(inputs, file, rates.includes, headroom, full)
 
 
-def measured_of_trainer(inputs: Inputs, key: str, missing: Figure) -> Figure:
+def trainer_gpus(inputs: Inputs, text: str | None) -> Figure:
     """
-    What the rates file says of the trainer, where it was measured on as many GPUs as are planned.
+    GPUs of the trainer: said, or the scenario's; a fault where a rates file measured its train step on another number.
 
     Other numbers of GPUs train at another rate, and not in proportion; that is for a prediction to say.
+
+    Args:
+        inputs: What was asked and used so far; consumption is asked before.
+        text: What `--trainer-gpus` says.
     """
+    pool = inputs.number("trainer_gpus", "--trainer-gpus", text, flags.COUNT, scenario="placement.trainer_gpus")
     measured = inputs.rates.trainer_gpus if inputs.rates is not None else None
-    planned = inputs.said("placement.trainer_gpus")
-    if measured is not None and planned is not None and measured != planned:
-        note = (
-            f"{inputs.rates_name} measured a trainer of {measured} GPUs, not of {planned}: its train step is not used."
-        )
-        if note not in inputs.notes:
-            inputs.notes.append(note)
-        return missing
-    return inputs.measured(key, missing)
+    used = [inputs.used.get(key) for key in ("train_seconds", "consumption_tokens_per_second")]
+    from_file = any(figure is not None and figure.provenance == "measured" for figure in used)
+    if measured is not None and from_file and pool.known and pool.number != measured:
+        gpus = "1 GPU" if measured == 1 else f"{measured} GPUs"
+        what = f"the train step was measured on {gpus}, and the trainer has {pool.number:.0f}"
+        inputs.fault(what, inputs.rates_name, "measure on as many GPUs, or give --consume or --train-seconds")
+    return pool
 
 
 def observed_instances(inputs: Inputs) -> Figure | None:

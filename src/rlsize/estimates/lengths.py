@@ -32,7 +32,7 @@ def uncapped_mean(mean: float, cv: float, cap: float | None) -> float:
         if cap is not None and mean > cap:
             raise ValueError(f"a mean of {mean:g} tokens lies above the cap of {cap:g}")
         return mean
-    if capped_mean(_WIDEST * cap, cv, cap) < mean:
+    if mean >= cap or capped_mean(_WIDEST * cap, cv, cap) < mean:
         raise ValueError(f"a mean of {mean:g} tokens leaves no room below the cap of {cap:g}")
     low, high = mean, _WIDEST * cap
     while high / low - 1.0 > _CLOSE:

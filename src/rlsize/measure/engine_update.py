@@ -110,7 +110,7 @@ def _listen(
             heard.take(event)
             if event["event"] == "update":
                 count = len(heard.updates)
-                say(f"update {count}", min(1.0, count / FEWEST_REPEATS))
+                say("engine update", min(1.0, count / FEWEST_REPEATS))
 
 
 @dataclass(slots=True)
@@ -175,4 +175,4 @@ def update_doubts(measured: EngineUpdate, unproven: int) -> Iterator[str]:
     if measured.scatter.parts < FEWEST_REPEATS:
         yield f"engine update: {measured.scatter.parts} repeats, fewer than {FEWEST_REPEATS}; the median may be off."
     if measured.scatter.cv > WIDE:
-        yield f"engine update: pauses scatter by {measured.scatter.cv:.0%} (coefficient of variation), over {WIDE:.0%}."
+        yield f"engine update: pauses scatter by {100 * measured.scatter.cv:.0f} % (coefficient of variation)."

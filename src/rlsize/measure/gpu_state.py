@@ -121,19 +121,19 @@ def _busy(state: GpuState) -> bool:
 
 def _before(state: GpuState) -> Iterator[str]:
     if state.utilisation_fraction is not None and _busy(state):
-        yield f"was {state.utilisation_fraction:.0%} busy before the start: other work ran on it, so rates are too low."
+        yield f"was {100 * state.utilisation_fraction:.0f} % busy before the start: others use it; rates are too low."
     if state.foreign_processes:
         yield f"had {_processes(state.foreign_processes)} computing on it before the start: rates are too low."
     if state.memory_used_bytes is not None and state.memory_total_bytes:
         share = state.memory_used_bytes / state.memory_total_bytes
         if share > TAKEN:
-            yield f"had {share:.0%} of its memory in use before the start: others leave less for the KV cache."
+            yield f"had {100 * share:.0f} % of its memory in use before the start: others leave less for the KV cache."
 
 
 def _during(states: Sequence[GpuState], *, sampled: bool) -> Iterator[str]:
     foreign = [state.foreign_processes for state in states if state.foreign_processes]
     if foreign:
-        share = f"{len(foreign) / len(states):.0%} of the samples"
+        share = f"{100 * len(foreign) / len(states):.0f} % of the samples"
         yield f"had {_processes(max(foreign))} computing on it in {share}: rates are too low."
     if not sampled:  # one look after the end says nothing about load
         return
@@ -141,7 +141,7 @@ def _during(states: Sequence[GpuState], *, sampled: bool) -> Iterator[str]:
     yield from _slowed(states)
     busy = [state.utilisation_fraction for state in states if state.utilisation_fraction is not None]
     if busy and fmean(busy) < IDLE:
-        yield f"was {fmean(busy):.0%} busy on average: it waited for something else, such as the CPU or other ranks."
+        yield f"was {100 * fmean(busy):.0f} % busy on average: it waited for the CPU, for other ranks, or for work."
 
 
 def _processes(count: int) -> str:
@@ -153,7 +153,7 @@ def _throttled(states: Sequence[GpuState]) -> Iterator[str]:
     if states and len(slowed) / len(states) > THROTTLED:
         reasons = sorted({reason for state in slowed for reason in state.throttles})
         share = len(slowed) / len(states)
-        yield f"was throttled in {share:.0%} of the samples ({', '.join(reasons)}): a cooler or freer one is faster."
+        yield f"was throttled in {100 * share:.0f} % of the samples ({', '.join(reasons)}): a cooler one is faster."
 
 
 def _slowed(states: Sequence[GpuState]) -> Iterator[str]:
@@ -164,4 +164,4 @@ def _slowed(states: Sequence[GpuState]) -> Iterator[str]:
         if state.sm_clock_hz and state.max_sm_clock_hz and (state.utilisation_fraction or 0.0) >= WORKING
     ]
     if clocks and median(clocks) < 1 - SLOWED:
-        yield f"ran at {median(clocks):.0%} of its highest clock while busy: with the clock falls what it computes."
+        yield f"ran at {100 * median(clocks):.0f} % of its highest clock while busy, and computes as much less."

@@ -82,7 +82,7 @@ def online(
     Args:
         name: The server's host and port.
         job: What `workers/rollout_online.py` takes.
-        python: The Python that has httpx, which is that of rlsize.
+        python: The Python that has aiohttp, which is that of rlsize.
         folder: An empty folder of its own.
         scrape: Reads its counters.
         token: Bearer token; handed on in the environment, which is no file.

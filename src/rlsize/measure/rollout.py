@@ -51,12 +51,14 @@ class RolloutPlan:
         mean: Mean response length. [token]
         cv: Its coefficient of variation. [1]
         cap: Longest response; None for no cap. [token]
-        concurrencies: Samples in flight of each instance; None to sweep up to the engine's limit. [1]
+        concurrencies: Samples in flight of each instance; None to sweep up to the engine's limit, none for the batch
+            alone. [1]
         most: The engine's limit on running samples, where the user says it. [1]
         seconds: Time for all of it, starting the engine apart. [s]
         seed: Of lengths and prompts.
         quick: Whether to measure two levels instead of a curve.
         batch: Whether to run the finite batch.
+        nonce: What makes prompts differ from those of another run: a server keeps its prefix cache.
     """
 
     prompts: int
@@ -71,6 +73,7 @@ class RolloutPlan:
     seed: int = 0
     quick: bool = False
     batch: bool = True
+    nonce: str = ""
 
     def lengths(self, prompts: int) -> tuple[int, ...]:
         """The response lengths of so many groups. [token]"""
@@ -135,8 +138,10 @@ def measure_rollout(
     begun = time.monotonic()
     try:
         _warm_up(instances, plan, record, say)
-        levels = plan.concurrencies or sweep(record.limit, plan.group_size, quick=plan.quick)
-        share = (1.0 - BATCH_SHARE if plan.batch else 1.0) * plan.seconds / len(levels)
+        levels = plan.concurrencies
+        if levels is None:
+            levels = sweep(record.limit, plan.group_size, quick=plan.quick)
+        share = (1.0 - BATCH_SHARE if plan.batch else 1.0) * plan.seconds / max(1, len(levels))
         for place, concurrency in enumerate(sorted(levels, reverse=True)):
             say(f"rollout, {concurrency} in flight", place * share / plan.seconds)
             try:
@@ -200,15 +205,16 @@ def _warm_up(
     say("rollout, warming up", 0.0)
     groups = max(1, record.limit // plan.group_size)
     short = [
-        [f"warm/{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS] for index in range(groups)
+        [f"warm/{plan.nonce}{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS]
+        for index in range(groups)
     ]
     deque(phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"), maxlen=0)
 
 
 def _level(instances: Sequence[Instance], plan: RolloutPlan, record: Record, concurrency: int, seconds: float) -> None:
     """One concurrency, until its rate is known well or the time is up."""
-    name = f"level/{plan.seed}/{concurrency}"
-    random = Random(name)  # noqa: S311 (a workload, no secret)
+    name = f"level/{plan.nonce}{plan.seed}/{concurrency}"
+    random = Random(f"level {plan.seed} {concurrency}")  # noqa: S311 (a workload, no secret)
     samples = min(plan.group_size, concurrency)
     lengths = list(plan.lengths(REFILL_GROUPS))
     random.shuffle(lengths)
@@ -261,7 +267,7 @@ def _batch(instances: Sequence[Instance], plan: RolloutPlan, record: Record, sec
     lengths = plan.lengths(prompts * len(instances))
     groups = [
         [
-            [f"batch/{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, length]
+            [f"batch/{plan.nonce}{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, length]
             for index, length in enumerate(lengths)
             if index % len(instances) == place
         ]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.measure.child import Child, ChildDiedError, staged
+from rlsize.measure.torchrun import rendezvous
 from rlsize.measure.train_result import Heard, TrainJob, TrainResult, train_result
 
 if TYPE_CHECKING:
@@ -108,6 +109,8 @@ def _listen(job: TrainJob, child: Child, seconds: float, say: Callable[[str, flo
         elif event["event"] == "progress" and event["step"] > 0:
             share = max(event["step"] / event["of"], event["seconds"] / seconds)
             say(f"train step {event['step']} of {event['of']}", min(1.0, share))
+    if not heard.ready and job.torchrun and not heard.out_of_memory:  # another node's part: rank 0 tells its own rlsize
+        raise UnfinishedError(Fault("rank 0 is on another node, which has the figures", NAME, "look there"))
     if not (heard.out_of_memory or heard.timed):
         raise ChildDiedError(Fault("ended without a step: " + child.last_words(), NAME, "its whole log: --log FILE"))
 
@@ -128,9 +131,8 @@ def _command(job: TrainJob, python: str, folder: Path, seconds: float) -> list[s
     }
     path = folder / "job.json"
     path.write_text(json.dumps(told), encoding="utf-8")
-    ranks = ["--nproc-per-node", str(job.processes)]
-    rendezvous = list(job.torchrun) or ["--standalone"]
-    return [python, "-m", "torch.distributed.run", *rendezvous, *ranks, "-m", WORKER, str(path)]
+    where = rendezvous(job.torchrun, job.processes)
+    return [python, "-m", "torch.distributed.run", *where, "-m", WORKER, str(path)]
 
 
 def _first_fault(error: ChildDiedError, heard: Heard, *, killed: bool) -> Fault:

@@ -31,7 +31,7 @@ def step_doubts(measured: TrainMeasured, heard: Heard) -> Iterator[str]:
     if len(seconds) < ENOUGH_STEPS:
         yield f"only {len(seconds)} steps were timed, too few to tell how much they scatter; give it more time"
     if measured.scatter and measured.scatter.cv > WIDE:
-        yield f"steps scatter by {measured.scatter.cv:.0%} (coefficient of variation); other work may compete with it"
+        yield f"steps scatter by {100 * measured.scatter.cv:.0f} % (coefficient of variation); is there other work?"
     yield from _trend(seconds)
     if measured.losses[-1] >= measured.losses[0] and len(measured.losses) > 1:
         yield f"the loss did not fall over {len(measured.losses)} steps on one batch"
@@ -42,7 +42,7 @@ def step_doubts(measured: TrainMeasured, heard: Heard) -> Iterator[str]:
         )
     outside = 1 - sum(sum(step["phases"].values()) for step in heard.timed) / sum(seconds)
     if outside > UNSEEN:
-        yield f"{outside:.0%} of the time of a step lies between its phases and is in no figure"
+        yield f"{100 * outside:.0f} % of the time of a step lies between its phases and is in no figure"
     if heard.done.get("left_out"):
         yield f"the trainer left out what the model has: {', '.join(heard.done['left_out'])}"
 
@@ -55,7 +55,7 @@ def _trend(seconds: Sequence[float]) -> Iterator[str]:
     change = fmean(seconds[-half:]) / fmean(seconds[:half]) - 1
     if abs(change) > WIDE:
         way, cause = ("slower", "throttled") if change > 0 else ("faster", "still warming up")
-        yield f"later steps were {way} than earlier ones by {abs(change):.0%}: not steady, perhaps {cause}"
+        yield f"later steps were {way} than earlier ones by {100 * abs(change):.0f} %: not steady, perhaps {cause}"
 
 
 def flops_doubts(counted: CountedFlops | None) -> Iterator[str]:
@@ -63,7 +63,7 @@ def flops_doubts(counted: CountedFlops | None) -> Iterator[str]:
     if counted and counted.expected_per_token:
         off = counted.counted_per_token / counted.expected_per_token - 1
         if abs(off) > FLOPS_TOLERANCE:
-            yield f"torch counts {off:+.1%} FLOPs per token against the equations, so MFU is off by as much"
+            yield f"torch counts {100 * off:+.1f} % FLOPs per token against the equations, so MFU is off by as much"
 
 
 def model_doubts(model: Model | None) -> Iterator[str]:

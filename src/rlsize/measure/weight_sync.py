@@ -12,6 +12,7 @@ from rlsize.estimates.message_cost import message_cost
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import SyncMeasured, SyncMethod
 from rlsize.measure.child import Child, ChildDiedError, staged
+from rlsize.measure.torchrun import rendezvous
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -19,7 +20,6 @@ if TYPE_CHECKING:
 
 WORKER = "rlsize.measure.workers.sync"
 NAME = "weight sync"
-STORE = "read_timeout=15"  # torchrun's first connection to its own store may hang until it times out: 60 s if not told
 FEWEST_REPEATS = 5
 WIDE = 0.1  # coefficient of variation from which one median says little
 BUCKETS = (64 * 2**20, 256 * 2**20, 1024 * 2**20)
@@ -36,7 +36,8 @@ class SyncJob:
         trainer_ranks: Ranks that hold equal shards of every tensor.
         receiver_ranks: Ranks that each receive all weights.
         bucket_bytes: Sizes of bucket to try, beside one message per tensor. [B]
-        torchrun: Flags of torchrun in place of `--standalone` and `--nproc-per-node`, for several nodes.
+        torchrun: Flags of torchrun for several nodes, in place of `--standalone`; without --nproc-per-node among them,
+            each node starts as many ranks as the two sides together have.
         device: cpu, cuda, or auto: cuda where the worker finds it.
         seed: Where the random weights begin.
         start_seconds: Most that a silence may last: at the start, and while bytes are compared. [s]
@@ -117,8 +118,7 @@ def _listen(
     env = staged(folder)
     path = folder / "job.json"
     path.write_text(json.dumps({**asdict(job), "seconds": seconds}), encoding="utf-8")
-    ranks = job.trainer_ranks + job.receiver_ranks
-    where = job.torchrun or ("--standalone", "--rdzv-conf", STORE, "--nproc-per-node", str(ranks))
+    where = rendezvous(job.torchrun, job.trainer_ranks + job.receiver_ranks)
     argv = [python, "-m", "torch.distributed.run", *where, "-m", WORKER, str(path)]
     with Child(argv, folder, NAME, env) as child:
         while (event := child.hear(job.start_seconds)) is not None:
@@ -210,6 +210,6 @@ def sync_doubts(method: SyncMethod) -> Iterator[str]:
         yield f"{name}: {method.scatter.parts} repeats, fewer than {FEWEST_REPEATS}; the median may be off."
     if method.scatter and method.scatter.cv > WIDE:
         yield (
-            f"{name}: repeats scatter by {method.scatter.cv:.0%} (coefficient of variation), more than {WIDE:.0%}: "
-            "other work, or a slow rank or link."
+            f"{name}: repeats scatter by {100 * method.scatter.cv:.0f} % (coefficient of variation): other work, or a "
+            "slow rank or link."
         )

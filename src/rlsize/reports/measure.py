@@ -25,7 +25,7 @@ _QUIET = frozenset(
         "preemptions",
         "prefill_token_step_seconds",
         "trained_params",
-        "update_tokens_per_second",
+        "trainer_gpu_update_tokens_per_second",
         "sync_message_seconds",
         "sync_wire_bytes_per_second",
         "sync_tensors",
@@ -122,9 +122,10 @@ def _rollout(rollout: RolloutMeasured) -> Iterator[Figure]:
 
 def _train(train: TrainMeasured) -> Iterator[Figure]:
     why = f"{train.steps_timed} steps timed"
+    whole, update = train.gpu_total_tokens_per_second, train.update_total_tokens_per_second
     yield _measured("trainer_gpu_tokens_per_second", train.gpu_response_tokens_per_second, f"response tokens; {why}")
-    yield _measured("trained_tokens_per_second", train.gpu_total_tokens_per_second, f"prompt and response; {why}")
-    yield _measured("update_tokens_per_second", train.update_total_tokens_per_second, f"without log-prob passes; {why}")
+    yield _measured("trainer_gpu_total_tokens_per_second", whole, f"prompt and response; {why}")
+    yield _measured("trainer_gpu_update_tokens_per_second", update, f"without log-prob passes; {why}")
     yield _measured("trainer_gpus", train.gpus)
     yield _measured("trained_params", train.params)
     yield _measured("mfu_fraction", train.mfu, "of the update, without attention FLOPs", "a GPU profile")
@@ -136,7 +137,7 @@ def _sync(sync: SyncMeasured) -> Iterator[Figure]:
     best = min(sync.methods, key=lambda method: method.seconds)
     yield _measured("sync_seconds", best.seconds, best.method)
     yield _measured("sync_bytes", sync.bytes)
-    yield _measured("sync_bytes_per_second", best.bytes_per_second, best.method)
+    yield _measured("achieved_bytes_per_second", best.bytes_per_second, best.method)
     yield _measured("sync_tensors", sync.tensors)
     yield _measured("sync_message_seconds", sync.per_message_seconds, "fitted over the tensors", "more tensors")
     yield _measured("sync_wire_bytes_per_second", sync.wire_bytes_per_second, "fitted over the tensors", "more tensors")

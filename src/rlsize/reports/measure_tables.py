@@ -18,7 +18,7 @@ def level_table(rollout: RolloutMeasured) -> Table:
             Column("concurrency", "in flight"),
             Column("tokens_per_second", "rate"),
             Column("cv_fraction", "scatter"),
-            Column("step_seconds", "step"),
+            Column("engine_step_seconds", "step"),
             Column("live_kv_tokens", "live KV"),
             Column("prefix_cache_hit_fraction", "hits"),
             Column("window_seconds", "window"),
@@ -30,7 +30,7 @@ def level_table(rollout: RolloutMeasured) -> Table:
                 "cv_fraction": level.scatter.cv if level.scatter else None,
                 "spread_tokens_per_second": level.spread_tokens_per_second,
                 "mean_batch": level.mean_batch,
-                "step_seconds": level.seconds_per_step,
+                "engine_step_seconds": level.seconds_per_step,
                 "live_kv_tokens": None if level.live_kv_tokens is None else round(level.live_kv_tokens),
                 "prefix_cache_hit_fraction": level.prefix_cache_hit_fraction,
                 "preemptions": level.preemptions,
@@ -54,7 +54,7 @@ def batch_table(batch: FiniteBatch) -> Table:
     )
     whole = "" if batch.step_fraction >= 1.0 else f"; {100 * batch.step_fraction:.0f} % of an optimizer step's share"
     return Table(
-        title="One batch, to its last sample",
+        title="One batch to its end",
         columns=(
             Column("finished_fraction", "finished"),
             Column("seconds", "after"),
@@ -85,6 +85,7 @@ def check_table(rollout: RolloutMeasured) -> Table:
 
 def phase_table(train: TrainMeasured) -> Table:
     """Where the time of an optimizer step goes."""
+    many = "es" if train.micro_batches > 1 else ""
     return Table(
         title="One optimizer step of the trainer",
         columns=(
@@ -105,7 +106,7 @@ def phase_table(train: TrainMeasured) -> Table:
             for phase in train.phases
         ),
         note=(
-            f"{train.micro_batches} micro-batches of up to {train.micro_batch_tokens:,} tokens per GPU, "
+            f"{train.micro_batches} micro-batch{many} of up to {train.micro_batch_tokens:,} tokens per GPU, "
             f"{train.micro_batches_timed} of them timed"
         ),
     )
@@ -114,16 +115,15 @@ def phase_table(train: TrainMeasured) -> Table:
 def sync_table(sync: SyncMeasured) -> Table:
     """One row for each way to send the weights."""
     return Table(
-        title=f"Weight sync from {sync.trainer_ranks} to {sync.receiver_ranks} ranks ({sync.backend}, {sync.dtype})",
+        title=f"Weight sync, {sync.trainer_ranks} to {sync.receiver_ranks} ranks ({sync.backend}, {sync.dtype})",
         columns=(
             Column("method", "method", "left"),
             Column("bucket_bytes", "bucket"),
-            Column("messages", "messages"),
+            Column("messages", "sends"),
             Column("seconds", "time"),
             Column("gather_seconds", "gather"),
             Column("achieved_bytes_per_second", "achieved"),
-            Column("cv_fraction", "scatter"),
-            Column("identical", "same bytes"),
+            Column("identical", "identical"),
         ),
         rows=tuple(
             {

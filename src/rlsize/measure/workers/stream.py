@@ -29,6 +29,7 @@ class Stream:
         self._rest = b""
         self._read = 0
         self._ended = 0
+        self._counted = 0
         self._tokens: int | None = None
 
     def take(self, chunk: bytes) -> None:
@@ -51,12 +52,16 @@ class Stream:
             raise ServerGoneError(f"breaks a stream off: {line[:200].decode('utf-8', 'replace')}")
         if b'"finish_reason":"' in line or b'"finish_reason": "' in line:
             self._ended += 1
-            self.tale.streamed += 1
+            self._count()
             self.tale.finish(1, self.group.response_tokens)
         elif b'"completion_tokens":' in line:
             self._tokens = usage(line)
         elif line != b"[DONE]":
-            self.tale.streamed += 1
+            self._count()
+
+    def _count(self) -> None:
+        self._counted += 1
+        self.tale.streamed += 1
 
     def close(self) -> None:
         """
@@ -72,6 +77,7 @@ class Stream:
             raise ServerGoneError(
                 f"generated {self._tokens} tokens where {asked} were asked for: does it take ignore_eos?"
             )
+        self.tale.streamed += asked - self._counted  # a server may send several tokens in one event
 
 
 def usage(line: bytes) -> int | None:
