@@ -81,10 +81,8 @@ def test_what_the_trainer_is_told(player: Callable[[str], str], tmp_path: Path) 
     assert found.measured.steps_timed == 3
     assert {"seed": 7, "seconds": 5.0, "micro_batch_tokens": 200, "recompute": "none"}.items() <= found.config.items()
     argv = (tmp_path / "train-200" / "job.json.argv").read_text(encoding="utf-8")
-    assert (
-        "-m torch.distributed.run --standalone --rdzv-conf read_timeout=15 --nproc-per-node 3 -m rlsize.measure.workers.train"
-        in argv
-    )
+    ranks = "--standalone --rdzv-conf read_timeout=15 --nproc-per-node 3"
+    assert f"-m torch.distributed.run {ranks} -m rlsize.measure.workers.train" in argv
 
 
 def test_flags_of_several_nodes_replace_standalone(player: Callable[[str], str], tmp_path: Path) -> None:

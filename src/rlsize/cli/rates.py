@@ -100,8 +100,9 @@ def trainer_gpus(inputs: Inputs, text: str | None) -> Figure:
     """
     pool = inputs.number("trainer_gpus", "--trainer-gpus", text, flags.COUNT, scenario="placement.trainer_gpus")
     measured = inputs.rates.trainer_gpus if inputs.rates is not None else None
-    used = [inputs.used.get(key) for key in ("train_seconds", "consumption_tokens_per_second")]
-    from_file = any(figure is not None and figure.provenance == "measured" for figure in used)
+    rate = inputs.used.get("consumption_tokens_per_second") or inputs.used.get("train_seconds")
+    behind = [] if rate is None else [rate, *rate.inputs.values()]
+    from_file = any(figure.provenance == "measured" for figure in behind)
     if measured is not None and from_file and pool.known and pool.number != measured:
         gpus = "1 GPU" if measured == 1 else f"{measured} GPUs"
         what = f"the train step was measured on {gpus}, and the trainer has {pool.number:.0f}"
