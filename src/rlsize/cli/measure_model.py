@@ -28,13 +28,15 @@ class MeasuredModel:
 
     Args:
         name: What it is called in the answer.
-        source: Where engines and trainers find it: a folder with a config.json, or a Hugging Face id.
+        source: Where an engine finds it: a folder with a config.json, or a Hugging Face id.
+        shape: Where a trainer finds its config.json, for which no weights are read; likewise.
         dummy: Whether its weights are random.
         profile: Its shape, where it is known before the run.
     """
 
     name: str
     source: str
+    shape: str
     dummy: bool
     profile: Model | None
 
@@ -89,7 +91,8 @@ def _local(chosen: str, near: Path, *, dummy: bool) -> MeasuredModel | None:
 
     profile = read_model(place)
     weights = any(next(place.glob(pattern), None) for pattern in _WEIGHTS)
-    return MeasuredModel(name=profile.name, source=str(place.resolve()), dummy=dummy or not weights, profile=profile)
+    here = str(place.resolve())
+    return MeasuredModel(name=profile.name, source=here, shape=here, dummy=dummy or not weights, profile=profile)
 
 
 def _named(inputs: Inputs, chosen: str, folder: Path, *, dummy: bool) -> MeasuredModel:
@@ -107,10 +110,16 @@ def _named(inputs: Inputs, chosen: str, folder: Path, *, dummy: bool) -> Measure
         profile = None
     if profile is None:
         inputs.notes.append(f"{chosen} is taken for a Hugging Face id; no profile knows its shape.")
-        return MeasuredModel(name=chosen, source=chosen, dummy=dummy, profile=None)
+        return MeasuredModel(name=chosen, source=chosen, shape=chosen, dummy=dummy, profile=None)
+    try:
+        shape = _written(profile, folder)
+    except InputError:
+        if not profile.hf_repo:
+            raise
+        shape = profile.hf_repo  # its family is not written here, so its configuration comes from where its weights lie
     if profile.hf_repo and not dummy:
-        return MeasuredModel(name=profile.name, source=profile.hf_repo, dummy=False, profile=profile)
-    return MeasuredModel(name=profile.name, source=_written(profile, folder), dummy=True, profile=profile)
+        return MeasuredModel(name=profile.name, source=profile.hf_repo, shape=shape, dummy=False, profile=profile)
+    return MeasuredModel(name=profile.name, source=shape, shape=shape, dummy=True, profile=profile)
 
 
 def _written(profile: Model, folder: Path) -> str:

@@ -67,7 +67,7 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> Outcome:
             outcome.faults += error.faults
             results.partial += [f"{fault.where}: {fault.what}" for fault in error.faults]
         finally:
-            _keep_logs(asked["log"], logs, force=asked["force"])
+            outcome.notes += _keep_logs(asked["log"], logs, force=asked["force"])
         outcome.interrupted = outcome.interrupted or "interrupted" in results.partial
         if results.some:
             outcome.rates = _rates(chosen, inputs, gpus, results)
@@ -151,11 +151,15 @@ def without_secrets(words: list[str]) -> list[str]:
     return [masked(word) if "@" in word or "?" in word else word for word in words]
 
 
-def _keep_logs(target: str | None, logs: list[Path], *, force: bool) -> None:
-    """What engines and trainers printed, in one file."""
+def _keep_logs(target: str | None, logs: list[Path], *, force: bool) -> list[str]:
+    """Write what engines and trainers printed into one file; says so, or why not, as nothing measured may go for it."""
     if target is None:
-        return
+        return []
     from rlsize.writers.files import write_whole
 
     parts = [b"==> %s <==\n%s\n" % (str(place.parent.name).encode(), place.read_bytes()) for place in logs]
-    write_whole(target, b"".join(parts), force)
+    try:
+        write_whole(target, b"".join(parts), force)
+    except InputError as error:
+        return [f"The logs are lost: {target} {error.faults[0].what}."]
+    return [f"Wrote {target}."]

@@ -44,7 +44,7 @@ def run_sync(
         what = f"{senders} + {receivers} ranks need as many GPUs, and there are {len(gpus)}"
         raise InputError(Fault(what, "--receiver-ranks", "take fewer ranks, or --device cpu"))
     job = SyncJob(
-        model=model.source,
+        model=model.shape,
         dtype=TORCH_DTYPES[setting.engine.dtype],
         trainer_ranks=senders,
         receiver_ranks=receivers,
@@ -74,7 +74,7 @@ def _with_engine_update(
 
     folder.mkdir()
     job = EngineUpdateJob(
-        model=setting.named_model.source,
+        model=setting.named_model.shape,
         dtype=TORCH_DTYPES[setting.engine.dtype],
         engine=_beside_the_model(engine_arguments(setting, rollout_plan(setting), setting.engine.most)),
         prompt_tokens=min(64, setting.work.prompt_tokens),

@@ -48,7 +48,7 @@ def run_train(
     longest = max(prompt + response for prompt, response in lengths)
     micro = setting.trainer.micro_batch_tokens or max(MICRO_BATCH_TOKENS if gpus else CPU_MICRO_BATCH_TOKENS, longest)
     job = TrainJob(
-        model=model.source,
+        model=model.shape,
         profile=model.profile,
         lengths=lengths,
         group_size=setting.work.group_size,

@@ -120,8 +120,9 @@ class Child:
             if self._process.stdin is not None:
                 self._process.stdin.write(json.dumps(message).encode() + b"\n")
                 self._process.stdin.flush()
-        except OSError:
-            self._process.wait(GRACE_SECONDS)
+        except (OSError, ValueError):  # its end of the pipe is closed, or ours
+            with suppress(subprocess.TimeoutExpired):
+                self._process.wait(GRACE_SECONDS)
             raise self._died() from None
 
     def hear(self, seconds: float) -> dict[str, Any] | None:

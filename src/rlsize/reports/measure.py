@@ -50,7 +50,7 @@ def measure_report(rates: Rates, inputs: Sequence[Figure] = (), notes: Sequence[
         inputs=tuple(inputs),
         tables=_tables(rates),
         warnings=(*partial, *rates.doubts),
-        notes=tuple(notes),
+        notes=(_circumstances(rates), *notes),
         chart=_chart(rates.rollout) if rates.rollout else None,
         quiet=_QUIET,
     )
@@ -74,6 +74,21 @@ def _headline(rates: Rates) -> str:
         parts.append(f"{show(best.seconds, '_seconds')} per weight sync")
     text = "; ".join(parts) or "Nothing was measured"
     return f"{text[:1].upper()}{text[1:]}."
+
+
+def _circumstances(rates: Rates) -> str:
+    """On what and with what it was measured, in a sentence."""
+    machine = rates.machine
+    date = rates.measured_at.partition("T")[0]
+    if machine is None:
+        return f"Measured on {date}."
+    kinds = {name: machine.gpus.count(name) for name in machine.gpus}
+    place = ", ".join(f"{many} x {name}" for name, many in kinds.items()) or machine.cpu or "an unknown machine"
+    libraries = ", ".join(
+        f"{name} {machine.libraries[name]}" for name in ("vllm", "torch") if name in machine.libraries
+    )
+    model = f"{rates.conditions.model}{' with random weights' if rates.conditions.dummy_weights else ''}"
+    return f"Measured on {date} on {place}: {model}{f', {libraries}' if libraries else ''}."
 
 
 def _device(rates: Rates) -> str:

@@ -1,0 +1,125 @@
+"""Who drives engines: levels from the top, memory that runs out, engines that die or fall silent; on a stub."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlsize.cli.measure_rollout import scrape_as
+from rlsize.measure import phases
+from rlsize.measure.child import Child, ChildDiedError
+from rlsize.measure.instances import Instance
+from rlsize.measure.rollout import RolloutPlan, measure_rollout, sweep
+
+STUB = Path(__file__).with_name("engine_stub.py")
+PLAN = RolloutPlan(
+    prompts=2, group_size=4, prompt_tokens=16, mean=20.0, cv=0.0, cap=None, concurrencies=(4, 16, 64), seconds=6.0
+)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[int], Instance]]:
+    """Starts stubs that can run so many samples."""
+    started: list[Instance] = []
+    numbers = itertools.count()
+
+    def starting(limit: int) -> Instance:
+        folder = tmp_path / f"engine-{next(numbers)}"
+        folder.mkdir()
+        child = Child([sys.executable, str(STUB), str(limit)], folder, "stub")
+        ready = child.await_event("ready", 30.0)
+        started.append(Instance("stub", child, ready, scrape_as("stub")))
+        return started[-1]
+
+    yield starting
+    for instance in started:
+        instance.child.end()
+
+
+def quiet(*_: Any) -> None:
+    """Nobody listens."""
+
+
+def test_levels_run_from_the_top_and_the_batch_comes_last(start: Any) -> None:
+    """The rate that sizes the fleet is measured first, should the rest be cut off."""
+    told: list[str] = []
+    record = measure_rollout([start(64)], PLAN, lambda text, _: told.append(text))
+    assert told == [
+        "rollout, warming up", "rollout, 64 in flight", "rollout, 16 in flight", "rollout, 4 in flight",
+        "rollout, one batch to its end",
+    ]  # fmt: skip
+    assert list(record.levels) == [64, 16, 4]
+    assert record.batch
+    assert not record.partial
+
+
+def test_out_of_memory_steps_down_and_goes_on(start: Any) -> None:
+    """The engine is started anew for the next level down, and the doubt says so."""
+    instances, asked = [start(32)], []
+
+    def restart(most: int) -> Instance:
+        asked.append(most)
+        return start(most)  # type: ignore[no-any-return]  # the fixture's own function
+
+    record = measure_rollout(instances, PLAN, quiet, restart)
+    assert asked == [16]
+    assert list(record.levels) == [16, 4]
+    assert record.limited_by == "memory"
+    assert any("64 samples at once ran out of memory; 16 is the next" in doubt for doubt in record.doubts)
+    assert record.batch
+
+
+def test_out_of_memory_at_the_lowest_level_is_the_end(start: Any) -> None:
+    """There is nothing to step down to."""
+    with pytest.raises(ChildDiedError) as died:
+        measure_rollout([start(2)], PLAN, quiet, lambda _: start(2))
+    assert died.value.memory
+
+
+def test_an_engine_that_dies_later_leaves_the_levels_before(start: Any) -> None:
+    """What was recorded is kept and marked partial; a server is not started anew."""
+    instance = start(64)
+
+    def kill(text: str, _: float) -> None:
+        if "4 in flight" in text and "64" not in text:
+            instance.child._process.kill()
+
+    record = measure_rollout([instance], PLAN, kill)
+    assert set(record.levels) >= {64, 16}
+    assert record.partial.startswith("stub: ")
+
+
+def test_ctrl_c_keeps_the_levels_before(start: Any) -> None:
+    """As an interrupt comes, so does the end."""
+
+    def interrupt(text: str, _: float) -> None:
+        if "16 in flight" in text:
+            raise KeyboardInterrupt
+
+    record = measure_rollout([start(64)], PLAN, interrupt)
+    assert record.interrupted
+    assert list(record.levels) == [64]
+
+
+def test_a_silent_engine_is_not_waited_for_for_ever(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says what it said last."""
+    monkeypatch.setattr(phases, "SILENT_SECONDS", 0.5)
+    instance = start(64)
+    monkeypatch.setattr(instance.child, "tell", lambda _: None)  # the order is lost
+    with pytest.raises(ChildDiedError, match="said nothing"):
+        list(phases.phase([instance], [[["k", 1, 1, 1]]], [], 1, 1.0, "p"))
+
+
+@pytest.mark.parametrize(("limit", "group"), [(1, 8), (7, 8), (8, 8), (1000, 16)])
+def test_a_sweep_holds_one_sample_and_the_limit(limit: int, group: int) -> None:
+    """And nothing above it."""
+    levels = sweep(limit, group, quick=False)
+    assert levels[0] == 1
+    assert levels[-1] == limit
+    assert len(levels) <= 8
+    assert max(sweep(limit, group, quick=True)) == limit
