@@ -22,12 +22,13 @@ import time
 import urllib.error
 import urllib.request
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from benchmarks.pairs import PAIRS, show
 
-from rlsize.cli.measure_rollout import scrape_as
+from rlsize.cli.measure_engines import scrape_as
 from rlsize.estimates.rollout_rate import finite_batch
 from rlsize.measure.instances import Instance, offline, online
 from rlsize.measure.rollout import RolloutPlan, measure_rollout
@@ -85,6 +86,8 @@ def by_rlsize(instance: Instance, group: int, prompts: int, seed: int) -> float:
         prompts=prompts, group_size=group, prompt_tokens=PROMPT, mean=RESPONSE, cv=0.0, cap=float(RESPONSE),
         concurrencies=(), most=SEQS, seed=seed,
     )  # fmt: skip
+    warm = replace(plan, seed=seed + 1000)  # as a sweep does before the batch, and the warm-up of vLLM's benchmarks
+    measure_rollout([instance], warm, lambda *_: None)
     record = measure_rollout([instance], plan, lambda *_: None)
     batch = finite_batch(record.batch, record.batch_prompts, record.batch_fraction)
     if batch is None or batch.prompts != prompts:

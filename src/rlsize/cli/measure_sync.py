@@ -68,8 +68,9 @@ def _with_engine_update(
     setting: Setting, result: SyncResult, folder: Path, say: Callable[[str, float], None]
 ) -> SyncResult:
     """The same with the engine's own update; what was measured before stays where that fails."""
+    from rlsize.cli.measure_engines import engine_arguments
     from rlsize.cli.measure_parts import TORCH_DTYPES
-    from rlsize.cli.measure_rollout import engine_arguments, rollout_plan
+    from rlsize.cli.measure_rollout import rollout_plan
     from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
 
     folder.mkdir()

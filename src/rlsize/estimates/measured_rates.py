@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from rlsize.facts.measured import Machine, RolloutLevel, RolloutMeasured, SyncMeasured, TrainMeasured
 
-COUNTERS: Mapping[str, str] = {"generation_tokens": "vllm:generation_tokens_total"}
+COUNTERS: Mapping[str, str] = {"vllm": "vllm:generation_tokens_total", "sglang": "sglang:realtime_tokens_total"}
 
 
 def measured_rates(
@@ -55,7 +55,7 @@ def measured_rates(
     top = rollout.levels[-1] if rollout else None
     return Rates(
         measured_at=measured_at,
-        source=RateSource(method="measure", engine=engine, keys=dict(COUNTERS) if engine == "vllm" else {}),
+        source=RateSource(method="measure", engine=engine, keys=_keys(engine)),
         instance_tokens_per_second=None if top is None else _instance_rate(top, asked_concurrency),
         includes=["stragglers"] if top is not None and top.instances > 1 else [],
         gpus_per_instance=gpus_per_instance,
@@ -99,3 +99,8 @@ def _standard_error(level: RolloutLevel) -> float | None:
     if level.scatter is None or level.instances > 1:
         return None
     return float(standard_error(level.scatter.cv * level.tokens_per_second, level.scatter.parts))
+
+
+def _keys(engine: str | None) -> dict[str, str]:
+    """The metric behind the rate; none where the client counted."""
+    return {"generation_tokens": COUNTERS[engine]} if engine is not None and engine in COUNTERS else {}

@@ -26,6 +26,13 @@ KEPT = (  # what lines of a metrics page must name to be worth reading; the rest
     "request_success",
     "iteration_tokens",
     "cache_config_info",
+    "sglang:realtime_tokens_total",
+    "sglang:num_running_reqs",
+    "sglang:num_queue_reqs",
+    "sglang:num_retracted_requests_total",
+    "sglang:token_usage",
+    "sglang:max_total_num_tokens",
+    "sglang:page_size",
 )
 DROPPED = ("_bucket{", "_created{", "_created ", "_max_num_", "external_")
 

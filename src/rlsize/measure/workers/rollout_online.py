@@ -25,6 +25,12 @@ LONGEST_SILENCE_SECONDS = 600.0  # of a stream: its request may wait that long f
 LONGEST_PAUSE_SECONDS = 1.0  # between two attempts while it says that it is busy
 LARGEST_PAGE = 32 * 2**20
 BUSY = frozenset({429, 503})
+IN_FLIGHT = (
+    "vllm:num_requests_running",
+    "vllm:num_requests_waiting",
+    "sglang:num_running_reqs",
+    "sglang:num_queue_reqs",
+)
 
 
 class Server:
