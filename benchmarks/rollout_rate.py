@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 PROMPT, RESPONSE, PROMPTS, GROUP = 128, 192, 32, 8
-SERVED = 96  # requests of one sample each, through the server
+SERVED = 384  # requests of one sample each, through the server
 SEQS, BLOCK, CONTEXT = 64, 32, 1024
 TINY = {
     "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 128, "intermediate_size": 256,
@@ -80,14 +80,14 @@ def made_model(python: str, folder: Path) -> Path:
     return model
 
 
-def by_rlsize(instance: Instance, group: int, prompts: int, seed: int) -> float:
+def by_rlsize(instance: Instance, group: int, prompts: int, seed: int, *, fresh: bool) -> float:
     """Output rate of one batch that is waited for to its end, after a warm-up. [token/s]"""
     plan = RolloutPlan(
         prompts=prompts, group_size=group, prompt_tokens=PROMPT, mean=RESPONSE, cv=0.0, cap=float(RESPONSE),
         concurrencies=(), most=SEQS, seed=seed,
     )  # fmt: skip
-    warm = replace(plan, seed=seed + 1000)  # as a sweep does before the batch, and the warm-up of vLLM's benchmarks
-    measure_rollout([instance], warm, lambda *_: None)
+    if fresh:  # as a sweep does before the batch, and the warm-up of vLLM's benchmarks
+        measure_rollout([instance], replace(plan, seed=seed + 1000), lambda *_: None)
     record = measure_rollout([instance], plan, lambda *_: None)
     batch = finite_batch(record.batch, record.batch_prompts, record.batch_fraction)
     if batch is None or batch.prompts != prompts:
@@ -100,7 +100,7 @@ def by_bench_throughput(program: str, model: Path) -> float:
     argv = [
         program, "bench", "throughput", "--model", str(model), "--dataset-name", "random", "--random-input-len",
         str(PROMPT), "--random-output-len", str(RESPONSE), "--num-prompts", str(PROMPTS), "--n", str(GROUP),
-        "--num-warmups", "8", "--disable-detokenize", *LIMITS,
+        "--num-warmups", str(PROMPTS), "--disable-detokenize", *LIMITS,
     ]  # fmt: skip
     done = subprocess.run(argv, check=True, capture_output=True, text=True)
     found = _OUTPUT.search(done.stdout)
@@ -156,7 +156,7 @@ def compare_offline(python: str, program: str, model: Path, folder: Path) -> Non
         job = {"engine": engine, "temperature": 1.0, "seed": 0}
         instance = offline(job, python, folder / f"engine-{turn}", scrape_as("engine"), 300.0)
         try:
-            ours = by_rlsize(instance, GROUP, PROMPTS, turn)
+            ours = by_rlsize(instance, GROUP, PROMPTS, turn, fresh=True)
         finally:
             instance.child.end()
         pairs.append((ours, by_bench_throughput(program, model)))
@@ -173,7 +173,7 @@ def compare_online(program: str, model: Path, folder: Path) -> None:
         instance = online("server", job, sys.executable, folder / "client", scrape_as("server"))
         try:
             pairs = [
-                (by_rlsize(instance, 1, SERVED, turn), by_bench_serve(program, model, port, folder))
+                (by_rlsize(instance, 1, SERVED, turn, fresh=turn == 0), by_bench_serve(program, model, port, folder))
                 for turn in range(PAIRS)
             ]
         finally:

@@ -30,7 +30,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--dummy-weights": _STARTS,
         "--engine-arg": _STARTS,
         "--engine-python": _STARTS,
-        "--engine-update": "it times a running engine, whose keys are the UNSEEN_RESULTS",
+        "--engine-update": "its keys are in the measurement that `--show` shows",
         "--every": _ENGINES,
         "--insecure": _ENGINES,
         "--timeout": _ENGINES,
@@ -86,9 +86,6 @@ MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
     }
 )
 """Flags of `measure` and the input that each of them is: a page can show a measurement, but not make one."""
-
-UNSEEN_RESULTS = ("engine_pause_seconds", "engine_update_seconds")
-"""Results that the measurement of the examples does not hold."""
 
 _LINES = """
 rlsize fleet examples/grpo-32b.yaml --instances 8 --gpu-hour 2.5

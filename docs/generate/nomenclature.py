@@ -7,7 +7,7 @@ from collections import defaultdict
 
 import typer
 
-from generate.every_flag import ENGINE_INPUTS, MEASURE_INPUTS, UNSEEN_RESULTS, answers, keys
+from generate.every_flag import ENGINE_INPUTS, MEASURE_INPUTS, answers, keys
 from generate.flag_reference import walked
 from generate.markdown import table
 from generate.meanings import COLUMN_UNITS, COLUMNS, MEANINGS
@@ -58,7 +58,7 @@ def arguments() -> list[list[str]]:
 
 def result_keys() -> list[list[str]]:
     """Every key of `results` that a command can print: unit, meaning, equations."""
-    found: dict[str, dict[str, None]] = defaultdict(dict, {key: {} for key in UNSEEN_RESULTS})
+    found: dict[str, dict[str, None]] = defaultdict(dict)
     for document in answers():
         for key in document["results"]:
             found[key] |= dict.fromkeys(filter(None, [document["explain"].get(key, {}).get("equation")]))

@@ -88,6 +88,11 @@ def measure(
     if show is not None:
         from rlsize.readers.rates import read_rates
 
+        if save is not None or log is not None:
+            raise InputError(
+                Fault("measures nothing, so there is nothing to write", "--show", "leave --save and --log")
+            )
+
         return measure_report(read_rates(show))
     inputs = Inputs(scenario, profiles)
     plot = context.obj.get("plot")
@@ -98,11 +103,13 @@ def measure(
 def _measured(context: typer.Context, inputs: Inputs, asked: dict[str, Any]) -> Report:
     """Measure, show, save; in this order, so that nothing is lost to a full disk."""
     from rlsize.cli.answer import deliver
-    from rlsize.cli.measure_run import run
-
-    outcome = run(inputs, asked)
+    from rlsize.cli.measure_run import Outcome, run
     from rlsize.reports.measure import measure_report
 
+    try:
+        outcome = run(inputs, asked)
+    except KeyboardInterrupt:  # before anything had begun
+        outcome = Outcome(interrupted=True)
     if outcome.rates is None:
         if outcome.interrupted:
             from rlsize.cli.failures import tell

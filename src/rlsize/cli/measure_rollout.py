@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.measure_engines import Fleet
@@ -35,7 +35,6 @@ class RolloutOutcome:
     partial: str
     interrupted: bool
     asked_concurrency: int
-    config: dict[str, Any] = field(default_factory=dict)
 
 
 def run_rollout(
@@ -123,7 +122,6 @@ def _outcome(setting: Setting, plan: RolloutPlan, fleet: Fleet, record: Record) 
         partial=record.partial,
         interrupted=record.interrupted,
         asked_concurrency=max(setting.engine.concurrencies or (record.limit,)),
-        config=dict(facts.get("config") or {}),
     )
 
 
@@ -161,7 +159,7 @@ def _conditions(
     )
 
 
-def _each(runs: list[Any], record: Record) -> list[MeasuredInstance]:
+def _each(runs: list[PhaseRun], record: Record) -> list[MeasuredInstance]:
     from rlsize.estimates.rollout_rate import level
 
     found = [(run.instance, level([run], record.work)) for run in runs]

@@ -110,7 +110,7 @@ def _rates(chosen: Setting, inputs: Inputs, gpus: list[str], results: Results) -
     return measured_rates(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         conditions=conditions,
-        machine=_machine(gpus, results),
+        machine=_machine(gpus, results, remote=bool(chosen.servers.targets)),
         rollout=rollout.measured if rollout else None,
         instances=rollout.instances if rollout else (),
         engine=rollout.engine if rollout else None,
@@ -123,8 +123,8 @@ def _rates(chosen: Setting, inputs: Inputs, gpus: list[str], results: Results) -
     )
 
 
-def _machine(gpus: list[str], results: Results) -> Any:
-    """On what, with what and by which command."""
+def _machine(gpus: list[str], results: Results, *, remote: bool) -> Any:
+    """On what, with what and by which command; what a server runs on is not known here."""
     from rlsize.facts.measured import Machine
     from rlsize.measure.cpu_state import cpu_state
     from rlsize.measure.gpu_state import gpu_states
@@ -133,12 +133,13 @@ def _machine(gpus: list[str], results: Results) -> Any:
     parts = [part for part in (results.rollout, results.train, results.sync) if part is not None]
     libraries = {name: version for part in parts for name, version in part.versions.items() if version}
     states = gpu_states() if gpus else []
-    cpu = cpu_state()
+    here = results.train is not None or results.sync is not None or not remote
+    cpu = cpu_state() if here else None
     return Machine(
         gpus=next((list(part.gpus) for part in parts if part.gpus), []),
         driver=states[0].driver if states else "",
-        cpu=cpu.name,
-        cpu_cores=cpu.cores,
+        cpu=cpu.name if cpu else "",
+        cpu_cores=cpu.cores if cpu else None,
         libraries={**libraries, "python": sys.version.split()[0], "rlsize": VERSION},
         command=shlex.join(["rlsize", *without_secrets(sys.argv[1:])]),
     )

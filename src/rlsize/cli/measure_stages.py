@@ -116,12 +116,15 @@ def run_stage(
 
     alone = stage == "sync" and len(gpus) < 2 and not chosen.trainer.torchrun  # noqa: PLR2004 (a sender and a receiver)
     on_gpus = [] if alone else gpus
-    before = cpu_state()
+    before = None if results.some else cpu_state()  # later, the load is that of the stages before
     with Watch() as watch:
         _run(stage, chosen, inputs, on_gpus, folder, results, say, log)
     remote = stage == "rollout" and bool(chosen.servers.targets)
     if not remote:
-        results.doubts += watch.doubts() if watch.before and (on_gpus or stage == "rollout") else cpu_doubts(before)
+        if watch.before and (on_gpus or stage == "rollout"):
+            results.doubts += watch.doubts()
+        elif before is not None:
+            results.doubts += cpu_doubts(before)
 
 
 def _run(

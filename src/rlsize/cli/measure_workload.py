@@ -68,17 +68,22 @@ def workload(
     def number(key: str, flag: str, text: str | None, kind: Quantity, place: str, default: float | None) -> Figure:
         return inputs.number(key, flag, text, kind, scenario=place, default=default, why=_WHY)
 
-    length = "workload.response_tokens"
     plain = _plain(context)
-    said = inputs.said(f"{length}.mean") is not None
+    said = inputs.said("workload.response_tokens.mean") is not None
     count = number("prompts_per_step", "--prompts", prompts, limits.PROMPTS, "workload.prompts_per_step", 32)
     size = number("group_size", "--group", group, limits.GROUP, "workload.group_size", 8)
     prompt = number(
         "prompt_tokens", "--prompt-tokens", prompt_tokens, limits.LENGTH, "workload.prompt_tokens", plain[0]
     )
-    mean = number("response_tokens", "--response-tokens", response_tokens, limits.MEAN, f"{length}.mean", plain[1])
-    cv = number("response_cv", "--response-cv", response_cv, limits.CV, f"{length}.cv", 0.0 if said else _CV)
-    longest = number("max_response_tokens", "--max-response-tokens", cap, limits.LENGTH, f"{length}.max", None)
+    mean = number(
+        "response_tokens", "--response-tokens", response_tokens, limits.MEAN, "workload.response_tokens.mean", plain[1]
+    )
+    cv = number(
+        "response_cv", "--response-cv", response_cv, limits.CV, "workload.response_tokens.cv", 0.0 if said else _CV
+    )
+    longest = number(
+        "max_response_tokens", "--max-response-tokens", cap, limits.LENGTH, "workload.response_tokens.max", None
+    )
     heat = number("temperature", "--temperature", temperature, limits.TEMPERATURE, "rollout.temperature", 1.0)
     planned = inputs.said("placement.instances")
     if len(inputs.faults) > before:

@@ -83,7 +83,7 @@ def _circumstances(rates: Rates) -> str:
     if machine is None:
         return f"Measured on {date}."
     kinds = {name: machine.gpus.count(name) for name in machine.gpus}
-    place = ", ".join(f"{many} x {name}" for name, many in kinds.items()) or machine.cpu or "an unknown machine"
+    place = ", ".join(f"{many} x {name}" for name, many in kinds.items()) or machine.cpu or "servers that ran already"
     libraries = ", ".join(
         f"{name} {machine.libraries[name]}" for name in ("vllm", "torch") if name in machine.libraries
     )
@@ -190,7 +190,8 @@ def _chart(rollout: RolloutMeasured) -> Chart:
     xs = tuple(float(level.concurrency) for level in rollout.levels)
     best = max(rollout.levels, key=lambda level: level.tokens_per_second)
     knee = rollout.knee_concurrency
-    marks = () if knee is None else (Mark(at=float(knee), label="knee: within 5 % of the best"),)
+    inside = knee is not None and knee < rollout.at_concurrency  # at the end of the curve there is no knee to be seen
+    marks = (Mark(at=float(knee or 0), label="knee"),) if inside else ()
     return Chart(
         title=f"One instance reaches {show(best.tokens_per_second, '_tokens_per_second')}",
         x_label="samples in flight",
