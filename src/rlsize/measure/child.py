@@ -55,7 +55,8 @@ def staged(folder: Path) -> dict[str, str]:
         (empty / "__init__.py").touch()
     for file in WORKERS.glob("*.py"):
         (package / "measure" / "workers" / file.name).write_bytes(file.read_bytes())
-    return {"PYTHONPATH": os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH", "")) if part)}
+    path = os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH", "")) if part)
+    return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}  # a folder named vllm where the user stands is not the library
 
 
 class ChildDiedError(UnfinishedError):

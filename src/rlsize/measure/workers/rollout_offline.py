@@ -17,6 +17,7 @@ from rlsize.measure.workers.events import say
 from rlsize.measure.workers.load import Commands, Group, Phase, Tale
 
 OUT_OF_MEMORY = 70
+LAST = Group("settle", prompt_tokens=1, samples=1, response_tokens=1)
 
 
 class Engine:
@@ -76,6 +77,18 @@ class Engine:
             self.engine.step()
         self.waiting = {}
 
+    def settle(self) -> None:
+        """
+        Begin anew: counters complete, prefix cache empty.
+
+        The engine hands its counts on with the next step's outputs; those of samples that were thrown out last would
+        arrive in the middle of what comes next.
+        """
+        self.add(LAST)
+        while self.waiting:
+            self.step()
+        self.llm.reset_prefix_cache()
+
     def facts(self) -> dict[str, Any]:
         """What it is, for the record."""
         config = self.config
@@ -114,7 +127,7 @@ def devices(count: int) -> list[str]:
 def run(engine: Engine, phase: Phase, commands: Commands) -> None:
     """Generate until all is done, or until told to halt."""
     tale = Tale(phase)
-    engine.llm.reset_prefix_cache()
+    engine.settle()
     tale.begin(engine.page())
     while not phase.over(commands):
         for group in phase.admit():

@@ -33,6 +33,10 @@ IN_FLIGHT = (
 )
 
 
+LAST = Group("settle", prompt_tokens=1, samples=1, response_tokens=1)
+NOTHING = {"phase": "", "groups": [], "refill": [], "concurrency": 1, "page_seconds": 1.0, "seconds": None}
+
+
 class Server:
     """
     One server.
@@ -228,15 +232,21 @@ async def turn_pages(server: Server, tale: Tale) -> None:
 
 
 async def settled(server: Server) -> None:
-    """Wait until the server has thrown out what was broken off, so that the next phase finds it empty."""
+    """
+    Wait until the server has thrown out what was broken off, so that the next phase finds it empty.
+
+    A last small request follows: engines hand their counts on with the next step's outputs, and those of samples that
+    were thrown out last would arrive in the middle of what comes next.
+    """
     for _ in range(100):
         lines = (await server.page()).splitlines()
         running = [
             line for line in lines if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting"))
         ]
         if all(line.rstrip().endswith((" 0.0", " 0")) for line in running):
-            return
+            break
         await asyncio.sleep(0.1)
+    await server.generate(LAST, Tale(Phase(NOTHING)))
 
 
 async def serve(job: dict[str, Any], commands: Commands) -> None:
