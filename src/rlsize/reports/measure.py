@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 _QUIET = frozenset(
     {
         "largest_concurrency",
-        "kv_cache_tokens",
-        "expected_prefix_cache_hit_fraction",
-        "preemptions",
         "prefill_token_step_seconds",
         "trained_params",
         "trainer_gpu_update_tokens_per_second",
@@ -122,7 +119,13 @@ def _rollout(rollout: RolloutMeasured) -> Iterator[Figure]:
     yield _measured("kv_cache_tokens", rollout.kv_cache_tokens, missing="a page that states it")
     yield _measured("preemptions", rollout.preemptions)
     yield _measured("prefix_cache_hit_fraction", rollout.prefix_cache_hit_fraction, missing="a finite batch")
-    yield _measured("expected_prefix_cache_hit_fraction", rollout.expected_prefix_cache_hit_fraction)
+    yield Figure(
+        key="affine_prefix_cache_hit_fraction",
+        value=rollout.expected_prefix_cache_hit_fraction,
+        provenance="predicted",
+        source="groups kept on one instance",
+        missing="a group size",
+    )
     if batch is not None:
         yield _measured("batch_seconds", batch.seconds, f"{batch.samples} samples sent at once")
         yield _measured("batch_tokens_per_second", batch.tokens_per_second, "filling and tail included")
