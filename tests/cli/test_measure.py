@@ -60,6 +60,7 @@ def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
     ("flags", "told"),
     [
         ((), "no model is named"),
+        (("--model", ""), "--model: names no model"),
         (("--model", "qwen3-9b"), "did you mean qwen3-8b"),
         (("--model", "{folder}"), "holds no config.json"),
         (("--model", "{model}", "--max-response-tokens", "5000"), "exceed the 4,096"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
 INTERRUPTED = 130
-
-Save = Annotated[
-    str | None,
-    typer.Option(
-        "--save",
-        metavar="FILE",
-        help="Write a rates file that `fleet --per-instance` takes.",
-        rich_help_panel="Output",
-        show_default=False,
-    ),
-]
 
 
 def measure(
@@ -72,7 +61,7 @@ def measure(
     ca: observe.Authority = None,
     insecure: observe.Insecure = False,
     timeout: observe.Timeout = None,
-    save: Save = None,
+    save: observe.Save = None,
     log: own.Log = None,
     force: observe.Force = False,
     profiles: flags.Profiles = None,

@@ -58,6 +58,9 @@ def measured_model(inputs: Inputs, text: str | None, *, dummy: bool, folder: Pat
     chosen, where = (text, FLAG) if text is not None else (said, inputs.where("model"))
     if not isinstance(chosen, str):
         return None
+    if not chosen.strip():
+        inputs.fault("names no model", where, "name a profile, a folder with a config.json or a Hugging Face id")
+        return None
     near = inputs.file.folder if text is None and inputs.file else Path()
     try:
         found = _local(chosen, near, dummy=dummy) or _named(inputs, chosen, folder, dummy=dummy)

@@ -95,9 +95,14 @@ def _lacking(stage: Stage, chosen: Setting, gpus: list[str], *, asked: bool) -> 
     if missing:
         where = "this Python" if python == sys.executable else python
         return Fault(f"{where} has no {' and no '.join(missing)}", stage, EXTRA.format(flag=flag))
-    if stage == "sync" and len(gpus) < 2 and not asked and not chosen.trainer.torchrun:  # noqa: PLR2004 (a sender and a receiver)
+    if stage == "sync" and not asked and not _can_sync_gpus(chosen, gpus):
         return Fault("it takes two GPUs or more", stage, "--only sync measures it between processes of the CPU")
     return None
+
+
+def _can_sync_gpus(chosen: Setting, gpus: list[str]) -> bool:
+    """Whether there is a GPU to send and one to receive, here or with those of other nodes."""
+    return len(gpus) > 1 or bool(chosen.trainer.torchrun)
 
 
 def run_stage(
@@ -114,8 +119,7 @@ def run_stage(
     from rlsize.measure.cpu_state import cpu_doubts, cpu_state
     from rlsize.measure.gpu_state import Watch
 
-    alone = stage == "sync" and len(gpus) < 2 and not chosen.trainer.torchrun  # noqa: PLR2004 (a sender and a receiver)
-    on_gpus = [] if alone else gpus
+    on_gpus = gpus if stage != "sync" or _can_sync_gpus(chosen, gpus) else []
     before = None if results.some else cpu_state()  # later, the load is that of the stages before
     with Watch() as watch:
         _run(stage, chosen, inputs, on_gpus, folder, results, say, log)
