@@ -47,6 +47,16 @@ def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -
     return replace(result, value=value, verified=all(figure.verified for figure in figures.values()))
 
 
+def numbers(_key: str, equation: Callable[..., Any], /, **inputs: Any) -> Any:
+    """
+    The result of an equation on bare numbers or arrays; takes the place of `apply` where nothing is explained.
+
+    An estimate that takes `apply` or this as an argument is written once: with `apply` it is an answer that can be
+    explained, with this it runs on arrays of draws or alternatives.
+    """
+    return equation(**inputs)
+
+
 def _constant(name: str, value: float) -> Figure:
     return Figure(key=name, value=value, provenance="default", source="fixed by the question")
 

@@ -1,0 +1,151 @@
+"""
+What is believed about the constants: a Gaussian over their logarithms, narrowed by measurements.
+
+Prior: each constant on its own, at its central value with its spread. A measurement conditions the Gaussian (a Kalman
+update, iterated because predictions bend), so that little data moves little, and what it says about one stage stays
+correlated with the others. Bands are draws from it; the same seed gives the same draws for every alternative.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.estimates.working import DRAWS, HIGH, LOW
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.constants import Stage
+
+_STEP = 1e-3  # of a logarithm, for derivatives
+_ROUNDS = 4  # of the update; predictions are nearly linear in logarithms
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Belief:
+    """
+    A Gaussian over the logarithms of constants.
+
+    Args:
+        names: The constants.
+        mean: Mean of their logarithms, in the order of the names.
+        covariance: Covariance of their logarithms.
+    """
+
+    names: tuple[str, ...]
+    mean: NDArray[np.float64]
+    covariance: NDArray[np.float64]
+
+    def central(self) -> dict[str, float]:
+        """The central value of each constant."""
+        return dict(zip(self.names, np.exp(self.mean).tolist(), strict=True))
+
+    def spread(self, name: str) -> float:
+        """Standard deviation of the logarithm of a constant."""
+        place = self.names.index(name)
+        return float(np.sqrt(max(self.covariance[place, place], 0.0)))
+
+    def drawn(self, seed: int, draws: int = DRAWS) -> dict[str, NDArray[np.float64]]:
+        """
+        Joint draws of all constants, one array each.
+
+        A constant's own random numbers depend on the seed and its name only, so alternatives that share constants
+        share their draws.
+        """
+        normal = np.array([_normal(seed, name, draws) for name in self.names]).reshape(len(self.names), draws)
+        values = np.exp(self.mean[:, None] + _root(self.covariance) @ normal)
+        return dict(zip(self.names, values, strict=True))
+
+
+def prior(*stages: Stage) -> Belief:
+    """What is believed before anything is measured."""
+    constants = [constant for stage in stages for constant in stage.constants]
+    return Belief(
+        tuple(constant.name for constant in constants),
+        np.log([constant.value for constant in constants]),
+        np.diag([constant.spread**2 for constant in constants]),
+    )
+
+
+def conditioned(
+    belief: Belief,
+    predict: Callable[[Mapping[str, float]], Sequence[float]],
+    measured: Sequence[float],
+    noise: Sequence[float],
+) -> Belief:
+    """
+    What is believed after measurements.
+
+    Args:
+        belief: What was believed before.
+        predict: The measured quantities from values of the constants; positive numbers.
+        measured: What was measured, in the same order and units.
+        noise: Standard deviation of the logarithm of each measurement.
+
+    Returns:
+        The Gaussian with the mean at the most likely constants and the covariance of the linearised predictions there.
+    """
+    seen = np.log(np.asarray(measured, dtype=float))
+    scatter = np.diag(np.asarray(noise, dtype=float) ** 2)
+    mean = belief.mean
+    for _ in range(_ROUNDS):
+        expected, slope = _linearised(belief, predict, mean)
+        gain = belief.covariance @ slope.T @ np.linalg.inv(slope @ belief.covariance @ slope.T + scatter)
+        mean = belief.mean + gain @ (seen - expected - slope @ (belief.mean - mean))
+    covariance = belief.covariance - gain @ slope @ belief.covariance
+    return replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2)
+
+
+def sensitivity(belief: Belief, predict: Callable[[Mapping[str, float]], Sequence[float]]) -> NDArray[np.float64]:
+    """Derivative of the logarithm of each predicted quantity by the logarithm of each constant, at the mean."""
+    return _linearised(belief, predict, belief.mean)[1]
+
+
+def _linearised(
+    belief: Belief, predict: Callable[[Mapping[str, float]], Sequence[float]], mean: NDArray[np.float64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def at(point: NDArray[np.float64]) -> NDArray[np.float64]:
+        values = dict(zip(belief.names, np.exp(point).tolist(), strict=True))
+        return np.log(np.asarray(predict(values), dtype=float))
+
+    centre = at(mean)
+    slope = np.zeros((len(centre), len(mean)))
+    for place in range(len(mean)):
+        if belief.covariance[place, place] > 0:
+            moved = mean.copy()
+            moved[place] += _STEP
+            slope[:, place] = (at(moved) - centre) / _STEP
+    return centre, slope
+
+
+def scattered(value: Real, noise: float, seed: int, name: str, draws: int = DRAWS) -> Real:
+    """Draws of a prediction with the scatter of one measurement added; `name` tells measurements apart."""
+    return value * np.exp(noise * _normal(seed, name, draws))
+
+
+def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
+    """The 80 % interval of draws."""
+    low, high = np.quantile(draws, [LOW, HIGH])
+    return float(low), float(high)
+
+
+def _normal(seed: int, name: str, draws: int) -> NDArray[np.float64]:
+    return np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(draws)
+
+
+def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """
+    The symmetric square root.
+
+    A diagonal covariance keeps each constant's own draws, and one that is narrowed a little changes them a little.
+    """
+    values, vectors = np.linalg.eigh(covariance)
+    root: NDArray[np.float64] = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T
+    return root

@@ -1,0 +1,1 @@
+"""Predictions of recorded measurements, one file per class of record."""
