@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from random import Random
 
+    from rlsize.equations._ops import Real
+
 DRAWS = 400
 LOW, HIGH = 0.1, 0.9  # the ends of an 80 % interval
 _TRIES = 50  # draws outside an input's limits before it is clipped
@@ -47,7 +49,7 @@ def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -
     return replace(result, value=value, verified=all(figure.verified for figure in figures.values()))
 
 
-def numbers(_key: str, equation: Callable[..., Any], /, **inputs: Any) -> Any:
+def numbers(_key: str, equation: Callable[..., Any], /, **inputs: Real) -> Real:
     """
     The result of an equation on bare numbers or arrays; takes the place of `apply` where nothing is explained.
 
