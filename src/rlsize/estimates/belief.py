@@ -113,7 +113,8 @@ def _linearised(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     def at(point: NDArray[np.float64]) -> NDArray[np.float64]:
         values = dict(zip(belief.names, np.exp(point).tolist(), strict=True))
-        return np.log(np.asarray(predict(values), dtype=float))
+        expected: NDArray[np.float64] = np.log(np.asarray(predict(values), dtype=np.float64))
+        return expected
 
     centre = at(mean)
     slope = np.zeros((len(centre), len(mean)))
