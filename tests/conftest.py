@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -64,3 +65,53 @@ def checkout() -> Path:
     if not (root / "README.md").is_file() or not (root / "src").is_dir():
         pytest.skip("needs the checkout, and only the installed package is here")
     return root
+
+
+@pytest.fixture
+def made_up() -> Any:
+    """
+    A class of records that no module has, as reader and predictor in one.
+
+    A run takes `slowness work / gpus + start` seconds; rows say `run_time_s`, and some of them `work_per_s_total`.
+    """
+    from rlsize.estimates.constants import Constant, Stage
+    from rlsize.facts.records.base import Layout, Record, Refused
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Run(Record):
+        work: float
+        layout: Layout
+
+    def constant(name: str, value: float, spread: float) -> Constant:
+        return Constant(name=name, value=value, spread=spread, unit="s", meaning="", basis="assumed", source="")
+
+    def record(row: Any, _: Any) -> Run:
+        if "work" not in row:
+            raise Refused("says no work")
+        said = {key: row[key] for key in ("run_time_s", "work_per_s_total") if key in row}
+        return Run(
+            id=row["id"], source_id=row.get("source_id", "s"), trust=row.get("trust", "high"),
+            model=row.get("model", "qwen3-8b"), gpu=row.get("gpu", "h100-sxm"), gpus=row.get("gpus", 1), stack="x",
+            measured=said, work=row["work"], layout=Layout(tensor=row.get("tp", 1)),
+            assumed=("one node",) if "tp" not in row else (),
+        )  # fmt: skip
+
+    def predict(run: Run, _: Any, values: Any) -> Any:
+        if run.work < 0:
+            raise Refused("does less than nothing")
+        seconds = values["slowness"] * run.work / run.gpus + values["start"]
+        return {"run_time_s": seconds, "work_per_s_total": run.work / seconds}
+
+    return SimpleNamespace(
+        CLASS="made_up",
+        STAGES=(
+            Stage(name="run", constants=(constant("slowness", 2.0, 0.5), constant("start", 1.0, 0.1)), noise=0.05),
+        ),
+        matches=lambda row: "run_time_s" in row,
+        record=record,
+        predict=predict,
+        graded=lambda _: "run_time_s",
+        family=lambda run: (run.source_id, run.model, run.gpu),
+        noise=lambda _: 0.05,
+        cell=lambda run, _: "large" if run.work > 20 else "small",
+    )

@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from rlsize.readers.profiles import Catalogue
 
 NAMES = [
-    "a100-40-sxm", "a100-80-sxm", "b200-sxm", "b300-sxm", "gaudi3", "gb200", "gb300", "h100-nvl", "h100-pcie",
-    "h100-sxm", "h20", "h200-sxm", "h800-sxm", "l4", "l40s", "mi300x", "mi325x", "mi355x", "rtx-4090", "rtx-5090",
-    "rtx-pro-6000-server", "tpu-v5p", "tpu-v6e", "tpu-v7",
+    "a100-40-sxm", "a100-80-sxm", "a6000", "a800-sxm", "b100-sxm", "b200-sxm", "b300-sxm", "gaudi3", "gb200",
+    "gb300", "gh200", "h100-96gb", "h100-nvl", "h100-pcie", "h100-sxm", "h20", "h200-sxm", "h800-sxm", "l4",
+    "l40", "l40s", "mi300x", "mi325x", "mi355x", "rtx-4090", "rtx-5090", "rtx-pro-6000-server", "tpu-v5p",
+    "tpu-v6e", "tpu-v7",
 ]  # fmt: skip
 # The Gaudi 3 runs both formats on the same units; the L40S data sheet rounds its two rates unevenly.
 FP8_OVER_BF16 = {"gaudi3": 1.0, "l40s": 733 / 362}

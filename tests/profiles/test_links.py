@@ -12,7 +12,8 @@ if TYPE_CHECKING:
     from rlsize.readers.profiles import Catalogue
 
 ONE_DIRECTION = {
-    "nvlink3": 300e9, "nvlink4": 450e9, "nvlink5": 900e9, "nvlink4-h800": 200e9, "nvlink4-bridge": 300e9,
+    "nvlink3": 300e9, "nvlink3-a800": 200e9,
+    "nvlink4": 450e9, "nvlink5": 900e9, "nvlink4-h800": 200e9, "nvlink4-bridge": 300e9,
     "infiniband-200g": 25e9, "infiniband-400g": 50e9, "infiniband-800g": 100e9,
     "roce-100g": 12.5e9, "roce-200g": 25e9, "roce-400g": 50e9, "roce-gaudi3": 600e9,
     "pcie4": 32e9, "pcie5": 64e9, "xgmi-mi300x": 448e9, "xgmi-mi355x": 535.5e9,

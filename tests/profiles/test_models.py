@@ -71,6 +71,64 @@ COUNTS = {
     "smollm3-3b": (3.0751, 3.0751, 73728, 0, 0),
     "smollm2-1.7b": (1.7114, 1.7114, 196608, 0, 0),
     "nemotron-3-nano-30b-a3b": (31.5779, 3.2278, 6144, 0, 48234496),
+    "codellama-34b": (33.744, 33.4818, 196608, 0, 0),
+    "dbrx": (131.5965, 35.8531, 163840, 0, 0),
+    "deepseek-v2-lite": (15.7065, 2.4514, 31104, 0, 0),
+    "deepseek-v2": (235.7414, 20.8515, 69120, 0, 0),
+    "falcon-180b": (179.5226, 178.5571, 163840, 0, 0),
+    "gemma-2b": (2.5062, 2.5062, 18432, 0, 0),
+    "gemma-7b": (8.5377, 8.5377, 458752, 0, 0),
+    "gemma2-27b": (27.2271, 27.2271, 188416, 771751936, 0),
+    "gemma2-2b": (2.6143, 2.6143, 53248, 218103808, 0),
+    "gemma2-9b": (9.2417, 9.2417, 172032, 704643072, 0),
+    "gpt-j-6b": (6.0508, 5.8444, 458752, 0, 0),
+    "gpt3-175b": (174.5907, 174.5907, 4718592, 0, 0),
+    "gpt3-20b": (20.2494, 20.2494, 1081344, 0, 0),
+    "gpt3-5b": (5.0428, 5.0428, 393216, 0, 0),
+    "llama2-13b": (13.0159, 12.852, 819200, 0, 0),
+    "llama2-70b": (68.9766, 68.7145, 327680, 0, 0),
+    "llama2-7b": (6.7384, 6.6073, 524288, 0, 0),
+    "llama3-70b": (70.5537, 69.503, 327680, 0, 0),
+    "llama3-8b": (8.0303, 7.5049, 131072, 0, 0),
+    "llama4-maverick": (400.7118, 16.1502, 49152, 1207959552, 0),
+    "llama4-scout": (107.7699, 16.1384, 49152, 1207959552, 0),
+    "mistral-7b-v0.1": (7.2417, 7.1107, 0, 536870912, 0),
+    "mistral-large-2": (122.6101, 122.2074, 360448, 0, 0),
+    "mistral-nemo-12b": (12.2478, 11.5767, 163840, 0, 0),
+    "mixtral-8x22b": (140.6301, 38.9601, 229376, 0, 0),
+    "mixtral-8x7b": (46.7028, 12.7489, 131072, 0, 0),
+    "moonlight-16b-a3b": (15.9601, 2.5792, 31104, 0, 0),
+    "mpt-13b": (12.8435, 12.8435, 819200, 0, 0),
+    "mpt-1b": (1.3118, 1.3118, 196608, 0, 0),
+    "mpt-30b": (29.9605, 29.9605, 1376256, 0, 0),
+    "mpt-3b": (2.6466, 2.6466, 327680, 0, 0),
+    "mpt-70b": (64.8457, 64.8457, 2621440, 0, 0),
+    "mpt-7b": (6.6505, 6.6505, 524288, 0, 0),
+    "nemotron-4-15b": (15.6288, 14.0559, 131072, 0, 0),
+    "nemotron-4-340b": (341.0292, 336.3106, 589824, 0, 0),
+    "olmoe-1b-7b": (6.9192, 1.179, 131072, 0, 0),
+    "phi-3-mini": (3.8211, 3.7226, 393216, 0, 0),
+    "qwen2-0.5b": (0.494, 0.494, 12288, 0, 0),
+    "qwen2-1.5b": (1.5437, 1.5437, 28672, 0, 0),
+    "qwen2-57b-a14b": (57.4087, 13.7047, 57344, 0, 0),
+    "qwen2-72b": (72.7062, 71.4605, 327680, 0, 0),
+    "qwen2-7b": (7.6156, 7.0706, 57344, 0, 0),
+    "qwen2.5-math-1.5b": (1.5437, 1.5437, 28672, 0, 0),
+    "qwen2.5-math-7b": (7.6156, 7.0706, 57344, 0, 0),
+    "r1-distill-qwen-1.5b": (1.7771, 1.5437, 28672, 0, 0),
+    "r1-distill-qwen-7b": (7.6156, 7.0706, 57344, 0, 0),
+    "seed-oss-36b": (36.1511, 35.3568, 262144, 0, 0),
+    "yi-34b": (34.3889, 33.9302, 245760, 0, 0),
+}  # fmt: skip
+# Shapes that published benchmarks use, written from memory and checked by their counts.
+RECALLED = {
+    "codellama-34b", "dbrx", "deepseek-v2", "deepseek-v2-lite", "falcon-180b", "gemma-2b", "gemma-7b",
+    "gemma2-27b", "gemma2-2b", "gemma2-9b", "gpt-j-6b", "gpt3-175b", "gpt3-20b", "gpt3-5b", "llama2-13b",
+    "llama2-70b", "llama2-7b", "llama3-70b", "llama3-8b", "llama4-maverick", "llama4-scout", "mistral-7b-v0.1",
+    "mistral-large-2", "mistral-nemo-12b", "mixtral-8x22b", "mixtral-8x7b", "moonlight-16b-a3b", "mpt-13b",
+    "mpt-1b", "mpt-30b", "mpt-3b", "mpt-70b", "mpt-7b", "nemotron-4-15b", "nemotron-4-340b", "olmoe-1b-7b",
+    "phi-3-mini", "qwen2-0.5b", "qwen2-1.5b", "qwen2-57b-a14b", "qwen2-72b", "qwen2-7b", "qwen2.5-math-1.5b",
+    "qwen2.5-math-7b", "r1-distill-qwen-1.5b", "r1-distill-qwen-7b", "seed-oss-36b", "yi-34b",
 }  # fmt: skip
 LARGEST_DIFFERENCE = 0.01  # from what the authors publish, without a word of explanation
 ROUNDING = 0.00005  # the counts above have four decimals
@@ -122,8 +180,8 @@ def test_published_counts_agree_or_the_file_says_why(name: str, catalogue: Catal
     assert agrees(model.published_active_params, model.computed.active_params)
 
 
-def test_only_one_published_total_is_off(catalogue: Catalogue) -> None:
-    """Of all totals, that of kimi-k2 alone differs by more than 1 %, and its profile says so."""
+def test_only_two_published_totals_are_off(catalogue: Catalogue) -> None:
+    """Of all totals, those of kimi-k2 and llama4-scout alone differ by more than 1 %, and their profiles say so."""
     off = []
     for name in COUNTS:
         model = catalogue.get("model", name)
@@ -131,7 +189,7 @@ def test_only_one_published_total_is_off(catalogue: Catalogue) -> None:
         assert model.published_params is not None
         if abs(model.computed.params / model.published_params.value - 1.0) > LARGEST_DIFFERENCE:
             off.append(name)
-    assert off == ["kimi-k2"]
+    assert off == ["kimi-k2", "llama4-scout"]
 
 
 @pytest.mark.parametrize("name", sorted(COUNTS))
@@ -153,4 +211,4 @@ def test_a_model_is_found_by_its_repository(name: str, catalogue: Catalogue) -> 
 def test_what_was_recalled_says_so(catalogue: Catalogue) -> None:
     """The architectures that nobody read in a stored configuration are marked, and no others."""
     unread = [name for name in COUNTS if not catalogue.get("model", name).architecture.verified]
-    assert sorted(unread) == ["minimax-m1", "mistral-small-24b", "olmo2-32b", "olmo3-32b", "olmo3-7b"]
+    assert {"minimax-m1", "mistral-small-24b", "olmo2-32b", "olmo3-32b", "olmo3-7b"} | RECALLED == set(unread)

@@ -27,6 +27,7 @@ class Constant:
         basis: kernels (measured kernels), published (somebody's figure), fitted (to tuning records), specified
             (follows from a definition) or assumed.
         source: Where it comes from; for a fitted one, which records.
+        untuned: Value and spread before it was fitted; None where it never was.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Constant:
     meaning: str
     basis: Basis
     source: str
+    untuned: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         if self.value <= 0 or self.spread < 0:

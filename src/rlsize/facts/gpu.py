@@ -6,11 +6,15 @@ The three are kept apart, because a specification is never reached and a measure
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Annotated
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Annotated
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.kernels import Kernels, kernels_of
 from rlsize.facts.sourced import Sourced  # noqa: TC001 (pydantic resolves the annotations at run time)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,5 +120,19 @@ class Gpu:
     specification: Annotated[GpuSpecification, Says("What the data sheet says.")]
     measured: Annotated[GpuMeasured | None, Says("What has been reached.")] = None
     assumed: Annotated[GpuAssumed | None, Says("What is taken for granted.")] = None
+    kernels: Annotated[Kernels | None, Says("How long kernels take.")] = None
+    kernels_like: Annotated[str, Says("GPU profile whose kernels stand in for those that were not measured.")] = ""
     sources: Annotated[dict[str, str], Says("The documents and measurements, by the key that numbers name.")]
     notes: Annotated[tuple[str, ...], Says("What one should know about it.")] = ()
+
+
+def completed(gpu: Gpu, like: Callable[[str], Gpu]) -> Gpu:
+    """
+    The profile with kernels that were not measured on it taken from the GPU that it calls alike.
+
+    Args:
+        gpu: The profile as it was written.
+        like: Gives a profile, as it was written, by name.
+    """
+    kernels, sources = kernels_of(gpu, like)
+    return replace(gpu, kernels=kernels, sources=sources)

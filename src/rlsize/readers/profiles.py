@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
 
 from rlsize.errors import Fault, InputError, nearest, suggestion
+from rlsize.facts.gpu import completed
 from rlsize.facts.sourced import unverified
 from rlsize.readers.kinds import FOLDERS, KINDS
 from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
@@ -73,6 +74,7 @@ class Catalogue:
         self._paths: dict[str, dict[str, Path]] = {}
         self._aliases: dict[str, dict[str, str]] = {}
         self._readings: dict[Path, _Reading] = {}
+        self._completed: dict[Path, Gpu] = {}
 
     def names(self, kind: str) -> list[str]:
         """The names of all profiles of a kind, sorted."""
@@ -94,15 +96,18 @@ class Catalogue:
     def get(self, kind: str, name: str) -> Any: ...  # noqa: ANN401 (kinds known at run time only)
     def get(self, kind: str, name: str) -> Any:
         """
-        The profile of that name or alias, in any case.
+        The profile of that name or alias, in any case; a GPU with the kernels of the one that it calls alike.
 
         Raises:
             InputError: There is none, with the nearest names; or its file is wrong.
         """
-        reading = self._read(kind, self.path_of(kind, name))
-        if reading.faults:
-            raise InputError(*reading.faults)
-        return reading.profile
+        path = self.path_of(kind, name)
+        profile = self._sound(kind, path)
+        if not getattr(profile, "kernels_like", ""):
+            return profile
+        if path not in self._completed:
+            self._completed[path] = completed(profile, lambda lender: self._sound(kind, self.path_of(kind, lender)))
+        return self._completed[path]
 
     def path_of(self, kind: str, name: str) -> Path:
         """
@@ -143,6 +148,12 @@ class Catalogue:
             todo = f"add {' or '.join(f'--kind {kind}' for kind in having)}"
             raise InputError(Fault(f"{name.strip()} names a {' and a '.join(having)}", todo=todo))
         return having[0]
+
+    def known(self, kind: str) -> dict[str, str]:
+        """The name behind each name and alias of a kind; a name stands before an alias."""
+        files = self._files(kind)
+        aliases = {alias: files[stem].stem for alias, stem in self._alias_names(kind).items()}
+        return aliases | {stem: path.stem for stem, path in files.items()}
 
     def count(self, kind: str, folder: str | Path | None = None) -> int:
         """How many files of a kind there are in one folder, or in all, the shadowed ones included."""
@@ -205,6 +216,13 @@ class Catalogue:
         except InputError as error:
             return error.faults[0]
         return self._read(kind, path).profile
+
+    def _sound(self, kind: str, path: Path) -> Any:  # noqa: ANN401 (any kind of profile)
+        """The profile as it was written; an error if it has faults."""
+        reading = self._read(kind, path)
+        if reading.faults:
+            raise InputError(*reading.faults)
+        return reading.profile
 
     def _read(self, kind: str, path: Path) -> _Reading:
         if path not in self._readings:

@@ -20,6 +20,8 @@ class Series:
         ys: Heights, one for each x.
         role: What it stands for, so that the same thing has the same colour in every chart.
         steps: Whether values hold from one x to the next (whole instances) rather than change in between.
+        dots: Whether each point stands for itself, rather than for a place on a line.
+        bands: Low and high end of each y, drawn as a thin bar; None where a point has no band.
     """
 
     name: str
@@ -27,6 +29,8 @@ class Series:
     ys: tuple[float, ...]
     role: Role = "main"
     steps: bool = False
+    dots: bool = False
+    bands: tuple[tuple[float, float] | None, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +64,7 @@ class Chart:
         percent: Whether y is a fraction, shown in percent.
         x_percent: Whether x is a fraction, shown in percent.
         log_y: Whether y runs in powers of ten.
+        log_x: Whether x does.
         subtitle: The inputs, in a line.
     """
 
@@ -72,4 +77,5 @@ class Chart:
     percent: bool = False
     x_percent: bool = False
     log_y: bool = False
+    log_x: bool = False
     subtitle: str = ""

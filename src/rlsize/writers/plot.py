@@ -11,7 +11,7 @@ from rlsize.units import short
 from rlsize.writers.files import write_whole
 
 if TYPE_CHECKING:
-    from rlsize.reports.chart import Chart, Mark
+    from rlsize.reports.chart import Chart, Mark, Series
 
 FORMATS = ("png", "svg", "pdf")
 # One colour for one thing in every chart; the palette is Okabe and Ito's, which colour-blind readers can tell apart.
@@ -103,6 +103,9 @@ def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
     from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
     heights = _heights(chart)
+    if chart.log_x:
+        axes.set_xscale("log")
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     if chart.log_y:
         axes.set_yscale("log")
         axes.set_ylim(min(filter(None, heights)) / _LOG_ROOM, max(heights) * _LOG_ROOM)
@@ -112,8 +115,10 @@ def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else plain)
     if chart.x_percent:
         axes.xaxis.set_major_formatter(PercentFormatter(1.0, decimals=0))
-    elif chart.kind == "lines" and all(
-        isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs
+    elif (
+        chart.kind == "lines"
+        and not chart.log_x
+        and all(isinstance(x, (int, float)) and x == int(x) for series in chart.series for x in series.xs)
     ):
         axes.xaxis.set_major_locator(MaxNLocator(integer=True))
 
@@ -130,8 +135,11 @@ def _heights(chart: Chart) -> list[float]:
 
 
 def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
-    for series in chart.series:
-        few = len(series.xs) <= 12  # noqa: PLR2004 (more dots than that hide the line)
+    for index, series in enumerate(chart.series):
+        if series.dots:
+            _dots(axes, series, _STACK[index % len(_STACK)])
+            continue
+        few = len(series.xs) <= 12 and not chart.log_x  # noqa: PLR2004 (more dots than that hide the line)
         axes.plot(
             series.xs,
             series.ys,
@@ -142,6 +150,14 @@ def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
             drawstyle="steps-post" if series.steps else "default",
             linestyle="--" if series.role in {"nameplate", "limit"} else "-",
         )
+
+
+def _dots(axes: Any, series: Series, colour: str) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    """Points with their bands; every series has a colour of its own, whatever its role."""
+    axes.scatter(series.xs, series.ys, label=series.name, color=colour, s=12, alpha=0.75, linewidths=0, zorder=3)
+    banded = [(x, *band) for x, band in zip(series.xs, series.bands, strict=False) if band is not None]
+    if banded:
+        axes.vlines(*zip(*banded, strict=True), color=colour, alpha=0.25, linewidth=1.0, zorder=2)
 
 
 def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)

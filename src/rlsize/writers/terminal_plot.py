@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log10
 from typing import TYPE_CHECKING
 
 from rich.text import Text
@@ -33,35 +34,69 @@ def print_chart(chart: Chart) -> None:
 
 def _lines(chart: Chart, width: int) -> list[Text]:
     columns = width - LEFT - 1
-    xs = [float(x) for series in chart.series for x in series.xs] + [
-        mark.at for mark in chart.marks if mark.axis == "x"
-    ]
-    ys = [y for series in chart.series for y in series.ys] + [mark.at for mark in chart.marks if mark.axis == "y"]
+    across = _Scale([float(x) for series in chart.series for x in series.xs], powers=chart.log_x)
+    up = _Scale([y for series in chart.series for y in series.ys], powers=chart.log_y)
+    xs = [across.place(float(x)) for series in chart.series for x in series.xs]
+    xs += [across.place(mark.at) for mark in chart.marks if mark.axis == "x"]
+    ys = [up.place(y) for series in chart.series for y in series.ys]
+    ys += [up.place(mark.at) for mark in chart.marks if mark.axis == "y"]
     left, right, top = min(xs), max(xs), max(*ys, 1e-12)
     canvas = _Canvas(columns, HEIGHT, (left, right if right > left else left + 1), top)
     for mark in chart.marks:
-        canvas.rule(mark.at, mark.axis)
-    for index, series in enumerate(chart.series):
-        canvas.draw(series, _COLOURS[index % len(_COLOURS)], dashed=index % 2 == 1)
+        canvas.rule((across if mark.axis == "x" else up).place(mark.at), mark.axis)
+    for index, series in sorted(enumerate(chart.series), key=lambda entry: entry[1].dots):  # dots lie on top of lines
+        points = [(across.place(float(x)), up.place(y)) for x, y in zip(series.xs, series.ys, strict=True)]
+        if series.dots:
+            canvas.dots(points, _style(index, series))
+        else:
+            canvas.draw(points, _style(index, series), _stroke(index, series)[1])
     rows = [
         Text.assemble(
-            _axis(top * (HEIGHT - row) / HEIGHT, chart) if row % 4 == 0 else " " * LEFT, "│", *canvas.row(row)
+            _axis(up.value(top * (HEIGHT - row) / HEIGHT), chart) if row % 4 == 0 else " " * LEFT,
+            "│",
+            *canvas.row(row),
         )
         for row in range(HEIGHT)
     ]
-    first, last = (f"{100 * end:.0f} %" if chart.x_percent else short(end) for end in (left, right))
-    ends = f"{first}{last:>{columns - len(first)}}"
+    ends = [f"{100 * end:.0f} %" if chart.x_percent else short(across.value(end)) for end in (left, right)]
     foot = [
         Text(" " * LEFT + "└" + "─" * columns),
-        Text(f"{' ' * (LEFT + 1)}{ends}"),
+        Text(f"{' ' * (LEFT + 1)}{ends[0]}{ends[1]:>{columns - len(ends[0])}}"),
         Text(f"{chart.x_label}  (up: {chart.y_label})", style="dim"),
     ]
     return [*rows, *foot, _legend(chart)]
 
 
+class _Scale:
+    """Where a value lies along an axis: at itself, or as many powers of ten above the smallest."""
+
+    def __init__(self, values: Sequence[float], *, powers: bool) -> None:
+        above = [value for value in values if value > 0]
+        self.least = min(above) if powers and above else 0.0
+
+    def place(self, value: float) -> float:
+        """The place of a value; one that has no logarithm lies at the end."""
+        return log10(max(value, self.least) / self.least) if self.least else value
+
+    def value(self, place: float) -> float:
+        """The value at a place."""
+        return float(self.least * 10**place) if self.least else place
+
+
+def _style(index: int, series: Series) -> str:
+    return "dim" if series.role == "limit" else _COLOURS[index % len(_COLOURS)]
+
+
+def _stroke(index: int, series: Series) -> tuple[str, tuple[int, int]]:
+    """How a series is told apart without colour: its sign in the legend, and how many dots of a line are drawn."""
+    if series.role == "limit":
+        return "┈", (1, 8)
+    return ("╍", (3, 6)) if index % 2 else ("━", (1, 1))
+
+
 def _legend(chart: Chart) -> Text:
     named = [
-        (f"{'╍' if index % 2 else '━'} {series.name}   ", _COLOURS[index % len(_COLOURS)])
+        (f"{'•' if series.dots else _stroke(index, series)[0]} {series.name}   ", _style(index, series))
         for index, series in enumerate(chart.series)
     ]
     return Text.assemble(*named, *((f"┈ {mark.label}   ", "dim") for mark in chart.marks))
@@ -100,13 +135,18 @@ class _Canvas:
             for step in range(0, 2 * self.columns, 3):
                 self._dot(step, down, "dim")
 
-    def draw(self, series: Series, style: str, *, dashed: bool = False) -> None:
-        """A line through the points of a series; every second series is dashed, to be told apart without colour."""
-        points = [self._place(float(x), y) for x, y in zip(series.xs, series.ys, strict=True)]
+    def dots(self, points: Sequence[tuple[float, float]], style: str) -> None:
+        """Points that stand for themselves."""
+        for x, y in points:
+            self._dot(*self._place(x, y), style)
+
+    def draw(self, values: Sequence[tuple[float, float]], style: str, stroke: tuple[int, int] = (1, 1)) -> None:
+        """A line through points; the stroke says how many dots are drawn of how many."""
+        points = [self._place(x, y) for x, y in values]
         for (x0, y0), (x1, y1) in zip(points, points[1:] or points, strict=False):
             steps = max(abs(x1 - x0), abs(y1 - y0), 1)
             for step in range(steps + 1):
-                if dashed and step % 6 > 2:  # noqa: PLR2004 (three dots on, three off)
+                if step % stroke[1] >= stroke[0]:
                     continue
                 self._dot(round(x0 + (x1 - x0) * step / steps), round(y0 + (y1 - y0) * step / steps), style)
 

@@ -1,0 +1,294 @@
+"""A decode step of an engine: its parts put together, and the affine form that calculations use."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.equations._ops import minimum, where
+
+if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
+
+
+def sequences_per_rank(sequences: Real, data_parallel: Real) -> Real:
+    """
+    Sequences whose attention one rank computes.
+
+    b = c / d
+
+    Args:
+        sequences: Sequences of the instance, c. [1]
+        data_parallel: Data-parallel ranks of attention, d; 1 without. [1]
+
+    Returns:
+        b. [1]
+
+    Assumes they are spread evenly.
+    Source: definition.
+
+    >>> sequences_per_rank(sequences=1024, data_parallel=8)
+    128.0
+    """
+    return sequences / data_parallel
+
+
+def distinct_tokens(tokens: Real, diversity: Real) -> Real:
+    """
+    Tokens that would touch as many experts if they were routed evenly.
+
+    b' = s b
+
+    Args:
+        tokens: Tokens in the step, b. [1]
+        diversity: Share of them that counts, s; 1 where routing is even. [1]
+
+    Returns:
+        b'. [1]
+
+    Assumes one factor describes the skew of routing at all batch sizes.
+    Source: measured power-law routing touches fewer experts than even routing, ai-dynamo/aiconfigurator@095f58a5, moe.
+
+    >>> distinct_tokens(tokens=64, diversity=0.5)
+    32.0
+    """
+    return diversity * tokens
+
+
+def touched_expert_bytes(experts_touched: Real, bytes_per_expert: Real) -> Real:
+    """
+    Weights of routed experts that one GPU reads in a step.
+
+    W = E b_E
+
+    Args:
+        experts_touched: Experts of a layer that any token uses, E. [1]
+        bytes_per_expert: One expert of each layer, as far as it lies on this GPU, b_E. [B]
+
+    Returns:
+        W. [B]
+
+    Assumes the touched experts are spread evenly over the GPUs.
+    Source: definition.
+
+    >>> touched_expert_bytes(experts_touched=100, bytes_per_expert=1e7)
+    1000000000.0
+    """
+    return experts_touched * bytes_per_expert
+
+
+def live_kv_bytes(sequences: Real, sequence_bytes: Real) -> Real:
+    """
+    Keys, values and states that a step reads on one GPU.
+
+    K = b k
+
+    Args:
+        sequences: Sequences on this GPU, b. [1]
+        sequence_bytes: What the mean live sequence keeps, as far as this GPU reads it, k. [B]
+
+    Returns:
+        K. [B]
+
+    Assumes attention reads all that is kept.
+    Source: definition.
+
+    >>> live_kv_bytes(sequences=64, sequence_bytes=5e8)
+    32000000000.0
+    """
+    return sequences * sequence_bytes
+
+
+def tokens_read(context_tokens: Real, most_tokens: Real) -> Real:
+    """
+    Tokens of a context that attention reads: all, or those that sparse attention lets through.
+
+    s' = s, or min(s, m) with sparse attention
+
+    Args:
+        context_tokens: Length of the context, s. [token]
+        most_tokens: Tokens that sparse attention reads at most, m; 0 where it reads all. [token]
+
+    Returns:
+        s'. [token]
+
+    Assumes the indexer fills its budget.
+    Source: DeepSeek-V3.2 report, section 2.
+
+    >>> tokens_read(context_tokens=8000, most_tokens=2048), tokens_read(context_tokens=8000, most_tokens=0)
+    (2048, 8000)
+    """
+    return where(most_tokens > 0, minimum(context_tokens, most_tokens), context_tokens)
+
+
+def index_bytes(context_tokens: Real, bytes_per_token: Real) -> Real:
+    """
+    Indexer keys that sparse attention reads for a sequence.
+
+    I = s i
+
+    Args:
+        context_tokens: Length of the context, s. [token]
+        bytes_per_token: Indexer keys of a token, all layers, i. [B/token]
+
+    Returns:
+        I. [B]
+
+    Assumes the indexer looks at every token.
+    Source: DeepSeek-V3.2 report, section 2.
+
+    >>> index_bytes(context_tokens=1000, bytes_per_token=15616)
+    15616000
+    """
+    return context_tokens * bytes_per_token
+
+
+def live_flops(sequences: Real, sequence_flops: Real) -> Real:
+    """
+    Work of latent attention in a step on one GPU.
+
+    F = b f
+
+    Args:
+        sequences: Sequences on this GPU, b. [1]
+        sequence_flops: Work of one, f. [FLOP]
+
+    Returns:
+        F. [FLOP]
+
+    Assumes contexts of similar length.
+    Source: definition.
+
+    >>> live_flops(sequences=64, sequence_flops=1e9)
+    64000000000.0
+    """
+    return sequences * sequence_flops
+
+
+def both_times(first: Real, second: Real) -> Real:
+    """
+    Time of two kernels, one after the other.
+
+    t = t_1 + t_2
+
+    Args:
+        first: Time of the one, t_1. [s]
+        second: Time of the other, t_2. [s]
+
+    Returns:
+        t. [s]
+
+    Assumes no overlap.
+    Source: sum.
+
+    >>> both_times(first=0.5, second=0.25)
+    0.75
+    """
+    return first + second
+
+
+def host_time(
+    step_seconds: Real,
+    sequences: Real,
+    sequence_seconds: Real,
+    rank_seconds: Real,
+    ranks: Real,
+    slowdown: Real,
+    exposed_share: Real,
+) -> Real:
+    """
+    Time of a step in which the GPU waits for the host: scheduling, sampling parameters, detokenising, sending.
+
+    t = x s (t_0 + b (t_1 + t_2 (r - 1)))
+
+    Args:
+        step_seconds: Host work of a step, t_0. [s]
+        sequences: Sequences in the step, b. [1]
+        sequence_seconds: Host work of each sequence, t_1. [s]
+        rank_seconds: More for each further tensor-parallel rank, t_2. [s]
+        ranks: Tensor-parallel ranks, r. [1]
+        slowdown: How much slower this host is than the one the times are of, s. [1]
+        exposed_share: Share that is not hidden behind the GPU, x; 1 for an engine that schedules in between. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes the hidden share does not depend on the batch.
+    Source: structure of the engines' loops; constants are fitted.
+
+    >>> round(host_time(step_seconds=1e-3, sequences=100, sequence_seconds=1e-5, rank_seconds=1e-6, ranks=2, slowdown=1,
+    ...                 exposed_share=0.5), 12)
+    0.00105
+    """
+    return exposed_share * slowdown * (step_seconds + sequences * (sequence_seconds + rank_seconds * (ranks - 1)))
+
+
+def step_of_parts(
+    matmul: Real,
+    head: Real,
+    experts: Real,
+    attention: Real,
+    recurrence: Real,
+    all_reduce: Real,
+    exchange: Real,
+    small_operations: Real,
+    sampling: Real,
+    host: Real,
+) -> Real:
+    """
+    Time of one decode step.
+
+    T = sum of its parts
+
+    Args:
+        matmul: Matrix products outside routed experts and output head. [s]
+        head: Output head. [s]
+        experts: Routed experts. [s]
+        attention: Attention over the KV cache. [s]
+        recurrence: Linear-attention and Mamba states. [s]
+        all_reduce: Tensor-parallel all-reduces. [s]
+        exchange: Expert-parallel exchange. [s]
+        small_operations: Norms and other small kernels. [s]
+        sampling: Logits to tokens. [s]
+        host: Host work that is not hidden. [s]
+
+    Returns:
+        T. [s]
+
+    Assumes nothing overlaps on the GPU; what engines overlap shows as a share of host work.
+    Source: sum.
+
+    >>> step_of_parts(matmul=0.5, head=0.25, experts=0, attention=0.25, recurrence=0, all_reduce=0.5, exchange=0,
+    ...               small_operations=0.25, sampling=0, host=0.25)
+    2.0
+    """
+    kernels = matmul + head + experts + attention + recurrence + all_reduce + exchange + small_operations
+    return kernels + sampling + host
+
+
+def affine_fixed_seconds(
+    seconds_low: Real, seconds_high: Real, batch_low: Real, batch_high: Real, batch_seconds_high: Real
+) -> Real:
+    """
+    Fixed time of the straight line through two batches of an engine step.
+
+    t_0 = T_1 - b_1 (T_2 - T_1) / (b_2 - b_1)
+
+    Args:
+        seconds_low: Step at the smaller batch, without reading the KV cache, T_1. [s]
+        seconds_high: Step at the larger batch, likewise, T_2. [s]
+        batch_low: Smaller batch, b_1. [1]
+        batch_high: Larger batch, b_2. [1]
+        batch_seconds_high: Slope that the line must not exceed, so that t_0 is not negative: T_2 / b_2. [s]
+
+    Returns:
+        t_0. [s]
+
+    Assumes the step bends upwards between the batches, so the line lies above it there.
+    Source: secant.
+
+    >>> round(affine_fixed_seconds(seconds_low=0.01, seconds_high=0.03, batch_low=1, batch_high=201,
+    ...                            batch_seconds_high=0.03 / 201), 6)
+    0.0099
+    """
+    slope = minimum((seconds_high - seconds_low) / (batch_high - batch_low), batch_seconds_high)
+    return seconds_low - batch_low * slope

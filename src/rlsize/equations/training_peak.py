@@ -1,0 +1,187 @@
+"""The peak of a training step on a GPU: states, and whichever is larger of activations and gradients."""
+
+from __future__ import annotations
+
+from rlsize.equations._ops import Real, maximum
+
+
+def training_peak_bytes(
+    state_bytes: Real,
+    activation_bytes: Real,
+    logits_bytes: Real,
+    gradient_bytes: Real,
+    gathered_bytes: Real,
+    overhead: Real,
+) -> Real:
+    """
+    Peak memory of one forward and backward pass, as the allocator reserves it.
+
+    P = u (S + max(A + Z, G) + U)
+
+    Args:
+        state_bytes: Weights, master copy and optimizer state, and gradients that outlive a pass, S. [B]
+        activation_bytes: What the layers keep, and the layer at work, A. [B]
+        logits_bytes: Logits and what the loss keeps beside them, Z. [B]
+        gradient_bytes: Gradients that grow while activations are freed, G. [B]
+        gathered_bytes: Weights and gradients of the layers that are gathered, U. [B]
+        overhead: Reserved memory over what is in use, u. [1]
+
+    Returns:
+        P. [B]
+
+    Assumes that backward frees activations about as fast as it makes gradients, so the two do not add up.
+    Source: own derivation; torchtune's ladder of memory optimisations (pytorch/torchtune@bd2a0fc7c314:README.md).
+
+    >>> training_peak_bytes(state_bytes=18e9, activation_bytes=30e9, logits_bytes=10e9, gradient_bytes=6e9,
+    ...                     gathered_bytes=0, overhead=1.0)
+    58000000000.0
+    """
+    return overhead * (state_bytes + maximum(activation_bytes + logits_bytes, gradient_bytes) + gathered_bytes)
+
+
+def kept_copies(hidden_copies: Real, kept_share: Real) -> Real:
+    """
+    Hidden-sized tensors of a layer that are kept, where some are fused away or computed again.
+
+    c' = s c
+
+    Args:
+        hidden_copies: All that the layer would keep, c. [1]
+        kept_share: Share that is kept, s. [1]
+
+    Returns:
+        c'. [1]
+
+    Assumes the share does not depend on the layer's shape.
+    Source: own definition.
+
+    >>> kept_copies(hidden_copies=28, kept_share=0.5)
+    14.0
+    """
+    return hidden_copies * kept_share
+
+
+def dense_and_routed(dense: Real, routed: Real) -> Real:
+    """
+    What a GPU holds of a mixture of experts: what lies outside the experts, and its experts.
+
+    s = a + b
+
+    Args:
+        dense: Outside the routed experts, a. [B]
+        routed: Routed experts, b; 0 for a dense model. [B]
+
+    Returns:
+        s. [B]
+
+    Assumes the two were divided each in its own way before.
+    Source: counting.
+
+    >>> dense_and_routed(dense=3e9, routed=4e9)
+    7000000000.0
+    """
+    return dense + routed
+
+
+def largest_unit_params(layer_params: Real, outer_params: Real, tensor_parallel: Real) -> Real:
+    """
+    Parameters of the largest unit that is gathered at once.
+
+    n = max(n_l, N_o / t)
+
+    Args:
+        layer_params: Parameters of a layer on a rank, n_l. [param]
+        outer_params: Parameters of embedding and output head, N_o. [param]
+        tensor_parallel: Tensor-parallel ranks that share these, t. [1]
+
+    Returns:
+        n. [param]
+
+    Assumes embedding and output head together are one unit.
+    Source: PyTorch FSDP2 documentation, fully_shard per layer.
+
+    >>> largest_unit_params(layer_params=2e8, outer_params=1e9, tensor_parallel=2)
+    500000000.0
+    """
+    return maximum(layer_params, outer_params / tensor_parallel)
+
+
+def working_layer_bytes(
+    tokens: Real,
+    hidden_size: Real,
+    bytes_per_activation: Real,
+    hidden_copies: Real,
+    gathered_copies: Real,
+    tensor_parallel: Real,
+) -> Real:
+    """
+    Bytes of the one layer that is at work: its full activations, and inputs gathered from the tensor-parallel ranks.
+
+    w = T h b (c / t + g (1 - 1 / t))
+
+    Args:
+        tokens: Tokens of the micro batch on this rank, T. [token]
+        hidden_size: Width of the residual stream, h. [1]
+        bytes_per_activation: Width of an activation, b; 2 for bf16. [B/token]
+        hidden_copies: Hidden-sized tensors of a layer, c. [1]
+        gathered_copies: Of these, gathered whole at once under sequence parallelism, g. [1]
+        tensor_parallel: Tensor-parallel ranks, t. [1]
+
+    Returns:
+        w. [B]
+
+    Assumes sequence parallelism beside tensor parallelism.
+    Source: Korthikanti et al. (arXiv:2205.05198), section 4.2.2, for what is gathered; own sum.
+
+    >>> working_layer_bytes(tokens=8192, hidden_size=4096, bytes_per_activation=2, hidden_copies=28, gathered_copies=3,
+    ...                     tensor_parallel=1)
+    1879048192.0
+    """
+    whole = gathered_copies * (1.0 - 1.0 / tensor_parallel)
+    return tokens * hidden_size * bytes_per_activation * (hidden_copies / tensor_parallel + whole)
+
+
+def micro_batch_tokens(sequences: Real, sequence_tokens: Real, context_parallel: Real, micro_batches: Real) -> Real:
+    """
+    Tokens of one pass on each rank.
+
+    T = B s / (c m)
+
+    Args:
+        sequences: Sequences of a data-parallel rank, B. [1]
+        sequence_tokens: Tokens of a sequence, s. [token]
+        context_parallel: Ranks that share a sequence, c. [1]
+        micro_batches: Passes into which a pipeline divides them, m; 1 without one. [1]
+
+    Returns:
+        T. [token]
+
+    Assumes even parts.
+    Source: counting.
+
+    >>> micro_batch_tokens(sequences=32, sequence_tokens=8192, context_parallel=1, micro_batches=8)
+    32768.0
+    """
+    return sequences * sequence_tokens / (context_parallel * micro_batches)
+
+
+def largest_micro_batch_tokens(spare_bytes: Real, bytes_per_token: Real) -> Real:
+    """
+    Tokens of the largest micro batch that fits, before rounding down.
+
+    T = M / a
+
+    Args:
+        spare_bytes: Memory that states and reserve leave on a GPU, M. [B]
+        bytes_per_token: Activations and logits of one token on that GPU, a. [B/token]
+
+    Returns:
+        T. [token]
+
+    Assumes activations and logits grow with the tokens alone, as they do with flash attention.
+    Source: own derivation.
+
+    >>> largest_micro_batch_tokens(spare_bytes=40e9, bytes_per_token=2.5e6)
+    16000.0
+    """
+    return spare_bytes / bytes_per_token

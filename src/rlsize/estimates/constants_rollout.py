@@ -1,0 +1,114 @@
+"""
+The constants of rollout predictions.
+
+Kernels are measured (profiles of GPUs); these say how an engine differs from its kernels alone, and what its host costs.
+`benchmarks/tuning.py` wrote the values and spreads of those that were fitted, from `untuned` ones.
+"""
+
+from __future__ import annotations
+
+from rlsize.estimates.constants import Basis, Constant, Stage
+
+_ROWS = "engine_latency and rollout rows, high trust; see docs/accuracy.md"
+
+
+def _slowdown(what: str, value: float, spread: float, untuned: tuple[float, float], unit: str = "1") -> Constant:
+    return Constant(
+        name=f"rollout_{what}",
+        value=value,
+        spread=spread,
+        unit=unit,
+        meaning=_MEANINGS[what],
+        basis="fitted",
+        source=_ROWS,
+        untuned=untuned,
+    )
+
+
+def _assumed(what: str, value: float, spread: float, source: str, basis: Basis = "assumed") -> Constant:
+    return Constant(
+        name=f"rollout_{what}",
+        value=value,
+        spread=spread,
+        unit="1",
+        meaning=_MEANINGS[what],
+        basis=basis,
+        source=source,
+    )
+
+
+_MEANINGS = {
+    "weight_slowdown": "time to read weights in matrix products, over the kernel alone",
+    "matmul_slowdown": "time of the work of matrix products in decode, over the kernel alone",
+    "expert_weight_slowdown": "time to read experts, over the kernel alone",
+    "expert_slowdown": "time of the work of experts in decode, over the kernel alone",
+    "attention_slowdown": "time to read the KV cache, over the kernel alone",
+    "attention_sequence": "time of each sequence in attention, over vLLM's kernel alone",
+    "all_reduce_start": "time of a small all-reduce, over the kernel alone",
+    "all_reduce_slowdown": "time of a large all-reduce, over the kernel alone; below 1 where the network reduces",
+    "exchange_slowdown": "time of a large exchange among experts, over the kernel alone",
+    "small_operations": "small kernels in a layer",
+    "stream_passes": "times that a layer reads or writes the residual stream in small kernels",
+    "logit_passes": "times that logits are read or written",
+    "routing_diversity": "share of tokens that count as routed evenly, where routing is skewed",
+    "prefill_slowdown": "time of matrix products in prefill, over the kernel alone",
+    "expert_prefill_slowdown": "time of experts in prefill, over the kernel alone",
+    "prefill_attention_slowdown": "time of attention in prefill, over the kernel alone",
+    "launch_layer": "host time to launch a layer's prefill outside graphs",
+    "launch_moe_layer": "further host time where the layer has experts",
+    "host_step_vllm": "host work of a vLLM step",
+    "host_step_sglang": "host work of an SGLang step that the GPU waits for",
+    "host_step_trtllm": "host work of a TensorRT-LLM step that the GPU waits for",
+    "host_sequence_vllm": "host work of vLLM for each sequence in a step",
+    "host_sequence_sglang": "host work of SGLang for each sequence in a step",
+    "host_sequence_trtllm": "host work of TensorRT-LLM for each sequence in a step",
+    "host_request_vllm": "host work of vLLM for each request",
+    "host_request_sglang": "host work of SGLang for each request",
+    "host_request_trtllm": "host work of TensorRT-LLM for each request",
+    "host_rank": "further host work for each sequence and tensor-parallel rank",
+    "host_exposed": "share of vLLM's host work that the GPU waits for, where steps are scheduled ahead",
+    "cache_fill": "share of the KV cache that is live when optimistic admission has filled it",
+    "front_end_token": "time that a server's front end needs for a streamed token",
+    "front_end_request": "time that a server's front end needs for a request",
+    "arrival_share": "share of the batch whose prompts stand before one's own",
+}
+
+STAGE = Stage(
+    name="rollout",
+    constants=(
+        _slowdown("weight_slowdown", 1.0, 0.1, (1.0, 0.1)),
+        _slowdown("matmul_slowdown", 1.0, 0.15, (1.0, 0.15)),
+        _slowdown("expert_weight_slowdown", 1.0, 0.25, (1.0, 0.25)),
+        _slowdown("expert_slowdown", 1.0, 0.25, (1.0, 0.25)),
+        _slowdown("attention_slowdown", 1.0, 0.1, (1.0, 0.1)),
+        _slowdown("attention_sequence", 0.8, 0.5, (0.8, 0.5)),
+        _slowdown("all_reduce_start", 1.0, 0.3, (1.0, 0.3)),
+        _slowdown("all_reduce_slowdown", 0.9, 0.3, (0.9, 0.3)),
+        _slowdown("exchange_slowdown", 1.0, 0.4, (1.0, 0.4)),
+        _slowdown("small_operations", 6.0, 0.5, (6.0, 0.5)),
+        _slowdown("stream_passes", 16.0, 0.5, (16.0, 0.5)),
+        _slowdown("logit_passes", 6.0, 0.6, (6.0, 0.6)),
+        _slowdown("routing_diversity", 0.65, 0.3, (0.65, 0.3)),
+        _slowdown("prefill_slowdown", 1.0, 0.15, (1.0, 0.15)),
+        _slowdown("expert_prefill_slowdown", 1.0, 0.25, (1.0, 0.25)),
+        _slowdown("prefill_attention_slowdown", 1.0, 0.2, (1.0, 0.2)),
+        _slowdown("launch_layer", 2e-4, 0.5, (2e-4, 0.5), "s"),
+        _slowdown("launch_moe_layer", 5e-4, 0.6, (5e-4, 0.6), "s"),
+        _slowdown("host_step_vllm", 2e-3, 0.7, (2e-3, 0.7), "s"),
+        _slowdown("host_step_sglang", 1.5e-3, 0.7, (1.5e-3, 0.7), "s"),
+        _slowdown("host_step_trtllm", 1e-3, 0.7, (1e-3, 0.7), "s"),
+        _slowdown("host_sequence_vllm", 1.5e-5, 0.8, (1.5e-5, 0.8), "s"),
+        _slowdown("host_sequence_sglang", 8e-6, 1.0, (8e-6, 1.0), "s"),
+        _slowdown("host_sequence_trtllm", 4e-6, 1.0, (4e-6, 1.0), "s"),
+        _slowdown("host_request_vllm", 1.5e-3, 1.0, (1.5e-3, 1.0), "s"),
+        _slowdown("host_request_sglang", 1.5e-3, 1.0, (1.5e-3, 1.0), "s"),
+        _slowdown("host_request_trtllm", 1e-3, 1.0, (1e-3, 1.0), "s"),
+        _slowdown("host_rank", 1e-6, 1.0, (1e-6, 1.0), "s"),
+        _assumed("host_exposed", 0.35, 0.5, "scheduling ahead hides most of it; no published figure was found"),
+        _assumed("cache_fill", 0.9, 0.05, "preemption starts when the cache is full; headroom for fluctuation"),
+        _slowdown("front_end_token", 1.1e-4, 0.3, (1.1e-4, 0.3), "s"),
+        _slowdown("front_end_request", 2.8e-2, 0.3, (2.8e-2, 0.3), "s"),
+        _slowdown("arrival_share", 0.25, 1.0, (0.25, 1.0)),
+    ),
+    noise=0.08,
+)

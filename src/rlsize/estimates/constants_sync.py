@@ -1,0 +1,91 @@
+"""The constants of predicted weight syncs, by class of transport."""
+
+from __future__ import annotations
+
+from rlsize.estimates.constants import Constant, Stage
+
+_ENGINE = "MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md, benchmark, 6 rows each"
+_REFIT = (
+    "NVIDIA-NeMo/RL issue 959 and pull requests 449 and 3294, slime weight-sync blog (final stage): "
+    "8B to 235B, colocated"
+)
+_RESHARD = "NVIDIA-NeMo/RL pull request 2971, 6 rows in bf16"
+
+
+def _fixed(name: str, value: float, spread: float, source: str) -> Constant:
+    return Constant(
+        name=f"sync_fixed_{name}",
+        value=value,
+        spread=spread,
+        unit="s",
+        meaning=f"time of an update by {name.replace('_', ' ')} whatever its size",
+        basis="fitted",
+        source=source,
+    )
+
+
+def _rate(name: str, value: float, spread: float, source: str) -> Constant:
+    return Constant(
+        name=f"sync_rate_{name}",
+        value=value,
+        spread=spread,
+        unit="B/s",
+        meaning=f"bytes of an update by {name.replace('_', ' ')} that trainer and engine get through, links aside",
+        basis="fitted",
+        source=source,
+    )
+
+
+STAGE = Stage(
+    name="sync",
+    constants=(
+        Constant(
+            name="sync_link_share",
+            value=0.75,
+            spread=0.2,
+            unit="1",
+            meaning="share of a link's bandwidth that large transfers reach",
+            basis="kernels",
+            source="NCCL collectives of 512 MiB on Hopper and Blackwell: 0.74 to 0.79 (ai-dynamo/aiconfigurator@095f58a5)",
+        ),
+        Constant(
+            name="sync_seconds_per_tensor",
+            value=4e-3,
+            spread=0.95,
+            unit="s",
+            meaning="time that each tensor costs when tensors are sent one by one",
+            basis="fitted",
+            source="18867 tensors of a 30B mixture of experts in 50 to 430 s (NeMo-RL pull request 449, slime blog)",
+        ),
+        Constant(
+            name="sync_seconds_per_bucket",
+            value=0.06,
+            spread=1.0,
+            unit="s",
+            meaning="time that each bucket costs when buckets are gathered and sent one by one",
+            basis="fitted",
+            source="buckets of 0.5B to 6B parameters of Kimi-K2 (THUDM/slime pull request 689)",
+        ),
+        Constant(
+            name="sync_quantising_rate",
+            value=20e9,
+            spread=0.7,
+            unit="B/s",
+            meaning="bytes of 16-bit weights that a conversion to fp8 on the way gets through",
+            basis="fitted",
+            source="with and without it: NeMo-RL pull requests 2971 and 3294, slime v0.1 release notes",
+        ),
+        _fixed("checkpoint_engine", 0.4, 0.5, _ENGINE),
+        _rate("checkpoint_engine", 85e9, 0.3, _ENGINE),
+        _rate("checkpoint_engine_p2p", 70e9, 0.3, _ENGINE),
+        _fixed("colocated", 4.5, 0.7, _REFIT),
+        _rate("colocated", 13e9, 0.5, _REFIT),
+        _fixed("reshard", 0.65, 0.5, _RESHARD),
+        _rate("reshard", 300e9, 0.5, _RESHARD),
+        _fixed("broadcast", 2.0, 0.8, "none fitted: between reshard and colocated"),
+        _rate("broadcast", 14e9, 0.6, "slime v0.1 release notes and pull request 689, NeMo-RL pull request 3166"),
+        _fixed("store", 10.0, 0.8, "none fitted: engine reload, metadata, barriers"),
+        _rate("store", 2e9, 1.0, "none fitted: a shared file system written once and read by all"),
+    ),
+    noise=0.15,
+)

@@ -1,0 +1,297 @@
+"""
+From profiles to the work of an engine: counts and shares only, so that the step itself runs on plain numbers or arrays.
+
+Whatever is a law stands in `equations/`; here weights are counted, divided among ranks, and matched with kernels.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
+from rlsize.estimates.engine_shape import engine_shape
+from rlsize.estimates.engine_work import EngineWork
+from rlsize.estimates.working import numbers
+from rlsize.facts.engine_traits import engine_traits
+from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
+from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
+from rlsize.facts.records.base import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.engine_memory import KvCapacity
+    from rlsize.estimates.engine_shape import EngineShape
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.facts.engine_traits import EngineTraits
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.kernels import Kernels
+    from rlsize.facts.model import Architecture
+
+_WIDE = 2.0  # bytes of an activation, and of weights that nothing quantises
+_FLOPS = 2.0  # of a weight and a token: one multiplication, one addition
+_GEMMS = {"attention": 2, "latent": 5, "recurrent": 2, "dense": 2, "shared": 2}
+"""Matrix products of a layer's part when fused as engines do: queries with keys and values, gate with up."""
+_X86_LAUNCH = 21e-6  # host launch on the x86 host of an H100, ai-dynamo/aiconfigurator@095f58a5
+_GRAPH_GAP = 2e-6  # between graph launches: in measured single kernels, not inside a whole-model graph
+_LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an engine switches to NCCL
+_TUNED_FP8_MOE = 0.5  # of the fp8 peak; vLLM's block-scaled Triton kernels were measured at 0.33 to 0.36
+_WEIGHT_ONLY = 0.21  # of the bf16 peak; Marlin kernels with mxfp4 weights, ai-dynamo/aiconfigurator@095f58a5, moe
+_EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
+_OPERATION = 2e-6
+_FP8 = ("fp8", "int8", "mxfp8")
+_FP4 = ("fp4", "nvfp4", "mxfp4")
+
+
+def capacity(question: EngineQuestion, values: Mapping[str, Real], live_tokens: Real) -> KvCapacity:
+    """What the engine's cache holds, for samples of a mean live length."""
+    return kv_capacity(
+        numbers,
+        CapacityQuestion(
+            model=question.model,
+            gpu=question.gpu,
+            engine=question.engine,
+            layout=question.layout,
+            weights=question.weights,
+            kv_dtype=question.kv_dtype,
+            memory_fraction=question.memory_fraction,
+            max_sequences=question.max_sequences,
+            sequence_tokens=live_tokens,
+            live_tokens=live_tokens,
+        ),
+        values,
+    )
+
+
+class _Peak(NamedTuple):
+    """FLOP/s peak and kernel key of a number type."""
+
+    flops: float
+    kernel: str
+
+
+def peak(gpu: Gpu, dtype: str) -> _Peak:
+    """
+    The peak of a GPU for weights of a number type; formats of weights only compute in bf16.
+
+    Raises:
+        Refused: The GPU has no matrix units for it.
+    """
+    said = gpu.specification
+    if dtype in _FP8:
+        if said.fp8_dense is None:
+            raise Refused(f"{gpu.title} has no fp8 matrix units; take bf16 weights, or int4 that computes in bf16")
+        return _Peak(said.fp8_dense.value, "fp8")
+    if dtype in _FP4 and said.fp4_dense is not None:
+        return _Peak(said.fp4_dense.value, "fp4")
+    if dtype in {"fp4", "nvfp4"}:
+        raise Refused(f"{gpu.title} has no fp4 matrix units; take fp8 or bf16 weights")
+    return _Peak(said.bf16_dense.value, "int4" if dtype in {"int4", "nf4"} else "mxfp4" if dtype == "mxfp4" else "bf16")
+
+
+def compiled(question: EngineQuestion) -> EngineWork:
+    """
+    The numbers of one replica.
+
+    Raises:
+        Refused: A number type that the GPU lacks, or a layout that does not divide the model.
+    """
+    model, layout = question.model, question.layout
+    shape, traits = engine_shape(model, KV_WIDTHS[question.kv_dtype]), engine_traits(question.engine)
+    kernels = question.gpu.kernels
+    if kernels is None:
+        raise Refused(f"{question.gpu.title} has no kernel times: add `kernels` or `kernels_like` to its profile")
+    return EngineWork(
+        tensor=float(layout.tensor),
+        data=float(layout.data),
+        gpus=float(layout.tensor * layout.data * layout.pipeline),
+        bandwidth=question.gpu.specification.memory_bandwidth.value,
+        operation_seconds=kernels.small_operation or _OPERATION,
+        host_slowdown=(kernels.host_launch or _X86_LAUNCH) / _X86_LAUNCH,
+        chunk_tokens=question.chunk_tokens,
+        source=f"{model.name} on {question.gpu.name}",
+        **_counts(model.architecture),
+        **_dense(question, shape, kernels, traits),
+        **_experts(question, shape, kernels, traits),
+        **_attention(question, shape, kernels, traits),
+        **_links(question, kernels, traits),
+        **_prompts(question, kernels),
+    )
+
+
+def _counts(shape: Architecture) -> dict[str, float]:
+    attending = sum(block.layers for block in (shape.attention, shape.sliding, shape.latent_attention) if block)
+    recurrent = sum(block.layers for block in (shape.linear_attention, shape.mamba) if block)
+    moe, shared = (shape.moe.layers, bool(shape.moe.shared_experts)) if shape.moe else (0, False)
+    latent = shape.latent_attention.layers if shape.latent_attention else 0
+    gemms = (
+        _GEMMS["attention"] * (attending - latent)
+        + _GEMMS["latent"] * latent
+        + _GEMMS["recurrent"] * recurrent
+        + _GEMMS["dense"] * (shape.feed_forward.layers if shape.feed_forward else 0)
+        + _GEMMS["shared"] * (moe if shared else 0)
+    )
+    return {
+        "layers": shape.layers,
+        "attention_layers": attending,
+        "moe_layers": moe,
+        "recurrent_layers": recurrent,
+        "hidden_size": shape.hidden_size,
+        "vocab_size": shape.vocab_size,
+        "gemms": gemms,
+    }
+
+
+def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+    types, layout = question.weights or native(question.model.name), question.layout
+    mixers, dense, routers = shape.mixers.number, shape.dense.number, shape.routers.number
+    each = layout.tensor * layout.pipeline
+    weighed = mixers * WIDTHS[types.attention] + dense * WIDTHS[types.dense] + routers * _WIDE
+    dtype = types.dense if dense > mixers else types.attention
+    top = peak(question.gpu, dtype)
+    _, gemm = pick(kernels.gemm, top.kernel)
+    _, wide = pick(kernels.gemm, "bf16")
+    architecture = question.model.architecture
+    head = architecture.vocab_size * architecture.hidden_size
+    bandwidth, bf16 = question.gpu.specification.memory_bandwidth.value, question.gpu.specification.bf16_dense.value
+    return {
+        "gemm_seconds": gemm.fixed + gemm.seconds_per_thousand_k * architecture.hidden_size / 1e3,
+        "dense_bytes": weighed / each,
+        "dense_flops": _FLOPS * (mixers + dense + routers) / each,
+        "dense_inner": 3.0 * 4 * architecture.layers * architecture.hidden_size / each,
+        "quantise_passes": 0.0 if traits.static_scales else gemm.quantise_passes,
+        "gemm_memory": bandwidth * min(gemm.memory_fraction, 1.0),
+        "gemm_compute": top.flops * gemm.compute_fraction,
+        "gemm_sharpness": max(gemm.exponent, 2.0) if traits.static_scales else gemm.exponent,
+        "head_seconds": wide.fixed,
+        "head_bytes": _WIDE * head / layout.tensor,
+        "head_flops": _FLOPS * head / layout.tensor,
+        "head_memory": bandwidth * min(wide.memory_fraction, 1.0),
+        "head_compute": bf16 * wide.compute_fraction,
+        "head_sharpness": wide.exponent,
+    }
+
+
+def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+    moe, layout = question.model.architecture.moe, question.layout
+    types = question.weights or native(question.model.name)
+    said = question.gpu.specification
+    if moe is None:
+        spare = {"moe_seconds": 0.0, "moe_memory": said.memory_bandwidth.value, "moe_compute": said.bf16_dense.value}
+        return {"experts": 1.0, "experts_per_token": 1.0, "expert_bytes": 0.0, "expert_flops": 0.0, **spare}
+    each = layout.tensor * layout.data * layout.pipeline
+    of_expert = shape.routed.number / moe.experts
+    key, kernel = pick(kernels.moe, "mxfp4" if types.experts == "mxfp4" else peak(question.gpu, types.experts).kernel)
+    peaks = {"bf16": said.bf16_dense, "fp8": said.fp8_dense, "fp4": said.fp4_dense}
+    found = peaks[kernel.peak] or said.bf16_dense
+    share = kernel.compute_fraction
+    if traits.weight_only_moe and key == "mxfp4" and said.fp4_dense is None:
+        share = _WEIGHT_ONLY
+    elif traits.tuned_fp8_moe and types.experts in _FP8:
+        share = max(share, _TUNED_FP8_MOE)
+    return {
+        "experts": moe.experts,
+        "experts_per_token": moe.experts_per_token,
+        "expert_bytes": of_expert * WIDTHS[types.experts] / each,
+        "expert_flops": _FLOPS * of_expert * moe.experts_per_token / each,
+        "moe_seconds": kernel.fixed,
+        "moe_memory": said.memory_bandwidth.value * min(kernel.memory_fraction, 1.0),
+        "moe_compute": found.value * share,
+    }
+
+
+def _attention(
+    question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits
+) -> dict[str, float]:
+    architecture, layout = question.model.architecture, question.layout
+    held = capacity(question, _neutral(), 1.0)
+    latent, attention = architecture.latent_attention, architecture.attention
+    bandwidth = question.gpu.specification.memory_bandwidth.value
+    cached = "fp8" if KV_WIDTHS[question.kv_dtype] < _WIDE else "bf16"
+    timed = "bf16" if traits.tuned_fp8_cache else cached
+    if latent:
+        _, mla = pick(kernels.latent_decode, cached)
+        fixed, reached, compute, each = mla.fixed, mla.memory_fraction, mla.compute_fraction, mla.seconds_per_sequence
+    else:
+        _, decode = pick(kernels.decode_attention, timed)
+        heads = max(1.0, (attention.kv_heads if attention else 1) / layout.tensor)
+        fixed, reached, compute = decode.fixed, decode.memory_fraction, 1.0
+        each = decode.seconds_per_sequence_head * heads
+    attending = sum(block.layers for block in (attention, architecture.sliding, latent) if block)
+    linear = kernels.linear_decode
+    index = shape.size.index_bytes_per_token.number
+    return {
+        "kv_bytes_per_token": float(held.bytes_per_token) - index,
+        "index_bytes_per_token": index,
+        "index_topk": float(latent.index_topk) if latent else 0.0,
+        "window_bytes_per_token": float(held.window_bytes_per_token),
+        "window_tokens": float(held.window_tokens),
+        "state_bytes": 2.0 * float(held.state_bytes),
+        "latent_flops": _latent_flops(architecture, layout.tensor * layout.pipeline),
+        "attention_seconds": max(0.0, fixed - _GRAPH_GAP),
+        "attention_memory": bandwidth * min(reached, 1.0),
+        "attention_compute": question.gpu.specification.bf16_dense.value * compute,
+        "sequence_seconds": each * attending / layout.pipeline,
+        "recurrent_seconds": linear.fixed if linear else 0.0,
+        "recurrent_memory": bandwidth * (linear.memory_fraction if linear else 1.0),
+    }
+
+
+def _latent_flops(shape: Architecture, ranks: int) -> float:
+    """Scores and values of all heads against the compressed cache, for a sequence and a token of context."""
+    latent = shape.latent_attention
+    if latent is None:
+        return 0.0
+    width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim
+    return _FLOPS * latent.layers * latent.heads * width / ranks
+
+
+def _links(question: EngineQuestion, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+    shape, layout = question.model.architecture, question.layout
+    link = question.gpu.specification.scale_up.bandwidth_one_direction.value
+    reduce = engine_all_reduce(kernels, traits.name, layout.tensor)
+    large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
+    there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
+    back = kernels.expert_exchange.get("combine", _EXCHANGE)
+    moe = shape.moe
+    spread = 1.0 - 1.0 / layout.data
+    sent = spread * (moe.experts_per_token if moe else 0) * shape.hidden_size
+    times = {"dispatch": 1.0, "combine": _WIDE}
+    return {
+        "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,
+        "all_reduce_seconds": reduce.fixed,
+        "all_reduce_rate": link * large,
+        "exchange_layers": float(moe.layers) if moe and layout.data > 1 else 0.0,
+        "exchange_seconds": there.fixed + back.fixed,
+        "exchange_rate": link * min(there.link_fraction, back.link_fraction),
+        "exchange_bytes": sent * (times["dispatch"] + times["combine"]),
+    }
+
+
+def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
+    shape, layout = question.model.architecture, question.layout
+    _, prefill = pick(kernels.prefill_attention, "bf16")
+    ranks = layout.tensor * layout.data * layout.pipeline
+    heads: dict[str, float] = {"attention_flops": 0.0, "sliding_flops": 0.0}
+    latent, attention = shape.latent_attention, shape.attention
+    if latent:
+        width = latent.qk_nope_head_dim + latent.qk_rope_head_dim + latent.v_head_dim
+        heads["attention_flops"] = _FLOPS * latent.layers * latent.heads * width / ranks
+    elif attention:
+        each = _FLOPS * attention.heads * 2 * attention.head_dim / ranks
+        heads["attention_flops"] = each * attention.layers
+        heads["sliding_flops"] = each * (shape.sliding.layers if shape.sliding else 0)
+    return {
+        **heads,
+        "prefill_attention_rate": question.gpu.specification.bf16_dense.value * prefill.compute_fraction,
+        "prefill_half_length": prefill.half_length,
+    }
+
+
+def _neutral() -> Mapping[str, Any]:
+    """Constants of memory at their central values: bytes per token do not depend on them."""
+    from rlsize.estimates.belief import prior
+    from rlsize.estimates.constants_memory import STAGE
+
+    return prior(STAGE).central()

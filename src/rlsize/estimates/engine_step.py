@@ -1,0 +1,260 @@
+"""One decode step of an engine, term by term, and what a prompt costs it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations import decode_step, kernel_time, kv_cache, mixture_of_experts, prefill, step_overheads
+from rlsize.facts.engine_traits import engine_traits, overlaps
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.engine_work import EngineQuestion, EngineWork, ExplainedWork
+
+    Work = Callable[..., Any]
+    Numbers = EngineWork | ExplainedWork
+
+_ACTIVATION = 2.0  # bytes of an activation
+_LOGIT = 4.0  # bytes of a logit, in fp32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Host:
+    """
+    An engine's host work.
+
+    Args:
+        step: Of a step. [s]
+        sequence: Of each sequence in a step. [s]
+        request: Of each request. [s]
+        exposed: Share of a step's host work that the GPU waits for. [1]
+    """
+
+    step: Real
+    sequence: Real
+    request: Real
+    exposed: Real
+
+
+def host_of(question: EngineQuestion, values: Mapping[str, Real]) -> Host:
+    """The host work of an engine and version."""
+    traits = engine_traits(question.engine)
+    hides = bool(traits.overlaps_since) and overlaps(traits, question.version)
+    return Host(
+        step=values[f"rollout_host_step_{traits.name}"],
+        sequence=values[f"rollout_host_sequence_{traits.name}"],
+        request=values[f"rollout_host_request_{traits.name}"],
+        exposed=values["rollout_host_exposed"] if hides else 1.0,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Load:
+    """
+    What an engine works on.
+
+    Args:
+        sequences: Sequences in the step, of the whole replica. [1]
+        context_tokens: Mean length of their contexts. [token]
+    """
+
+    sequences: Any
+    context_tokens: Any
+
+
+def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Mapping[str, Real]) -> dict[str, Any]:
+    """
+    Seconds of a decode step by part.
+
+    Args:
+        work: `working.apply` or `working.numbers`.
+        numbers: The replica; figures where `work` explains.
+        host: Its engine's host.
+        load: What it works on; arrays of loads work alike.
+        values: The constants of `constants_rollout.STAGE` by name.
+    """
+    n = numbers
+    local = work(
+        "sequences_per_rank", decode_step.sequences_per_rank, sequences=load.sequences, data_parallel=n.data
+    )
+    stream = work("stream_bytes", step_overheads.stream_bytes, tokens=local, hidden_size=n.hidden_size, width=_ACTIVATION)
+    return {
+        "matmul": _matmul(work, n, local, values),
+        "head": _head(work, n, local, values),
+        "experts": _experts(work, n, load.sequences, values),
+        "attention": _attention(work, n, local, load.context_tokens, values),
+        "recurrence": _recurrence(work, n, local),
+        "all_reduce": work(
+            "all_reduce_seconds",
+            step_overheads.all_reduce_time,
+            messages=n.all_reduces,
+            latency=_slowed(work, n.all_reduce_seconds, values["rollout_all_reduce_start"]),
+            message_bytes=stream,
+            ranks=n.tensor,
+            bandwidth=_rate(work, n.all_reduce_rate, values["rollout_all_reduce_slowdown"]),
+        ),
+        "exchange": work(
+            "exchange_seconds",
+            step_overheads.expert_exchange_time,
+            layers=n.exchange_layers,
+            latency=n.exchange_seconds,
+            sent_bytes=work("sent_bytes", step_overheads.sent_bytes, tokens=local, bytes_per_token=n.exchange_bytes),
+            bandwidth=_rate(work, n.exchange_rate, values["rollout_exchange_slowdown"]),
+        ),
+        "small_operations": work(
+            "small_operations_seconds",
+            step_overheads.small_operations_time,
+            layers=n.layers,
+            operations=values["rollout_small_operations"],
+            operation_seconds=n.operation_seconds,
+            passes=values["rollout_stream_passes"],
+            activation_bytes=stream,
+            bandwidth=n.bandwidth,
+        ),
+        "sampling": work(
+            "sampling_seconds",
+            step_overheads.sampling_time,
+            sequences=local,
+            vocab_size=n.vocab_size,
+            bytes_per_logit=_LOGIT,
+            passes=values["rollout_logit_passes"],
+            bandwidth=n.bandwidth,
+        ),
+        "host": work(
+            "host_seconds",
+            decode_step.host_time,
+            step_seconds=host.step,
+            sequences=local,
+            sequence_seconds=host.sequence,
+            rank_seconds=values["rollout_host_rank"],
+            ranks=n.tensor,
+            slowdown=n.host_slowdown,
+            exposed_share=host.exposed,
+        ),
+    }
+
+
+def step_seconds(work: Work, parts: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a figure, a number or an array)
+    """The step as the sum of its parts."""
+    return work("decode_step_seconds", decode_step.step_of_parts, **parts)
+
+
+def _rate(work: Work, rate: Any, slowdown: Real) -> Any:  # noqa: ANN401 (as `work` makes them)
+    return work("achieved_rate", kernel_time.achieved_rate, peak=rate, fraction=1.0, slowdown=slowdown)
+
+
+def _slowed(work: Work, seconds: Any, slowdown: Real) -> Any:  # noqa: ANN401 (as `work` makes them)
+    return work("start_seconds", kernel_time.slowed, seconds=seconds, slowdown=slowdown)
+
+
+def _matmul(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    product = work(
+        "matmul_seconds",
+        kernel_time.matmul_time,
+        launches=n.gemms,
+        launch_seconds=n.gemm_seconds,
+        bytes_moved=n.dense_bytes,
+        memory_rate=_rate(work, n.gemm_memory, values["rollout_weight_slowdown"]),
+        flops=work("matmul_flops", prefill.token_flops, tokens=local, flops_per_token=n.dense_flops),
+        compute_rate=_rate(work, n.gemm_compute, values["rollout_matmul_slowdown"]),
+        sharpness=n.gemm_sharpness,
+    )
+    quantising = work(
+        "quantise_seconds",
+        kernel_time.quantise_time,
+        passes=n.quantise_passes,
+        tokens=local,
+        bytes_per_token=n.dense_inner,
+        bandwidth=n.bandwidth,
+    )
+    return work("matmul_seconds", decode_step.both_times, first=product, second=quantising)
+
+
+def _head(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    return work(
+        "head_seconds",
+        kernel_time.matmul_time,
+        launches=1.0,
+        launch_seconds=n.head_seconds,
+        bytes_moved=n.head_bytes,
+        memory_rate=_rate(work, n.head_memory, values["rollout_weight_slowdown"]),
+        flops=work("head_flops", prefill.token_flops, tokens=local, flops_per_token=n.head_flops),
+        compute_rate=_rate(work, n.head_compute, values["rollout_matmul_slowdown"]),
+        sharpness=n.head_sharpness,
+    )
+
+
+def _experts(work: Work, n: Numbers, sequences: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    distinct = work(
+        "distinct_tokens", decode_step.distinct_tokens, tokens=sequences, diversity=values["rollout_routing_diversity"]
+    )
+    touched = work(
+        "experts_touched",
+        mixture_of_experts.experts_touched,
+        experts=n.experts,
+        experts_per_token=n.experts_per_token,
+        batch_tokens=distinct,
+    )
+    return work(
+        "expert_seconds",
+        kernel_time.matmul_time,
+        launches=n.moe_layers,
+        launch_seconds=n.moe_seconds,
+        bytes_moved=work(
+            "expert_bytes",
+            decode_step.touched_expert_bytes,
+            experts_touched=touched,
+            bytes_per_expert=n.expert_bytes,
+        ),
+        memory_rate=_rate(work, n.moe_memory, values["rollout_expert_weight_slowdown"]),
+        flops=work("expert_flops", prefill.token_flops, tokens=sequences, flops_per_token=n.expert_flops),
+        compute_rate=_rate(work, n.moe_compute, values["rollout_expert_slowdown"]),
+        sharpness=1.0,
+    )
+
+
+def _attention(work: Work, n: Numbers, local: Any, context: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    read = work("context_read", decode_step.tokens_read, context_tokens=context, most_tokens=n.index_topk)
+    kept = work(
+        "sequence_read_bytes",
+        kv_cache.sequence_kv_bytes,
+        tokens=read,
+        kv_bytes_per_token=n.kv_bytes_per_token,
+        sliding_bytes_per_token=n.window_bytes_per_token,
+        window=n.window_tokens,
+        state_bytes=work(
+            "index_read_bytes", decode_step.index_bytes, context_tokens=context, bytes_per_token=n.index_bytes_per_token
+        ),
+    )
+    latent = work(
+        "latent_flops_per_sequence", prefill.token_flops, tokens=read, flops_per_token=n.latent_flops
+    )
+    return work(
+        "attention_seconds",
+        kernel_time.decode_attention_time,
+        layers=n.attention_layers,
+        fixed_seconds=n.attention_seconds,
+        kv_bytes=work("live_kv_bytes", decode_step.live_kv_bytes, sequences=local, sequence_bytes=kept),
+        memory_rate=_rate(work, n.attention_memory, values["rollout_attention_slowdown"]),
+        flops=work("latent_flops", decode_step.live_flops, sequences=local, sequence_flops=latent),
+        compute_rate=_rate(work, n.attention_compute, values["rollout_attention_slowdown"]),
+        seconds_per_sequence=_slowed(work, n.sequence_seconds, values["rollout_attention_sequence"]),
+        sequences=local,
+    )
+
+
+def _recurrence(work: Work, n: Numbers, local: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+    return work(
+        "recurrence_seconds",
+        kernel_time.matmul_time,
+        launches=n.recurrent_layers,
+        launch_seconds=n.recurrent_seconds,
+        bytes_moved=work("state_bytes", decode_step.live_kv_bytes, sequences=local, sequence_bytes=n.state_bytes),
+        memory_rate=n.recurrent_memory,
+        flops=0.0,
+        compute_rate=n.gemm_compute,
+        sharpness=1.0,
+    )

@@ -1,0 +1,96 @@
+"""Predictions of published memory readings."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations.engine_memory import in_gib
+from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
+from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
+from rlsize.estimates.training_peak import PeakQuestion, peak_bytes
+from rlsize.estimates.working import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.facts.records.memory import MemoryRecord
+
+CLASS = "memory"
+STAGES = (STAGE,)
+_GRADED = ("kv_cache_tokens", "weights_gib_per_gpu", "kv_cache_gib_per_gpu", "peak_gib_per_gpu")
+
+
+def predict(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
+    """The measured fields: GiB per GPU, and tokens of the cache."""
+    found = _engine(record, profiles, values) if record.kind == "engine" else _training(record, profiles, values)
+    return {name: value for name, value in found.items() if name in record.measured}
+
+
+def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
+    question = CapacityQuestion(
+        model=profiles.model,
+        gpu=profiles.gpu,
+        engine=record.stack,
+        layout=record.layout,
+        weights=record.weights,
+        kv_dtype=record.kv_dtype,
+        memory_fraction=record.memory_fraction or None,
+        batched_tokens=record.batched_tokens or None,
+        max_sequences=record.max_sequences or None,
+        sequence_tokens=record.sequence_tokens or None,
+        graphs_counted=record.graphs_counted,
+        windows_whole=record.windows_whole,
+    )
+    found = kv_capacity(numbers, question, values)
+    return {
+        "weights_gib_per_gpu": in_gib(found.weight_bytes),
+        "activation_peak_gib": in_gib(found.activation_bytes),
+        "non_torch_gib": in_gib(found.other_bytes),
+        "kv_cache_gib_per_gpu": in_gib(found.kv_bytes),
+        "kv_cache_tokens": found.kv_tokens,
+    }
+
+
+def _training(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
+    weight, gradient, optimizer, gathered = record.widths
+    question = PeakQuestion(
+        model=profiles.model,
+        layout=record.layout,
+        sequences=record.sequences,
+        sequence_tokens=record.trained_tokens,
+        recompute=record.recompute,
+        weight_width=weight,
+        gradient_width=gradient,
+        optimizer_width=optimizer,
+        gathered_width=gathered,
+        **{trait: trait in record.traits for trait in TRAITS},
+    )
+    return {"peak_gib_per_gpu": in_gib(peak_bytes(numbers, question, values))}
+
+
+TRAITS = (
+    "state_offloaded",
+    "gradients_held",
+    "gathered_whole",
+    "compiled",
+    "chunked_loss",
+    "activations_offloaded",
+)
+"""What a training pass may do, as `PeakQuestion` names it."""
+
+
+def graded(record: MemoryRecord) -> str:
+    """The measured field that counts: tokens of the cache, else the weights, else the peak."""
+    return next((name for name in _GRADED if name in record.measured), _GRADED[-1])
+
+
+def family(record: MemoryRecord) -> tuple[Any, ...]:
+    """Readings of one engine or framework on one kind of GPU."""
+    return record.source_id, record.kind, record.model, record.gpu, record.stack, record.version
+
+
+def noise(record: MemoryRecord) -> float:
+    """Scatter of one reading."""
+    return STAGE.noise if record.kind == "engine" else TRAINING_NOISE

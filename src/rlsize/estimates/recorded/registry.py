@@ -1,0 +1,91 @@
+"""
+Which predictors there are: one module of this package for each class of record, found by listing the package.
+
+A module is a predictor when it has `CLASS` and `predict`. What it must offer is `Predictor`; what it may offer beside
+that is asked for by the functions below, which know what to do without.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from pkgutil import iter_modules
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlsize.estimates import recorded
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.constants import Stage
+    from rlsize.estimates.recorded.base import Profiles
+
+
+class Predictor(Protocol):
+    """What the module of a class of record offers; names of modules, so in their spelling."""
+
+    CLASS: str
+    STAGES: tuple[Stage, ...]
+
+    def predict(self, record: Any, profiles: Profiles, values: Mapping[str, Any]) -> Mapping[str, Real]:  # noqa: ANN401 (each class has a record of its own)
+        """The measured fields of a record from values of the constants, in the record's own units."""
+
+    def graded(self, record: Any) -> str:  # noqa: ANN401 (as above)
+        """The measured field that counts."""
+
+    def family(self, record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (as above)
+        """What records share that one calibration can serve."""
+
+    def noise(self, record: Any) -> float:  # noqa: ANN401 (as above)
+        """Standard deviation of the logarithm of one measurement."""
+
+
+def predictors() -> dict[str, Predictor]:
+    """Every predictor by its class, in the order of their names."""
+    names = sorted(entry.name for entry in iter_modules(recorded.__path__))
+    modules: list[Any] = [import_module(f"{recorded.__name__}.{name}") for name in names]
+    return {module.CLASS: module for module in modules if hasattr(module, "CLASS") and hasattr(module, "predict")}
+
+
+def relation(predictor: Predictor, one: Any, other: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
+    """
+    How two records of a family differ, in words: "same layout", "other GPU count", ...
+
+    A predictor may say so itself with `relation(one, other)`, or with `layout_key(record)`; without either, GPUs and
+    the record's `layout` decide.
+    """
+    own = getattr(predictor, "relation", None)
+    if own is not None:
+        return str(own(one, other))
+    key = getattr(predictor, "layout_key", _layout)
+    return "same layout" if key(one) == key(other) else "other layout"
+
+
+def cell(predictor: Predictor, record: Any, profiles: Profiles) -> str:  # noqa: ANN401 (as above)
+    """
+    Which row of a table of errors a record belongs to, in words.
+
+    A predictor may say so with `cell(record, profiles)`; without, it is dense or MoE, and the GPU's maker unless that
+    is NVIDIA.
+    """
+    own = getattr(predictor, "cell", None)
+    if own is not None:
+        return str(own(record, profiles))
+    shape = "MoE" if profiles.model.architecture.moe else "dense"
+    return shape if profiles.gpu.vendor == "nvidia" else f"{shape}, {profiles.gpu.vendor.upper()}"
+
+
+def fold(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (as above)
+    """What is left out together when the error is estimated: `fold(record)`, else the model."""
+    own = getattr(predictor, "fold", None)
+    return str(own(record)) if own is not None else str(record.model)
+
+
+def calibrates_on(predictor: Predictor, record: Any) -> tuple[str, ...]:  # noqa: ANN401 (as above)
+    """The measured fields that a calibration on this record uses: `calibrates_on(record)`, else the one that counts."""
+    own = getattr(predictor, "calibrates_on", None)
+    return tuple(own(record)) if own is not None else (predictor.graded(record),)
+
+
+def _layout(record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (as above)
+    return record.gpus, getattr(record, "layout", None)

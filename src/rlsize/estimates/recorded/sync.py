@@ -1,0 +1,56 @@
+"""Predictions of published weight updates."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.estimates.constants_sync import STAGE
+from rlsize.estimates.sync_prediction import SyncTimeQuestion, sync_time
+from rlsize.estimates.working import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.facts.records.sync import SyncRecord
+
+CLASS = "sync"
+STAGES = (STAGE,)
+
+
+def predict(record: SyncRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
+    """Seconds of the update."""
+    question = SyncTimeQuestion(
+        model=profiles.model,
+        gpu=profiles.gpu,
+        transport=record.transport,
+        dtype=record.dtype,
+        trainer_gpus=float(record.trainer_gpus),
+        rollout_gpus=float(record.rollout_gpus),
+        instance_gpus=float(record.instance_gpus),
+        bucket_bytes=record.bucket_bytes,
+        params=record.params or None,
+        converted=record.converted,
+    )
+    return {"sync_time_s": sync_time(numbers, question, values)}
+
+
+def graded(_: SyncRecord) -> str:
+    """The measured field that counts."""
+    return "sync_time_s"
+
+
+def family(record: SyncRecord) -> tuple[Any, ...]:
+    """Updates by the same class of transport in one publication; models may differ, since the time is affine in bytes."""
+    return record.source_id, record.transport, record.stack, record.gpu, record.version
+
+
+def noise(_: SyncRecord) -> float:
+    """Scatter of one measurement."""
+    return STAGE.noise
+
+
+def layout_key(record: SyncRecord) -> tuple[Any, ...]:
+    """What makes two updates alike but for their size."""
+    return record.model, record.trainer_gpus, record.rollout_gpus, record.instance_gpus, record.dtype

@@ -1,0 +1,84 @@
+"""What closed-loop and offline rows of an engine have in common."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rlsize.facts.quantisation import FP4_EXPERTS, MXFP4_EXPERTS, WIDTHS, WeightTypes, uniform
+from rlsize.facts.records.base import Layout, Refused
+from rlsize.readers.records.base import common, dtypes, layout, needed, says_dtype, text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.facts.model import Model
+    from rlsize.readers.profiles import Catalogue
+
+_QUANTISED = 1.5  # bytes of a weight: narrower ones are quantised
+_MIXED = ("deepseek", "kimi")
+
+
+def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
+    """
+    The fields of an `EngineRecord` that say what ran, not what was measured.
+
+    Raises:
+        Refused: The row lacks one that no default can stand for.
+    """
+    shared = common(row, catalogue)
+    if not shared["gpu"]:
+        raise Refused("names no GPU")
+    assumed = list(shared.pop("assumed"))
+    model = catalogue.get("model", shared["model"])
+    said = text(row, "dtype") or text(row, "precision")
+    dtype, cached = dtypes(row.get("dtype") or row.get("precision"))
+    if dtype not in WIDTHS:
+        raise Refused(f"weights of type {dtype!r} are not known")
+    if not says_dtype(said):
+        assumed.append("weights in bf16")
+    types = weight_types(model, dtype)
+    if cached is None:
+        cached = _cache_type(shared["stack"], dtype)
+        assumed.append(f"KV cache in {cached}")
+    spread = layout(row.get("parallel"), shared["gpus"])
+    return {
+        **shared,
+        "layout": _spread(spread, model, shared["stack"], assumed),
+        "weights": types,
+        "kv_dtype": cached,
+        "prompt_tokens": needed(row, "input_len"),
+        "response_tokens": needed(row, "output_len"),
+        "assumed": tuple(assumed),
+    }
+
+
+def weight_types(model: Model, dtype: str) -> WeightTypes:
+    """The number types of a checkpoint that is called by one: gpt-oss keeps its mxfp4 experts under any name."""
+    if model.name.startswith("gpt-oss"):
+        return MXFP4_EXPERTS
+    if dtype in {"fp4", "nvfp4"} and model.name.startswith(_MIXED):
+        return FP4_EXPERTS
+    return uniform("nvfp4" if dtype == "fp4" else dtype)
+
+
+def _cache_type(stack: str, dtype: str) -> str:
+    """TensorRT-LLM's quantised checkpoints ask for an fp8 cache; other engines keep bf16 unless told."""
+    quantised = WIDTHS[dtype] < _QUANTISED
+    return "fp8" if quantised and ("tensorrt" in stack or "trt" in stack) else "bf16"
+
+
+def _spread(said: Layout, model: Model, stack: str, assumed: list[str]) -> Layout:
+    """
+    The layout, with attention in data parallel where TensorRT-LLM would have to copy KV heads of a mixture of experts.
+
+    Its published throughput runs of such models name the GPUs as TPn; prefill at their rate is not possible with
+    all-reduces among so many ranks.
+    """
+    attention = model.architecture.attention
+    heads = attention.kv_heads if attention else 1
+    trt = "tensorrt" in stack or "trt" in stack
+    if trt and model.architecture.moe and said.data == 1 and said.tensor > heads:
+        assumed.append(f"attention in data parallel: {said.tensor} ranks share {heads} KV heads")
+        return replace(said, tensor=1, data=said.tensor, expert=said.tensor)
+    return said

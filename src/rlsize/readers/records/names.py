@@ -1,0 +1,225 @@
+"""
+Names of models and GPUs as publications write them, as names of profiles.
+
+Spelling is forgiven: case, the owner, endings that say how weights were tuned, rounded or dated. Beyond that a name is
+matched by family and size, or by size alone, and then a note says what was taken for what.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import InputError, nearest
+from rlsize.facts.records.base import Refused
+from rlsize.units import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlsize.facts.model import Model
+    from rlsize.readers.profiles import Catalogue
+
+_LONGEST = 120
+_LARGEST_GAP = 0.2  # of the logarithm of a size; further away is another model
+_MEMORY_ROUNDING = 0.1  # B200 are sold as 180 and 192 GB
+_SEPARATORS = re.compile(r"[\s_\-/:,;()\[\]~+]+")
+_MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
+_SIZE = re.compile(r"(?:\d{1,3}x)?\d{1,4}(?:\.\d{1,3})?[bt]")
+_ACTIVE = re.compile(r"a(\d{1,3}(?:\.\d{1,3})?)b")
+_FAMILY = re.compile(r"[a-z]+")
+_DATE = re.compile(r"\d{4}")
+_MEMORY = re.compile(r"(\d{2,3})\s?(?:gb?|gib)(?![a-z0-9])")
+_COUNT = re.compile(r"^\d{1,5}\s?[x*]\s?(?=[a-z])")  # 8x H100
+_TUNED = frozenset({
+    "instruct", "base", "chat", "it", "pt", "hf", "fp8", "bf16", "fp16", "fp4", "nvfp4", "mxfp4", "mxfp8", "awq",
+    "gptq", "int4", "int8", "w4a16", "w8a8", "w4afp8", "quantised", "quantized", "dynamic", "thinking", "think",
+    "reasoning", "preview", "sft", "dpo", "rlhf", "moe", "model", "block", "blockwise", "weights",
+})  # fmt: skip
+_SIZE_WORDS = frozenset({
+    "class", "model", "models", "moe", "dense", "llm", "about", "published", "as", "parameters", "params", "size", "a",
+})  # fmt: skip
+_MAKERS = ("nvidia", "amd", "intel", "google", "instinct", "tesla", "geforce", "gpu", "dgx", "hgx", "accelerator")
+
+
+def model_name(text: object, catalogue: Catalogue) -> str:
+    """
+    The profile of the model that a publication names.
+
+    Raises:
+        Refused: There is none.
+    """
+    return model_named(text, catalogue)[0]
+
+
+def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
+    """
+    The profile of the model that a publication names, and what was assumed to find it; empty for a mere spelling.
+
+    Raises:
+        Refused: There is none.
+    """
+    said = _clean(text)
+    if not said:
+        raise Refused("names no model")
+    table = _spellings(catalogue, "model")
+    tokens = _tokens(said)
+    for words in _shorter(said, tokens):
+        if (found := table.get("".join(words))) is not None:
+            return found, ""
+    without = [word for word in _plain(tokens) if word not in {"vl", "omni", "vision"}]
+    if (found := table.get("".join(without))) is not None:
+        return found, f"{said} is taken for {found}, without its vision tower"
+    alike = _same_family(without, catalogue) or _same_size(tokens, catalogue)
+    if alike:
+        return alike, f"{said} is taken for {alike}, which has its size"
+    raise Refused(_missing("model", said, catalogue.known("model")))
+
+
+def gpu_name(text: object, catalogue: Catalogue) -> str:
+    """
+    The profile of the GPU that a publication names.
+
+    Raises:
+        Refused: There is none.
+    """
+    return gpu_named(text, catalogue)[0]
+
+
+def gpu_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
+    """
+    The profile of the GPU that a publication names, and what was assumed to find it; empty for a mere spelling.
+
+    Raises:
+        Refused: There is none.
+    """
+    said = _clean(text)
+    if not said:
+        raise Refused("names no GPU")
+    table = _spellings(catalogue, "gpu")
+    whole = _COUNT.sub("", said.lower())
+    tokens = [word for word in _tokens(re.sub(r"\([^)]{0,80}\)", " ", whole)) if word not in _MAKERS]
+    for length in range(len(tokens), 0, -1):
+        found = table.get("".join(tokens[:length]))
+        if found is None:
+            continue
+        if length == len(tokens):
+            return found, ""
+        return _variant(found, tokens[length:], whole, catalogue)
+    raise Refused(_missing("GPU", said, catalogue.known("gpu")))
+
+
+def _variant(name: str, rest: list[str], said: str, catalogue: Catalogue) -> tuple[str, str]:
+    """The GPU of that family with the memory and the form that the rest of the name says."""
+    family = name.partition("-")[0]
+    others = [each for each in catalogue.names("gpu") if each.partition("-")[0] == family]
+    for form in ("pcie", "nvl"):
+        if form in rest and form not in name:
+            meant = [each for each in others if each.endswith(form)]
+            return (meant[0], "") if meant else (name, f"the {form.upper()} card is taken for {name}")
+    memory = _MEMORY.search(said)
+    if memory is None:
+        return name, ""
+    wanted = float(memory.group(1))
+    sizes = {each: catalogue.get("gpu", each).specification.memory.value / 1e9 for each in (name, *others)}
+    best = min(sizes, key=lambda each: abs(math.log(sizes[each] / wanted)))
+    if abs(math.log(sizes[best] / wanted)) > _MEMORY_ROUNDING:
+        return name, f"a {wanted:g} GB card is taken for {name} of {sizes[name]:g} GB"
+    return (name if abs(math.log(sizes[name] / wanted)) <= _MEMORY_ROUNDING else best), ""
+
+
+@lru_cache(maxsize=16)
+def _spellings(catalogue: Catalogue, kind: str) -> Mapping[str, str]:
+    """The profile behind each name and alias, without separators; and, for models, without what is said of tuning."""
+    known = catalogue.known(kind)
+    exact = {"".join(_tokens(each)): name for each, name in known.items()}
+    if kind != "model":
+        return exact
+    bare = {"".join(_plain(_tokens(each.rpartition("/")[2]))): name for each, name in known.items()}
+    return bare | exact
+
+
+def _clean(text: object) -> str:
+    return printable(text.strip())[:_LONGEST] if isinstance(text, str) else ""
+
+
+def _tokens(text: str) -> list[str]:
+    lowered = _MOE_SHORT.sub(r"\1b-a\2b", text.lower())
+    return [word for word in _SEPARATORS.split(lowered) if word]
+
+
+def _plain(tokens: list[str]) -> list[str]:
+    """Without the words that say how the weights were tuned, rounded or dated; the first word stays."""
+    return tokens[:1] + [word for word in tokens[1:] if word not in _TUNED and not _DATE.fullmatch(word)]
+
+
+def _shorter(said: str, tokens: list[str]) -> Iterator[list[str]]:
+    """The name as it stands, without owner and remarks in brackets, and without what is said of tuning."""
+    yield tokens
+    bare = _tokens(re.sub(r"\([^)]{0,80}\)", " ", said))
+    for part in (bare, _tokens(re.sub(r"\([^)]{0,80}\)", " ", said.rpartition("/")[2]))):
+        yield part
+        yield _plain(part)
+
+
+def _sizes(tokens: list[str]) -> set[str]:
+    return {word for word in tokens if _SIZE.fullmatch(word) or _ACTIVE.fullmatch(word)}
+
+
+def _same_family(tokens: list[str], catalogue: Catalogue) -> str:
+    """A profile that begins with letters of the name and says the same sizes; empty where there is none."""
+    sizes = _sizes(tokens)
+    for word in tokens:
+        letters = _FAMILY.match(word)
+        if letters is None or word in sizes:
+            continue
+        fitting = [
+            name
+            for name in catalogue.names("model")
+            if (theirs := _FAMILY.match(name)) and theirs.group() == letters.group() and sizes <= _sizes(_tokens(name))
+        ]
+        if sizes and fitting:
+            return next(iter(nearest("-".join(tokens), fitting, most=1) or fitting))
+    return ""
+
+
+def _same_size(tokens: list[str], catalogue: Catalogue) -> str:
+    """The profile of nearest size, where a text says nothing but sizes; empty where it says more or none is near."""
+    sizes = [word for word in tokens if _SIZE.fullmatch(word) and "x" not in word]
+    if not sizes or any(word not in _SIZE_WORDS and word not in _sizes(tokens) for word in tokens):
+        return ""
+    total = float(sizes[0][:-1]) * (1e9 if sizes[0].endswith("b") else 1e12)
+    active = next((float(found.group(1)) * 1e9 for word in tokens if (found := _ACTIVE.fullmatch(word))), 0.0)
+    experts = bool(active) or "moe" in tokens
+    gaps = {
+        name: _gap(model, total, active)
+        for name in catalogue.names("model")
+        if (model := _profile(catalogue, name)) and (model.architecture.moe is not None) is experts
+    }
+    best = min(gaps, key=lambda name: gaps[name], default="")
+    return best if best and gaps[best] <= _LARGEST_GAP else ""
+
+
+def _profile(catalogue: Catalogue, name: str) -> Model | None:
+    """The profile, unless its file is wrong or nobody has read its dimensions."""
+    try:
+        model: Any = catalogue.get("model", name)
+    except InputError:
+        return None
+    return model if model.computed is not None and model.architecture.verified else None
+
+
+def _gap(model: Model, total: float, active: float) -> float:
+    """How far a model's parameters are from those wanted, on the scale of logarithms."""
+    computed = model.computed
+    if computed is None or total <= 0:
+        return math.inf
+    gap = abs(math.log(computed.params / total))
+    return max(gap, abs(math.log(computed.active_params / active)) / 2) if active else gap
+
+
+def _missing(kind: str, said: str, known: Mapping[str, str]) -> str:
+    similar = list(dict.fromkeys(known[each] for each in nearest(said, known)))
+    return f"there is no {kind} profile for {said!r}" + (f"; the nearest is {similar[0]}" if similar else "")

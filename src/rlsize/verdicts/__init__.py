@@ -1,0 +1,1 @@
+"""What to do, and whom to trust: predictions judged against measurements."""

@@ -1,0 +1,179 @@
+"""Classes of records judged: how wrong each is before and after calibration, and whether that is worse than allowed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlsize.verdicts.scores import Point, Score, score
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.verdicts.predictions import PredictedField, PredictedRecord
+    from rlsize.verdicts.transfer import Pair
+
+Limits = tuple[float | None, float | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClassGrade:
+    """
+    One class of records.
+
+    Args:
+        class_name: Its name.
+        trusted: Whether its records are of high or medium trust; others never gate.
+        headline: Score of the field that counts.
+        names: Which field that is, in which records.
+        fields: Score of each measured field, the most frequent first.
+        cells: Score of the field that counts in each part of the class, such as dense and MoE.
+    """
+
+    class_name: str
+    trusted: bool
+    headline: Score
+    names: Mapping[str, int]
+    fields: Mapping[str, Score]
+    cells: Mapping[str, Score]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TransferGrade:
+    """
+    Pairs of one class whose records differ in one way.
+
+    Args:
+        class_name: The class.
+        relation: How the records of a pair differ.
+        after: Score with calibration, each pair counted once.
+        by_family: The same, each family counted once.
+        before: Score without calibration, of the same pairs.
+        as_gpus: Score of the guess that time goes as 1/GPUs; None where no pair allows it.
+        unchanged: Score of the guess that time stays; None likewise.
+    """
+
+    class_name: str
+    relation: str
+    after: Score
+    by_family: Score
+    before: Score
+    as_gpus: Score | None
+    unchanged: Score | None
+
+
+def grades(records: Sequence[PredictedRecord], seed: int = 0) -> tuple[ClassGrade, ...]:
+    """Every class with its trusted records, then with the others."""
+    found: list[ClassGrade] = []
+    for name in sorted({record.class_name for record in records}):
+        for trusted in (True, False):
+            own = [record for record in records if record.class_name == name and record.trusted == trusted]
+            if own:
+                found.append(_grade(name, own, seed, trusted=trusted))
+    return tuple(found)
+
+
+def transfer_grades(pairs: Sequence[Pair], seed: int = 0) -> tuple[TransferGrade, ...]:
+    """Every class and every way in which the records of a pair differ; "same ..." first."""
+    kinds = {(pair.class_name, pair.relation) for pair in pairs}
+    order = sorted(kinds, key=lambda kind: (kind[0], not kind[1].startswith("same"), kind[1]))
+    return tuple(
+        _transfer_grade(name, relation, [p for p in pairs if (p.class_name, p.relation) == (name, relation)], seed)
+        for name, relation in order
+    )
+
+
+def worse(found: Sequence[ClassGrade], limits: Limits) -> tuple[ClassGrade, ...]:
+    """
+    The classes of trusted records whose error is above a limit.
+
+    Args:
+        found: The grades.
+        limits: Largest median and largest 90th percentile of |predicted / measured - 1|; None where there is no limit.
+    """
+    most_median, most_p90 = limits
+
+    def above(own: Score) -> bool:
+        return (most_median is not None and own.median > most_median) or (most_p90 is not None and own.p90 > most_p90)
+
+    return tuple(grade for grade in found if grade.trusted and above(grade.headline))
+
+
+def worst(records: Sequence[PredictedRecord], each: int) -> tuple[PredictedRecord, ...]:
+    """The trusted records of each class whose prediction is off by the largest factor, either way; worst first."""
+    found: list[PredictedRecord] = []
+    for name in sorted({record.class_name for record in records}):
+        own = [record for record in records if record.class_name == name and record.trusted]
+        found += sorted(own, key=lambda record: (-_factor(record.fields[0]), record.place))[:each]
+    return tuple(found)
+
+
+def point(record: PredictedRecord, field: PredictedField) -> Point:
+    """A field of a record as a point."""
+    return Point(
+        measured=field.measured,
+        predicted=field.predicted,
+        low=field.low,
+        high=field.high,
+        source=record.record.source_id,
+        family=repr(record.family),
+    )
+
+
+def _factor(field: PredictedField) -> float:
+    return max(field.predicted / field.measured, field.measured / field.predicted)
+
+
+def _grade(name: str, records: Sequence[PredictedRecord], seed: int, *, trusted: bool) -> ClassGrade:
+    counted = Counter(field.name for record in records for field in record.fields)
+    points = {
+        label: [point(record, field) for record in records for field in record.fields if field.name == label]
+        for label, _ in counted.most_common()
+    }
+    return ClassGrade(
+        class_name=name,
+        trusted=trusted,
+        headline=score([point(record, record.fields[0]) for record in records], seed),
+        names=dict(Counter(record.fields[0].name for record in records).most_common()),
+        fields={label: score(own, seed) for label, own in points.items()},
+        cells={
+            label: score([point(record, record.fields[0]) for record in records if record.cell == label], seed)
+            for label in sorted({record.cell for record in records})
+        },
+    )
+
+
+def _transfer_grade(name: str, relation: str, pairs: Sequence[Pair], seed: int) -> TransferGrade:
+    after = [_after(pair) for pair in pairs]
+    sizes = Counter((own.source, own.family) for own in after)
+    weighted = [replace(own, weight=1.0 / sizes[own.source, own.family]) for own in after]
+    return TransferGrade(
+        class_name=name,
+        relation=relation,
+        after=score(after, seed),
+        by_family=score(weighted, seed),
+        before=score([_guess(own, pair.before) for own, pair in zip(after, pairs, strict=True)], seed),
+        as_gpus=_guesses(after, [pair.as_gpus for pair in pairs], seed),
+        unchanged=_guesses(after, [pair.unchanged for pair in pairs], seed),
+    )
+
+
+def _after(pair: Pair) -> Point:
+    return Point(
+        measured=pair.after.measured,
+        predicted=pair.after.predicted,
+        low=pair.after.low,
+        high=pair.after.high,
+        source=pair.source,
+        family=pair.family,
+    )
+
+
+def _guess(own: Point, value: float) -> Point:
+    return replace(own, predicted=value, low=None, high=None)
+
+
+def _guesses(points: Sequence[Point], values: Sequence[float | None], seed: int) -> Score | None:
+    known = [_guess(own, value) for own, value in zip(points, values, strict=True) if value is not None]
+    return score(known, seed) if known else None

@@ -1,0 +1,217 @@
+"""Predictions of records: a central value and an 80 % band for each measured field, or the reason why there is none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.errors import RlsizeError
+from rlsize.estimates.belief import Belief, interval, prior, scattered
+from rlsize.estimates.recorded.registry import cell
+from rlsize.facts.records.base import Refused
+from rlsize.facts.records.listing import RefusedRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.constants import Stage
+    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.facts.records.base import Record
+    from rlsize.facts.records.listing import ListedRecord
+
+    ProfilesOf = Callable[[Record], Profiles]
+    Say = Callable[[str, float], None]
+
+TRUSTED = frozenset({"high", "medium"})
+"""Records that are graded; the others are shown apart."""
+
+_LONGEST_REASON = 200
+# What a prediction of an odd record can stumble over: that record is refused, and the others are graded.
+_STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedField:
+    """
+    One measured field of a record beside its prediction, in the record's own unit.
+
+    Args:
+        name: The record's own name of it.
+        measured: What was measured.
+        predicted: What is predicted at the central values of the constants.
+        low: Lower end of the 80 % band; None where draws of the constants gave no band.
+        high: Upper end.
+    """
+
+    name: str
+    measured: float
+    predicted: float
+    low: float | None
+    high: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PredictedRecord:
+    """
+    A record with the predictions of its measured fields.
+
+    Args:
+        place: Where it stood among all rows, from 0. [1]
+        class_name: Its class.
+        record: What it says.
+        family: What it shares with the records that one calibration can serve.
+        cell: Which row of a table of errors it belongs to, in words.
+        fields: Its measured fields, the one that counts first.
+    """
+
+    place: int
+    class_name: str
+    record: Record
+    family: tuple[Any, ...]
+    cell: str
+    fields: tuple[PredictedField, ...]
+
+    @property
+    def trusted(self) -> bool:
+        """Whether it is graded."""
+        return self.record.trust in TRUSTED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Predictions:
+    """Records that could be predicted, and those that could not."""
+
+    records: tuple[PredictedRecord, ...]
+    refused: tuple[RefusedRecord, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Views:
+    """A belief as predictions use it: the central values of its constants, and draws."""
+
+    central: Mapping[str, float]
+    drawn: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, belief: Belief, seed: int) -> Views:
+        """The values and draws of a belief."""
+        return cls(belief.central(), belief.drawn(seed))
+
+
+def predictions(
+    listed: Sequence[ListedRecord],
+    predictors: Mapping[str, Predictor],
+    profiles_of: ProfilesOf,
+    seed: int,
+    say: Say,
+    stages: Mapping[str, tuple[Stage, ...]] | None = None,
+) -> Predictions:
+    """
+    Predictions of records from what is believed before any calibration.
+
+    Args:
+        listed: The records.
+        predictors: The predictor of each class.
+        profiles_of: Looks up the profiles that a record names.
+        seed: Of the draws behind the bands.
+        say: Takes what is being done, and the share of it that is done.
+        stages: Stages in place of a class's own, such as those fitted without a source.
+    """
+    views: dict[str, Views] = {}
+    records: list[PredictedRecord] = []
+    refused: list[RefusedRecord] = []
+    for done, entry in enumerate(listed):
+        say("predicting", done / len(listed))
+        name = entry.class_name
+        try:
+            if name not in predictors:
+                raise Refused("nothing predicts records of its class")  # noqa: TRY301 (one way out for all reasons)
+            if name not in views:
+                views[name] = Views.of(prior(*(stages or {}).get(name, predictors[name].STAGES)), seed)
+            records.append(_predicted(entry, predictors[name], profiles_of(entry.record), views[name], seed))
+        except Refused as refusal:
+            reason = str(refusal)[:_LONGEST_REASON]
+            refused.append(RefusedRecord(place=entry.place, id=entry.record.id, class_name=name, reason=reason))
+    return Predictions(records=tuple(records), refused=tuple(refused))
+
+
+def asked(predictor: Predictor, record: Record, profiles: Profiles, values: Mapping[str, Any]) -> Mapping[str, Real]:
+    """
+    What a predictor answers.
+
+    Raises:
+        Refused: It refuses the record, or stumbles over it.
+    """
+    try:
+        with np.errstate(all="ignore"):  # what is not finite is refused or has no band
+            return predictor.predict(record, profiles, values)
+    except RlsizeError as error:
+        raise Refused(error.faults[0].what) from None
+    except _STUMBLES as error:
+        raise Refused(f"cannot be predicted: {type(error).__name__}: {error}") from None
+
+
+def positive(value: object) -> bool:
+    """Whether a logarithm can be taken: a finite number above zero."""
+    number = isinstance(value, (int, float, np.floating, np.integer)) and not isinstance(value, bool)
+    return number and math.isfinite(value) and value > 0  # type: ignore[arg-type, operator]  # a number, as just asked
+
+
+def fields(
+    names: Sequence[str], predictor: Predictor, record: Record, profiles: Profiles, views: Views, seed: int
+) -> tuple[PredictedField, ...]:
+    """
+    Measured fields of a record with predictions and bands; those that are not predicted are left out.
+
+    Raises:
+        Refused: The record cannot be predicted.
+    """
+    point = asked(predictor, record, profiles, views.central)
+    kept = [name for name in names if positive(record.measured.get(name)) and positive(point.get(name))]
+    try:
+        drawn = asked(predictor, record, profiles, views.drawn) if kept else {}
+    except Refused:  # some draws are out of reach of the equations: the point stands without a band
+        drawn = {}
+    noise = predictor.noise(record)
+    bands = {name: _band(drawn[name], noise, seed, record.id) for name in kept if name in drawn}
+    return tuple(
+        PredictedField(
+            name=name,
+            measured=float(record.measured[name]),
+            predicted=float(point[name]),
+            low=bands.get(name, (None, None))[0],
+            high=bands.get(name, (None, None))[1],
+        )
+        for name in kept
+    )
+
+
+def _band(drawn: Real, noise: float, seed: int, name: str) -> tuple[float | None, float | None]:
+    draws = np.asarray(scattered(drawn, noise, seed, name), dtype=float)
+    return interval(draws) if np.isfinite(draws).all() else (None, None)
+
+
+def _predicted(
+    entry: ListedRecord, predictor: Predictor, profiles: Profiles, views: Views, seed: int
+) -> PredictedRecord:
+    record = entry.record
+    headline = predictor.graded(record)
+    if not positive(record.measured.get(headline)):
+        raise Refused(f"has no measured {headline}")
+    names = [headline, *(name for name in record.measured if name != headline)]
+    found = fields(names, predictor, record, profiles, views, seed)
+    if not found or found[0].name != headline:
+        raise Refused(f"its {headline} is not predicted")
+    return PredictedRecord(
+        place=entry.place,
+        class_name=entry.class_name,
+        record=record,
+        family=tuple(predictor.family(record)),
+        cell=cell(predictor, record, profiles),
+        fields=found,
+    )

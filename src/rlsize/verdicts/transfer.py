@@ -1,0 +1,252 @@
+"""
+Calibration on one record, prediction of another: what a measured run tells of a run elsewhere in its family.
+
+Each ordered pair of a family counts once: the constants are narrowed by the first record's measurement, and the second
+is predicted with them. Families with many records give a seeded choice of their pairs. Where one record says too little
+(time that is affine in bytes), a calibration may take several, and pairs are sets of those and another record.
+"""
+
+from __future__ import annotations
+
+import zlib
+from dataclasses import dataclass
+from itertools import combinations
+from math import comb
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.estimates.belief import conditioned, prior
+from rlsize.estimates.recorded.registry import calibrates_on, relation
+from rlsize.facts.records.base import Refused
+from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
+from rlsize.verdicts.predictions import Views, asked, fields, positive
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.facts.records.base import Record
+    from rlsize.verdicts.predictions import PredictedField, PredictedRecord, ProfilesOf, Say
+
+    _Wanted = tuple[tuple[int, ...], int]
+
+MOST_PAIRS = 400
+"""Pairs of one family; more are a seeded choice."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pair:
+    """
+    One record predicted after calibration on another.
+
+    Args:
+        class_name: Class of both.
+        relation: How they differ, in words.
+        family: What they share, in words.
+        source: The publication.
+        calibrated_on: The record whose measurement narrowed the constants; the first where there are several.
+        id: The record that is predicted.
+        before: The prediction without calibration.
+        after: The prediction with it, beside the measurement.
+        as_gpus: The guess that time goes as 1/GPUs; None where the two measured different fields.
+        unchanged: The guess that time stays; None likewise.
+    """
+
+    class_name: str
+    relation: str
+    family: str
+    source: str
+    calibrated_on: str
+    id: str
+    before: float
+    after: PredictedField
+    as_gpus: float | None
+    unchanged: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transfer:
+    """
+    All pairs.
+
+    Args:
+        pairs: Those that could be predicted.
+        left_out: Pairs that could not, by class. [1]
+        chosen: Families of which only some pairs were taken, by class. [1]
+        alone: Graded records without another in their family, by class. [1]
+    """
+
+    pairs: tuple[Pair, ...]
+    left_out: Mapping[str, int]
+    chosen: Mapping[str, int]
+    alone: Mapping[str, int]
+
+
+def transfer(
+    records: Sequence[PredictedRecord],
+    predictors: Mapping[str, Predictor],
+    profiles_of: ProfilesOf,
+    seed: int,
+    say: Say,
+    most: int = MOST_PAIRS,
+    together: int = 1,
+) -> Transfer:
+    """
+    Predictions of each record of a family from each other one.
+
+    Args:
+        records: Records with their predictions before calibration; those of low trust are left out.
+        predictors: The predictor of each class.
+        profiles_of: Looks up the profiles that a record names.
+        seed: Of the draws behind the bands and of the choice of pairs.
+        say: Takes what is being done, and the share of it that is done.
+        most: Pairs of one family.
+        together: Records of one calibration.
+    """
+    groups = _families([record for record in records if record.trusted])
+    pairs: list[Pair] = []
+    left_out: dict[str, int] = {}
+    chosen: dict[str, int] = {}
+    alone: dict[str, int] = {}
+    for done, ((name, _), members) in enumerate(groups.items()):
+        say("calibrating on each record, predicting its family", done / len(groups))
+        if len(members) <= together:
+            alone[name] = alone.get(name, 0) + len(members)
+            continue
+        wanted = _chosen(members, most, seed, together)
+        if len(wanted) < _count(len(members), together):
+            chosen[name] = chosen.get(name, 0) + 1
+        found = _family_pairs(members, wanted, predictors[name], profiles_of, seed)
+        left_out[name] = left_out.get(name, 0) + len(wanted) - len(found)
+        pairs += found
+    return Transfer(pairs=tuple(pairs), left_out=left_out, chosen=chosen, alone=alone)
+
+
+def calibrated(
+    belief: Belief,
+    predictor: Predictor,
+    records: Sequence[Record],
+    profiles_of: ProfilesOf,
+    noise: Callable[[Record], float] | None = None,
+) -> Belief:
+    """
+    What is believed after the measurements of records.
+
+    Args:
+        belief: What was believed before.
+        predictor: The predictor of their class.
+        records: The records.
+        profiles_of: Looks up the profiles that a record names.
+        noise: Scatter of a record's measurements, where it is not the class's own.
+
+    Raises:
+        Refused: A record cannot be predicted near there, or the update does not settle.
+    """
+    said = [
+        (record, profiles_of(record), [n for n in calibrates_on(predictor, record) if positive(record.measured.get(n))])
+        for record in records
+    ]
+
+    def expected(values: Mapping[str, float]) -> list[float]:
+        found: list[Any] = []
+        for record, profiles, names in said:
+            answer = asked(predictor, record, profiles, values)
+            found += [answer.get(name) for name in names]
+        if not all(positive(value) for value in found):
+            raise Refused("is not predicted near its calibration")
+        return [float(value) for value in found]
+
+    measured = [record.measured[name] for record, _, names in said for name in names]
+    scatter = [(noise or predictor.noise)(record) for record, _, names in said for _ in names]
+    try:
+        with np.errstate(all="ignore"):  # what does not settle is refused below
+            after = conditioned(belief, expected, measured, scatter)
+    except np.linalg.LinAlgError as error:
+        raise Refused(f"does not calibrate: {error}") from None
+    if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
+        raise Refused("does not calibrate: the constants run away")
+    return after
+
+
+def _families(records: Sequence[PredictedRecord]) -> dict[tuple[str, tuple[Any, ...]], list[PredictedRecord]]:
+    groups: dict[tuple[str, tuple[Any, ...]], list[PredictedRecord]] = {}
+    for record in records:
+        groups.setdefault((record.class_name, record.family), []).append(record)
+    return groups
+
+
+def _count(members: int, together: int) -> int:
+    return members * comb(members - 1, together)
+
+
+def _chosen(members: Sequence[PredictedRecord], most: int, seed: int, together: int) -> list[_Wanted]:
+    """Members to calibrate on and another one, at most so many of these sets, in order."""
+    size = len(members)
+    if _count(size, together) <= most:
+        sets = list(combinations(range(size), together))
+        return [(ones, other) for ones in sets for other in range(size) if other not in ones]
+    names = ",".join(sorted(member.record.id for member in members))
+    random = np.random.default_rng([seed, zlib.crc32(names.encode())])
+    found: set[_Wanted] = set()
+    while len(found) < most:
+        *ones, other = random.choice(size, together + 1, replace=False).tolist()
+        found.add((tuple(sorted(ones)), other))
+    return sorted(found)
+
+
+def _family_pairs(
+    members: Sequence[PredictedRecord],
+    wanted: Sequence[_Wanted],
+    predictor: Predictor,
+    profiles_of: ProfilesOf,
+    seed: int,
+) -> list[Pair]:
+    belief = prior(*predictor.STAGES)
+    found: list[Pair] = []
+    views: dict[tuple[int, ...], Views | None] = {}
+    for ones, other in wanted:
+        chosen = [members[one] for one in ones]
+        if ones not in views:
+            try:
+                narrowed = calibrated(belief, predictor, [entry.record for entry in chosen], profiles_of)
+                views[ones] = Views.of(narrowed, seed)
+            except Refused:
+                views[ones] = None
+        view = views[ones]
+        pair = view and _pair(chosen, members[other], predictor, profiles_of, view, seed)
+        if pair:
+            found.append(pair)
+    return found
+
+
+def _pair(
+    chosen: Sequence[PredictedRecord],
+    other: PredictedRecord,
+    predictor: Predictor,
+    profiles_of: ProfilesOf,
+    views: Views,
+    seed: int,
+) -> Pair | None:
+    one, headline = chosen[0], other.fields[0].name
+    try:
+        predicted = fields([headline], predictor, other.record, profiles_of(other.record), views, seed)
+    except Refused:
+        return None
+    if not predicted:
+        return None
+    same_field = one.fields[0].name == headline and one.record.gpus > 0 and other.record.gpus > 0
+    known = (headline, one.fields[0].measured, one.record.gpus, other.record.gpus)
+    return Pair(
+        class_name=one.class_name,
+        relation=" and ".join(sorted({relation(predictor, entry.record, other.record) for entry in chosen})),
+        family=" ".join(str(part) for part in one.family),
+        source=one.record.source_id,
+        calibrated_on=one.record.id,
+        id=other.record.id,
+        before=other.fields[0].predicted,
+        after=predicted[0],
+        as_gpus=time_as_gpus(*known) if same_field else None,
+        unchanged=time_unchanged(*known) if same_field else None,
+    )

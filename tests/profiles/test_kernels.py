@@ -1,0 +1,91 @@
+"""The kernel times of the shipped accelerators."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from rlsize.facts.kernels import FAMILIES
+
+if TYPE_CHECKING:
+    from rlsize.facts.kernels import Kernels
+    from rlsize.readers.profiles import Catalogue
+
+MEASURED = [
+    "a100-80-sxm", "b200-sxm", "b300-sxm", "gb200", "gb300", "h100-sxm", "h200-sxm", "l40s", "rtx-pro-6000-server",
+]  # fmt: skip
+DERIVED = ["gaudi3", "h20", "mi300x", "mi325x", "mi355x"]
+
+
+def kernels(catalogue: Catalogue, name: str) -> Kernels:
+    """The kernels of an accelerator, which must have some."""
+    found = catalogue.get("gpu", name).kernels
+    assert found is not None
+    return found
+
+
+def test_every_accelerator_has_all_families(catalogue: Catalogue) -> None:
+    """Measured or borrowed, nothing is missing, so that every prediction has a number."""
+    for name in catalogue.names("gpu"):
+        found = kernels(catalogue, name)
+        assert all(getattr(found, family) for family in FAMILIES), name
+
+
+def test_what_is_borrowed_says_so(catalogue: Catalogue) -> None:
+    """Only nine accelerators were measured; the others name the one that was, or say that numbers are derived."""
+    own = [name for name in catalogue.names("gpu") if set(kernels(catalogue, name).borrowed) < set(FAMILIES)]
+    assert own == sorted(MEASURED + DERIVED)
+    assert [name for name in own if not kernels(catalogue, name).verified] == DERIVED
+    for name in set(catalogue.names("gpu")) - set(own):
+        assert kernels(catalogue, name).measured_on in MEASURED
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_times_are_of_the_right_size(catalogue: Catalogue, name: str) -> None:
+    """Fixed times are microseconds and shares are near one, so no unit slipped."""
+    found = kernels(catalogue, name)
+    for gemm in found.gemm.values():
+        assert 0 < gemm.fixed < 20e-6
+        assert 0.5 < gemm.memory_fraction < 1.1
+        assert 0.25 < gemm.compute_fraction < 0.95
+        assert 1 <= gemm.exponent < 6
+    assert all(5e-6 < entry.fixed < 20e-6 for entry in found.decode_attention.values())
+    assert all(5e-9 < entry.seconds_per_sequence_head < 40e-9 for entry in found.decode_attention.values())
+    assert all(200 < entry.half_length < 3000 for entry in found.prefill_attention.values())
+    assert found.small_operation is not None
+    assert 1e-6 < found.small_operation < 3e-6
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_bf16_quantises_nothing_and_narrow_types_do(catalogue: Catalogue, name: str) -> None:
+    """Activations are rounded before a multiplication in fp8 or fp4."""
+    gemms = kernels(catalogue, name).gemm
+    assert {dtype for dtype, gemm in gemms.items() if not gemm.quantise_passes} == {"bf16"}
+
+
+def test_engines_differ_in_their_all_reduce(catalogue: Catalogue) -> None:
+    """Each of the three engines was measured on each of the nine; small messages take a few microseconds."""
+    for name in MEASURED:
+        tables = kernels(catalogue, name).all_reduce
+        assert set(tables) == {"vllm", "sglang", "trtllm"}
+        for table in tables.values():
+            assert all(2e-6 < transfer.fixed < 30e-6 for transfer in table.values())
+    hopper = kernels(catalogue, "h100-sxm").all_reduce
+    assert hopper["sglang"]["tp8"].fixed < hopper["vllm"]["tp8"].fixed
+    assert "tp2" not in kernels(catalogue, "gb200").all_reduce["vllm"], "measured broken there"
+
+
+def test_a_profile_that_lends_what_it_lacks_is_a_fault(
+    catalogue: Catalogue, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """`kernels_like` must name a GPU that has kernels."""
+    folder = tmp_path_factory.mktemp("profiles")
+    (folder / "gpus").mkdir()
+    text = catalogue.path_of("gpu", "h800-sxm").read_text(encoding="utf-8").replace("h800", "h899")
+    (folder / "gpus" / "h899-sxm.yaml").write_text(
+        text.replace("kernels_like: h100-sxm", "kernels_like: h800-sxm").replace("nvlink4-h899", "nvlink4-h800"),
+        encoding="utf-8",
+    )
+    faults = type(catalogue)([folder]).check(folder)
+    assert [fault.what for fault in faults] == ["h800-sxm has no kernels"]

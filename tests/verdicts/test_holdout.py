@@ -1,0 +1,63 @@
+"""Errors on records that no constant was fitted to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from rlsize.verdicts.holdout import held_out
+
+MODELS = ("qwen3-8b", "qwen3-14b", "qwen3-32b")
+
+
+@pytest.fixture
+def fitted(made_up: Any) -> Any:
+    """The made-up class, whose slowness is fitted to records."""
+    stage = made_up.STAGES[0]
+    slowness, start = stage.constants
+    made_up.STAGES = (replace(stage, constants=(replace(slowness, basis="fitted"), start)),)
+    return made_up
+
+
+def without_own(fitted: Any, predict: Any, silent: Any, *rows: dict[str, Any]) -> Any:
+    """The rows predicted without their own fold."""
+    return held_out(predict(*rows).records, fitted, lambda _: None, 0, silent)  # type: ignore[arg-type, return-value]  # needs no profiles
+
+
+def test_a_fold_is_predicted_by_what_the_others_say(fitted: Any, predict: Any, silent: Any) -> None:
+    """All run at 4 s where 2 s are believed: a fold's own rows are not needed to learn it."""
+    rows = [{"run_time_s": 4.0 * work + 1, "work": work, "model": model} for model in MODELS for work in (50, 80)]
+    found = without_own(fitted, predict, silent, *rows)
+    assert len(found) == 6
+    for record in found:
+        assert record.fields[0].predicted == pytest.approx(record.fields[0].measured, rel=0.05)
+
+
+def test_a_fold_does_not_see_its_own_rows(fitted: Any, predict: Any, silent: Any) -> None:
+    """One model is three times as slow as the others: left out, it is predicted as they are."""
+    rows = [{"run_time_s": 100.0, "work": 50, "model": model} for model in MODELS for _ in range(3)]
+    rows += [{"run_time_s": 300.0, "work": 50, "model": "qwen3-4b"}] * 3
+    found = without_own(fitted, predict, silent, *rows)
+    odd = [record for record in found if record.record.model == "qwen3-4b"]
+    assert all(record.fields[0].predicted < 120.0 for record in odd)
+
+
+def test_a_large_fold_counts_as_a_small_one_does(fitted: Any, predict: Any, silent: Any) -> None:
+    """Between a model of twenty rows and one of two, the fit lies in the middle of the two."""
+    rows = [{"run_time_s": 100.0, "work": 50, "model": MODELS[0]}] * 20
+    rows += [{"run_time_s": 400.0, "work": 50, "model": MODELS[1]}] * 2
+    rows += [{"run_time_s": 100.0, "work": 50, "model": MODELS[2]}]
+    third = without_own(fitted, predict, silent, *rows)[-1]
+    assert third.fields[0].predicted == pytest.approx(200.0, rel=0.1)
+
+
+def test_one_fold_or_nothing_fitted_leaves_nothing_out(made_up: Any, fitted: Any, predict: Any, silent: Any) -> None:
+    """There is no error of this kind to tell."""
+    rows = [{"run_time_s": 100.0, "work": 50, "model": model} for model in MODELS]
+    assert not without_own(fitted, predict, silent, rows[0], rows[0])
+    stage = fitted.STAGES[0]
+    assumed = tuple(replace(constant, basis="assumed") for constant in stage.constants)
+    made_up.STAGES = (replace(stage, constants=assumed),)
+    assert not without_own(made_up, predict, silent, *rows)
