@@ -8,27 +8,22 @@ from typing import TYPE_CHECKING
 from rlsize.cli import asking, flags
 from rlsize.cli import memory_flags as of
 from rlsize.cli.inputs import Inputs
+from rlsize.cli.memory_hardware import engine_at_start, memory_hardware
 from rlsize.cli.memory_rollout import RolloutFlags, RolloutSide, rollout_side
 from rlsize.cli.models import model_params, model_profile
 from rlsize.cli.tenants import TenantFlags, tenants
 from rlsize.cli.trainer_layout import LayoutFlags, check_heads, trainer_layout
-from rlsize.errors import InputError
-from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
 from rlsize.estimates.memory import bill_memory
 from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape, shapeless
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.reports.memory import memory_report
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
     from rlsize.facts.algorithm import Optimizer, Recomputation
-    from rlsize.facts.gpu import Gpu
-
-DEFAULT_FRACTION = 0.9
-_PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
 
 
 def memory(
@@ -115,11 +110,12 @@ def memory(
         response_cv=response_cv,
     )
     question = _question(inputs, (model, params), models, training, layout, rollout)
-    hardware = _hardware(inputs, question, gpu, memory_fraction)
+    profile, hardware = memory_hardware(inputs, question, gpu, memory_fraction)
     inputs.settle()
     answer = bill_memory(question, asking.random_for(question, seed))
     fit = fit_memory(question, hardware) if hardware else None
-    return memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes)
+    start = engine_at_start(inputs, question, model, (profile, fit), seed)
+    return memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,62 +232,3 @@ def _check_instance(inputs: Inputs, question: MemoryQuestion, side: RolloutSide,
     tokens = question.context
     if tokens.known and tokens.number > longest:
         inputs.warnings.append(f"{tokens.number:,.0f} tokens of a sample are more than the model's {longest:,}")
-
-
-def _hardware(inputs: Inputs, question: MemoryQuestion, name: str | None, text: str | None) -> GpuMemory | None:
-    """The GPU, if one is named, and the shares of its memory that the two sides may plan with."""
-    profile = asking.gpu(inputs, name)
-    if profile is None:
-        if text is not None:
-            inputs.number("memory_fraction", "--memory-fraction", text, flags.FRACTION)
-        return None
-    rollout = inputs.number(
-        "memory_fraction",
-        "--memory-fraction",
-        text,
-        flags.FRACTION,
-        scenario="rollout.memory_fraction",
-        default=DEFAULT_FRACTION,
-        why="a tenth is left for fragmentation",
-    )
-    trainer = rollout
-    if text is None and rollout.provenance == "given":
-        trainer = Figure(
-            key="trainer_memory_fraction",
-            value=DEFAULT_FRACTION,
-            provenance="default",
-            source="a tenth is left for fragmentation",
-        )
-    _warn_about(inputs, question, profile)
-    return gpu_memory(profile, trainer, rollout, _node(inputs, profile))
-
-
-def _node(inputs: Inputs, gpu: Gpu) -> Figure:
-    """GPUs of a node: the scenario's, or those of its cluster profile where that has the same GPU; else absent."""
-    key = "gpus_per_node"
-    said = inputs.said("cluster.gpus_per_node")
-    if said is not None:
-        return Figure(key=key, value=said, source=inputs.where("cluster.gpus_per_node"))
-    name = inputs.said("cluster.profile")
-    if name is not None:
-        try:
-            cluster = inputs.catalogue.get("cluster", str(name))
-        except InputError as error:
-            inputs.blame(error, inputs.where("cluster.profile"))
-            return absent(key, "--gpu")
-        fact = cluster.gpus_per_node
-        if cluster.gpu == gpu.name:
-            source = f"cluster profile {cluster.name}: {key}; {cluster.sources[fact.source]}"
-            return Figure(key=key, value=fact.value, source=source, verified=fact.verified)
-    return absent(key, "--gpu")
-
-
-def _warn_about(inputs: Inputs, question: MemoryQuestion, profile: Gpu) -> None:
-    memory_fact = profile.specification.memory_usable or profile.specification.memory
-    if not memory_fact.verified:
-        inputs.warnings.append(f"the memory of {profile.name} is unverified")
-    dtype = str(question.rollout_dtype.value)
-    if dtype in _PEAKS and getattr(profile.specification, _PEAKS[dtype]) is None:
-        inputs.warnings.append(
-            f"{profile.name} has no {dtype} matrix units: weights take that little room, but run at bf16 speed at best"
-        )

@@ -200,9 +200,7 @@ def pass_time(
     return matmul + attention + elementwise + exchanged + host_wait + gathering + bubble
 
 
-def update_time(
-    pass_seconds: Real, loss: Real, straggling: Real, optimizer: Real, offload: Real, fixed: Real
-) -> Real:
+def update_time(pass_seconds: Real, loss: Real, straggling: Real, optimizer: Real, offload: Real, fixed: Real) -> Real:
     """
     Time of the update: forward and backward over all micro-batches, then the optimizer.
 
@@ -293,3 +291,70 @@ def model_replicas(gpus: Real, gpus_per_replica: Real) -> Real:
     4.0
     """
     return gpus / gpus_per_replica
+
+
+def trained_sequence_tokens(prompt_tokens: Real, response_tokens: Real) -> Real:
+    """
+    Tokens of a sequence that the trainer works on.
+
+    s = p + r
+
+    Args:
+        prompt_tokens: Mean length of prompts, p. [token]
+        response_tokens: Mean length of responses, r. [token]
+
+    Returns:
+        s. [token]
+
+    Assumes each sample carries its own prompt; trainers do not share prefixes.
+    Source: definition.
+
+    >>> trained_sequence_tokens(prompt_tokens=500.0, response_tokens=1500.0)
+    2000.0
+    """
+    return prompt_tokens + response_tokens
+
+
+def trained_sequence_cv(response_cv: Real, prompt_tokens: Real, response_tokens: Real) -> Real:
+    """
+    Standard deviation of the lengths of trained sequences over their mean.
+
+    v = v_r r / (p + r)
+
+    Args:
+        response_cv: Standard deviation of response lengths over their mean, v_r. [1]
+        prompt_tokens: Mean length of prompts, p. [token]
+        response_tokens: Mean length of responses, r. [token]
+
+    Returns:
+        v. [1]
+
+    Assumes prompts of one length.
+    Source: definition of the coefficient of variation.
+
+    >>> trained_sequence_cv(response_cv=1.0, prompt_tokens=500.0, response_tokens=1500.0)
+    0.75
+    """
+    return response_cv * response_tokens / (prompt_tokens + response_tokens)
+
+
+def time_share(part: Real, whole: Real) -> Real:
+    """
+    Share of a time that one of its parts takes.
+
+    x = t / T
+
+    Args:
+        part: Time of the part, t. [s]
+        whole: The time, T. [s]
+
+    Returns:
+        x. [1]
+
+    Assumes the part lies within the whole.
+    Source: definition.
+
+    >>> time_share(part=5.0, whole=20.0)
+    0.25
+    """
+    return part / whole

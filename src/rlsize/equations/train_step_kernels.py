@@ -6,7 +6,10 @@ How many FLOPs a token costs is in `training_flops`; what a step takes beside it
 
 from __future__ import annotations
 
-from rlsize.equations._ops import Real
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlsize.equations._ops import Real
 
 _SHARPNESS = 4  # of the step from one limit to the other; between 3 and 8 the figures do not tell
 
@@ -343,7 +346,9 @@ def weight_reading_time(
     kernels of grouped experts are a sum and not the larger of both.
     Source: ai-dynamo/aiconfigurator@095f58a5, fits of mixture-of-experts kernels.
 
-    >>> weight_reading_time(params=1e9, bytes_per_param=2, passes=3, micro_batches=4, bandwidth=3e12, memory_fraction=0.8)
+    >>> weight_reading_time(
+    ...     params=1e9, bytes_per_param=2, passes=3, micro_batches=4, bandwidth=3e12, memory_fraction=0.8
+    ... )
     0.01
     """
     return passes * micro_batches * bytes_per_param * params / (memory_fraction * bandwidth)

@@ -1,4 +1,4 @@
-"""What moves between the GPUs of a trainer in a step, and how long it takes: sharded weights, tensors, contexts, experts."""
+"""What moves between the GPUs of a trainer in a step, and how long that takes."""
 
 from __future__ import annotations
 
@@ -71,7 +71,8 @@ def network_bandwidth(
     Returns:
         B. [B/s]
 
-    Assumes rings over all adapters of a node: what the node lacks comes in once, over all of them, and goes round inside.
+    Assumes rings over all adapters of a node: what the node lacks comes in once, over all of them, and goes round in
+    it.
     Source: NCCL rings with one channel per adapter; rows with small micro-batches over many nodes agree.
 
     >>> network_bandwidth(scale_up=450e9, scale_up_fraction=0.6, nic=50e9, nic_fraction=0.8, domain_gpus=8,
@@ -101,7 +102,8 @@ def sharding_bytes(params: Real, bytes_per_param: Real, collectives: Real, ranks
     Returns:
         S. [B]
 
-    Assumes weights and gradients of the same width. Full sharding gathers for forward and for backward and scatters once.
+    Assumes weights and gradients of the same width. Full sharding gathers for forward and for backward, and scatters
+    once.
     Source: Rajbhandari et al., ZeRO (arXiv:1910.02054), section 7.
 
     >>> sharding_bytes(params=8e9, bytes_per_param=2, collectives=3, ranks=8) / 1e9
@@ -146,8 +148,8 @@ def exposed_transfer_time(transfer: Real, exposed_fraction: Real, compute: Real)
 
     Args:
         transfer: Time that the transfer takes alone, C. [s]
-        exposed_fraction: Share of it that costs time in any case, x: it takes units and bandwidth from the kernels beside
-            it, and the first and last of a step have nothing to hide behind. [1]
+        exposed_fraction: Share of it that costs time in any case, x: it slows the kernels beside it, and the first and
+            last of a step have nothing to hide behind. [1]
         compute: Computation that it may hide behind, K. [s]
 
     Returns:

@@ -76,7 +76,7 @@ def prior(*stages: Stage) -> Belief:
 
 def conditioned(
     belief: Belief,
-    predict: Callable[[Mapping[str, float]], Sequence[float]],
+    predict: Callable[[Mapping[str, Real]], Sequence[Real]],
     measured: Sequence[float],
     noise: Sequence[float],
 ) -> Belief:
@@ -85,7 +85,7 @@ def conditioned(
 
     Args:
         belief: What was believed before.
-        predict: The measured quantities from values of the constants; positive numbers.
+        predict: The measured quantities from values of the constants, which come as arrays of points; positive.
         measured: What was measured, in the same order and units.
         noise: Standard deviation of the logarithm of each measurement.
 
@@ -103,27 +103,23 @@ def conditioned(
     return replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2)
 
 
-def sensitivity(belief: Belief, predict: Callable[[Mapping[str, float]], Sequence[float]]) -> NDArray[np.float64]:
+def sensitivity(belief: Belief, predict: Callable[[Mapping[str, Real]], Sequence[Real]]) -> NDArray[np.float64]:
     """Derivative of the logarithm of each predicted quantity by the logarithm of each constant, at the mean."""
     return _linearised(belief, predict, belief.mean)[1]
 
 
 def _linearised(
-    belief: Belief, predict: Callable[[Mapping[str, float]], Sequence[float]], mean: NDArray[np.float64]
+    belief: Belief, predict: Callable[[Mapping[str, Real]], Sequence[Real]], mean: NDArray[np.float64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    def at(point: NDArray[np.float64]) -> NDArray[np.float64]:
-        values = dict(zip(belief.names, np.exp(point).tolist(), strict=True))
-        expected: NDArray[np.float64] = np.log(np.asarray(predict(values), dtype=np.float64))
-        return expected
-
-    centre = at(mean)
-    slope = np.zeros((len(centre), len(mean)))
-    for place in range(len(mean)):
-        if belief.covariance[place, place] > 0:
-            moved = mean.copy()
-            moved[place] += _STEP
-            slope[:, place] = (at(moved) - centre) / _STEP
-    return centre, slope
+    """Logarithms of the predictions at a point, and their derivatives, from one call on an array of moved points."""
+    free = np.flatnonzero(np.diag(belief.covariance) > 0)
+    points = np.repeat(mean[:, None], len(free) + 1, axis=1)
+    points[free, np.arange(len(free))] += _STEP
+    predicted = predict(dict(zip(belief.names, np.exp(points), strict=True)))
+    logs = np.log(np.array([np.broadcast_to(value, points.shape[1:]) for value in predicted], dtype=np.float64))
+    slope = np.zeros((len(logs), len(mean)))
+    slope[:, free] = (logs[:, :-1] - logs[:, -1:]) / _STEP
+    return logs[:, -1], slope
 
 
 def scattered(value: Real, noise: float, seed: int, name: str, draws: int = DRAWS) -> Real:

@@ -17,7 +17,7 @@ VISIBLE_SHARE = Constant(
 )
 PROCESS_BYTES = Constant(
     name="memory_process_bytes",
-    value=0.15 * GIB,
+    value=0.1 * GIB,
     spread=0.6,
     unit="B",
     meaning="workspaces of libraries on a GPU, beside weights and activations",
@@ -35,12 +35,12 @@ CONTEXT_BYTES = Constant(
 )
 COMMUNICATOR_BYTES = Constant(
     name="memory_communicator_bytes",
-    value=0.35 * GIB,
-    spread=0.25,
+    value=0.28 * GIB,
+    spread=0.35,
     unit="B",
     meaning="buffers of NCCL and custom collectives on each GPU of an instance with several",
     basis="published",
-    source="ai-dynamo/aiconfigurator@095f58a5, systems/*.yaml: 342 to 392 MiB; vLLM logs: 0.34 to 0.43 GiB (16570)",
+    source="vLLM logs: 0.25 GiB on 2 GPUs (13061), 0.34 to 0.43 on 4 (16570); aiconfigurator: 342 to 392 MiB",
 )
 GRAPH_BYTES = Constant(
     name="memory_graph_bytes",
@@ -62,21 +62,21 @@ STREAM_COPIES = Constant(
 )
 LOGIT_BYTES = Constant(
     name="memory_sampler_bytes",
-    value=24.0,
-    spread=0.4,
+    value=32.0,
+    spread=0.35,
     unit="B",
     meaning="bytes of an engine's sampler for each sequence and entry of the vocabulary",
     basis="assumed",
-    source="counted: bf16 and fp32 logits 6, sorted 4, places 8, probabilities 4; vLLM issue 13882 implies 39",
+    source="counted: bf16 and fp32 logits 6, sorted 4, places 8, probabilities 8; vLLM issues 13882 and 13061 imply 39",
 )
 WEIGHT_OVERHEAD = Constant(
     name="memory_weight_overhead",
-    value=1.008,
-    spread=0.006,
+    value=1.009,
+    spread=0.007,
     unit="1",
     meaning="weights as loaded over parameters times width: padding, rotary tables, scales",
     basis="published",
-    source="vLLM logs of two checkpoints (issues 16570 and 6746) within 1.5 % of their parameter counts",
+    source="vLLM logs of two checkpoints (issues 16570 and 6746) within 1 to 3 % of their parameter counts",
 )
 
 TRAINING_OVERHEAD = Constant(
@@ -99,7 +99,7 @@ ATTENTION_COPIES = Constant(
 )
 SELECTIVE_SHARE = Constant(
     name="memory_selective_share",
-    value=0.38,
+    value=0.34,
     spread=0.2,
     unit="1",
     meaning="share of a layer's activations that operator-level selective recomputation keeps",

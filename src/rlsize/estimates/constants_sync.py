@@ -46,7 +46,7 @@ STAGE = Stage(
             unit="1",
             meaning="share of a link's bandwidth that large transfers reach",
             basis="kernels",
-            source="NCCL collectives of 512 MiB on Hopper and Blackwell: 0.74 to 0.79 (ai-dynamo/aiconfigurator@095f58a5)",
+            source="NCCL collectives of 512 MiB on Hopper: 0.74 of the link (ai-dynamo/aiconfigurator@095f58a5)",
         ),
         Constant(
             name="sync_seconds_per_tensor",

@@ -1,49 +1,188 @@
 """
 The constants of the predicted training step.
 
-Those fitted to records of pre-training hold for what a trainer of full, even micro-batches reaches; what RL loses on
-top is in constants of its own, with a wide spread, until a measurement narrows it.
+Those fitted to records of pre-training hold for trainers with full, even micro-batches; what RL loses on top is in
+constants of its own, with a wide spread until a measurement narrows it. Shares are of kernels that were timed alone.
 """
 
 from __future__ import annotations
 
-from rlsize.estimates.constants import Basis, Constant, Stage
+from typing import TYPE_CHECKING
 
-_PRETRAINING = "fitted to published pre-training throughput: llm-foundry (MPT, A100 and H100), torchtitan (Llama 3.1)"
+from rlsize.estimates.constants import Constant, Stage
+
+if TYPE_CHECKING:
+    from rlsize.estimates.constants import Basis
+
+_FOUNDRY = "llm-foundry (MPT on A100 and H100)"
+_TITAN = "torchtitan (Llama 3.1 on H100)"
+_BOTH = f"{_FOUNDRY}, {_TITAN}"
 
 
-def _constant(name: str, value: float, spread: float, unit: str, meaning: str, basis: Basis, source: str) -> Constant:
-    return Constant(name=name, value=value, spread=spread, unit=unit, meaning=meaning, basis=basis, source=source)
+def _fitted(
+    name: str, values: tuple[float, float], untuned: tuple[float, float], unit: str, what: tuple[str, str]
+) -> Constant:
+    """A constant with value and spread as fitted, and before; its meaning, and the records."""
+    return Constant(
+        name=f"train_{name}",
+        value=values[0],
+        spread=values[1],
+        unit=unit,
+        meaning=what[0],
+        basis="fitted",
+        source=what[1],
+        untuned=untuned,
+    )
 
 
-STAGE = Stage(
-    name="train",
-    constants=(
-        _constant("train_gemm", 1.0, 0.08, "1", "share of the rate of matrix products that training keeps", "fitted", _PRETRAINING),
-        _constant("train_joules_per_flop", 0.8e-12, 0.12, "J/FLOP", "energy of a bf16 operation in a long run, the board included", "fitted", _PRETRAINING),
-        _constant("train_fp8_energy", 0.43, 0.2, "1", "share of it that an fp8 operation takes", "fitted", _PRETRAINING),
-        _constant("train_experts", 0.75, 0.25, "1", "share of the rate of expert kernels that training keeps", "assumed", "grouped products of backward are smaller and transposed"),
-        _constant("train_attention", 0.6, 0.2, "1", "share of the rate of prefill attention that training reaches, GPUs without fp8", "fitted", _PRETRAINING),
-        _constant("train_attention_recent", 0.3, 0.35, "1", "the same on GPUs with fp8, whose prefill kernels are newer than those of most trainers", "fitted", _PRETRAINING),
-        _constant("train_hidden_copies", 14.0, 0.15, "1", "times that a layer reads or writes the residual width in a pass, fused", "assumed", "count of a block's operations"),
-        _constant("train_eager", 1.65, 0.2, "1", "times more that eager element-wise code moves", "fitted", _PRETRAINING),
-        _constant("train_logit_bytes", 20.0, 0.2, "B/value", "bytes that the loss moves for each logit", "assumed", "bf16 logits, an fp32 copy, its gradient, each written and read"),
-        _constant("train_quantising", 2.4, 0.4, "B/value", "bytes that scaling by tensor moves for each input of an fp8 layer", "fitted", _PRETRAINING),
-        _constant("train_row_quantising", 19.0, 0.3, "B/value", "bytes that scaling by row moves for each input of an fp8 layer", "fitted", _PRETRAINING),
-        _constant("train_memory_fraction", 0.8, 0.08, "1", "share of the memory bandwidth of element-wise kernels", "kernels", "ai-dynamo/aiconfigurator@095f58a5"),
-        _constant("train_gather_link", 1.0, 0.2, "1", "share of NCCL's measured bandwidth that gathers keep", "assumed", "large messages"),
-        _constant("train_nic_fraction", 0.8, 0.2, "1", "share of the network adapter that gathers reach", "assumed", "NCCL bus bandwidth between nodes"),
-        _constant("train_hop_seconds", 2e-6, 0.5, "s", "time from one rank of a ring to the next", "fitted", _PRETRAINING),
-        _constant("train_exposed", 0.7, 0.3, "1", "share of gathers that computation does not hide", "fitted", _PRETRAINING),
-        _constant("train_tensor_link", 0.6, 0.3, "1", "share of NCCL's measured bandwidth that tensor parallelism reaches", "fitted", _PRETRAINING),
-        _constant("train_tensor_overlap", 0.6, 0.3, "1", "share of its transfers left where they overlap with matrix products", "fitted", _PRETRAINING),
-        _constant("train_launch", 0.4e-3, 0.5, "s", "host time to launch a layer's eager kernels of one pass", "assumed", "some 20 kernels at 20 us"),
-        _constant("train_launch_fused", 0.2e-3, 0.5, "s", "the same where element-wise work is fused", "assumed", "some 10 kernels at 20 us"),
-        _constant("train_straggling", 0.003, 0.7, "1", "share of the time that each doubling of the nodes adds", "fitted", _PRETRAINING),
-        _constant("train_fixed_seconds", 0.05, 0.8, "s", "time of a step beside its tokens", "assumed", "logging, gradient norm, loader"),
-        _constant("rl_train_slowdown", 1.35, 0.3, "1", "times longer that an RL update takes: ragged sequences, uneven ranks", "published", "RL trainers reach 30 % MFU where pre-training reaches 40 %"),
-        _constant("rl_train_moe_slowdown", 1.8, 0.4, "1", "the same for mixtures of experts", "assumed", "RL trainers of mixtures of experts reach about 15 % MFU"),
-        _constant("rl_forward_slowdown", 1.5, 0.35, "1", "times longer that an extra forward pass takes", "assumed", "as an update, with less to hide behind"),
+def _taken(name: str, values: tuple[float, float], unit: str, meaning: str, basis: Basis, source: str) -> Constant:
+    """A constant that no record was fitted for."""
+    return Constant(
+        name=name, value=values[0], spread=values[1], unit=unit, meaning=meaning, basis=basis, source=source
+    )
+
+
+_KERNELS = (
+    _fitted(
+        "gemm", (1.02, 0.06), (1.0, 0.08), "1", ("share of the rate of matrix products that training keeps", _BOTH)
     ),
-    noise=0.06,
+    _fitted(
+        "joules_per_flop",
+        (0.74e-12, 0.1),
+        (0.8e-12, 0.2),
+        "J/FLOP",
+        ("energy of a bf16 operation in a long run, the rest of the board included", _BOTH),
+    ),
+    _fitted("fp8_energy", (0.35, 0.2), (0.43, 0.25), "1", ("share of that energy that an fp8 operation takes", _BOTH)),
+    _fitted(
+        "attention",
+        (0.57, 0.18),
+        (0.6, 0.4),
+        "1",
+        ("share of the rate of prefill attention that training reaches on GPUs without fp8", _FOUNDRY),
+    ),
+    _fitted(
+        "attention_recent",
+        (0.285, 0.3),
+        (0.3, 0.5),
+        "1",
+        ("the same on GPUs with fp8, whose prefill kernels are newer than those of most trainers", _BOTH),
+    ),
+    _fitted(
+        "hidden_copies",
+        (13.4, 0.15),
+        (14.0, 0.2),
+        "1",
+        ("times that a fused layer reads or writes the residual width in a pass", _BOTH),
+    ),
+    _fitted("eager", (1.75, 0.17), (1.65, 0.3), "1", ("times more that eager element-wise code moves", _BOTH)),
+    _fitted(
+        "quantising",
+        (1.5, 0.4),
+        (2.4, 0.5),
+        "B/value",
+        ("bytes moved to scale each input of an fp8 layer by tensor", _BOTH),
+    ),
+    _fitted(
+        "row_quantising",
+        (19.5, 0.3),
+        (19.0, 0.6),
+        "B/value",
+        ("bytes that would take the time of scaling each input of an fp8 layer by row", _TITAN),
+    ),
 )
+
+_TRAFFIC = (
+    _fitted("gather_link", (0.97, 0.15), (1.0, 0.2), "1", ("share of NCCL's bandwidth alone that gathers keep", _BOTH)),
+    _fitted("nic_fraction", (0.8, 0.2), (0.8, 0.2), "1", ("share of the network adapters that gathers reach", _BOTH)),
+    _fitted("hop_seconds", (2.1e-6, 0.5), (2e-6, 0.7), "s", ("time from one rank of a ring to the next", _BOTH)),
+    _fitted("exposed", (0.79, 0.25), (0.7, 0.4), "1", ("share of gathers that costs time in any case", _BOTH)),
+    _fitted(
+        "tensor_link",
+        (1.1, 0.25),
+        (1.0, 0.35),
+        "1",
+        ("share of NCCL's bandwidth alone that tensor parallelism reaches", _TITAN),
+    ),
+    _fitted(
+        "tensor_overlap",
+        (0.63, 0.25),
+        (0.6, 0.4),
+        "1",
+        ("share of its transfers left where they overlap with matrix products", _TITAN),
+    ),
+    _fitted("straggling", (0.0023, 0.7), (0.003, 0.8), "1", ("share that each doubling of the nodes adds", _BOTH)),
+    _fitted("fixed_seconds", (0.028, 0.8), (0.05, 1.0), "s", ("time of an update beside its tokens", _BOTH)),
+)
+
+_OTHERS = (
+    _taken(
+        "train_experts",
+        (0.75, 0.25),
+        "1",
+        "share of the rate of expert kernels that training keeps",
+        "assumed",
+        "grouped products of backward are smaller; no record of pre-training with experts",
+    ),
+    _taken(
+        "train_logit_bytes",
+        (20.0, 0.2),
+        "B/value",
+        "bytes that forward and backward of the loss move for each logit",
+        "assumed",
+        "bf16 logits, an fp32 copy and its gradient, each written and read (stas00/ml-engineering, training memory)",
+    ),
+    _taken(
+        "train_memory_fraction",
+        (0.8, 0.08),
+        "1",
+        "share of the memory bandwidth that element-wise kernels reach",
+        "kernels",
+        "ai-dynamo/aiconfigurator@095f58a5: systems, mem_bw_empirical_scaling_factor",
+    ),
+    _taken(
+        "train_launch",
+        (0.4e-3, 0.5),
+        "s",
+        "time of the host to launch a layer's kernels of one pass",
+        "kernels",
+        "some 20 launches at 20 us (ai-dynamo/aiconfigurator@095f58a5, eager all-reduce)",
+    ),
+    _taken(
+        "train_launch_fused",
+        (0.2e-3, 0.5),
+        "s",
+        "the same where element-wise work is fused",
+        "kernels",
+        "some 10 launches at 20 us",
+    ),
+)
+
+_RL = (
+    _taken(
+        "rl_train_slowdown",
+        (1.2, 0.25),
+        "1",
+        "times longer that an update takes in RL: ragged sequences, uneven ranks, small micro-batches",
+        "published",
+        "RL trainers reach about 30 % MFU where pre-training of the same models reaches 40 %",
+    ),
+    _taken(
+        "rl_train_moe_slowdown",
+        (1.8, 0.45),
+        "1",
+        "the same for mixtures of experts, uneven experts included",
+        "published",
+        "RL trainers of mixtures of experts reach about 15 % MFU",
+    ),
+    _taken(
+        "rl_forward_slowdown",
+        (1.3, 0.35),
+        "1",
+        "times longer that an extra forward pass takes in RL",
+        "assumed",
+        "as an update, with less to hide transfers behind",
+    ),
+)
+
+STAGE = Stage(name="train", constants=(*_KERNELS, *_TRAFFIC, *_OTHERS, *_RL), noise=0.05)

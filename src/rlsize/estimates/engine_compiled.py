@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.equations.step_overheads import exchanged_copies
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.engine_work import EngineWork
@@ -255,8 +256,8 @@ def _links(question: EngineQuestion, kernels: Kernels, traits: EngineTraits) -> 
     there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
     back = kernels.expert_exchange.get("combine", _EXCHANGE)
     moe = shape.moe
-    spread = 1.0 - 1.0 / layout.data
-    sent = spread * (moe.experts_per_token if moe else 0) * shape.hidden_size
+    copies = exchanged_copies(ranks=layout.data, experts_per_token=moe.experts_per_token if moe else 0)
+    sent = copies * shape.hidden_size
     times = {"dispatch": 1.0, "combine": _WIDE}
     return {
         "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,

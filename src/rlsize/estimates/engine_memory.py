@@ -5,25 +5,24 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from rlsize.equations import engine_memory, kv_cache
-from rlsize.estimates.engine_shape import engine_shape
-from rlsize.estimates.working import apply
+from rlsize.equations import engine_cache, engine_memory, kv_cache
+from rlsize.estimates.engine_shape import Plain, engine_shape
+from rlsize.estimates.engine_weights import weight_bytes
 from rlsize.facts.engine_defaults import engine_defaults
-from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, WeightTypes, native
+from rlsize.facts.quantisation import KV_WIDTHS
 from rlsize.facts.records.base import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_shape import EngineShape
     from rlsize.facts.engine_defaults import EngineDefaults
-    from rlsize.facts.figure import Figure
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
+    from rlsize.facts.quantisation import WeightTypes
 
-    Work = Callable[..., Any]
+    Work = Callable[..., Real]
 
 _WIDE = 2.0  # bytes of what no checkpoint quantises
 _EXACT = 1.0
@@ -85,18 +84,18 @@ class KvCapacity:
         max_concurrency: Sequences of `live_tokens` that a replica can work on at once. [1]
     """
 
-    memory: Any
-    weight_bytes: Any
-    activation_bytes: Any
-    other_bytes: Any
-    kv_bytes: Any
-    kv_tokens: Any
-    sequence_bytes: Any
-    bytes_per_token: Any
-    window_bytes_per_token: Any
-    window_tokens: Any
-    state_bytes: Any
-    max_concurrency: Any
+    memory: Real
+    weight_bytes: Real
+    activation_bytes: Real
+    other_bytes: Real
+    kv_bytes: Real
+    kv_tokens: Real
+    sequence_bytes: Real
+    bytes_per_token: Real
+    window_bytes_per_token: Real
+    window_tokens: Real
+    state_bytes: Real
+    max_concurrency: Real
 
 
 def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Real]) -> KvCapacity:
@@ -115,7 +114,7 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
     activations = _activation_bytes(work, question, shape, engine, values)
     other = _other_bytes(work, question, engine, values)
     budget = _budget(work, question, engine, (memory, weights, activations, other), values)
-    say = _Plain(work)
+    say = Plain(work)
     longest = question.sequence_tokens if question.sequence_tokens is not None else say(shape.max_context)
     live = question.live_tokens if question.live_tokens is not None else longest
     parts = _parts(work, question, shape)
@@ -127,7 +126,7 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
         kv_bytes=budget,
         kv_tokens=work(
             "kv_tokens",
-            engine_memory.cache_tokens,
+            engine_cache.cache_tokens,
             kv_budget=budget,
             sequence_bytes=_sequence(work, question, shape, longest),
             sequence_tokens=longest,
@@ -137,7 +136,7 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
         sequence_bytes=_sequence(work, question, shape, live),
         max_concurrency=work(
             "max_concurrency",
-            engine_memory.held_sequences,
+            engine_cache.held_sequences,
             kv_budget=budget,
             sequence_bytes=_sequence(work, question, shape, live),
             data_parallel=question.layout.data,
@@ -147,24 +146,14 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
     )
 
 
-class _Plain:
-    """Figures as `work` takes them: as they are where the answer is explained, else their numbers."""
-
-    def __init__(self, work: Work) -> None:
-        self.figures = work is apply
-
-    def __call__(self, figure: Figure) -> Any:  # noqa: ANN401 (a figure or a number)
-        return figure if self.figures else figure.number
-
-
-def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a figure or a number)
+def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Real:
     """Memory of the GPU that a process sees; a size that nobody verified is taken as sold, in binary gigabytes."""
     stated = gpu.specification.memory_usable
     exact = stated is not None and stated.verified
     found = stated if stated is not None and exact else gpu.specification.memory
     return work(
         "visible_memory_bytes",
-        engine_memory.visible_memory,
+        engine_cache.visible_memory,
         memory=found.value,
         binary_share=_EXACT if exact else BINARY_GIGABYTE,
         visible_share=values["memory_visible_share"],
@@ -174,51 +163,10 @@ def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Any:  # 
 BINARY_GIGABYTE = 2.0**30 / 1e9
 
 
-def weight_bytes(work: Work, question: CapacityQuestion, shape: EngineShape, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a figure or a number)
-    """Weights on each GPU."""
-    say, layout, types = _Plain(work), question.layout, question.weights or native(question.model.name)
-    tensor = float(layout.tensor)
-    copies = engine_memory.params_with_copies
-    mixers = work(
-        "mixer_params",
-        copies,
-        params=say(shape.mixers),
-        head_params=say(shape.kv_projections),
-        kv_heads=say(shape.kv_heads),
-        whole_params=say(shape.latents),
-        tensor_parallel=tensor,
-    )
-    wide = work(
-        "wide_params",
-        copies,
-        params=work("wide_params", engine_memory.both, one=say(shape.wide), other=say(shape.routers)),
-        head_params=0.0,
-        kv_heads=1.0,
-        whole_params=say(shape.routers),
-        tensor_parallel=tensor,
-    )
-    return work(
-        "engine_weight_bytes",
-        engine_memory.engine_weight_bytes,
-        attention_params=mixers,
-        attention_width=WIDTHS[types.attention],
-        dense_params=say(shape.dense),
-        dense_width=WIDTHS[types.dense],
-        wide_params=wide,
-        wide_width=_WIDE,
-        routed_params=say(shape.routed),
-        routed_width=WIDTHS[types.experts],
-        tensor_parallel=tensor,
-        data_parallel=float(layout.data),
-        pipeline_parallel=float(layout.pipeline),
-        overhead=values["memory_weight_overhead"],
-    )
-
-
 def _activation_bytes(
     work: Work, question: CapacityQuestion, shape: EngineShape, engine: EngineDefaults, values: Mapping[str, Real]
-) -> Any:  # noqa: ANN401 (a figure or a number)
-    say = _Plain(work)
+) -> Real:
+    say = Plain(work)
     copies = work(
         "working_copies",
         engine_memory.working_copies,
@@ -249,14 +197,16 @@ def _step(said: Real | None, sizes: tuple[int, int], gpu: Gpu, engine: EngineDef
     return float(small if memory < engine.large_memory or gpu.name.startswith("a100") else large)
 
 
-def _other_bytes(work: Work, question: CapacityQuestion, engine: EngineDefaults, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a figure or a number)
+def _other_bytes(work: Work, question: CapacityQuestion, engine: EngineDefaults, values: Mapping[str, Real]) -> Real:
     layout = question.layout
     return work(
         "engine_other_bytes",
-        engine_memory.engine_other_bytes,
+        engine_cache.engine_other_bytes,
         process_bytes=values["memory_process_bytes" if engine.budget == "profiled" else "memory_context_bytes"],
         communicator_bytes=values["memory_communicator_bytes"],
-        gpus=work("engine_gpus", engine_memory.engine_gpus, tensor=layout.tensor, pipeline=layout.pipeline, data=layout.data),
+        gpus=work(
+            "engine_gpus", engine_memory.engine_gpus, tensor=layout.tensor, pipeline=layout.pipeline, data=layout.data
+        ),
     )
 
 
@@ -264,26 +214,26 @@ def _budget(
     work: Work,
     question: CapacityQuestion,
     engine: EngineDefaults,
-    found: tuple[Any, Any, Any, Any],
+    found: tuple[Real, Real, Real, Real],
     values: Mapping[str, Real],
-) -> Any:  # noqa: ANN401 (a figure or a number)
+) -> Real:
     memory, weights, activations, other = found
     fraction = question.memory_fraction if question.memory_fraction is not None else engine.memory_fraction
     common = {"memory": memory, "memory_fraction": fraction, "weight_bytes": weights, "other_bytes": other}
     if engine.budget == "static":
-        return work("kv_bytes", engine_memory.static_kv_budget, **common)
+        return work("kv_bytes", engine_cache.static_kv_budget, **common)
     common["activation_bytes"] = activations
     if engine.budget == "leftover":
-        return work("kv_bytes", engine_memory.leftover_kv_budget, **common)
+        return work("kv_bytes", engine_cache.leftover_kv_budget, **common)
     graphs = values["memory_graph_bytes"] if question.graphs_counted else 0.0
-    return work("kv_bytes", engine_memory.profiled_kv_budget, graph_bytes=graphs, **common)
+    return work("kv_bytes", engine_cache.profiled_kv_budget, graph_bytes=graphs, **common)
 
 
-def _parts(work: Work, question: CapacityQuestion, shape: EngineShape) -> dict[str, Any]:
+def _parts(work: Work, question: CapacityQuestion, shape: EngineShape) -> dict[str, Real]:
     """What a sequence keeps on each GPU, by how it grows with its length."""
-    say, size = _Plain(work), shape.size
+    say, size = Plain(work), shape.size
 
-    def share(key: str, attention: Any, index: Any = 0.0, state: Any = 0.0) -> Any:  # noqa: ANN401 (as `work` makes them)
+    def share(key: str, attention: Real, index: Real = 0.0, state: Real = 0.0) -> Real:
         return _per_gpu(work, question, shape, key, (attention, index, state))
 
     sliding = say(size.sliding_bytes_per_token)
@@ -298,8 +248,8 @@ def _parts(work: Work, question: CapacityQuestion, shape: EngineShape) -> dict[s
     }
 
 
-def _states(work: Work, shape: EngineShape) -> Any:  # noqa: ANN401 (a figure or a number)
-    say, size = _Plain(work), shape.size
+def _states(work: Work, shape: EngineShape) -> Real:
+    say, size = Plain(work), shape.size
     return work(
         "state_bytes",
         engine_memory.both,
@@ -308,7 +258,7 @@ def _states(work: Work, shape: EngineShape) -> Any:  # noqa: ANN401 (a figure or
     )
 
 
-def _sequence(work: Work, question: CapacityQuestion, shape: EngineShape, tokens: Real) -> Any:  # noqa: ANN401 (a figure or a number)
+def _sequence(work: Work, question: CapacityQuestion, shape: EngineShape, tokens: Real) -> Real:
     """Cache of one sequence of so many tokens on each GPU."""
     parts = _parts(work, question, shape)
     return work(
@@ -323,13 +273,13 @@ def _sequence(work: Work, question: CapacityQuestion, shape: EngineShape, tokens
 
 
 def _per_gpu(
-    work: Work, question: CapacityQuestion, shape: EngineShape, key: str, parts: tuple[Any, Any, Any]
-) -> Any:  # noqa: ANN401 (a figure or a number)
-    say, layout = _Plain(work), question.layout
+    work: Work, question: CapacityQuestion, shape: EngineShape, key: str, parts: tuple[Real, Real, Real]
+) -> Real:
+    say, layout = Plain(work), question.layout
     attention, index, state = parts
     return work(
         key,
-        engine_memory.sequence_bytes_per_gpu,
+        engine_cache.sequence_bytes_per_gpu,
         attention_bytes=attention,
         kv_heads=say(shape.kv_heads),
         index_bytes=index,

@@ -12,6 +12,9 @@ from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.equations._ops import Real
     from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.estimates.model_parts import Stated
     from rlsize.estimates.model_size import ModelSize
@@ -148,3 +151,14 @@ def _mlp_width(shape: Architecture, says: Stated) -> Figure:
     if shape.moe is None:
         return dense
     return max(dense, replace(working_width(shape.moe, says), key="mlp_width"), key=lambda figure: figure.number)
+
+
+class Plain:
+    """Figures as `work` takes them: as they are where the answer is explained, else their numbers."""
+
+    def __init__(self, work: Callable[..., Real]) -> None:
+        self.figures = work is apply
+
+    def __call__(self, figure: Figure) -> Real:
+        """The figure, or its number."""
+        return figure if self.figures else figure.number

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import engine_step, kv_cache, rollout_batch
+from rlsize.equations import engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.estimates.engine_compiled import capacity, compiled
 from rlsize.estimates.engine_step import Load, host_of, step_parts, step_seconds
 from rlsize.estimates.prompt_cost import prompt_seconds
@@ -182,7 +182,14 @@ def at_batch(
     parts = step_parts(work, numbers, host, Load(sequences=batch, context_tokens=lengths.live), values)
     computed = lengths.computed if lengths.computed is not None else lengths.prompt
     prefill = prompt_seconds(work, numbers, host, (computed, lengths.response), batch, values)
-    return parts, step_seconds(work, parts), prefill
+    step = step_seconds(work, parts)
+    factors = ["rollout_stack_slowdown"]
+    factors += ["rollout_moe_stack_slowdown"] if asked.question.model.architecture.moe else []
+    factors += ["rollout_rank_imbalance"] if asked.question.layout.data > 1 else []
+    for name in factors:
+        step = work("engine_step_seconds", kernel_time.slowed, seconds=step, slowdown=values[name])
+        prefill = work("prefill_seconds", kernel_time.slowed, seconds=prefill, slowdown=values[name])
+    return parts, step, prefill
 
 
 def _numbers(work: Work, asked: Engine) -> EngineWork | ExplainedWork:

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, memory, train_step_traffic
 from rlsize.equations import train_step as equations
+from rlsize.estimates.train_prediction_gpu import train_gpu
 from rlsize.estimates.train_prediction_pass import attention_flops, pass_parts
 from rlsize.estimates.train_prediction_question import FORWARD, TRAINING, TrainQuestion, check
 from rlsize.estimates.train_prediction_setting import Setting
-from rlsize.estimates.train_prediction_shape import added, bare, train_gpu, train_shape
+from rlsize.estimates.train_prediction_shape import added, bare, train_shape
 from rlsize.estimates.working import apply
 
 if TYPE_CHECKING:
@@ -226,6 +227,10 @@ def _mfu(setting: Setting, rate: Real) -> Real:
     linear = work("flops_per_token", matching.training_flops_per_token, active_params=params)
     flops = added(work, "model_flops_per_token", [linear, *attention_flops(setting, _FULLY)])
     return work(
-        "mfu", matching.implied_mfu, tokens_per_second=rate, flops_per_token=flops, gpus=1, peak_flops=setting.gpu.bf16_peak
+        "mfu",
+        matching.implied_mfu,
+        tokens_per_second=rate,
+        flops_per_token=flops,
+        gpus=1,
+        peak_flops=setting.gpu.bf16_peak,
     )
-

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching, training_flops, train_step, train_step_kernels, train_step_traffic
+from rlsize.equations import matching, train_step, train_step_kernels, train_step_traffic, training_flops
 from rlsize.estimates.train_prediction_shape import added
 from rlsize.estimates.train_prediction_traffic import exchanged, gathering
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
+from rlsize.facts.figure import Figure
 from rlsize.facts.records.base import Refused
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ EXTRA_PASSES: Mapping[str, str] = MappingProxyType(
     {
         "old_logprob": "log-probabilities of the policy before the update",
         "reference": "log-probabilities of the reference model",
+        "proximal": "log-probabilities of the proximal policy (decoupled PPO)",
         "reward": "scores of the reward model",
         "critic": "values of the critic, and its own training",
     }
@@ -167,6 +169,24 @@ class TrainQuestion:
     def replica(self) -> int:
         """GPUs of one model replica."""
         return self.tensor * self.pipeline * self.context
+
+
+def stated(question: TrainQuestion) -> dict[str, Figure]:
+    """The fields of a question that are figures."""
+    values = {entry.name: getattr(question, entry.name) for entry in fields(question)}
+    return {name: value for name, value in values.items() if isinstance(value, Figure)}
+
+
+def bare_question(question: TrainQuestion, draws: Mapping[str, Real] | None = None) -> TrainQuestion:
+    """
+    A question with bare numbers in place of its figures.
+
+    Args:
+        question: The question.
+        draws: Arrays for the fields that are uncertain.
+    """
+    found: dict[str, Any] = {name: figure.number for name, figure in stated(question).items()}
+    return replace(question, **{**found, **(draws or {})})
 
 
 def objections(question: TrainQuestion, gpus: float | None = None) -> Iterator[str]:

@@ -11,8 +11,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.train_prediction_gpu import TrainGpu
     from rlsize.estimates.train_prediction_question import TrainQuestion
-    from rlsize.estimates.train_prediction_shape import TrainGpu, TrainShape
+    from rlsize.estimates.train_prediction_shape import TrainShape
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The numbers of a model and of a GPU that the time of a training step depends on, as figures or bare."""
+"""The numbers of a model that the time of a training step depends on, as figures or bare."""
 
 from __future__ import annotations
 
@@ -9,17 +9,13 @@ from rlsize.estimates.model_parts import model_parts, stated, working_width
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure
-from rlsize.facts.kernels import among, pick
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from rlsize.equations._ops import Real
-    from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Architecture, Model
-    from rlsize.facts.sourced import Sourced
 
-NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _HEADS = ("embedding", "output_head")
 _EXPERTS = "moe"
 _NORMS = "norms"
@@ -99,56 +95,10 @@ class TrainShape:
     has_experts: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainGpu:
-    """
-    What a GPU brings to a training step; figures, or bare numbers.
-
-    Args:
-        matmul_peak: Peak rate of the number type of linear layers.
-        matmul_fraction: Share of it that large matrix products reach.
-        bf16_peak: Peak rate in bf16.
-        bf16_fraction: Share of it that large matrix products reach.
-        expert_peak: Peak rate of the number type of experts.
-        expert_fraction: Share of it that grouped products of experts reach.
-        attention_fraction: Share of the bf16 peak that attention of long sequences reaches.
-        half_length: Length at which attention reaches half of that.
-        memory_bandwidth: Of the device memory.
-        power: Board power.
-        scale_up: Bandwidth inside the node, one direction.
-        nic: Bandwidth of the network adapter, one direction; that of the node where the profile names none.
-        pcie: Bandwidth to the host, one direction.
-        domain_gpus: GPUs that share the fast network.
-        gather_fraction: Share of the fast network that gathers reach.
-        tensor_fraction: The same among the tensor-parallel ranks.
-        exchange_fraction: Share that all-to-all exchanges reach.
-        recent: Whether its generation has fp8, newer than most training kernels of attention.
-    """
-
-    matmul_peak: Real
-    matmul_fraction: Real
-    bf16_peak: Real
-    bf16_fraction: Real
-    expert_peak: Real
-    expert_fraction: Real
-    attention_fraction: Real
-    half_length: Real
-    memory_bandwidth: Real
-    power: Real
-    scale_up: Real
-    nic: Real
-    pcie: Real
-    domain_gpus: Real
-    gather_fraction: Real
-    tensor_fraction: Real
-    exchange_fraction: Real
-    recent: bool
-
-
 def bare(facts: Any) -> Any:  # noqa: ANN401 (a dataclass of figures in, the same of numbers out)
     """A dataclass of figures with their bare numbers in their place."""
     found = {name: getattr(facts, name) for name in facts.__slots__}
-    changed = {name: value.number for name, value in found.items() if isinstance(value, Figure)}
+    changed: dict[str, Any] = {name: value.number for name, value in found.items() if isinstance(value, Figure)}
     if "attending" in found:
         changed["attending"] = tuple(bare(kind) for kind in found["attending"])
     return replace(facts, **changed)
@@ -158,7 +108,9 @@ def added(work: Callable[..., Real], key: str, parts: Sequence[Real]) -> Real:
     """The sum of figures, or of bare numbers."""
     if work is not apply:
         return sum(parts)
-    figures = [part if isinstance(part, Figure) else Figure(key=key, value=part, provenance="default") for part in parts]
+    figures = [
+        part if isinstance(part, Figure) else Figure(key=key, value=part, provenance="default") for part in parts
+    ]
     named = [replace(part, key=f"{part.key}_{place}") for place, part in enumerate(figures, start=1)]
     return replace(figures[0], key=key) if len(figures) == 1 else total(key, _distinct(figures, named))
 
@@ -230,69 +182,3 @@ def _attending(shape: Architecture, says: Any) -> Iterator[Attending]:  # noqa: 
     if latent:
         dims = (latent.qk_nope_head_dim + latent.qk_rope_head_dim, latent.v_head_dim)
         yield kind("latent", latent.layers, latent.heads, dims, latent.index_topk)
-
-
-def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> TrainGpu:
-    """
-    The numbers of a GPU, as figures.
-
-    Args:
-        gpu: Its profile, with kernels.
-        dtype: Number type of linear layers: bf16 or fp8.
-        ranks: Ranks over which weights are sharded.
-        tensor: Tensor-parallel ranks.
-        expert: Expert-parallel ranks.
-    """
-    spec, kernels = gpu.specification, gpu.kernels
-    if kernels is None:
-        raise ValueError(f"the profile of {gpu.name} has no kernels")
-    says = _Profile(gpu)
-    domain = int(spec.scale_up.domain_gpus.value)
-    name, gemm = pick(kernels.gemm, dtype)
-    expert_kernel = pick(kernels.moe, dtype)[1]
-    attention = kernels.prefill_attention["bf16"]
-    gathers, exchanges = kernels.nccl["all_gather"], kernels.nccl["all_to_all"]
-    peaks = {"bf16": spec.bf16_dense, "fp8": spec.fp8_dense or spec.bf16_dense, "fp4": spec.fp4_dense or spec.bf16_dense}
-    link = spec.scale_up.bandwidth_one_direction
-    return TrainGpu(
-        matmul_peak=says.fact("peak_flops", peaks["fp8" if name.startswith("fp8") else "bf16"]),
-        matmul_fraction=says.kernel("gemm_compute_fraction", gemm.compute_fraction),
-        bf16_peak=says.fact("peak_flops", spec.bf16_dense),
-        bf16_fraction=says.kernel("gemm_compute_fraction", kernels.gemm["bf16"].compute_fraction),
-        expert_peak=says.fact("peak_flops", peaks[expert_kernel.peak]),
-        expert_fraction=says.kernel("moe_compute_fraction", expert_kernel.compute_fraction),
-        attention_fraction=says.kernel("attention_compute_fraction", attention.compute_fraction),
-        half_length=says.kernel("half_length", attention.half_length),
-        memory_bandwidth=says.fact("memory_bandwidth_bytes_per_second", spec.memory_bandwidth),
-        power=says.fact("power_watts", spec.power, NO_POWER_LIMIT),
-        scale_up=says.fact("scale_up_bytes_per_second", link),
-        nic=says.fact("nic_bytes_per_second", spec.nic or spec.pcie or link),
-        pcie=says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
-        domain_gpus=says.fact("domain_gpus", spec.scale_up.domain_gpus),
-        gather_fraction=says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
-        tensor_fraction=says.kernel("tensor_link_fraction", among(gathers, min(tensor, domain)).link_fraction),
-        exchange_fraction=says.kernel("exchange_link_fraction", among(exchanges, min(expert, domain)).link_fraction),
-        recent=spec.fp8_dense is not None,
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class _Profile:
-    """Quotes a GPU profile."""
-
-    gpu: Gpu
-
-    def fact(self, key: str, said: Sourced | None, otherwise: float = 0.0) -> Figure:
-        """A number of the specification."""
-        if said is None:
-            why = f"GPU profile {self.gpu.name} does not say: no limit"
-            return Figure(key=key, value=otherwise, provenance="default", source=why)
-        source = f"GPU profile {self.gpu.name}: {self.gpu.sources.get(said.source, said.source)}"
-        return Figure(key=key, value=said.value, source=source, verified=said.verified)
-
-    def kernel(self, key: str, value: float) -> Figure:
-        """A number of the measured kernels."""
-        kernels = self.gpu.kernels
-        named = kernels.source if kernels else ""
-        source = f"kernels of {self.gpu.name}: {self.gpu.sources.get(named, named)}"
-        return Figure(key=key, value=value, provenance="measured", source=source, verified=not kernels or kernels.verified)

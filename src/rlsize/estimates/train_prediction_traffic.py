@@ -46,7 +46,12 @@ def gathering(setting: Setting, cost: PassWork, busy: Real) -> Real:
         ranks=ranks,
         hop_seconds=setting.values["train_hop_seconds"],
     )
-    return _exposed(setting, "exposed_gathering_seconds", work("gathering_seconds", train_step_traffic.repeated_time, seconds=transfer, times=rounds), busy)
+    return _exposed(
+        setting,
+        "exposed_gathering_seconds",
+        work("gathering_seconds", train_step_traffic.repeated_time, seconds=transfer, times=rounds),
+        busy,
+    )
 
 
 def exchanged(setting: Setting, cost: PassWork, attention: Real) -> Real:

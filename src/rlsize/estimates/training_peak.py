@@ -7,18 +7,18 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import activations, memory, memory_fit, training_peak
 from rlsize.estimates.memory_shape import memory_shape
-from rlsize.facts.figure import Figure
+from rlsize.estimates.model_size import model_size
 from rlsize.facts.records.base import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-    from typing import Any, Literal
+    from typing import Literal
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.model import Model
 
-    Work = Callable[..., Any]
+    Work = Callable[..., Real]
     Recompute = Literal["none", "selective", "full"]
 
 _WIDTH = 2.0  # bytes of an activation, and of a gathered weight
@@ -69,7 +69,7 @@ class PeakQuestion:
     activations_offloaded: bool = False
 
 
-def peak_bytes(work: Work, question: PeakQuestion, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes it)
+def peak_bytes(work: Work, question: PeakQuestion, values: Mapping[str, Real]) -> Real:
     """
     Peak memory of one pass on the GPU that holds most. [B]
 
@@ -78,7 +78,7 @@ def peak_bytes(work: Work, question: PeakQuestion, values: Mapping[str, Real]) -
         question: The pass.
         values: The constants of `constants_memory.STAGE` by name.
     """
-    shape = memory_shape(question.model, _params(question.model))
+    shape = memory_shape(question.model, model_size(question.model).params)
     passes = float(question.layout.pipeline)  # a pipeline divides its batch into as many micro batches as stages
     tokens = work(
         "micro_batch_tokens",
@@ -101,13 +101,7 @@ def peak_bytes(work: Work, question: PeakQuestion, values: Mapping[str, Real]) -
     )
 
 
-def _params(model: Model) -> Figure:
-    from rlsize.estimates.model_size import model_size
-
-    return model_size(model).params
-
-
-def _slices(work: Work, question: PeakQuestion, shape: MemoryShape) -> tuple[tuple[Any, Any], ...]:
+def _slices(work: Work, question: PeakQuestion, shape: MemoryShape) -> tuple[tuple[Real, Real], ...]:
     """Parameters on a GPU before data parallelism, and the ranks that share their states: dense, then experts."""
     layout = question.layout
     tensor, expert = float(layout.tensor), float(layout.expert)
@@ -137,7 +131,7 @@ def _slices(work: Work, question: PeakQuestion, shape: MemoryShape) -> tuple[tup
     return tuple(found)
 
 
-def _states(work: Work, question: PeakQuestion, shape: MemoryShape, *, held: bool) -> Any:  # noqa: ANN401 (as `work` makes it)
+def _states(work: Work, question: PeakQuestion, shape: MemoryShape, *, held: bool) -> Real:
     """What stays over a pass, or the gradients that only grow in it."""
     if question.state_offloaded:
         return _NONE
@@ -159,7 +153,7 @@ def _states(work: Work, question: PeakQuestion, shape: MemoryShape, *, held: boo
     return work("state_bytes", training_peak.dense_and_routed, dense=parts[0], routed=parts[1])
 
 
-def _gathered(work: Work, question: PeakQuestion, shape: MemoryShape) -> Any:  # noqa: ANN401 (as `work` makes it)
+def _gathered(work: Work, question: PeakQuestion, shape: MemoryShape) -> Real:
     """Weights and gradients of gathered layers: the largest with one ahead, or all of a pipeline's stage."""
     sharded = question.layout.data * question.layout.context > 1 or question.state_offloaded
     if not sharded:
@@ -182,7 +176,7 @@ def _gathered(work: Work, question: PeakQuestion, shape: MemoryShape) -> Any:  #
     return _unsharded(work, question, unit, ahead=_PREFETCHED)
 
 
-def _unsharded(work: Work, question: PeakQuestion, params: Any, *, ahead: float) -> Any:  # noqa: ANN401 (as `work` makes it)
+def _unsharded(work: Work, question: PeakQuestion, params: Real, *, ahead: float) -> Real:
     return work(
         "gathered_bytes",
         memory.unsharded_layer_bytes,
@@ -195,7 +189,7 @@ def _unsharded(work: Work, question: PeakQuestion, params: Any, *, ahead: float)
 
 def activation_bytes(
     work: Work, question: PeakQuestion, shape: MemoryShape, tokens: Real, values: Mapping[str, Real]
-) -> Any:  # noqa: ANN401 (as `work` makes it)
+) -> Real:
     """What the layers keep, and the layer at work."""
     copies = work(
         "hidden_copies",
@@ -239,11 +233,11 @@ def activation_bytes(
     )
 
 
-def _kept(work: Work, copies: Any, share: Real) -> Any:  # noqa: ANN401 (as `work` makes it)
+def _kept(work: Work, copies: Real, share: Real) -> Real:
     return work("kept_copies", training_peak.kept_copies, hidden_copies=copies, kept_share=share)
 
 
-def _logits(work: Work, question: PeakQuestion, shape: MemoryShape, tokens: Real, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes it)
+def _logits(work: Work, question: PeakQuestion, shape: MemoryShape, tokens: Real, values: Mapping[str, Real]) -> Real:
     """Logits of the pass, or of a chunk of it."""
     chunk = work(
         "logit_tokens",

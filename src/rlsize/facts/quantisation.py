@@ -26,7 +26,9 @@ WIDTHS: Mapping[str, float] = MappingProxyType(
 )
 """Bytes of one weight in a linear layer; embeddings, output head, norms and routers stay in 16 bits."""
 
-KV_WIDTHS: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625})
+KV_WIDTHS: Mapping[str, float] = MappingProxyType(
+    {"fp32": 4.0, "bf16": 2.0, "fp16": 2.0, "fp8": 1.0, "int8": 1.0, "fp4": 0.5625, "int4": 0.5625}
+)
 """Bytes of one cached value."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.memory import TRAINER_POOL
+from rlsize.planner.memory_most import most_that_fits
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.memory_tables import NAMES, fit_table, layout_label, parts_table, tenants_table
 from rlsize.reports.report import Report
@@ -22,9 +23,12 @@ _TOLD = frozenset(
     {
         "kv_bytes_per_token", "context_tokens", "sample_kv_cache_bytes", "gpu_memory_bytes",
         "trainer_fits", "rollout_fits", "trainer_first_fit_gpus", "rollout_first_fit_gpus", "max_concurrency",
+        "max_micro_batch_tokens", "engine_kv_cache_tokens",
     }
 )  # fmt: skip
-_ONE_SAMPLE = frozenset({"kv_bytes_per_token", "context_tokens", "sample_kv_cache_bytes", "max_concurrency"})
+_ONE_SAMPLE = frozenset(
+    {"kv_bytes_per_token", "context_tokens", "sample_kv_cache_bytes", "max_concurrency", "max_micro_batch_tokens"}
+)
 
 
 def memory_report(
@@ -34,6 +38,7 @@ def memory_report(
     inputs: Sequence[Figure],
     warnings: Sequence[str] = (),
     notes: Sequence[str] = (),
+    start: Sequence[Figure] = (),
 ) -> Report:
     """
     The report of `rlsize memory`.
@@ -45,8 +50,10 @@ def memory_report(
         inputs: What it was worked out from.
         warnings: What the reader must know first.
         notes: Why an input is what it is.
+        start: What the rollout engine would find at start-up, predicted.
     """
-    results = (*answer.results, *(fit.results if fit else ()))
+    most = most_that_fits(question, fit) if fit else ()
+    results = (*answer.results, *(fit.results if fit else ()), *most, *start)
     tables = {"tenants": tenants_table(question, answer), "trainer_parts": parts_table(answer)}
     if fit:
         tables["fit"] = fit_table(question, fit)
@@ -57,7 +64,7 @@ def memory_report(
         inputs=tuple(inputs),
         tables=tables,
         warnings=tuple(warnings),
-        notes=(*notes, *_notes(question, answer, fit)),
+        notes=(*notes, *_notes(question, answer, fit), *_binding(most), *_at_start(start)),
         chart=_chart(question, answer),
         no=bool(fit and fit.refused),
         quiet=frozenset(figure.key for figure in results if not _told(figure)),
@@ -140,6 +147,27 @@ def _notes(question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None
     if question.layout or fit:
         notes.append(_left_out(question, answer))
     return [note for note in notes if note]
+
+
+def _binding(most: Sequence[Figure]) -> list[str]:
+    """What each side's GPUs hold most of."""
+    named = {figure.key: NAMES.get(str(figure.value), str(figure.value)) for figure in most}
+    said = [
+        f"{whose} by the {named[key]}"
+        for key, whose in (("trainer_binding_part", "the trainer"), ("rollout_binding_part", "a rollout instance"))
+        if key in named
+    ]
+    return [f"What binds: {' and '.join(said)}."] if said else []
+
+
+def _at_start(start: Sequence[Figure]) -> list[str]:
+    """What the predicted cache stands for."""
+    cache = next((figure for figure in start if figure.key == "engine_kv_cache_tokens"), None)
+    if cache is None:
+        return []
+    if not cache.number:
+        return ["An engine is not expected to find room for its KV cache there: it profiles its largest step first."]
+    return ["Engine KV cache tokens: what vLLM is expected to log at start-up, with an 80 % band."]
 
 
 def _left_out(question: MemoryQuestion, answer: MemoryAnswer) -> str:

@@ -26,6 +26,8 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "reward": "reward model",
         "rollout_weights": "rollout weights",
         "kv_cache": "KV cache",
+        "kv_cache_bytes": "KV cache",
+        "rollout_weights_bytes": "rollout weights",
         "trainer_bytes": "training state",
         "critic_bytes": "critic",
         "reference_bytes": "reference",

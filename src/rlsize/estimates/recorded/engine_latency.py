@@ -11,7 +11,7 @@ from rlsize.estimates.rollout_prediction import first_and_later
 from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.base import Profiles
@@ -21,6 +21,7 @@ CLASS = "engine_latency"
 STAGES = (ROLLOUT, MEMORY)
 KIND = "rate"
 _RATE, _MILLI = "output_tok_s_total", 1e3
+_TOLERANCE = 0.1  # of a time: repeated runs differ by that much
 
 
 def predict(record: EngineRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
@@ -48,6 +49,42 @@ def family(record: EngineRecord) -> tuple[Any, ...]:
 def layout_key(record: EngineRecord) -> tuple[Any, ...]:
     """The parallel layout: calibrations are for one."""
     return layout_of(record)
+
+
+def contradictions(records: Sequence[EngineRecord]) -> dict[int, str]:
+    """
+    Rows whose tokens come faster although more requests share the engine; the fewest whose absence leaves order.
+
+    Args:
+        records: Rows of any tables; those of one source, model, GPU, layout and lengths are neighbours.
+    """
+    tables: dict[Any, list[int]] = {}
+    for place, record in enumerate(records):
+        lengths = (record.prompt_tokens, record.response_tokens, record.stack)
+        tables.setdefault((record.source_id, record.model, record.gpu, layout_of(record), lengths), []).append(place)
+    found = {}
+    for places in tables.values():
+        ordered = sorted(places, key=lambda place: records[place].concurrency or 0.0)
+        kept = _longest_rise([records[place].measured["tpot_ms"] for place in ordered])
+        for index in set(range(len(ordered))) - kept:
+            row = records[ordered[index]]
+            found[ordered[index]] = (
+                f"tpot_ms {row.measured['tpot_ms']:.3g} at concurrency {row.concurrency:g} is out of order with "
+                "other concurrencies of the same engine"
+            )
+    return found
+
+
+def _longest_rise(times: Sequence[float]) -> set[int]:
+    """Positions of the longest run of times that never fall by more than a tolerance."""
+    def rank(run: list[int]) -> tuple[int, float]:  # of runs alike in length, the quicker one: slow rows are the odd ones
+        return len(run), -times[run[-1]]
+
+    best: list[list[int]] = []
+    for index, time in enumerate(times):
+        before = [run for run in best if times[run[-1]] <= time * (1 + _TOLERANCE)]
+        best.append([*max(before, key=rank, default=[]), index])
+    return set(max(best, key=rank, default=[]))
 
 
 def noise(_record: EngineRecord) -> float:

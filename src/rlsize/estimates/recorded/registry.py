@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rlsize.estimates import recorded
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.constants import Stage
@@ -79,6 +79,22 @@ def fold(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (as above)
     """What is left out together when the error is estimated: `fold(record)`, else the model."""
     own = getattr(predictor, "fold", None)
     return str(own(record)) if own is not None else str(record.model)
+
+
+def table(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (as above)
+    """The table of a publication that a record stands in: its family and layout, for weights in a fit."""
+    key = getattr(predictor, "layout_key", _layout)
+    return repr((predictor.CLASS, predictor.family(record), key(record)))
+
+
+def contradictions(predictor: Predictor, records: Sequence[Any]) -> dict[int, str]:
+    """
+    Records that contradict their neighbours, by position, with the reason; none where the predictor has no rule.
+
+    A predictor states its rule as `contradictions(records)`.
+    """
+    own = getattr(predictor, "contradictions", None)
+    return dict(own(records)) if own is not None else {}
 
 
 def calibrates_on(predictor: Predictor, record: Any) -> tuple[str, ...]:  # noqa: ANN401 (as above)

@@ -30,7 +30,6 @@ def predict(record: SyncRecord, profiles: Profiles, values: Mapping[str, Real]) 
         rollout_gpus=float(record.rollout_gpus),
         instance_gpus=float(record.instance_gpus),
         bucket_bytes=record.bucket_bytes,
-        params=record.params or None,
         converted=record.converted,
     )
     return {"sync_time_s": sync_time(numbers, question, values)}
@@ -42,7 +41,7 @@ def graded(_: SyncRecord) -> str:
 
 
 def family(record: SyncRecord) -> tuple[Any, ...]:
-    """Updates by the same class of transport in one publication; models may differ, since the time is affine in bytes."""
+    """Updates by one class of transport in one publication; models may differ: the time is affine in bytes."""
     return record.source_id, record.transport, record.stack, record.gpu, record.version
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from rlsize.facts.quantisation import WeightTypes
 from rlsize.facts.records.base import Layout, Record
+
+if TYPE_CHECKING:
+    from rlsize.facts.quantisation import WeightTypes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,6 @@ class SyncRecord(Record):
         rollout_gpus: GPUs of the fleet. [1]
         instance_gpus: GPUs of one rollout instance. [1]
         bucket_bytes: Bytes sent at once. [B]
-        params: Weights that are sent, where not those of the profile; 0 for those. [param]
         converted: Whether weights are quantised on the way; None where the transport and the type decide.
     """
 
@@ -31,5 +30,4 @@ class SyncRecord(Record):
     rollout_gpus: int = 8
     instance_gpus: int = 1
     bucket_bytes: float = 1e9
-    params: float = 0.0
     converted: bool | None = None

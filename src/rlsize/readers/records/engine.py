@@ -78,7 +78,7 @@ def _spread(said: Layout, model: Model, stack: str, assumed: list[str]) -> Layou
     attention = model.architecture.attention
     heads = attention.kv_heads if attention else 1
     trt = "tensorrt" in stack or "trt" in stack
-    if trt and model.architecture.moe and said.data == 1 and said.tensor > heads:
+    if trt and model.architecture.moe and said.data == 1 and said.tensor >= max(heads, 2):
         assumed.append(f"attention in data parallel: {said.tensor} ranks share {heads} KV heads")
         return replace(said, tensor=1, data=said.tensor, expert=said.tensor)
     return said

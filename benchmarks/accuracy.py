@@ -1,0 +1,214 @@
+"""
+How wrong the predictions are: the tables of docs/accuracy.md.
+
+All published records with the shipped constants; the same with constants fitted anew without the model or source of
+the record; calibrated on one record (weight syncs on two) and predicting another; and every constant with its source.
+
+    python -m benchmarks.accuracy                        # prints the tables, of benchmarks/published
+    python -m benchmarks.accuracy --write docs/accuracy.md   # puts them between the marks of that page
+    python -m benchmarks.accuracy --folder DIR --class rollout
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlsize.estimates.recorded.registry import predictors
+from rlsize.readers.profiles import Catalogue
+from rlsize.readers.records.listing import profiles_of, published_files, read_records
+from rlsize.verdicts.grading import point, transfer_grades
+from rlsize.verdicts.holdout import held_out
+from rlsize.verdicts.predictions import predictions
+from rlsize.verdicts.scores import score
+from rlsize.verdicts.transfer import transfer
+from rlsize.writers.files import write_whole
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.facts.records.listing import RefusedRecord
+    from rlsize.verdicts.predictions import PredictedRecord, Predictions, ProfilesOf
+    from rlsize.verdicts.scores import Score
+    from rlsize.verdicts.transfer import Pair
+
+SEED = 0
+BEGIN, END = "<!-- accuracy: begin -->", "<!-- accuracy: end -->"
+ON_TWO = frozenset({"sync", "weight_sync"})
+"""Classes whose time is affine, so that a calibration needs two records."""
+
+
+def main() -> None:
+    """Print the tables, or write them into a page."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").strip().splitlines()[0])
+    parser.add_argument("--folder", type=Path, help="records in place of benchmarks/published")
+    parser.add_argument("--class", dest="classes", action="append", help="only this class of records; repeatable")
+    parser.add_argument("--write", type=Path, help="a page with the marks that the tables go between")
+    asked = parser.parse_args()
+    files = sorted(asked.folder.glob("*.yaml")) if asked.folder else published_files()
+    if not files:
+        sys.exit("no records: name a folder of them with --folder")
+    text = tables(files, asked.classes)
+    if asked.write is None:
+        print(text)
+        return
+    page = asked.write.read_text(encoding="utf-8")
+    if BEGIN not in page or END not in page:
+        sys.exit(f"{asked.write} has no lines {BEGIN} and {END}")
+    before, after = page.partition(BEGIN)[0], page.partition(END)[2]
+    write_whole(asked.write, f"{before}{BEGIN}\n{text}\n{END}{after}", force=True)
+
+
+def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
+    """All tables as Markdown."""
+    catalogue = Catalogue()
+    known = {name: found for name, found in predictors().items() if not classes or name in classes}
+    listing = read_records(files, catalogue)
+    look_up = profiles_of(catalogue)
+    listed = [entry for entry in listing.records if entry.class_name in known]
+    found = predictions(listed, known, look_up, SEED, say)
+    refused = [row for row in (*listing.refused, *found.refused) if not classes or row.class_name in known]
+    parts = [
+        ("Shipped constants, all records", shipped(found)),
+        ("Constants fitted without the model or source of the record", without(found, known, look_up)),
+        ("Calibrated on one record, another of its family predicted", moved(found, known, look_up)),
+        ("Refused records", refusals(refused)),
+        ("Constants", constants(known)),
+    ]
+    return "\n\n".join(f"### {title}\n\n{text}" for title, text in parts)
+
+
+def say(text: str, share: float) -> None:
+    """Progress on stderr."""
+    sys.stderr.write(f"\r{text} {share:4.0%}\033[K")
+    if share >= 1.0:
+        sys.stderr.write("\n")
+
+
+def shipped(found: Predictions) -> str:
+    """Every cell of every class, low trust apart."""
+    rows = []
+    for trusted in (True, False):
+        records = [record for record in found.records if record.trusted == trusted]
+        rows += [
+            [name, cell if trusted else f"{cell} (low trust)", field, str(own.n), str(own.sources), *errors(own)]
+            for name, cell, field, own in scores(records)
+        ]
+    return table(["class", "of these", "field", "n", "sources", *ERRORS], rows)
+
+
+def without(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> str:
+    """Every cell of every class whose constants can be fitted without a part of its records."""
+    rows = []
+    for name, predictor in known.items():
+        own = [record for record in found.records if record.class_name == name]
+        again = held_out(own, predictor, look_up, SEED, say) if own else ()
+        lost = sum(record.trusted for record in own) - len(again)
+        rows += [[name, cell, field, str(part.n), *errors(part)] for name, cell, field, part in scores(again) if again]
+        if again and lost:
+            rows.append([name, "not fitted or predicted", "", str(lost), *[""] * len(ERRORS)])
+    return table(["class", "of these", "field", "n", *ERRORS], rows)
+
+
+def moved(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> str:
+    """Pairs by cell and by how their records differ, beside the guesses."""
+    cells = {(record.class_name, record.record.id): record.cell for record in found.records}
+    rows = []
+    for together in (1, 2):
+        records = [record for record in found.records if together == 1 or record.class_name in ON_TWO]
+        pairs = transfer(records, known, look_up, SEED, say, together=together).pairs
+        on = {1: "", 2: ", on two records"}[together]
+        for cell in sorted({cells[pair.class_name, pair.id] for pair in pairs}):
+            rows += _pair_rows([p for p in pairs if cells[p.class_name, p.id] == cell], f"{cell}{on}")
+    rows.sort(key=lambda row: (row[0], row[1]))
+    header = ["class", "of these", "the two have", "pairs", "families", "calibrated", "by family", "in band", "before"]
+    return table([*header, "1/GPUs", "unchanged"], rows)
+
+
+def _pair_rows(pairs: Sequence[Pair], cell: str) -> list[list[str]]:
+    return [
+        [
+            grade.class_name,
+            cell,
+            grade.relation,
+            str(grade.after.n),
+            str(grade.after.families),
+            both(grade.after),
+            both(grade.by_family),
+            percent(grade.after.coverage),
+            both(grade.before),
+            both(grade.as_gpus),
+            both(grade.unchanged),
+        ]
+        for grade in transfer_grades(pairs, SEED)
+    ]
+
+
+def refusals(refused: Iterable[RefusedRecord]) -> str:
+    """Why records are not graded."""
+    counted = Counter((row.class_name or "none", row.reason) for row in refused)
+    return table(["class", "reason", "n"], ([name, reason, str(n)] for (name, reason), n in sorted(counted.items())))
+
+
+def constants(known: dict[str, Predictor]) -> str:
+    """Every constant once, with its stage."""
+    stages = {stage.name: stage for found in known.values() for stage in found.STAGES}
+    rows = [
+        [f"`{c.name}`", stage.name, f"{c.value:.4g} {c.unit}", f"{c.spread:.2g}", c.basis, c.meaning, c.source]
+        for stage in stages.values()
+        for c in stage.constants
+    ]
+    rows += [
+        ["scatter of one measurement", stage.name, "", f"{stage.noise:.2g}"] + [""] * 3 for stage in stages.values()
+    ]
+    return table(["constant", "stage", "value", "spread (log)", "basis", "meaning", "source"], rows)
+
+
+def scores(records: Sequence[PredictedRecord]) -> list[tuple[str, str, str, Score]]:
+    """Class, cell, field and score: the field that counts for each cell, then the other fields."""
+    found = []
+    for name, cell in sorted({(record.class_name, record.cell) for record in records}):
+        own = [record for record in records if (record.class_name, record.cell) == (name, cell)]
+        heads = Counter(record.fields[0].name for record in own)
+        fields = [*heads, *sorted({f.name for record in own for f in record.fields} - set(heads))]
+        for field in fields:
+            points = [point(record, f) for record in own for f in record.fields if f.name == field]
+            found.append((name, cell, field, score(points, SEED)))
+    return found
+
+
+ERRORS = ("median / p90 %", "bias %", "in band % (95 % interval)", "band ends")
+
+
+def errors(own: Score) -> list[str]:
+    """The cells of a score."""
+    low, high = own.coverage_interval or (None, None)
+    held = f"{percent(own.coverage)} ({percent(low)} to {percent(high)}, by {own.resampled})" if own.banded else "-"
+    return [both(own), f"{100 * math.expm1(own.bias):+.0f}", held, f"x {own.width:.2f}" if own.width else "-"]
+
+
+def both(own: Score | None) -> str:
+    """Median and 90th percentile of the error."""
+    return "-" if own is None else f"{percent(own.median)} / {percent(own.p90)}"
+
+
+def percent(share: float | None) -> str:
+    """A share in percent, with tenths below ten."""
+    if share is None:
+        return "-"
+    return f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"  # noqa: PLR2004 (tenths matter below 10 %)
+
+
+def table(header: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
+    """A Markdown table."""
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""
+Constants fitted to records: the most likely ones of a Gaussian prior and of measurements whose errors have heavy tails.
+
+The prior is what was believed before any record was looked at (`Constant.untuned`), so a fit without some records knows
+nothing of them. Records of one table count together as a few at most, so that a long table does not outvote others.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.estimates.belief import prior
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.constants import Constant, Stage
+
+    Residual = Callable[[Mapping[str, Any]], Any]
+
+MOST_OF_A_TABLE = 6.0
+NOISE = 0.1
+"""Scatter of a logarithm in a fit; errors beyond 1.5 of it count less and less (Huber, Robust statistics)."""
+
+_TURN = 1.5
+_ROUNDS = 6
+_STEP = 1e-3
+
+
+def untuned(stage: Stage) -> Stage:
+    """A stage with its constants as they were before any record was looked at."""
+    return replace(stage, constants=tuple(map(_untuned, stage.constants)))
+
+
+def _untuned(constant: Constant) -> Constant:
+    if constant.untuned is None:
+        return constant
+    return replace(constant, value=constant.untuned[0], spread=constant.untuned[1])
+
+
+def fitted(residuals: Sequence[Residual], tables: Sequence[Hashable], stages: Sequence[Stage]) -> dict[str, float]:
+    """
+    The most likely values of all constants; those that are not fitted stay as they are.
+
+    Args:
+        residuals: For each record, the logarithm of predicted over measured from values of the constants, which come
+            as arrays of points.
+        tables: The table that each record belongs to.
+        stages: The constants.
+    """
+    belief = prior(*map(untuned, stages))
+    tunable = {constant.name for stage in stages for constant in stage.constants if constant.untuned}
+    spread = np.sqrt(np.diag(belief.covariance))
+    free = np.array([i for i, name in enumerate(belief.names) if name in tunable and spread[i] > 0], dtype=int)
+    sizes = Counter(tables)
+    weights = np.array([min(1.0, MOST_OF_A_TABLE / sizes[table]) for table in tables])
+    point = belief.mean.copy()
+    for _ in range(_ROUNDS if len(free) and residuals else 0):
+        errors, slope = _linearised(residuals, belief, point, free)
+        scale = NOISE**2 * np.maximum(1.0, np.abs(errors) / (_TURN * NOISE)) / weights
+        precision = np.diag(1 / spread[free] ** 2)
+        pull = precision @ (point[free] - belief.mean[free]) + (slope.T / scale) @ errors
+        point[free] -= np.clip(np.linalg.solve(precision + (slope.T / scale) @ slope, pull), -1.0, 1.0)
+    return dict(zip(belief.names, np.exp(point).tolist(), strict=True))
+
+
+def _linearised(
+    residuals: Sequence[Residual], belief: Belief, point: NDArray[np.float64], free: NDArray[np.int_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    points = np.repeat(point[:, None], len(free) + 1, axis=1)
+    points[free, np.arange(len(free))] += _STEP
+    values = dict(zip(belief.names, np.exp(points), strict=True))
+    logs = np.array([np.broadcast_to(residual(values), points.shape[1:]) for residual in residuals])
+    return logs[:, -1], (logs[:, :-1] - logs[:, -1:]) / _STEP

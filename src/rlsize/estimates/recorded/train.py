@@ -1,0 +1,103 @@
+"""Predictions of published training throughput."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations import train_step_kernels
+from rlsize.estimates.constants_train import STAGE
+from rlsize.estimates.train_prediction import TrainQuestion, train_step
+from rlsize.estimates.working import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.train_prediction import TrainStep
+    from rlsize.facts.records.train import TrainRecord
+
+CLASS = "train"
+STAGES = (STAGE,)
+
+
+def predict(record: TrainRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
+    """
+    The measured fields, by definition of this program where publications differ: MFU counts causal attention once.
+
+    Raises:
+        Refused: The GPU lacks the number type, or degrees do not divide.
+    """
+    step = train_step(numbers, question_of(record, profiles), values)
+    peak = profiles.gpu.specification.bf16_dense.value
+    known: dict[str, Callable[[TrainStep], Real]] = {
+        "tokens_per_s_per_gpu": lambda found: found.tokens_per_second_per_gpu,
+        "tokens_per_s": lambda found: found.tokens_per_second,
+        "step_time_s": lambda found: found.update_seconds,
+        "mfu_pct": lambda found: numbers(
+            "mfu_pct", train_step_kernels.scaled_fraction, fraction=found.mfu, scale=100.0
+        ),
+        "model_tflops_per_gpu": lambda found: numbers(
+            "model_tflops_per_gpu", train_step_kernels.scaled_fraction, fraction=found.mfu, scale=peak / 1e12
+        ),
+    }
+    return {key: known[key](step) for key in _fields(record)}
+
+
+def question_of(record: TrainRecord, profiles: Profiles) -> TrainQuestion:
+    """What a record asks."""
+    return TrainQuestion(
+        model=profiles.model,
+        gpu=profiles.gpu,
+        gpus=float(record.gpus),
+        tensor=record.layout.tensor,
+        pipeline=record.layout.pipeline,
+        context=record.layout.context,
+        expert=record.layout.expert,
+        shards=record.shards or None,
+        sharding=record.sharding,
+        virtual_stages=record.virtual_stages,
+        dtype=record.dtype,
+        row_scaling=record.row_scaling,
+        recompute=record.recompute,
+        sequences=record.sequences,
+        tokens=record.tokens,
+        micro_batch_tokens=record.micro_batch_tokens,
+        fused=record.fused,
+        overlapped=record.overlapped,
+        workload=record.workload,
+    )
+
+
+def _fields(record: TrainRecord) -> tuple[str, ...]:
+    """Rates and times where there are any: publications define MFU in several ways."""
+    plain = tuple(key for key in ("tokens_per_s_per_gpu", "tokens_per_s", "step_time_s") if key in record.measured)
+    return plain or tuple(key for key in ("mfu_pct", "model_tflops_per_gpu") if key in record.measured)
+
+
+def graded(record: TrainRecord) -> str:
+    """The measured field that counts."""
+    return _fields(record)[0]
+
+
+def family(record: TrainRecord) -> tuple[Any, ...]:
+    """One publication's runs of a model on a GPU."""
+    return record.source_id, record.model, record.gpu, record.stack, record.version
+
+
+def relation(one: TrainRecord, other: TrainRecord) -> str:
+    """How two runs of a family differ, by what moves the time most."""
+    if one.dtype != other.dtype or one.row_scaling != other.row_scaling:
+        return "other number type"
+    if one.layout != other.layout or one.sharding != other.sharding:
+        return "other layout"
+    if (one.recompute, one.fused, one.overlapped) != (other.recompute, other.fused, other.overlapped):
+        return "other recomputation or kernels"
+    if one.tokens != other.tokens:
+        return "other length"
+    return "other GPU count" if one.gpus != other.gpus else "same layout"
+
+
+def noise(_: TrainRecord) -> float:
+    """Scatter of one measurement."""
+    return STAGE.noise

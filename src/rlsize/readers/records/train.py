@@ -1,0 +1,172 @@
+"""Published training throughput: tokens per second and GPU, MFU or step time, with how the work was spread."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rlsize.facts.records.base import Layout, Refused
+from rlsize.facts.records.train import TrainRecord
+from rlsize.readers.records.base import common, dtypes, layout, number, says_dtype, text, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.readers.profiles import Catalogue
+
+CLASS = "train"
+
+# What may be measured, the best first.
+FIELDS = ("tokens_per_s_per_gpu", "tokens_per_s", "step_time_s", "model_tflops_per_gpu", "mfu_pct")
+_MARKS = ("micro_batch", "global_batch", "recompute", "fsdp", "workload", "seq_len", "zero")
+_OTHERS = ("placement", "async_mode", "concurrency", "metric", "ttft_ms", "tpot_ms", "sync_time_s", "what", "payload")
+_DEGREES = {"tensor": "tp", "pipeline": "pp", "expert": "ep", "context": "cp"}
+_USUAL_LENGTH = {"torchtitan": 8192.0}
+_LENGTH = 4096.0
+_FUSED = frozenset({"megatron", "nemo", "maxtext"})
+_RL = frozenset({
+    "verl", "nemo-rl", "openrlhf", "areal", "slime", "trl", "roll", "skyrl", "prime-rl", "pipelinerl", "dschat",
+})  # fmt: skip
+_WORDS = ("stack", "precision", "fsdp", "other_parallel", "parallel", "notes", "recompute", "workload", "zero")
+_VIRTUAL = re.compile(r"(?:vpp|virtual[^\d]{0,30})[=: ]{0,3}(\d{1,2})")
+_INTERLEAVED = 2
+_SHARDINGS = (
+    (re.compile(r"shard_grad_op|zero[-_ ]?(?:stage)?[-_ ]?2"), "gradients"),
+    (re.compile(r"zero[-_ ]?(?:stage)?[-_ ]?1|distributed optimi[sz]er|no_shard.{0,20}optim"), "optimizer"),
+    (re.compile(r"full_shard|hybrid_shard|zero[-_ ]?(?:stage)?[-_ ]?3|fsdp|hsdp"), "full"),
+    (re.compile(r"no_shard|\bddp\b|zero[-_ ]?(?:stage)?[-_ ]?0"), "none"),
+)
+_RECOMPUTES = (
+    (re.compile(r"per[-_ ]?op|every (?:other|second)"), "alternate"),
+    (re.compile(r"select|partial|core"), "selective"),
+    (re.compile(r"none|no\b|false|off|\b0\b"), "none"),
+    (re.compile(r"full|true|on\b|yes|block|uniform|layer|checkpoint"), "full"),
+)
+
+
+def matches(row: Mapping[str, Any]) -> bool:
+    """Whether a row says how fast a training setup was."""
+    if any(key in row for key in _OTHERS) or not any(key in row for key in _MARKS):
+        return False
+    return any(key in row for key in (*FIELDS, "hfu_pct"))
+
+
+def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
+    """
+    A row as a record.
+
+    Raises:
+        Refused: It lacks what a prediction needs.
+    """
+    shared = common(row, catalogue)
+    measured = {key: value for key in FIELDS if (value := number(row, key)) is not None and value > 0}
+    if not measured:
+        raise Refused("states no tokens per second, step time or MFU")
+    if not shared["gpu"]:
+        raise Refused("names no GPU")
+    words = " ".join(text(row, key) for key in _WORDS).lower()
+    if re.search(r"\bq?lora\b", words):
+        raise Refused("LoRA training is not predicted")
+    assumed = list(shared.pop("assumed"))
+    spread = _layout(row, shared["gpus"])
+    return TrainRecord(
+        **shared,
+        measured=measured,
+        layout=spread,
+        **_sharding(row, words, shared["stack"], spread.context),
+        **_work(row, words, shared, spread, assumed),
+        virtual_stages=_virtual(words) if spread.pipeline > 1 else 1,
+        fused=_fused(words, shared["stack"], spread, row),
+        overlapped=bool(re.search(r"async[-_ ]?tp|asynctp|tp[-_ ](?:comm[-_ ])?overlap", words)),
+        workload=_workload(words, shared["stack"]),
+        assumed=tuple(assumed),
+    )
+
+
+def _layout(row: Mapping[str, Any], gpus: int) -> Layout:
+    """Degrees as fields of their own, else as words."""
+    words = text(row, "parallel") or text(row, "other_parallel")
+    said = layout(words or "none", gpus)
+    found = {name: whole(row, key) or getattr(said, name) for name, key in _DEGREES.items()}
+    return Layout(**found)
+
+
+def _sharding(row: Mapping[str, Any], words: str, stack: str, context: int) -> dict[str, Any]:
+    """What is sharded, and over how many ranks where the row says so."""
+    count = context * (whole(row, "fsdp") or whole(row, "shards"))
+    said = "fsdp" if count else text(row, "fsdp").lower()
+    stage = number(row, "zero")
+    if stage is not None:
+        said = f"zero-{stage:g}"
+    for text_ in (said, words):
+        for pattern, name in _SHARDINGS:
+            if pattern.search(text_):
+                return {"sharding": name, "shards": count}
+    return {"sharding": "optimizer" if stack in {"megatron", "nemo", "deepspeed"} else "full", "shards": count}
+
+
+def _work(
+    row: Mapping[str, Any], words: str, shared: Mapping[str, Any], spread: Layout, assumed: list[str]
+) -> dict[str, Any]:
+    """Number type, recomputation, and the batch."""
+    stack = shared["stack"]
+    precision = text(row, "precision") or text(row, "dtype")
+    if not says_dtype(precision):
+        assumed.append("linear layers in bf16")
+    dtype = dtypes(precision)[0]
+    if dtype == "fp16":
+        dtype = "bf16"
+    tokens = number(row, "seq_len") or number(row, "seq_len_mean")
+    if not tokens or tokens <= 0:
+        tokens = _USUAL_LENGTH.get(stack, _LENGTH)
+        assumed.append(f"sequences of {tokens:g} tokens")
+    ranks = max(1, shared["gpus"] // (spread.tensor * spread.pipeline * spread.context))
+    micro = number(row, "micro_batch") or 0.0
+    if micro <= 0:
+        micro = 1.0
+        assumed.append("a micro-batch of one sequence")
+    sequences = number(row, "global_batch") or 0.0
+    if sequences <= 0:
+        sequences = micro * ranks
+        assumed.append("one micro-batch a step")
+    if spread.pipeline > 1 and stack == "torchtitan":
+        micro = max(1.0, micro / spread.pipeline)  # its local batch is cut into as many micro-batches as stages
+    return {
+        "dtype": dtype,
+        "row_scaling": dtype == "fp8" and bool(re.search(r"row[-_ ]?wise|per[-_ ]?row", words)),
+        "recompute": _recompute(row, stack, assumed),
+        "sequences": sequences,
+        "tokens": tokens,
+        "micro_batch_tokens": micro * tokens,
+    }
+
+
+def _recompute(row: Mapping[str, Any], stack: str, assumed: list[str]) -> str:
+    said = str(row.get("recompute", ""))[:200].lower() if row.get("recompute") is not None else ""
+    for pattern, name in _RECOMPUTES:
+        if said and pattern.search(said):
+            return "alternate" if name == "selective" and stack == "torchtitan" else name
+    usual = "alternate" if stack == "torchtitan" else "full"
+    assumed.append(f"{usual} recomputation")
+    return usual
+
+
+def _virtual(words: str) -> int:
+    found = _VIRTUAL.search(words)
+    if found:
+        return max(1, int(found.group(1)))
+    return _INTERLEAVED if "interleav" in words else 1
+
+
+def _fused(words: str, stack: str, spread: Layout, row: Mapping[str, Any]) -> bool:
+    """Compiled where it says so; torchtitan's fp8 and tensor-parallel figures are compiled."""
+    if re.search(r"no[-_ ]compile|without compile|eager", words):
+        return False
+    own = stack == "torchtitan" and (spread.tensor > 1 or dtypes(text(row, "precision"))[0] == "fp8")
+    return own or stack in _FUSED or "compile" in words or "liger" in words
+
+
+def _workload(words: str, stack: str) -> Any:  # noqa: ANN401 (a literal)
+    if re.search(r"pre-?train|\bsft\b|fine-?tun", words):
+        return "pretraining"
+    return "rl" if stack in _RL or re.search(r"\b(?:rl|grpo|ppo|dapo|rlhf)\b", words) else "pretraining"
