@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.estimates.recorded.registry import predictors
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
+from rlsize.verdicts.contests import contests
 from rlsize.verdicts.grading import point, transfer_grades
 from rlsize.verdicts.holdout import held_out
 from rlsize.verdicts.predictions import predictions
@@ -77,6 +78,7 @@ def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
         ("Shipped constants, all records", shipped(found)),
         ("Constants fitted without the model or source of the record", without(found, known, look_up)),
         ("Calibrated on one record, another of its family predicted", moved(found, known, look_up)),
+        ("The faster of two ways to do the same work", winners(found, known)),
         ("Refused records", refusals(refused)),
         ("Constants", constants(known)),
     ]
@@ -105,13 +107,13 @@ def shipped(found: Predictions) -> str:
 def without(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> str:
     """Every cell of every class whose constants can be fitted without a part of its records."""
     rows = []
-    for name, predictor in known.items():
-        own = [record for record in found.records if record.class_name == name]
-        again = held_out(own, predictor, look_up, SEED, say) if own else ()
-        lost = sum(record.trusted for record in own) - len(again)
-        rows += [[name, cell, field, str(part.n), *errors(part)] for name, cell, field, part in scores(again) if again]
-        if again and lost:
-            rows.append([name, "not fitted or predicted", "", str(lost), *[""] * len(ERRORS)])
+    again = held_out(found.records, known, look_up, SEED, say)
+    for name in known:
+        own = [record for record in again if record.class_name == name]
+        lost = sum(record.trusted for record in found.records if record.class_name == name) - len(own)
+        rows += [[name, cell, field, str(part.n), *errors(part)] for _, cell, field, part in scores(own)]
+        if own and lost:
+            rows.append([name, "not predicted", "", str(lost), *[""] * len(ERRORS)])
     return table(["class", "of these", "field", "n", *ERRORS], rows)
 
 
@@ -147,6 +149,18 @@ def _pair_rows(pairs: Sequence[Pair], cell: str) -> list[list[str]]:
         ]
         for grade in transfer_grades(pairs, SEED)
     ]
+
+
+def winners(found: Predictions, known: dict[str, Predictor]) -> str:
+    """How often the faster of two ways is named, where the gap is clear."""
+    rows = []
+    pairs = contests(found.records, known)
+    for name in sorted({contest.class_name for contest in pairs}):
+        own = [contest for contest in pairs if contest.class_name == name]
+        clear = [contest for contest in own if contest.clear]
+        right = sum(contest.right for contest in clear)
+        rows.append([name, str(len(clear)), str(right), str(len(own) - len(clear))])
+    return table(["class", "pairs", "right", "too close to call"], rows)
 
 
 def refusals(refused: Iterable[RefusedRecord]) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.estimates.fitting import fitted
-from rlsize.estimates.recorded.registry import predictors, table
+from rlsize.estimates.recorded.registry import contradictions, predictors, table
 from rlsize.facts.records.base import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
@@ -41,12 +41,17 @@ def main() -> None:
     look_up = profiles_of(catalogue)
     residuals: list[Callable[[Mapping[str, Any]], Any]] = []
     tables: list[Hashable] = []
+    chosen: list[tuple[Predictor, Any]] = []
     serving = {name: found for name, found in known.items() if found.STAGES[0].name == wanted}
     stages = next(iter(serving.values())).STAGES
     central = {constant.name: constant.value for stage in stages for constant in stage.constants}
-    for entry in read_records(published_files(), catalogue).records:
-        predictor, record = serving.get(entry.class_name), entry.record
-        if predictor is None or record.trust == "low":
+    listed = read_records(published_files(), catalogue).records
+    for name, predictor in serving.items():
+        own = [entry.record for entry in listed if entry.class_name == name]
+        odd = contradictions(predictor, own)
+        chosen += [(predictor, record) for place, record in enumerate(own) if place not in odd]
+    for predictor, record in chosen:
+        if record.trust == "low":
             continue
         try:
             one = partial(residual, predictor, record, look_up(record))
@@ -56,7 +61,7 @@ def main() -> None:
         residuals.append(one)
         tables.append(table(predictor, record))
     values = fitted(residuals, tables, stages)
-    for constant in (constant for stage in stages for constant in stage.constants if constant.untuned):
+    for constant in (constant for constant in stages[0].constants if constant.untuned):
         before, spread = constant.untuned or (0.0, 0.0)
         said = f"{values[constant.name]:.3g}, spread {KEPT_SPREAD * spread:.3g}, untuned ({before:.3g}, {spread:.3g})"
         print(f"{constant.name:40s} {said}")

@@ -27,6 +27,8 @@ MEANINGS: dict[str, str] = {
     "dtype": "Number format of the weights on the wire.",
     "engine_pause_seconds": "Time in which a running engine made no token while it loaded new weights.",
     "engine_update_seconds": "Time of the calls that give a running engine new weights.",
+    "engine_kv_cache_tokens": "Tokens that the KV cache of a rollout instance holds, as its engine logs at start-up.",
+    "engine_weight_bytes_per_gpu": "Weights that an engine loads on each GPU, copies of tensor parallelism included.",
     "every_seconds": "Time between two looks at running engines.",
     "expected_prefix_cache_hit_fraction": "Prefix-cache hit ratio to expect.",
     "faults": "Faults that were found in them.",
@@ -66,6 +68,7 @@ MEANINGS: dict[str, str] = {
     "matched_instances_after_caching": "matched_instances once the prefix cache reaches the expected hit ratio.",
     "matched_instances_exact": "matched_instances before rounding up.",
     "max_concurrency": "Samples at the same time at which the KV cache of an instance is full, rounded down.",
+    "max_micro_batch_tokens": "Tokens of the largest micro batch that fits beside the states, rounded down.",
     "max_num_seqs": "The engine's limit on running samples; in `observe` where it is their plateau.",
     "max_response_tokens": "Cap on the response length.",
     "mean_prompt_tokens": "Mean prompt length of finished samples.",
@@ -111,6 +114,7 @@ MEANINGS: dict[str, str] = {
     "rollout_first_fit_gpus": "GPUs of the smallest rollout instance that fits.",
     "rollout_fits": "Whether a rollout instance fits as stated.",
     "rollout_gpu_hour_usd": "Price of a rollout GPU-hour.",
+    "rollout_binding_part": "The largest part of what each GPU of a rollout instance holds.",
     "rollout_gpus": "GPUs of the rollout fleet.",
     "rollout_held_bytes_per_gpu": "Bytes that each GPU of a rollout instance holds before its KV cache.",
     "rollout_idle_cost_per_step_usd": "What the rollout fleet costs per optimizer step while it waits.",
@@ -151,6 +155,8 @@ MEANINGS: dict[str, str] = {
     "total_bytes": "Sum of all tenants whose size is known.",
     "trained_params": "Parameters of the model that the measured trainer trains.",
     "trainer_gpu_total_tokens_per_second": "Prompt and response tokens per second of one trainer GPU, all phases.",
+    "transport": "Class of transport of a weight sync: how weights are gathered, sent and loaded.",
+    "trainer_binding_part": "The largest part of what each trainer GPU holds.",
     "trainer_bytes": "Training state of the policy, over all GPUs.",
     "trainer_bytes_per_gpu": "Training state of the policy on each trainer GPU.",
     "trainer_cost_per_step_usd": "The trainer's part of the cost of one optimizer step.",
@@ -277,6 +283,9 @@ COLUMNS: dict[str, str] = {
     "verdict": "Whether it fits, and whether the layout is the first that does or the one stated.",
     "verified": "Whether somebody has read the number in its source.",
     "why": "Why the rate is a lower bound, or is not.",
+    "high_seconds": "Upper end of the 80 % band.",
+    "low_seconds": "Lower end of the 80 % band.",
+    "shares_gpus": "Whether trainer and engines share GPUs, or are apart.",
 }
 
 COLUMN_UNITS: dict[str, str] = {

@@ -72,6 +72,14 @@ def test_the_json_has_every_number(validate: Callable[..., Any], runs: Path) -> 
     assert document["results"]["graded_records"] == 5
 
 
+def test_rivals_are_told_apart(validate: Callable[..., Any], made_up: Any, runs: Path) -> None:
+    """A table of its own where the class has any: here the run on two GPUs was faster, and the predictions say so."""
+    made_up.rivals = lambda one, other: {one.id, other.id} == {"b1", "b2"}
+    rows = validate(str(runs), "--json").document["rows"]["winners"]
+    assert [(row["clear_pairs"], row["right_pairs"], row["close_pairs"]) for row in rows] == [(1, 1, 0)]
+    assert "The faster of two ways" in validate(str(runs)).stdout
+
+
 @pytest.mark.parametrize(
     ("limits", "code"),
     [(("--max-median", "15"), 0), (("--max-median", "5 %"), 1), (("--max-p90", "100%"), 0), (("--max-p90", "1"), 1)],

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 BASE_UNITS = {
-    "B", "FLOP", "Mtoken", "block", "day", "expert", "gpu", "head", "hour", "instance", "layer", "node", "param",
+    "B", "FLOP", "J", "Mtoken", "block", "day", "expert", "gpu", "head", "hour", "instance", "layer", "node", "param",
     "prompt", "s", "sample", "step", "token", "usd", "value", "worker",
 }  # fmt: skip
 

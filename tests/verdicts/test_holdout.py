@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from rlsize.estimates.constants import Constant, Stage
 from rlsize.verdicts.holdout import held_out
 
 MODELS = ("qwen3-8b", "qwen3-14b", "qwen3-32b")
@@ -23,7 +25,7 @@ def fitted(made_up: Any) -> Any:
 
 def without_own(fitted: Any, predict: Any, silent: Any, *rows: dict[str, Any]) -> Any:
     """The rows predicted without their own fold."""
-    return held_out(predict(*rows).records, fitted, lambda _: None, 0, silent)  # type: ignore[arg-type, return-value]  # needs no profiles
+    return held_out(predict(*rows).records, {"made_up": fitted}, lambda _: None, 0, silent)  # type: ignore[arg-type, return-value]  # needs no profiles
 
 
 def test_a_fold_is_predicted_by_what_the_others_say(fitted: Any, predict: Any, silent: Any) -> None:
@@ -33,6 +35,7 @@ def test_a_fold_is_predicted_by_what_the_others_say(fitted: Any, predict: Any, s
     assert len(found) == 6
     for record in found:
         assert record.fields[0].predicted == pytest.approx(record.fields[0].measured, rel=0.05)
+        assert record.fields[0].low < record.fields[0].measured < record.fields[0].high
 
 
 def test_a_fold_does_not_see_its_own_rows(fitted: Any, predict: Any, silent: Any) -> None:
@@ -44,19 +47,47 @@ def test_a_fold_does_not_see_its_own_rows(fitted: Any, predict: Any, silent: Any
     assert all(record.fields[0].predicted < 120.0 for record in odd)
 
 
-def test_a_large_fold_counts_as_a_small_one_does(fitted: Any, predict: Any, silent: Any) -> None:
-    """Between a model of twenty rows and one of two, the fit lies in the middle of the two."""
+def test_a_long_table_counts_as_a_few_rows(fitted: Any, predict: Any, silent: Any) -> None:
+    """Twenty rows of one table do not outvote two tables of six."""
     rows = [{"run_time_s": 100.0, "work": 50, "model": MODELS[0]}] * 20
-    rows += [{"run_time_s": 400.0, "work": 50, "model": MODELS[1]}] * 2
-    rows += [{"run_time_s": 100.0, "work": 50, "model": MODELS[2]}]
-    third = without_own(fitted, predict, silent, *rows)[-1]
-    assert third.fields[0].predicted == pytest.approx(200.0, rel=0.1)
+    rows += [{"run_time_s": 400.0, "work": 50, "model": model} for model in MODELS[1:] for _ in range(6)]
+    rows += [{"run_time_s": 100.0, "work": 50, "model": "qwen3-4b"}]
+    last = without_own(fitted, predict, silent, *rows)[-1]
+    assert last.fields[0].predicted > 300.0
+
+
+def test_rows_that_contradict_their_neighbours_fit_nothing(fitted: Any, predict: Any, silent: Any) -> None:
+    """They are graded all the same."""
+    fitted.contradictions = lambda runs: {
+        place: "odd" for place, run in enumerate(runs) if run.measured["run_time_s"] > 1e3
+    }
+    rows = [{"run_time_s": 100.0, "work": 50, "model": model} for model in MODELS[:2]]
+    rows += [{"run_time_s": 1e4, "work": 50, "model": MODELS[2]}] * 5
+    found = without_own(fitted, predict, silent, *rows)
+    assert len(found) == 7
+    assert all(record.fields[0].predicted == pytest.approx(100.0, rel=0.1) for record in found)
+
+
+def test_a_class_fits_the_stages_that_no_smaller_class_has(fitted: Any, predict: Any, silent: Any) -> None:
+    """The larger class takes the smaller one's constants as they ship."""
+    step = Constant(name="step", value=1.0, spread=0.5, unit="1", meaning="", basis="fitted", source="")
+    larger = SimpleNamespace(**vars(fitted))
+    larger.STAGES = (*fitted.STAGES, Stage(name="step", constants=(step,), noise=0.05))
+    larger.predict = lambda run, profiles, values: {
+        "run_time_s": fitted.predict(run, profiles, values)["run_time_s"] * values["step"]
+    }
+    rows = [{"run_time_s": 100.0 * (1 + place % 2), "work": 50, "model": MODELS[place // 2]} for place in range(6)]
+    records = [
+        replace(record, class_name="larger" if record.place % 2 else "made_up") for record in predict(*rows).records
+    ]
+    found = held_out(records, {"made_up": fitted, "larger": larger}, lambda _: None, 0, silent)  # type: ignore[arg-type, return-value]  # needs no profiles
+    assert [round(record.fields[0].predicted, -1) for record in found] == [100.0, 200.0] * 3
 
 
 def test_one_fold_or_nothing_fitted_leaves_nothing_out(made_up: Any, fitted: Any, predict: Any, silent: Any) -> None:
     """There is no error of this kind to tell."""
     rows = [{"run_time_s": 100.0, "work": 50, "model": model} for model in MODELS]
-    assert not without_own(fitted, predict, silent, rows[0], rows[0])
+    assert not without_own(fitted, predict, silent, rows[0], {**rows[0], "work": 60})
     stage = fitted.STAGES[0]
     assumed = tuple(replace(constant, basis="assumed") for constant in stage.constants)
     made_up.STAGES = (replace(stage, constants=assumed),)

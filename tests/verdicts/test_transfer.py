@@ -94,14 +94,25 @@ def test_a_calibration_that_cannot_be_done_loses_its_pairs_only(made_up: Any, mo
     central = made_up.predict
 
     def fragile(run: Any, profiles: Any, values: Any) -> Any:
-        if run.work == 11 and isinstance(values["slowness"], float) and values["slowness"] != 2.0:
+        if run.work == 11 and not isinstance(values["slowness"], float) and len(values["slowness"]) < 10:
             raise Refused("out of reach")
         return central(run, profiles, values)
 
     made_up.predict = fragile
     found = moved({"run_time_s": 30.0, "work": 11}, {"run_time_s": 30.0, "work": 12}, {"run_time_s": 30.0, "work": 13})
-    assert found.left_out == {"made_up": 4}
+    assert found.left_out == {"made_up": 2}
     assert {pair.calibrated_on for pair in found.pairs} == {"r1", "r2"}
+
+
+def test_a_record_that_contradicts_its_neighbours_calibrates_nothing(
+    made_up: Any, moved: Callable[..., Transfer]
+) -> None:
+    """It is predicted all the same."""
+    made_up.contradictions = lambda runs: {place: "odd" for place, run in enumerate(runs) if run.work == 11}
+    found = moved({"run_time_s": 30.0, "work": 11}, {"run_time_s": 30.0, "work": 12}, {"run_time_s": 30.0, "work": 13})
+    assert found.odd == {"made_up": 1}
+    assert {pair.calibrated_on for pair in found.pairs} == {"r1", "r2"}
+    assert {pair.id for pair in found.pairs} == {"r0", "r1", "r2"}
 
 
 @pytest.mark.parametrize("field", ["step_time_s", "tokens_per_s_per_gpu", "output_tok_s_total", "peak_gib_per_gpu"])

@@ -59,6 +59,12 @@ class Inputs:
             self._catalogue = Catalogue(user_folders(self.folders))
         return self._catalogue
 
+    def apart(self) -> Inputs:
+        """The same scenario, profiles and answers so far, to ask on without a trace: what is missing is no fault here."""
+        other = Inputs(None, self.folders)
+        other.file, other.used, other._catalogue = self.file, dict(self.used), self._catalogue
+        return other
+
     def measured(self, key: str, missing: Figure) -> Figure:
         """What the rates file says of a quantity, as a measured figure; the missing one where there is no such file."""
         value = getattr(self.rates, key, None)

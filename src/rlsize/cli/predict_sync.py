@@ -170,7 +170,7 @@ def _gpus(
         counts[1],
         flags.COUNT,
         scenario="placement.rollout_gpus",
-        default=trainer.number if trainer.known else USUAL_GPUS,
+        default=round(trainer.number) if trainer.known else USUAL_GPUS,
         why="as many as the trainer",
     )
     return trainer, rollout, instance

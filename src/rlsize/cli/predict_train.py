@@ -10,7 +10,8 @@ from rlsize.cli import asking, flags
 from rlsize.cli import memory_flags as of
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
-from rlsize.cli.predict_train_inputs import Models, Trainer, Work, response_batch, train_question
+from rlsize.cli.predict_train_flags import Models, Trainer, Work
+from rlsize.cli.predict_train_inputs import response_batch, train_question
 from rlsize.cli.trainer_layout import LayoutFlags
 from rlsize.reports.predict_train import predict_train_report
 from rlsize.reports.report import Report
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
 
 WORKLOAD, PASSES, SPEED = "Workload", "Passes", "Kernels and overlap"
+_SEEDS = 2**63  # generators take no negative seed
 
 
 def predict_train(
@@ -87,14 +89,21 @@ def predict_train(
             "--async-tensor-parallel", help="Tensor-parallel transfers overlap with products.", rich_help_panel=SPEED
         ),
     ] = False,
+    native_attention: Annotated[
+        bool,
+        typer.Option(
+            "--native-attention",
+            help="Attention kernels made for the GPU: FlashAttention-3 or cuDNN on Hopper, not FlashAttention-2.",
+            rich_help_panel=SPEED,
+        ),
+    ] = False,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
     """
     How long the trainer works on an optimizer step, and where the time goes.
 
-    Example:  rlsize predict train --model qwen3-32b --gpu h100-sxm --trainer-gpus 32 --samples 512
-    --prompt-tokens 500 --response-tokens 4000
+    Example:  rlsize predict train --model qwen3-32b --gpu h100-sxm --trainer-gpus 32 --samples 512 --response-tokens 4k
     """
     inputs = Inputs(scenario, profiles)
     work = Work(
@@ -128,6 +137,7 @@ def predict_train(
         fp8_scaling=fp8_scaling,
         compiled=compiled,
         overlapped=async_tensor_parallel,
+        native_attention=native_attention,
     )
     models = Models(
         algorithm=algorithm, old_logprob=old_logprob, reference=reference, critic=critic, reward_model=reward_model
@@ -136,7 +146,7 @@ def predict_train(
     asking.random_for(question, seed)  # refuses a seed that is no whole number
     from rlsize.estimates.train_prediction_bands import predicted_train_step
 
-    answer = predicted_train_step(question, beliefs(inputs), int(seed), response_batch(inputs))
+    answer = predicted_train_step(question, beliefs(inputs), int(seed) % _SEEDS, response_batch(inputs))
     return predict_train_report(question, answer, inputs.shown(), inputs.warnings, inputs.notes)
 
 

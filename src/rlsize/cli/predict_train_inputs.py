@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli import asking, flags
-from rlsize.cli.models import model_params, model_profile
+from rlsize.cli.models import model_profile
 from rlsize.cli.tenants import TenantFlags, tenants
-from rlsize.cli.trainer_layout import LayoutFlags, trainer_layout
+from rlsize.cli.trainer_layout import trainer_layout
 from rlsize.equations import matching, train_step
 from rlsize.errors import InputError
 from rlsize.estimates.train_prediction_question import DTYPES, Sharding, TrainQuestion, objections
@@ -19,6 +18,8 @@ from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
+    from rlsize.cli.predict_train_flags import Models, Trainer, Work
+    from rlsize.cli.trainer_layout import LayoutFlags
     from rlsize.estimates.sharding import Layout
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -30,47 +31,6 @@ _SCALINGS = ["tensor", "row"]
 _RECOMPUTED = ["none", "selective", "full"]
 _CV = Quantity("1", least=0.0, most=20.0)
 _NAMED = {"old": "old_logprob", "reference": "reference", "proximal": "proximal"}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Work:
-    """What the flags say about a step's tokens; None where one was not given."""
-
-    prompts: str | None = None
-    group: str | None = None
-    samples: str | None = None
-    prompt_tokens: str | None = None
-    response_tokens: str | None = None
-    response_cv: str | None = None
-    updates: str | None = None
-    mini_batches: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trainer:
-    """What the flags say about how the trainer works; None where one was not given."""
-
-    virtual_stages: str | None = None
-    micro_batch_tokens: str | None = None
-    recompute: str | None = None
-    optimizer: str | None = None
-    gradients: str | None = None
-    offload: bool = False
-    dtype: str | None = None
-    fp8_scaling: str | None = None
-    compiled: bool = False
-    overlapped: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Models:
-    """What the flags say about the models beside the policy; None where one was not given."""
-
-    algorithm: str | None = None
-    old_logprob: bool | None = None
-    reference: bool | None = None
-    critic: bool | None = None
-    reward_model: bool | None = None
 
 
 def train_question(
@@ -166,6 +126,8 @@ def _tokens(inputs: Inputs, said: Work) -> dict[str, Any]:
         said.prompt_tokens,
         flags.TOKENS,
         scenario="workload.prompt_tokens",
+        default=0.0,
+        why="not said: prompts are left out",
     )
     spread = inputs.number(
         "response_cv",
@@ -178,7 +140,8 @@ def _tokens(inputs: Inputs, said: Work) -> dict[str, Any]:
     )
     sequences = _sequences(inputs, said)
     inputs.need(response, "give --response-tokens")
-    inputs.need(prompt, "give --prompt-tokens: the trainer works on prompts too")
+    if prompt.provenance == "default":
+        inputs.notes.append("Prompts are left out, though the trainer works on them too (--prompt-tokens).")
     inputs.need(sequences, "give --samples, or --prompts and --group")
     lengths = {"prompt_tokens": prompt, "response_tokens": response}
     return {
@@ -208,8 +171,9 @@ def _sequences(inputs: Inputs, said: Work) -> Figure:
 
 def _layout(inputs: Inputs, said: LayoutFlags, model: Model | None) -> Layout | None:
     from rlsize.estimates.memory_shape import memory_shape
+    from rlsize.estimates.model_size import model_size
 
-    shape = memory_shape(model, model_params(inputs, model.name, None)[0]) if model and not inputs.faults else None
+    shape = memory_shape(model, model_size(model).params) if model else None
     found = trainer_layout(inputs, said, shape)
     if found is None and not inputs.faults:
         inputs.fault("the trainer's GPUs are missing", "--trainer-gpus", "give their number, or how they are spread")
@@ -260,6 +224,7 @@ def _how(inputs: Inputs, said: Trainer) -> dict[str, Any]:
         "offload": said.offload,
         "fused": said.compiled,
         "overlapped": said.overlapped,
+        "native_attention": said.native_attention,
     }
 
 

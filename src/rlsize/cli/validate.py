@@ -163,6 +163,7 @@ def _graded(
     from rlsize.readers.records.listing import profiles_of
     from rlsize.reports.validate import Grading
     from rlsize.verdicts import transfer as pairing
+    from rlsize.verdicts.contests import contests
     from rlsize.verdicts.grading import grades, transfer_grades
     from rlsize.verdicts.predictions import predictions
 
@@ -179,6 +180,7 @@ def _graded(
         limits=limits,
         moved=moved,
         transfer_grades=transfer_grades(moved.pairs, seed) if moved else (),
+        contests=contests(found.records, known),
     )
 
 

@@ -263,32 +263,3 @@ def step_of_parts(
     """
     kernels = matmul + head + experts + attention + recurrence + all_reduce + exchange + small_operations
     return kernels + sampling + host
-
-
-def affine_fixed_seconds(
-    seconds_low: Real, seconds_high: Real, batch_low: Real, batch_high: Real, batch_seconds_high: Real
-) -> Real:
-    """
-    Fixed time of the straight line through two batches of an engine step.
-
-    t_0 = T_1 - b_1 (T_2 - T_1) / (b_2 - b_1)
-
-    Args:
-        seconds_low: Step at the smaller batch, without reading the KV cache, T_1. [s]
-        seconds_high: Step at the larger batch, likewise, T_2. [s]
-        batch_low: Smaller batch, b_1. [1]
-        batch_high: Larger batch, b_2. [1]
-        batch_seconds_high: Slope that the line must not exceed, so that t_0 is not negative: T_2 / b_2. [s]
-
-    Returns:
-        t_0. [s]
-
-    Assumes the step bends upwards between the batches, so the line lies above it there.
-    Source: secant.
-
-    >>> round(affine_fixed_seconds(seconds_low=0.01, seconds_high=0.03, batch_low=1, batch_high=201,
-    ...                            batch_seconds_high=0.03 / 201), 6)
-    0.0099
-    """
-    slope = minimum((seconds_high - seconds_low) / (batch_high - batch_low), batch_seconds_high)
-    return seconds_low - batch_low * slope

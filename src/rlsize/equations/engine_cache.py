@@ -225,3 +225,27 @@ def held_sequences(kv_budget: Real, sequence_bytes: Real, data_parallel: Real, m
     120.0
     """
     return data_parallel * minimum(floor(kv_budget / sequence_bytes), most_sequences)
+
+
+def static_share(memory: Real, fixed_bytes: Real, batched_tokens: Real, bytes_per_token: Real) -> Real:
+    """
+    Share of the memory for weights and cache of an engine that sets the rest aside for its largest step (SGLang).
+
+    f = 1 - (a + b T) / M
+
+    Args:
+        memory: Memory that the process sees, M. [B]
+        fixed_bytes: Set aside whatever the step, a. [B]
+        batched_tokens: Most tokens of a step, T. [token]
+        bytes_per_token: Set aside for each of them, b. [B/token]
+
+    Returns:
+        f. [1]
+
+    Assumes that nobody sets the share by hand.
+    Source: SGLang, server_args.py: 512 MB, 1.5 MB per token of a prefill chunk, 2 MB per sequence of a CUDA graph.
+
+    >>> static_share(memory=80e9, fixed_bytes=1e9, batched_tokens=8192, bytes_per_token=1.5e6)
+    0.8339
+    """
+    return 1.0 - (fixed_bytes + batched_tokens * bytes_per_token) / memory

@@ -263,3 +263,26 @@ def in_gib(size: Real) -> Real:
     2.0
     """
     return size / 2.0**30
+
+
+def attention_ranks(tensor_parallel: Real, data_parallel: Real, expert_parallel: Real) -> Real:
+    """
+    Data-parallel ranks of attention within an engine.
+
+    d' = max(d, e / t)
+
+    Args:
+        tensor_parallel: Tensor-parallel ranks, t. [1]
+        data_parallel: Data-parallel ranks as stated, d. [1]
+        expert_parallel: Expert-parallel ranks, e. [1]
+
+    Returns:
+        d'. [1]
+
+    Assumes that expert parallelism beyond the tensor-parallel ranks means attention in data parallel over the others.
+    Source: vLLM documentation, expert parallel deployment (EP size = TP size x DP size).
+
+    >>> attention_ranks(tensor_parallel=2, data_parallel=1, expert_parallel=8)
+    4.0
+    """
+    return maximum(data_parallel, expert_parallel / tensor_parallel)

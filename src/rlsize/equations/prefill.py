@@ -251,3 +251,26 @@ def group_prefill_tokens(prompt_tokens: Real, hit_ratio: Real) -> Real:
     250.0
     """
     return prompt_tokens * (1 - hit_ratio)
+
+
+def prefill_in_step(batch: Real, response_tokens: Real, prefill_seconds: Real) -> Real:
+    """
+    Engine time for prompts that falls on one decode step.
+
+    t = b P / l
+
+    Args:
+        batch: Samples in flight, b. [1]
+        response_tokens: Mean response length, which is the number of steps of a sample, l. [1]
+        prefill_seconds: Engine time that one prompt takes, P. [s]
+
+    Returns:
+        t. [s]
+
+    Assumes a batch that stays full: while l steps run, b prompts are prefilled.
+    Source: conservation of work.
+
+    >>> prefill_in_step(batch=100, response_tokens=1000, prefill_seconds=0.02)
+    0.002
+    """
+    return batch * prefill_seconds / response_tokens

@@ -128,9 +128,7 @@ def offline_waves(requests: Real, batch: Real, fixed_share: Real) -> Real:
     return where(requests <= batch, 1.0, requests / batch + fixed_share / 2)
 
 
-def offline_rate(
-    requests: Real, response_tokens: Real, prefill_seconds: Real, waves: Real, step_seconds: Real
-) -> Real:
+def offline_rate(requests: Real, response_tokens: Real, prefill_seconds: Real, waves: Real, step_seconds: Real) -> Real:
     """
     Response tokens per second over a whole offline run.
 
@@ -258,3 +256,140 @@ def samples_in_flight(concurrency: Real, capacity: Real, engine_limit: Real) -> 
     190.5
     """
     return maximum(1.0, minimum(minimum(concurrency, capacity), engine_limit))
+
+
+def per_instance(amount: Real, instances: Real) -> Real:
+    """
+    Share of one instance.
+
+    a = A / n
+
+    Args:
+        amount: What the fleet has, A. [1]
+        instances: Instances, n. [1]
+
+    Returns:
+        a. [1]
+
+    Assumes it is shared out evenly.
+    Source: definition.
+
+    >>> per_instance(amount=2048, instances=16)
+    128.0
+    """
+    return amount / instances
+
+
+def half(amount: Real) -> Real:
+    """
+    Half of something.
+
+    a = A / 2
+
+    Args:
+        amount: The whole, A. [token]
+
+    Returns:
+        a. [token]
+
+    Assumes nothing.
+    Source: definition.
+
+    >>> half(amount=100)
+    50.0
+    """
+    return amount / 2
+
+
+def fleet_time(samples: Real, response_tokens: Real, instances: Real, instance_rate: Real) -> Real:
+    """
+    Time in which a fleet with refilled slots finishes as many samples as a step needs.
+
+    t = S l / (n r)
+
+    Args:
+        samples: Samples, S. [1]
+        response_tokens: Mean response length, l. [token]
+        instances: Instances, n. [1]
+        instance_rate: Response tokens per second of one, r. [token/s]
+
+    Returns:
+        t. [s]
+
+    Assumes a steady state, in which as many samples start as finish.
+    Source: conservation of tokens.
+
+    >>> fleet_time(samples=1000, response_tokens=2000, instances=10, instance_rate=4000)
+    50.0
+    """
+    return samples * response_tokens / (instances * instance_rate)
+
+
+def packed_time(samples: Real, response_tokens: Real, batch: Real, step_seconds: Real, prefill_seconds: Real) -> Real:
+    """
+    Time of a batch on one instance if its slots were busy to the end.
+
+    t = S l / b T + S P
+
+    Args:
+        samples: Samples of the batch on one instance, S. [1]
+        response_tokens: Mean response length, l. [token]
+        batch: Samples in flight, b. [1]
+        step_seconds: Decode step at this batch, T. [s/token]
+        prefill_seconds: Engine time that one prompt takes, P. [s]
+
+    Returns:
+        t. [s]
+
+    Assumes all responses end together; the difference to the real time is what the tail costs.
+    Source: conservation of work.
+
+    >>> packed_time(samples=100, response_tokens=1000, batch=100, step_seconds=0.02, prefill_seconds=0.01)
+    21.0
+    """
+    return samples * response_tokens / batch * step_seconds + samples * prefill_seconds
+
+
+def beyond(whole: Real, part: Real) -> Real:
+    """
+    What one time has beyond another.
+
+    d = max(0, t - t_p)
+
+    Args:
+        whole: The one, t. [s]
+        part: The other, t_p. [s]
+
+    Returns:
+        d. [s]
+
+    Assumes both start together.
+    Source: definition.
+
+    >>> beyond(whole=30.0, part=21.0)
+    9.0
+    """
+    return maximum(0.0, whole - part)
+
+
+def batch_rate(samples: Real, response_tokens: Real, seconds: Real) -> Real:
+    """
+    Response tokens per second over the whole time of a batch.
+
+    r = S l / t
+
+    Args:
+        samples: Samples of the batch, S. [1]
+        response_tokens: Mean response length, l. [token]
+        seconds: Time of the batch, t. [s]
+
+    Returns:
+        r. [token/s]
+
+    Assumes nothing.
+    Source: definition.
+
+    >>> batch_rate(samples=100, response_tokens=1000, seconds=25.0)
+    4000.0
+    """
+    return samples * response_tokens / seconds

@@ -132,6 +132,8 @@ def sampling_time(sequences: Real, vocab_size: Real, bytes_per_logit: Real, pass
     0.0001
     """
     return passes * sequences * vocab_size * bytes_per_logit / bandwidth
+
+
 def stream_bytes(tokens: Real, hidden_size: Real, width: Real) -> Real:
     """
     Bytes of the residual stream of some tokens.

@@ -159,25 +159,3 @@ def node_bandwidth(adapter_bandwidth: Real, gpus_per_node: Real) -> Real:
     400000000000.0
     """
     return adapter_bandwidth * gpus_per_node
-
-
-def instances_of(rollout_gpus: Real, gpus_per_instance: Real) -> Real:
-    """
-    Rollout instances on so many GPUs.
-
-    n = max(g / t, 1)
-
-    Args:
-        rollout_gpus: GPUs of the fleet, g. [1]
-        gpus_per_instance: GPUs of one instance, t. [1]
-
-    Returns:
-        n. [1]
-
-    Assumes whole instances.
-    Source: counting.
-
-    >>> instances_of(rollout_gpus=16, gpus_per_instance=4)
-    4.0
-    """
-    return maximum(rollout_gpus / gpus_per_instance, 1.0)

@@ -55,7 +55,7 @@ def pipeline_bubble_time(busy: Real, stages: Real, micro_batches: Real, virtual_
     return busy * (stages - 1) / (virtual_stages * micro_batches)
 
 
-def host_time(micro_batches: Real, layers: Real, passes: Real, seconds_per_layer: Real) -> Real:
+def kernel_launch_time(micro_batches: Real, layers: Real, passes: Real, seconds_per_layer: Real) -> Real:
     """
     Time that the host takes to launch the kernels of a step.
 
@@ -73,7 +73,7 @@ def host_time(micro_batches: Real, layers: Real, passes: Real, seconds_per_layer
     Assumes the GPU waits where the host is slower, and else hides it.
     Source: own derivation; ai-dynamo/aiconfigurator@095f58a5 measures 20 us for a launch outside of graphs.
 
-    >>> host_time(micro_batches=4, layers=32, passes=3, seconds_per_layer=0.00025)
+    >>> kernel_launch_time(micro_batches=4, layers=32, passes=3, seconds_per_layer=0.00025)
     0.096
     """
     return micro_batches * layers * passes * seconds_per_layer

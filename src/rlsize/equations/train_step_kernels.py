@@ -63,23 +63,23 @@ def scaled_fraction(fraction: Real, scale: Real) -> Real:
     return scale * fraction
 
 
-def narrow_energy(joules_per_flop: Real, energy_fraction: Real) -> Real:
+def lower_energy(joules_per_flop: Real, energy_fraction: Real) -> Real:
     """
-    Energy of an operation in a narrower number type.
+    Energy of an operation in a narrower number type, or on a newer generation.
 
-    e_8 = x e
+    e' = x e
 
     Args:
         joules_per_flop: Energy of one in bf16, e. [J/FLOP]
-        energy_fraction: Share of it that the narrower type takes, x. [1]
+        energy_fraction: Share of it that the other takes, x. [1]
 
     Returns:
-        e_8. [J/FLOP]
+        e'. [J/FLOP]
 
-    Assumes both run on the same units.
+    Assumes a share that does not depend on the work.
     Source: definition.
 
-    >>> narrow_energy(joules_per_flop=1e-12, energy_fraction=0.5)
+    >>> lower_energy(joules_per_flop=1e-12, energy_fraction=0.5)
     5e-13
     """
     return energy_fraction * joules_per_flop
@@ -154,7 +154,7 @@ def tokens_per_gpu(sequences: Real, length: Real, gpus: Real) -> Real:
     return sequences * length / gpus
 
 
-def compute_time(flops_per_token: Real, passes: Real, tokens: Real, rate: Real) -> Real:
+def product_time(flops_per_token: Real, passes: Real, tokens: Real, rate: Real) -> Real:
     """
     Time of floating-point work.
 
@@ -172,7 +172,7 @@ def compute_time(flops_per_token: Real, passes: Real, tokens: Real, rate: Real) 
     Assumes a rate that does not depend on the pass.
     Source: definition of a rate.
 
-    >>> compute_time(flops_per_token=16e9, passes=3, tokens=8192, rate=400e12)
+    >>> product_time(flops_per_token=16e9, passes=3, tokens=8192, rate=400e12)
     0.98304
     """
     return passes * flops_per_token * tokens / rate

@@ -218,40 +218,79 @@ def context_parallel_bytes(tokens: Real, kv_bytes_per_token: Real, passes: Real,
     return passes * kv_bytes_per_token * tokens * (ranks - 1)
 
 
+def copies_inside(experts_per_token: Real, ranks: Real) -> Real:
+    """
+    Copies of a token that go to experts on other GPUs of the same fast network.
+
+    c = k (e - 1) / e
+
+    Args:
+        experts_per_token: Experts that work on each token, k. [1]
+        ranks: Expert-parallel ranks that share the fast network, e. [1]
+
+    Returns:
+        c. [1]
+
+    Assumes every expert is as likely as any other, and one copy for each expert.
+    Source: Lepikhin et al., GShard (arXiv:2006.16668), section 3.1.
+
+    >>> copies_inside(experts_per_token=8, ranks=8)
+    7.0
+    """
+    return experts_per_token * (ranks - 1) / ranks
+
+
+def copies_beyond(experts_per_token: Real, domains: Real) -> Real:
+    """
+    Copies of a token that go to other nodes, one for each node that has an expert for it.
+
+    c = (n - 1) (1 - (1 - 1/n)^k)
+
+    Args:
+        experts_per_token: Experts that work on each token, k. [1]
+        domains: Nodes over which a group of expert-parallel ranks is spread, n. [1]
+
+    Returns:
+        c. [1]
+
+    Assumes every expert is as likely as any other, and that a node hands a token on to its experts, as DeepEP does;
+    plain all-to-all sends one copy for each expert.
+    Source: DeepSeek-V3 (arXiv:2412.19437), section 3.2.2 (each token goes to few nodes, once over the network).
+
+    >>> copies_beyond(experts_per_token=2, domains=2)
+    0.75
+    >>> copies_beyond(experts_per_token=8, domains=1)
+    0.0
+    """
+    return (domains - 1) * (1.0 - (1.0 - 1.0 / domains) ** experts_per_token)
+
+
 def expert_parallel_bytes(
-    tokens: Real,
-    hidden_size: Real,
-    layers: Real,
-    experts_per_token: Real,
-    exchanges: Real,
-    ranks: Real,
-    bytes_per_value: Real,
+    tokens: Real, hidden_size: Real, layers: Real, copies: Real, exchanges: Real, bytes_per_value: Real
 ) -> Real:
     """
     Bytes that a GPU sends for expert parallelism.
 
-    S = x L k b h T (e - 1) / e
+    S = x L c b h T
 
     Args:
         tokens: Tokens of the step for each GPU, T. [token]
         hidden_size: Width of the residual stream, h. [value/token]
         layers: Layers with experts, L. [1]
-        experts_per_token: Experts that work on each token, k. [1]
+        copies: Copies of each token that are sent, c. [1]
         exchanges: All-to-all exchanges of a layer, x: 2 forward, 2 backward. [1]
-        ranks: Expert-parallel ranks, e. [1]
         bytes_per_value: Bytes of a value, b. [B/value]
 
     Returns:
         S. [B]
 
-    Assumes a copy of the token for each of its experts, most of which sit on other ranks.
+    Assumes what comes back is as large as what went out.
     Source: Lepikhin et al., GShard (arXiv:2006.16668), section 3.1.
 
-    >>> expert_parallel_bytes(tokens=1024, hidden_size=2048, layers=48, experts_per_token=8, exchanges=4, ranks=8,
-    ...                       bytes_per_value=2)
+    >>> expert_parallel_bytes(tokens=1024, hidden_size=2048, layers=48, copies=7.0, exchanges=4, bytes_per_value=2)
     5637144576.0
     """
-    return exchanges * layers * experts_per_token * bytes_per_value * hidden_size * tokens * (ranks - 1) / ranks
+    return exchanges * layers * copies * bytes_per_value * hidden_size * tokens
 
 
 def repeated_time(seconds: Real, times: Real) -> Real:

@@ -83,27 +83,28 @@ def dense_and_routed(dense: Real, routed: Real) -> Real:
     return dense + routed
 
 
-def largest_unit_params(layer_params: Real, outer_params: Real, tensor_parallel: Real) -> Real:
+def largest_unit_params(layer_params: Real, outer_params: Real, outer_units: Real, tensor_parallel: Real) -> Real:
     """
     Parameters of the largest unit that is gathered at once.
 
-    n = max(n_l, N_o / t)
+    n = max(n_l, N_o / (u t))
 
     Args:
         layer_params: Parameters of a layer on a rank, n_l. [param]
         outer_params: Parameters of embedding and output head, N_o. [param]
+        outer_units: Units that these form, u: 2, or 1 where they share their weights. [1]
         tensor_parallel: Tensor-parallel ranks that share these, t. [1]
 
     Returns:
         n. [param]
 
-    Assumes embedding and output head together are one unit.
+    Assumes that each layer, the embedding and the output head are units of their own.
     Source: PyTorch FSDP2 documentation, fully_shard per layer.
 
-    >>> largest_unit_params(layer_params=2e8, outer_params=1e9, tensor_parallel=2)
+    >>> largest_unit_params(layer_params=2e8, outer_params=2e9, outer_units=2, tensor_parallel=2)
     500000000.0
     """
-    return maximum(layer_params, outer_params / tensor_parallel)
+    return maximum(layer_params, outer_params / (outer_units * tensor_parallel))
 
 
 def working_layer_bytes(

@@ -1,76 +1,283 @@
 """
-Measured over predicted, stage by stage.
+Measurements beside what predicts them, what they say about the constants, and which further one would say most.
 
-A stage takes part as soon as its prediction is in the mapping that the caller hands over; this version predicts weight
-syncs only.
+Each measurement is one point of a Gaussian update in logarithms (`estimates/belief.py`). All points go in at once, so
+their order does not matter.
 """
 
 from __future__ import annotations
 
-from math import log1p
-from typing import TYPE_CHECKING
+import math
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.calibration import Calibration, StageFactor
-from rlsize.facts.measured import STAGES
+import numpy as np
+
+from rlsize.estimates.belief import conditioned, prior, sensitivity
+from rlsize.facts.calibration import CalibrationSetting
+from rlsize.facts.records.base import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
-    from rlsize.facts.figure import Figure
-    from rlsize.facts.measured import Scatter, Stage
-    from rlsize.facts.rates import Rates
+    from numpy.typing import NDArray
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.constants import Stage
+
+    Predict = Callable[[Mapping[str, Real]], Real]
+
+SCATTER = 0.02  # of a measurement that does not say how far its repeats lie apart
+_LEAST_SCATTER = 0.03  # of one point against its neighbour: runs of the same setup differ by as much
+_SURE = 2.0  # standard deviations beyond which neighbours contradict each other
+_ODD = 3.0  # standard deviations from what was believed beyond which a measurement is doubted
+_EDGE = 1.2815515655446004  # standard deviations from the median to the end of an 80 % interval
 
 
-def measured_stages(rates: Rates) -> dict[Stage, tuple[float, Scatter | None]]:
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Point:
     """
-    Seconds of each stage that a rates file holds, with their scatter.
+    One measurement beside its prediction.
 
-    A rollout is compared by the engine step at the concurrency whose rate it gives, a train step by one optimizer step,
-    a weight sync by its fastest way.
+    Args:
+        what: What was measured.
+        source: Who says so.
+        unit: Its unit.
+        measured: Its value.
+        scatter: Standard deviation of its logarithm over repeats. [1]
+        noise: The same of a measurement around its prediction when all constants are known. [1]
+        predict: The prediction from values of the constants.
+        stages: The stages of those constants.
+        setting: What ran.
+        series: Points of one series are neighbours; none where empty.
+        place: Where it stands on the axis of its series.
+        rising: Whether values rise along that axis, or fall.
     """
-    found: dict[Stage, tuple[float, Scatter | None]] = {}
-    if rates.rollout is not None:
-        top = rates.rollout.levels[-1]
-        if top.seconds_per_step is not None:
-            found["rollout"] = (top.seconds_per_step, top.scatter)
-    if rates.train is not None:
-        found["train"] = (rates.train.train_seconds, rates.train.scatter)
-    if rates.sync is not None and rates.sync.methods:
-        best = min(rates.sync.methods, key=lambda method: method.seconds)
-        found["sync"] = (best.seconds, best.scatter)
+
+    what: str
+    source: str
+    unit: str
+    measured: float
+    scatter: float = SCATTER
+    noise: float
+    predict: Predict
+    stages: tuple[Stage, ...]
+    setting: CalibrationSetting = field(default_factory=CalibrationSetting)
+    series: str = ""
+    place: float = 0.0
+    rising: bool = True
+
+    @property
+    def spread(self) -> float:
+        """Scatter of measurement and of prediction together. [1]"""
+        return math.hypot(self.scatter, self.noise)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """
+    A point with its predictions.
+
+    Args:
+        point: The measurement.
+        before: Predicted before calibration.
+        band: 80 % band of that, scatter included.
+        after: Predicted with the calibration.
+        odd: How many standard deviations the measurement lies from what was believed. [1]
+    """
+
+    point: Point
+    before: float
+    band: tuple[float, float]
+    after: float
+    odd: float
+
+    @property
+    def doubtful(self) -> bool:
+        """Whether something else than the constants must be behind it."""
+        return abs(self.odd) > _ODD
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Calibrated:
+    """
+    What points say.
+
+    Args:
+        before: What was believed.
+        after: What is believed now.
+        compared: The points with their predictions.
+    """
+
+    before: Belief
+    after: Belief
+    compared: tuple[Compared, ...]
+
+
+def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
+    """
+    What points say about the constants.
+
+    Args:
+        points: The measurements.
+        stages: Further stages that take part, as what is said about one is correlated with another.
+
+    Raises:
+        Refused: A point cannot be predicted, or the update does not settle.
+    """
+    before = prior(*_all(points, stages))
+    predict = _together([point.predict for point in points])
+    first = _checked(points, predict(before.central()))
+    if not points:
+        return Calibrated(before=before, after=before, compared=())
+    try:
+        with np.errstate(all="ignore"):  # what does not settle is refused below
+            after = conditioned(before, predict, [one.measured for one in points], [one.spread for one in points])
+    except np.linalg.LinAlgError as error:
+        raise Refused(f"the measurements contradict each other beyond what constants can explain: {error}") from None
+    if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
+        raise Refused("the measurements contradict each other beyond what constants can explain")
+    last = _checked(points, predict(after.central()))
+    deviations = _deviations(before, predict, [point.spread for point in points])
+    return Calibrated(
+        before=before,
+        after=after,
+        compared=tuple(
+            Compared(
+                point=point,
+                before=earlier,
+                band=(earlier * math.exp(-_EDGE * deviation), earlier * math.exp(_EDGE * deviation)),
+                after=later,
+                odd=math.log(point.measured / earlier) / deviation,
+            )
+            for point, earlier, later, deviation in zip(points, first, last, deviations, strict=True)
+        ),
+    )
+
+
+def _all(points: Sequence[Point], stages: Sequence[Stage]) -> list[Stage]:
+    """Each stage once, by name, so that the order of sources does not matter."""
+    found = {stage.name: stage for stage in (*stages, *(one for point in points for one in point.stages))}
+    return [found[name] for name in sorted(found)]
+
+
+def _together(predicts: Sequence[Predict]) -> Callable[[Mapping[str, Real]], list[Any]]:
+    def predict(values: Mapping[str, Real]) -> list[Any]:
+        return [one(values) for one in predicts]
+
+    return predict
+
+
+def _checked(points: Sequence[Point], values: Sequence[Any]) -> list[float]:
+    found = [float(value) for value in values]
+    for point, value in zip(points, found, strict=True):
+        if not (math.isfinite(value) and value > 0):
+            raise Refused(f"{point.what} ({point.source}) cannot be predicted")
     return found
 
 
-def calibration(rates: Rates, source: str, predictions: Mapping[Stage, Figure]) -> Calibration:
+def _deviations(
+    belief: Belief, predict: Callable[[Mapping[str, Real]], list[Any]], noise: Sequence[float]
+) -> NDArray[np.float64]:
+    """Standard deviation of the logarithm of each prediction, scatter included."""
+    slope = sensitivity(belief, predict)
+    found: NDArray[np.float64] = np.sqrt(np.diag(slope @ belief.covariance @ slope.T) + np.asarray(noise) ** 2)
+    return found
+
+
+def contradiction(points: Sequence[Point]) -> tuple[Point, str] | None:
     """
-    The factor of each stage that was measured and is predicted.
+    The first point that its neighbours contradict, with the reason; None where all agree.
+
+    Rates must not fall while concurrency rises, and so on, by more than the measurements scatter. Of the two that
+    contradict each other, the one is named that the prediction and the other points fit worse.
+    """
+    for name in dict.fromkeys(point.series for point in points if point.series):
+        series = sorted((point for point in points if point.series == name), key=lambda point: point.place)
+        for low, high in zip(series, series[1:], strict=False):
+            if low.place == high.place or not _against(low, high):
+                continue
+            worse = max((low, high), key=lambda one: _residual(one, series))
+            place = series.index(worse)
+            beside = [series[at] for at in (place - 1, place + 1) if 0 <= at < len(series)]
+            told = " and ".join(f"{one.what}: {one.measured:.6g} {one.unit} ({one.source})" for one in beside)
+            turn = "fall" if worse.rising else "rise"
+            return worse, f"{worse.measured:.6g} {worse.unit} does not fit its neighbours, as it makes them {turn}: {told}"
+    return None
+
+
+def _against(low: Point, high: Point) -> bool:
+    step = math.log(high.measured / low.measured) * (1.0 if low.rising else -1.0)
+    return step < -_SURE * math.hypot(max(low.scatter, _LEAST_SCATTER), max(high.scatter, _LEAST_SCATTER))
+
+
+def _residual(point: Point, series: Sequence[Point]) -> float:
+    """How far measured over predicted lies from that of the whole series."""
+    ratios = {id(one): math.log(one.measured / _central(one)) for one in series}
+    return abs(ratios[id(point)] - float(np.median(list(ratios.values()))))
+
+
+def _central(point: Point) -> float:
+    return float(point.predict(prior(*point.stages).central()))  # type: ignore[arg-type]  # a number from numbers
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """
+    A measurement that could be made.
 
     Args:
-        rates: The measurement.
-        source: Its file.
-        predictions: Predicted seconds by stage; a stage without one is left out.
+        what: What would be measured.
+        predict: Its prediction.
+        noise: Scatter of one such measurement around its prediction. [1]
     """
-    measured = measured_stages(rates)
-    return Calibration(
-        measured_at=rates.measured_at,
-        source=source,
-        model=rates.conditions.model,
-        gpus=list(rates.machine.gpus) if rates.machine else [],
-        stages=[
-            _factor(stage, *measured[stage], predictions[stage])
-            for stage in STAGES
-            if stage in measured and stage in predictions and predictions[stage].known
-        ],
-    )
+
+    what: str
+    predict: Predict
+    noise: float
 
 
-def _factor(stage: Stage, seconds: float, scatter: Scatter | None, predicted: Figure) -> StageFactor:
-    spread = log1p(scatter.cv**2 / scatter.parts) ** 0.5 if scatter else 0.0
-    return StageFactor(
-        stage=stage,
-        measured_seconds=seconds,
-        predicted_seconds=predicted.number,
-        factor=seconds / predicted.number,
-        spread=spread,
-        equation=predicted.equation,
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """
+    What a further measurement would do.
+
+    Args:
+        what: What would be measured.
+        before: Half the 80 % band of the target now: +x over its median. [1]
+        after: The same with the measurement. [1]
+    """
+
+    what: str
+    before: float
+    after: float
+
+
+def outlooks(belief: Belief, target: Candidate, candidates: Sequence[Candidate]) -> list[Outlook]:
+    """
+    How far each further measurement would narrow the target's band, the most useful first.
+
+    The posterior covariance of a linear measurement does not depend on what it will show, so this is closed form.
+
+    Args:
+        belief: What is believed now.
+        target: What is to be known.
+        candidates: What could be measured.
+    """
+    slope = sensitivity(belief, _together([target.predict, *(one.predict for one in candidates)]))
+    if not np.isfinite(slope).all():
+        return []
+    wanted = slope[0]
+    spread = float(wanted @ belief.covariance @ wanted)
+    found = []
+    for one, row in zip(candidates, slope[1:], strict=True):
+        toward = float(wanted @ belief.covariance @ row)
+        own = float(row @ belief.covariance @ row) + math.hypot(one.noise, SCATTER) ** 2
+        left = max(0.0, spread - toward**2 / own)
+        found.append(Outlook(what=one.what, before=_half(spread, target.noise), after=_half(left, target.noise)))
+    return sorted(found, key=lambda one: one.after)
+
+
+def _half(variance: float, noise: float) -> float:
+    return math.expm1(_EDGE * math.sqrt(variance + noise**2))

@@ -8,18 +8,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.equations.step_overheads import exchanged_copies
+from rlsize.estimates.engine_links import links
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.engine_work import EngineWork
 from rlsize.estimates.working import numbers
 from rlsize.facts.engine_traits import engine_traits
-from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
+from rlsize.facts.kernels import pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 from rlsize.facts.records.base import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_memory import KvCapacity
@@ -36,19 +36,22 @@ _GEMMS = {"attention": 2, "latent": 5, "recurrent": 2, "dense": 2, "shared": 2}
 """Matrix products of a layer's part when fused as engines do: queries with keys and values, gate with up."""
 _X86_LAUNCH = 21e-6  # host launch on the x86 host of an H100, ai-dynamo/aiconfigurator@095f58a5
 _GRAPH_GAP = 2e-6  # between graph launches: in measured single kernels, not inside a whole-model graph
-_LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an engine switches to NCCL
 _TUNED_FP8_MOE = 0.5  # of the fp8 peak; vLLM's block-scaled Triton kernels were measured at 0.33 to 0.36
 _WEIGHT_ONLY = 0.21  # of the bf16 peak; Marlin kernels with mxfp4 weights, ai-dynamo/aiconfigurator@095f58a5, moe
-_EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
 _OPERATION = 2e-6
 _FP8 = ("fp8", "int8", "mxfp8")
 _FP4 = ("fp4", "nvfp4", "mxfp4")
 
 
-def capacity(question: EngineQuestion, values: Mapping[str, Real], live_tokens: Real) -> KvCapacity:
+def capacity(
+    question: EngineQuestion,
+    values: Mapping[str, Real],
+    live_tokens: Any,  # noqa: ANN401 (as `work` makes them)
+    work: Callable[..., Any] = numbers,
+) -> KvCapacity:
     """What the engine's cache holds, for samples of a mean live length."""
     return kv_capacity(
-        numbers,
+        work,
         CapacityQuestion(
             model=question.model,
             gpu=question.gpu,
@@ -116,7 +119,7 @@ def compiled(question: EngineQuestion) -> EngineWork:
         **_dense(question, shape, kernels, traits),
         **_experts(question, shape, kernels, traits),
         **_attention(question, shape, kernels, traits),
-        **_links(question, kernels, traits),
+        **links(question, kernels, traits),
         **_prompts(question, kernels),
     )
 
@@ -246,28 +249,6 @@ def _latent_flops(shape: Architecture, ranks: int) -> float:
         return 0.0
     width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim
     return _FLOPS * latent.layers * latent.heads * width / ranks
-
-
-def _links(question: EngineQuestion, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
-    shape, layout = question.model.architecture, question.layout
-    link = question.gpu.specification.scale_up.bandwidth_one_direction.value
-    reduce = engine_all_reduce(kernels, traits.name, layout.tensor)
-    large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
-    there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
-    back = kernels.expert_exchange.get("combine", _EXCHANGE)
-    moe = shape.moe
-    copies = exchanged_copies(ranks=layout.data, experts_per_token=moe.experts_per_token if moe else 0)
-    sent = copies * shape.hidden_size
-    times = {"dispatch": 1.0, "combine": _WIDE}
-    return {
-        "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,
-        "all_reduce_seconds": reduce.fixed,
-        "all_reduce_rate": link * large,
-        "exchange_layers": float(moe.layers) if moe and layout.data > 1 else 0.0,
-        "exchange_seconds": there.fixed + back.fixed,
-        "exchange_rate": link * min(there.link_fraction, back.link_fraction),
-        "exchange_bytes": sent * (times["dispatch"] + times["combine"]),
-    }
 
 
 def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_cache, engine_memory, kv_cache
 from rlsize.estimates.engine_shape import Plain, engine_shape
-from rlsize.estimates.engine_weights import weight_bytes
+from rlsize.estimates.engine_weights import attention_ranks, weight_bytes
+from rlsize.estimates.gpu_memory import visible_memory
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.quantisation import KV_WIDTHS
 from rlsize.facts.records.base import Layout
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
     Work = Callable[..., Real]
 
 _WIDE = 2.0  # bytes of what no checkpoint quantises
-_EXACT = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +118,7 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
     longest = question.sequence_tokens if question.sequence_tokens is not None else say(shape.max_context)
     live = question.live_tokens if question.live_tokens is not None else longest
     parts = _parts(work, question, shape)
+    ranks = attention_ranks(work, question)
     return KvCapacity(
         memory=memory,
         weight_bytes=weights,
@@ -131,7 +132,7 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
             sequence_bytes=_sequence(work, question, shape, longest),
             sequence_tokens=longest,
             block_tokens=float(engine.block_tokens),
-            data_parallel=question.layout.data,
+            data_parallel=ranks,
         ),
         sequence_bytes=_sequence(work, question, shape, live),
         max_concurrency=work(
@@ -139,28 +140,11 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
             engine_cache.held_sequences,
             kv_budget=budget,
             sequence_bytes=_sequence(work, question, shape, live),
-            data_parallel=question.layout.data,
+            data_parallel=ranks,
             most_sequences=_step(question.max_sequences, engine.sequences, question.gpu, engine),
         ),
         **parts,
     )
-
-
-def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Real:
-    """Memory of the GPU that a process sees; a size that nobody verified is taken as sold, in binary gigabytes."""
-    stated = gpu.specification.memory_usable
-    exact = stated is not None and stated.verified
-    found = stated if stated is not None and exact else gpu.specification.memory
-    return work(
-        "visible_memory_bytes",
-        engine_cache.visible_memory,
-        memory=found.value,
-        binary_share=_EXACT if exact else BINARY_GIGABYTE,
-        visible_share=values["memory_visible_share"],
-    )
-
-
-BINARY_GIGABYTE = 2.0**30 / 1e9
 
 
 def _activation_bytes(
@@ -194,7 +178,8 @@ def _step(said: Real | None, sizes: tuple[int, int], gpu: Gpu, engine: EngineDef
         return said
     small, large = sizes
     memory = gpu.specification.memory.value
-    return float(small if memory < engine.large_memory or gpu.name.startswith("a100") else large)
+    reckoned_small = bool(engine.counted_small) and gpu.name.startswith(engine.counted_small)
+    return float(small if memory < engine.large_memory or reckoned_small else large)
 
 
 def _other_bytes(work: Work, question: CapacityQuestion, engine: EngineDefaults, values: Mapping[str, Real]) -> Real:
@@ -205,7 +190,11 @@ def _other_bytes(work: Work, question: CapacityQuestion, engine: EngineDefaults,
         process_bytes=values["memory_process_bytes" if engine.budget == "profiled" else "memory_context_bytes"],
         communicator_bytes=values["memory_communicator_bytes"],
         gpus=work(
-            "engine_gpus", engine_memory.engine_gpus, tensor=layout.tensor, pipeline=layout.pipeline, data=layout.data
+            "engine_gpus",
+            engine_memory.engine_gpus,
+            tensor=layout.tensor,
+            pipeline=layout.pipeline,
+            data=attention_ranks(work, question),
         ),
     )
 
@@ -218,7 +207,9 @@ def _budget(
     values: Mapping[str, Real],
 ) -> Real:
     memory, weights, activations, other = found
-    fraction = question.memory_fraction if question.memory_fraction is not None else engine.memory_fraction
+    fraction = question.memory_fraction
+    if fraction is None:
+        fraction = engine.memory_fraction or _static_share(work, question, engine, memory)
     common = {"memory": memory, "memory_fraction": fraction, "weight_bytes": weights, "other_bytes": other}
     if engine.budget == "static":
         return work("kv_bytes", engine_cache.static_kv_budget, **common)
@@ -227,6 +218,19 @@ def _budget(
         return work("kv_bytes", engine_cache.leftover_kv_budget, **common)
     graphs = values["memory_graph_bytes"] if question.graphs_counted else 0.0
     return work("kv_bytes", engine_cache.profiled_kv_budget, graph_bytes=graphs, **common)
+
+
+def _static_share(work: Work, question: CapacityQuestion, engine: EngineDefaults, memory: Real) -> Real:
+    """The share of an engine that sets aside what its largest step needs."""
+    fixed, each = engine.aside
+    return work(
+        "memory_fraction",
+        engine_cache.static_share,
+        memory=memory,
+        fixed_bytes=fixed,
+        batched_tokens=_step(question.batched_tokens, engine.batched_tokens, question.gpu, engine),
+        bytes_per_token=each,
+    )
 
 
 def _parts(work: Work, question: CapacityQuestion, shape: EngineShape) -> dict[str, Real]:

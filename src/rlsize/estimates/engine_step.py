@@ -77,10 +77,10 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
         values: The constants of `constants_rollout.STAGE` by name.
     """
     n = numbers
-    local = work(
-        "sequences_per_rank", decode_step.sequences_per_rank, sequences=load.sequences, data_parallel=n.data
+    local = work("sequences_per_rank", decode_step.sequences_per_rank, sequences=load.sequences, data_parallel=n.data)
+    stream = work(
+        "stream_bytes", step_overheads.stream_bytes, tokens=local, hidden_size=n.hidden_size, width=_ACTIVATION
     )
-    stream = work("stream_bytes", step_overheads.stream_bytes, tokens=local, hidden_size=n.hidden_size, width=_ACTIVATION)
     return {
         "matmul": _matmul(work, n, local, values),
         "head": _head(work, n, local, values),
@@ -229,9 +229,7 @@ def _attention(work: Work, n: Numbers, local: Any, context: Any, values: Mapping
             "index_read_bytes", decode_step.index_bytes, context_tokens=context, bytes_per_token=n.index_bytes_per_token
         ),
     )
-    latent = work(
-        "latent_flops_per_sequence", prefill.token_flops, tokens=read, flops_per_token=n.latent_flops
-    )
+    latent = work("latent_flops_per_sequence", prefill.token_flops, tokens=read, flops_per_token=n.latent_flops)
     return work(
         "attention_seconds",
         kernel_time.decode_attention_time,

@@ -55,7 +55,19 @@ def weight_bytes(work: Work, question: CapacityQuestion, shape: EngineShape, val
         routed_params=say(shape.routed),
         routed_width=WIDTHS[types.experts],
         tensor_parallel=tensor,
-        data_parallel=float(layout.data),
+        data_parallel=attention_ranks(work, question),
         pipeline_parallel=float(layout.pipeline),
         overhead=values["memory_weight_overhead"],
+    )
+
+
+def attention_ranks(work: Work, question: CapacityQuestion) -> Real:
+    """Ranks with a cache of their own: data-parallel attention, said or implied by expert parallelism."""
+    layout = question.layout
+    return work(
+        "attention_ranks",
+        engine_memory.attention_ranks,
+        tensor_parallel=float(layout.tensor),
+        data_parallel=float(layout.data),
+        expert_parallel=float(layout.expert) if question.model.architecture.moe else 1.0,
     )

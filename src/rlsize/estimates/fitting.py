@@ -53,10 +53,10 @@ def fitted(residuals: Sequence[Residual], tables: Sequence[Hashable], stages: Se
         residuals: For each record, the logarithm of predicted over measured from values of the constants, which come
             as arrays of points.
         tables: The table that each record belongs to.
-        stages: The constants.
+        stages: The constants; those of the first stage are fitted, the others were fitted to records of their own.
     """
-    belief = prior(*map(untuned, stages))
-    tunable = {constant.name for stage in stages for constant in stage.constants if constant.untuned}
+    belief = prior(untuned(stages[0]), *stages[1:])
+    tunable = {constant.name for constant in stages[0].constants if constant.untuned}
     spread = np.sqrt(np.diag(belief.covariance))
     free = np.array([i for i, name in enumerate(belief.names) if name in tunable and spread[i] > 0], dtype=int)
     sizes = Counter(tables)

@@ -19,10 +19,12 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_step import Host
     from rlsize.estimates.engine_work import EngineQuestion, EngineWork, ExplainedWork
+    from rlsize.facts.gpu import Gpu
 
     Work = Callable[..., Any]
 
 _LEAST = 1.0  # sample that must fit
+_MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +87,7 @@ def cache_capacity(work: Work, asked: Engine, lengths: Lengths, values: Mapping[
     traits = engine_traits(asked.question.engine)
     reserving = traits.admission == "reserving"
     length = lengths.longest if reserving else lengths.live
-    held = capacity(asked.question, values, length)
+    held = capacity(asked.question, values, length, work)
     found = work(
         "cache_concurrency",
         engine_step.cache_concurrency,
@@ -169,13 +171,15 @@ def steady(work: Work, asked: Engine, concurrency: Any, lengths: Lengths, values
     )
     if asked.question.served and engine_traits(asked.question.engine).front_end:
         rate = _behind_front_end(work, rate, lengths, values)
-    return Steady(
-        batch=batch, capacity=room, parts=parts, step_seconds=step, prefill_seconds=prefill, rate=rate
-    )
+    return Steady(batch=batch, capacity=room, parts=parts, step_seconds=step, prefill_seconds=prefill, rate=rate)
 
 
 def at_batch(
-    work: Work, asked: Engine, batch: Any, lengths: Lengths, values: Mapping[str, Real]  # noqa: ANN401 (as `work` makes them)
+    work: Work,
+    asked: Engine,
+    batch: Any,
+    lengths: Lengths,
+    values: Mapping[str, Real],  # noqa: ANN401 (as `work` makes them)
 ) -> tuple[dict[str, Any], Any, Any]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
     numbers, host = _numbers(work, asked), host_of(asked.question, values)
@@ -186,10 +190,16 @@ def at_batch(
     factors = ["rollout_stack_slowdown"]
     factors += ["rollout_moe_stack_slowdown"] if asked.question.model.architecture.moe else []
     factors += ["rollout_rank_imbalance"] if asked.question.layout.data > 1 else []
+    factors += ["rollout_borrowed_slowdown"] if borrows(asked.question.gpu) else []
     for name in factors:
         step = work("engine_step_seconds", kernel_time.slowed, seconds=step, slowdown=values[name])
         prefill = work("prefill_seconds", kernel_time.slowed, seconds=prefill, slowdown=values[name])
     return parts, step, prefill
+
+
+def borrows(gpu: Gpu) -> bool:
+    """Whether the GPU's main kernels are those of another one, so that less is known of their times."""
+    return gpu.kernels is not None and bool(_MAIN_KERNELS.intersection(gpu.kernels.borrowed))
 
 
 def _numbers(work: Work, asked: Engine) -> EngineWork | ExplainedWork:
@@ -237,7 +247,11 @@ def offline(work: Work, asked: Engine, requests: Any, lengths: Lengths, values: 
 
 
 def first_and_later(
-    work: Work, found: Steady, concurrency: Any, lengths: Lengths, values: Mapping[str, Real]  # noqa: ANN401 (as `work` makes them)
+    work: Work,
+    found: Steady,
+    concurrency: Any,
+    lengths: Lengths,
+    values: Mapping[str, Real],  # noqa: ANN401 (as `work` makes them)
 ) -> tuple[Any, Any]:
     """Time to first token and time per output token at fixed concurrency. [s]"""
     cycle = work(

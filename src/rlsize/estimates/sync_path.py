@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.equations import sync_classes, sync_transports, weight_sync
+from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -63,8 +63,8 @@ def _rdma(work: Work, question: SyncTimeQuestion, sent: Real, share: Real) -> Re
     adapter = _adapter(work, question, share)
     instances = work(
         "instances",
-        sync_classes.instances_of,
-        rollout_gpus=question.rollout_gpus,
+        matching.instances_of,
+        gpus=question.rollout_gpus,
         gpus_per_instance=question.instance_gpus,
     )
     return work(

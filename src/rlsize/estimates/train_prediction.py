@@ -194,7 +194,7 @@ def _extra(setting: Setting, name: str) -> Real:
     parts = pass_parts(setting, FORWARD)
     seconds = work(f"{name}_seconds", equations.pass_time, **parts)
     if asked.workload == "rl":
-        slowdown = setting.values["rl_forward_slowdown"]
+        slowdown = setting.values["rl_forward_moe_slowdown" if setting.shape.has_experts else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, f"{name}_seconds", [seconds, lost])
     if name != "critic":

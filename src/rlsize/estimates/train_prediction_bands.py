@@ -165,6 +165,7 @@ def _parts(question: TrainQuestion, step: TrainStep) -> list[TrainPart]:
             share=apply("share_fraction", equations.time_share, part=seconds, whole=step.train_seconds),
         )
         for name, seconds in found
+        if seconds.number
     ]
 
 

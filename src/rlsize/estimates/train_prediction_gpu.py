@@ -39,7 +39,8 @@ class TrainGpu:
         gather_fraction: Share of the fast network that gathers reach.
         tensor_fraction: The same among the tensor-parallel ranks.
         exchange_fraction: Share that all-to-all exchanges reach.
-        recent: Whether its generation has fp8, newer than most training kernels of attention.
+        recent: Whether it has fp8 units: newer than most training kernels of attention.
+        newest: Whether it has fp4 units: of a generation that takes less energy for the same work.
     """
 
     matmul_peak: Real
@@ -60,6 +61,7 @@ class TrainGpu:
     tensor_fraction: Real
     exchange_fraction: Real
     recent: bool
+    newest: bool
 
 
 def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> TrainGpu:
@@ -107,6 +109,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> Tra
         tensor_fraction=says.kernel("tensor_link_fraction", among(gathers, min(tensor, domain)).link_fraction),
         exchange_fraction=says.kernel("exchange_link_fraction", among(exchanges, min(expert, domain)).link_fraction),
         recent=spec.fp8_dense is not None,
+        newest=spec.fp4_dense is not None,
     )
 
 

@@ -28,19 +28,19 @@ def pass_parts(setting: Setting, cost: PassWork) -> dict[str, Real]:
     parts["exchanged"] = exchanged(setting, cost, parts["attention"])
     launches = work(
         "host_seconds",
-        train_step.host_time,
+        train_step.kernel_launch_time,
         micro_batches=setting.micro_batches(),
         layers=setting.stage_layers(),
         passes=cost.streams,
         seconds_per_layer=setting.values["train_launch_fused" if asked.fused else "train_launch"],
     )
     parts["host_wait"] = work("host_wait_seconds", train_step.host_wait, host=launches, busy=busy)
-    parts["gathering"] = gathering(setting, cost, busy)
-    stage = [busy, parts["exchanged"], parts["host_wait"]]
+    running = added(work, "running_seconds", [busy, parts["host_wait"]])
+    parts["gathering"] = gathering(setting, cost, running)
     parts["bubble"] = work(
         "bubble_seconds",
         train_step.pipeline_bubble_time,
-        busy=added(work, "stage_seconds", stage),
+        busy=added(work, "stage_seconds", [running, parts["exchanged"]]),
         stages=asked.pipeline,
         micro_batches=setting.micro_batches(),
         virtual_stages=asked.virtual_stages,
@@ -51,13 +51,10 @@ def pass_parts(setting: Setting, cost: PassWork) -> dict[str, Real]:
 def _rate(setting: Setting, peak: Real, fraction: Real, *, fp8: bool) -> Real:
     work, values = setting.work, setting.values
     joules = values["train_joules_per_flop"]
-    if fp8:
-        joules = work(
-            "joules_per_flop",
-            train_step_kernels.narrow_energy,
-            joules_per_flop=joules,
-            energy_fraction=values["train_fp8_energy"],
-        )
+    savings = [("train_new_energy", setting.gpu.newest), ("train_fp8_energy", fp8)]
+    for name in (name for name, holds in savings if holds):
+        given = {"joules_per_flop": joules, "energy_fraction": values[name]}
+        joules = work("joules_per_flop", train_step_kernels.lower_energy, **given)
     return work(
         "matmul_flops",
         train_step_kernels.power_limited_rate,
@@ -94,7 +91,7 @@ def _matmul(setting: Setting, cost: PassWork) -> Real:
     parts = [
         work(
             key,
-            train_step_kernels.compute_time,
+            train_step_kernels.product_time,
             flops_per_token=work("flops_per_token", matching.generation_flops_per_token, active_params=params),
             passes=passes,
             tokens=setting.tokens(),
@@ -154,7 +151,8 @@ def attention_flops(setting: Setting, passes: float) -> list[Real]:
 def _attention(setting: Setting, cost: PassWork) -> Real:
     """Seconds of attention scores, each kind of layer at the length that it sees."""
     work, gpu, values = setting.work, setting.gpu, setting.values
-    scale = values["train_attention_recent" if gpu.recent else "train_attention"]
+    older = gpu.recent and not setting.question.native_attention
+    scale = values["train_attention_recent" if older else "train_attention"]
     fraction = work(
         "attention_fraction", train_step_kernels.scaled_fraction, fraction=gpu.attention_fraction, scale=scale
     )
@@ -168,7 +166,7 @@ def _attention(setting: Setting, cost: PassWork) -> Real:
     )
     given = {"passes": cost.attention, "tokens": setting.tokens(), "rate": rate}
     parts = [
-        work("attention_seconds", train_step_kernels.compute_time, flops_per_token=flops, **given)
+        work("attention_seconds", train_step_kernels.product_time, flops_per_token=flops, **given)
         for flops in attention_flops(setting, 1.0)
     ]
     return added(work, "attention_seconds", parts or [0.0])

@@ -82,7 +82,7 @@ TRAINING: Mapping[str, PassWork] = MappingProxyType(
     {
         "none": _training(3, 3.5, 3, 4),
         "selective": _training(3, 4.5, 3.25, 4),  # attention is computed again
-        "alternate": _training(3.5, 3.5, 3.5, 4),  # every other matrix product is computed again
+        "alternate": _training(3.5, 3.5, 3.5, 5),  # every other product is computed again, and what it gathers gathered
         "full": _training(4, 4.5, 4, 6),
     }
 )
@@ -134,6 +134,8 @@ class TrainQuestion:
         offload: Whether these states live on the host.
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
+        native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
+            Hopper, where FlashAttention-2 is the rule.
         workload: pretraining, or rl with its ragged sequences and small micro-batches.
     """
 
@@ -163,6 +165,7 @@ class TrainQuestion:
     offload: bool = False
     fused: bool = False
     overlapped: bool = False
+    native_attention: bool = False
     workload: Workload = "rl"
 
     @property

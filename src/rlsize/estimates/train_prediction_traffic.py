@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import train_step_kernels, train_step_traffic
+from rlsize.equations import train_step, train_step_kernels, train_step_traffic
+from rlsize.estimates.train_prediction_shape import added
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -22,7 +23,7 @@ def gathering(setting: Setting, cost: PassWork, busy: Real) -> Real:
     Args:
         setting: What is asked, and the constants.
         cost: What the pass is worth.
-        busy: Seconds of computation that they may hide behind.
+        busy: Seconds of computation, waiting for the host included, that they may hide behind.
     """
     asked, work = setting.question, setting.work
     collectives = cost.collectives[asked.sharding]
@@ -141,21 +142,38 @@ def _context(setting: Setting, cost: PassWork, attention: Real) -> Real:
 
 
 def _experts(setting: Setting, cost: PassWork) -> Real:
+    """Copies to experts of the same node, then those to other nodes."""
     asked, shape, work = setting.question, setting.shape, setting.work
     if asked.expert == 1:
         return 0.0
+    near = min(asked.expert, setting.domain)
+    given = {"experts_per_token": shape.experts_per_token, "ranks": near}
+    inside = work("copies_inside", train_step_traffic.copies_inside, **given)
+    parts = [_expert_time(setting, cost, inside, 1)]
+    if asked.expert > setting.domain:
+        domains = work("domains", train_step.model_replicas, gpus=asked.expert, gpus_per_replica=setting.domain)
+        given = {"experts_per_token": shape.experts_per_token, "domains": domains}
+        beyond = work("copies_beyond", train_step_traffic.copies_beyond, **given)
+        parts.append(_expert_time(setting, cost, beyond, setting.domain))
+    exchanged = added(work, "expert_bytes_seconds", parts)
+    given = {"seconds": exchanged, "times": setting.values["train_exchange_excess"]}
+    return work("expert_parallel_seconds", train_step_traffic.repeated_time, **given)
+
+
+def _expert_time(setting: Setting, cost: PassWork, copies: Real, stride: int) -> Real:
+    """Seconds of one kind of copies, between GPUs that lie `stride` apart."""
+    work, shape = setting.work, setting.shape
     moved = work(
         "expert_parallel_bytes",
         train_step_traffic.expert_parallel_bytes,
         tokens=setting.tokens(),
         hidden_size=shape.hidden_size,
         layers=shape.expert_layers,
-        experts_per_token=shape.experts_per_token,
+        copies=copies,
         exchanges=cost.exchanges,
-        ranks=asked.expert,
         bytes_per_value=BF16_BYTES,
     )
-    stride = _stride(setting, asked.expert, 1)
-    network = _network(setting, setting.gpu.exchange_fraction, stride, asked.expert, "train_gather_link")
+    ranks = min(setting.question.expert, setting.domain) if stride == 1 else setting.question.expert
+    network = _network(setting, setting.gpu.exchange_fraction, stride, ranks, "train_gather_link")
     given = {"sent_bytes": moved, "bandwidth": network, "exposed_fraction": 1.0}
-    return work("expert_parallel_seconds", train_step_traffic.exposed_wire_time, **given)
+    return work("expert_bytes_seconds", train_step_traffic.exposed_wire_time, **given)

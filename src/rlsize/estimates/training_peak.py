@@ -171,6 +171,7 @@ def _gathered(work: Work, question: PeakQuestion, shape: MemoryShape) -> Real:
         training_peak.largest_unit_params,
         layer_params=layer,
         outer_params=shape.outer_params.number,
+        outer_units=1.0 if question.model.architecture.tied_embeddings else 2.0,
         tensor_parallel=tensor,
     )
     return _unsharded(work, question, unit, ahead=_PREFETCHED)

@@ -1,38 +1,81 @@
-"""A calibration: what measurements say about predictions, stage by stage."""
+"""A calibration: what measurements say about the constants of the predictions."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated, Literal
+from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
 
-CalibratedStage = Literal["rollout", "train", "sync"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibrationSetting:
+    """What a source measured; what it says holds best for the same."""
+
+    model: Annotated[str | None, Says("The model profile.")] = None
+    gpu: Annotated[str | None, Says("The GPU profile.")] = None
+    engine: Annotated[str | None, Says("The inference engine, where a rollout was measured.")] = None
+    rollout_layout: Annotated[str | None, Says("How a rollout instance was spread, such as TP2 PP1 DP1.")] = None
+    trainer_layout: Annotated[
+        str | None, Says("How the trainer was spread, its data ranks aside, such as TP1 PP1 CP1 EP1.")
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StageFactor:
-    """One stage: measured over predicted time."""
+class CalibrationPoint:
+    """One measurement beside its prediction."""
 
-    stage: Annotated[CalibratedStage, Says("rollout, train or sync")]
-    measured_seconds: Annotated[float, Quantity("s", "as it was measured")]
-    predicted_seconds: Annotated[float, Quantity("s", "as it is predicted without calibration")]
-    factor: Annotated[float, Quantity("1", "measured over predicted: what a prediction is to be multiplied by")]
-    spread: Annotated[
+    what: Annotated[str, Says("What was measured.")]
+    source: Annotated[str, Says("The file or the flag that says so.")]
+    unit: Annotated[str, Says("The unit of the three values.")]
+    measured: Annotated[float, Says("As it was measured.")]
+    before: Annotated[float, Says("As it is predicted without calibration.")]
+    after: Annotated[float, Says("As it is predicted with all of this calibration.")]
+    noise: Annotated[
         float,
-        Quantity("1", "standard deviation of its logarithm, from the measurement's scatter", least=0),
-    ] = 0.0
-    equation: Annotated[str, Says("the equation that predicts it")] = ""
+        Quantity("1", "Standard deviation of its logarithm: scatter of measurement and of prediction.", least=0),
+    ]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedConstant:
+    """One constant that the measurements moved or narrowed."""
+
+    name: Annotated[str, Says("The constant.")]
+    prior: Annotated[float, Says("Its central value before, in base units.")]
+    factor: Annotated[float, Quantity("1", "Central value after over that before.")]
+    spread_before: Annotated[float, Quantity("1", "Standard deviation of its logarithm before.", least=0)]
+    spread: Annotated[float, Quantity("1", "The same after.", least=0)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedDirection:
+    """
+    A combination of constants that the measurements narrowed.
+
+    All of them together give the joint covariance: with prior spreads s and unit vectors u, the covariance of the
+    logarithms i and j is s_i s_j (1 if i = j else 0) less the sum of s_i s_j u_i u_j (1 - left).
+    """
+
+    left: Annotated[float, Quantity("1", "Share of its prior variance that is left.", least=0, most=1.0)]
+    weights: Annotated[
+        dict[str, float], Says("The combination: weight of each constant's logarithm over its prior spread.")
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """A calibration file."""
 
-    measured_at: Annotated[str, Says("when, as an ISO 8601 date and time")]
-    source: Annotated[str, Says("the file that holds the measurement")]
-    model: Annotated[str | None, Says("the model that was measured")] = None
-    gpus: Annotated[list[str], Says("the GPUs that it was measured on")] = field(default_factory=list)
-    stages: Annotated[list[StageFactor], Says("the factor of each stage that was both measured and predicted")] = field(
+    made_by: Annotated[str, Says("The version of rlsize that wrote it.")]
+    sources: Annotated[list[str], Says("Files and flags that hold the measurements.")]
+    made_for: Annotated[list[CalibrationSetting], Says("What the sources measured.")] = field(default_factory=list)
+    points: Annotated[list[CalibrationPoint], Says("What was measured, beside what is predicted.")] = field(
+        default_factory=list
+    )
+    constants: Annotated[list[CalibratedConstant], Says("What moved; the others stay as they are.")] = field(
+        default_factory=list
+    )
+    directions: Annotated[list[CalibratedDirection], Says("What the measurements narrowed, jointly.")] = field(
         default_factory=list
     )

@@ -20,11 +20,13 @@ class EngineDefaults:
     Args:
         name: The engine, in lower case.
         budget: How it sizes its KV cache: from a profiling run, as a share fixed in advance, or from what is left.
-        memory_fraction: Share of the memory that it plans with. [1]
+        memory_fraction: Share of the memory that it plans with; 0 where it sets aside what a step needs. [1]
         block_tokens: Tokens of a cache block. [token]
         large_memory: Memory from which it takes the larger sizes. [B]
         batched_tokens: Most tokens of a step, on small and on large GPUs. [token]
         sequences: Most sequences of a step, on small and on large GPUs. [1]
+        aside: Bytes set aside whatever the step, and for each of its tokens. [B]
+        counted_small: GPUs that it takes for small whatever their memory.
         source: Who says so.
     """
 
@@ -36,6 +38,8 @@ class EngineDefaults:
     batched_tokens: tuple[int, int]
     sequences: tuple[int, int]
     source: str
+    aside: tuple[float, float] = (0.0, 0.0)
+    counted_small: str = ""
 
 
 _LARGE = 70.0 * 2**30
@@ -48,17 +52,19 @@ _ENGINES = (
         large_memory=_LARGE,
         batched_tokens=(2048, 8192),
         sequences=(256, 1024),
+        counted_small="a100",
         source="vLLM 0.32, engine/arg_utils.py (API server; an A100 counts as small); 0.9 until it became 0.92",
     ),
     EngineDefaults(
         name="sglang",
         budget="static",
-        memory_fraction=0.85,
+        memory_fraction=0.0,
         block_tokens=1,
-        large_memory=_LARGE,
+        large_memory=60.0 * 2**30,
         batched_tokens=(2048, 8192),
-        sequences=(256, 1024),
-        source="SGLang, server_args.py: mem_fraction_static of about 0.82 to 0.88 by GPU and batch; middle of them",
+        sequences=(1024, 2048),
+        aside=(1.125 * 2**30, 1.5 * 2**20),
+        source="SGLang, server_args.py: mem_fraction_static from the sizes of a prefill chunk and of CUDA graphs",
     ),
     EngineDefaults(
         name="tensorrt-llm",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["lines", "bars", "stacked"]
+Kind: TypeAlias = Literal["lines", "bars", "stacked", "areas"]
 Role: TypeAlias = Literal["rollout", "trainer", "main", "expected", "nameplate", "limit", "other"]
 
 
@@ -22,6 +22,7 @@ class Series:
         steps: Whether values hold from one x to the next (whole instances) rather than change in between.
         dots: Whether each point stands for itself, rather than for a place on a line.
         bands: Low and high end of each y, drawn as a thin bar; None where a point has no band.
+        right: Whether it is a line against the axis on the right; for areas.
     """
 
     name: str
@@ -31,6 +32,7 @@ class Series:
     steps: bool = False
     dots: bool = False
     bands: tuple[tuple[float, float] | None, ...] = ()
+    right: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,13 +61,14 @@ class Chart:
         x_label: What runs along the bottom, with its unit.
         y_label: What runs up the side, with its unit.
         series: What is drawn.
-        kind: Lines, bars side by side, or bars on top of each other.
+        kind: Lines, bars side by side, bars on top of each other, or areas on top of each other.
         marks: Lines across.
         percent: Whether y is a fraction, shown in percent.
         x_percent: Whether x is a fraction, shown in percent.
         log_y: Whether y runs in powers of ten.
         log_x: Whether x does.
         subtitle: The inputs, in a line.
+        right_label: What runs up the right side, with its unit.
     """
 
     title: str
@@ -79,3 +82,4 @@ class Chart:
     log_y: bool = False
     log_x: bool = False
     subtitle: str = ""
+    right_label: str = ""

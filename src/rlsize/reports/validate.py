@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.validate_chart import validate_chart
 from rlsize.reports.validate_transfer import transfer_notes, transfer_tables
+from rlsize.reports.validate_winners import winners_table
 from rlsize.units import short, show
 from rlsize.verdicts.grading import worse, worst
 
@@ -19,13 +20,14 @@ if TYPE_CHECKING:
 
     from rlsize.facts.records.listing import RefusedRecord
     from rlsize.reports.report import Cell
+    from rlsize.verdicts.contests import Contest
     from rlsize.verdicts.grading import ClassGrade, Limits, TransferGrade
     from rlsize.verdicts.predictions import PredictedRecord
     from rlsize.verdicts.scores import Score
     from rlsize.verdicts.transfer import Transfer
 
 _WORST = 3  # rows of each class
-_SHOWN_IDS = 3
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
 _ERRORS = (Column("median_error_fraction", "median"), Column("p90_error_fraction", "p90"))
 
 
@@ -41,6 +43,7 @@ class Grading:
         limits: Largest median and 90th percentile that were allowed.
         moved: Pairs of records, where they were asked for.
         transfer_grades: Their scores.
+        contests: Pairs of records that did the same work in two ways.
     """
 
     records: Sequence[PredictedRecord]
@@ -49,6 +52,7 @@ class Grading:
     limits: Limits = (None, None)
     moved: Transfer | None = None
     transfer_grades: Sequence[TransferGrade] = ()
+    contests: Sequence[Contest] = ()
 
 
 def validate_report(
@@ -66,6 +70,8 @@ def validate_report(
     tables = {"classes": _classes(found.grades), "cells": _cells(found.grades), "fields": _fields(found.grades)}
     if found.moved is not None:
         tables |= transfer_tables(found.transfer_grades)
+    if found.contests:
+        tables["winners"] = winners_table(found.contests)
     tables["worst"] = _worst(found.records)
     if found.refused:
         tables["refused"] = _refused(found.refused)
@@ -119,14 +125,14 @@ def _results(found: Grading) -> tuple[Figure, ...]:
 def scored(own: Score) -> dict[str, Cell]:
     """The cells of a score."""
     low, high = own.coverage_interval or (None, None)
-    interval = "-" if low is None or high is None else f"{100 * low:.0f} to {100 * high:.0f} %"
+    interval = "-" if low is None or high is None else f"{100 * low:.0f}-{100 * high:.0f} %"
     return {
         "records": own.n,
         "sources": own.sources,
         "families": own.families,
         "median_error_fraction": own.median,
         "p90_error_fraction": own.p90,
-        "bias_fraction": math.expm1(own.bias),
+        "bias_fraction": round(math.expm1(own.bias), 3),
         "bias_log": own.bias,
         "banded_records": own.banded,
         "coverage_fraction": own.coverage,
@@ -155,12 +161,12 @@ def _classes(grades: Sequence[ClassGrade]) -> Table:
         *_ERRORS,
         Column("bias_fraction", "bias"),
         Column("coverage_fraction", "in band"),
-        Column("coverage_interval", "95 % interval", "left"),
+        Column("coverage_interval", "interval", "left"),
         Column("band_ratio", "ends"),
     )
     note = (
         "errors are |predicted/measured - 1|, bias their median with its sign; bands are\n"
-        "meant to hold 80 %; ends: the upper end of the median band over its lower end"
+        "meant to hold 80 %, and the interval of that is 95 %; ends: upper over lower"
     )
     return Table(title="Each class, by the field that counts", columns=columns, rows=rows, note=note)
 
@@ -244,13 +250,22 @@ def _worst(records: Sequence[PredictedRecord]) -> Table:
 
 
 def _refused(refused: Sequence[RefusedRecord]) -> Table:
-    counted = Counter((row.class_name, row.reason) for row in refused)
+    """Refusals by reason; those that differ only in their numbers stand together."""
+    alike: dict[tuple[str, str], list[RefusedRecord]] = {}
+    for row in refused:
+        alike.setdefault((row.class_name, _NUMBER.sub("#", row.reason)), []).append(row)
     rows: list[dict[str, Cell]] = []
-    for (name, reason), count in sorted(counted.items(), key=lambda item: (item[0][0], -item[1], item[0][1])):
-        ids = [row.id for row in refused if (row.class_name, row.reason) == (name, reason)]
-        shown = ", ".join(ids[:_SHOWN_IDS]) + (f" and {count - _SHOWN_IDS} more" if count > _SHOWN_IDS else "")
+    for (name, _), same in sorted(alike.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
+        reasons = list(dict.fromkeys(row.reason for row in same))
         rows.append(
-            {"class": name or "-", "records": count, "reason": reason, "ids": ", ".join(ids), "shown_ids": shown}
+            {
+                "class": name or "-",
+                "records": len(same),
+                "reason": reasons[0] + (" (others alike)" if len(reasons) > 1 else ""),
+                "shown_ids": same[0].id + (f" and {len(same) - 1} more" if len(same) > 1 else ""),
+                "ids": ", ".join(row.id for row in same),
+                "reasons": "; ".join(reasons),
+            }
         )
     columns = (
         Column("class", "class", "left"),

@@ -33,7 +33,7 @@ def transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
         rows=rows,
     )
     beside = Table(
-        title="The same pairs, median / p90 error",
+        title="The same pairs, median/p90 of the error in percent",
         columns=(
             *_PAIR,
             Column("calibrated", "after"),
@@ -43,7 +43,10 @@ def transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
             Column("time_unchanged", "unchanged"),
         ),
         rows=rows,
-        note="by family: each family counts once; 1/GPUs and unchanged: what the time of the first record makes of it",
+        note=(
+            "after and before calibration; by family: after it, each family counted once;\n"
+            "1/GPUs and unchanged: the other record's time goes as 1/GPUs, or stays"
+        ),
     )
     return {"transfer": after, "transfer_beside": beside}
 
@@ -56,6 +59,8 @@ def transfer_notes(moved: Transfer) -> list[str]:
         notes.append(f"Families with many records give a seeded choice of their pairs: {told}.")
     if moved.alone:
         notes.append(f"Records without another in their family give no pair: {_counted(moved.alone)}.")
+    if moved.odd:
+        notes.append(f"Records that contradict their neighbours calibrate nothing: {_counted(moved.odd)}.")
     lost = {name: count for name, count in moved.left_out.items() if count}
     if lost:
         notes.append(f"Pairs that could not be calibrated or predicted: {_counted(lost)}.")
@@ -69,7 +74,7 @@ def _counted(counts: Mapping[str, int]) -> str:
 def _row(grade: TransferGrade) -> dict[str, Cell]:
     after = grade.after
     low, high = after.coverage_interval or (None, None)
-    interval = "-" if low is None or high is None else f"{100 * low:.0f} to {100 * high:.0f} %"
+    interval = "-" if low is None or high is None else f"{100 * low:.0f}-{100 * high:.0f} %"
     return {
         "class": grade.class_name,
         "relation": grade.relation,
@@ -97,7 +102,7 @@ def _row(grade: TransferGrade) -> dict[str, Cell]:
 
 
 def _both(own: Score | None) -> str:
-    return "-" if own is None else f"{_percent(own.median)} / {_percent(own.p90)}"
+    return "-" if own is None else f"{_percent(own.median)}/{_percent(own.p90)}"
 
 
 def _percent(share: float) -> str:

@@ -11,7 +11,7 @@ from typing import Literal
 Kind = Literal["time", "rate", "rate_per_gpu", "amount"]
 
 _TIMES = ("_s", "_ms", "_h", "_seconds", "_min")
-_RATES = ("tok_s", "tokens_per_s", "tflops", "samples_per_s", "mfu", "hfu")
+_RATES = ("tok_s", "tokens_per_s", "tflops", "_per_s", "mfu", "hfu")
 
 
 def kind(field: str) -> Kind:

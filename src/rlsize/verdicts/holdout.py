@@ -1,120 +1,173 @@
 """
 Errors on records that no constant was fitted to: one fold at a time is left out, and the rest fitted anew.
 
-A refit knows nothing of the shipped values of fitted constants but their order of magnitude: their spread is widened
-before all other records condition the belief, each fold counting alike. Constants with another basis (specified,
-measured kernels, published, assumed) stay as they are. Bands keep the shipped spreads and noise around the refitted
-values, so they are fixed before the fold that tests them is looked at.
+A fit starts from what was believed before any record was looked at, so it knows nothing of the fold. Classes that share
+a stage (closed loops and offline throughput) are fitted together, and a fold (a model, unless a class says otherwise)
+is left out of all of them. A class fits the stages that no class with fewer stages has; the others stay as shipped.
+Bands keep the shipped spreads and noise around the fitted values: they are fixed before the fold that tests them is
+looked at.
 """
 
 from __future__ import annotations
 
-import math
-from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlsize.estimates.belief import prior
-from rlsize.estimates.recorded.registry import fold
+from rlsize.estimates.fitting import fitted
+from rlsize.estimates.recorded.registry import contradictions, fold, table
 from rlsize.facts.records.base import Refused
-from rlsize.verdicts.predictions import PredictedRecord, Views, fields
-from rlsize.verdicts.transfer import calibrated
+from rlsize.verdicts.predictions import Views, asked, fields
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.belief import Belief
-    from rlsize.estimates.constants import Stage
+    from rlsize.estimates.constants import Constant, Stage
+    from rlsize.estimates.recorded.base import Profiles
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.verdicts.predictions import ProfilesOf, Say
+    from rlsize.facts.records.base import Record
+    from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf, Say
 
 WIDE = 1.0
-"""Standard deviation of the logarithm of a fitted constant before a refit: a factor of e either way."""
+"""Spread of the logarithm before a fit, of a fitted constant that does not say what was believed before."""
 
-SCATTER = 0.2
-"""Scatter of a record in a refit: what a model of this kind leaves unexplained."""
-
-_MOST = 40  # records of a fold in the fit; more say the same again
+_MOST = 8  # records of a table in a fit; more say the same again, and count no more
 
 
 def held_out(
-    records: Sequence[PredictedRecord], predictor: Predictor, profiles_of: ProfilesOf, seed: int, say: Say
+    records: Sequence[PredictedRecord],
+    predictors: Mapping[str, Predictor],
+    profiles_of: ProfilesOf,
+    seed: int,
+    say: Say,
 ) -> tuple[PredictedRecord, ...]:
     """
-    The trusted records of a class, each predicted by constants that were fitted without its fold.
+    Trusted records, each predicted by constants that were fitted without its fold.
 
     Args:
-        records: Records of one class.
-        predictor: Its predictor.
+        records: Records of any classes.
+        predictors: The predictor of each class.
         profiles_of: Looks up the profiles that a record names.
         seed: Of the draws behind the bands, and of the choice of records for the fit.
         say: Takes what is being done, and the share of it that is done.
 
     Returns:
-        Nothing where there are fewer than two folds, or nothing is fitted; records whose fold cannot be fitted or
-        predicted are left out.
+        Nothing of classes that share one fold, or of which nothing is fitted; without records that cannot be predicted.
     """
-    trusted = [record for record in records if record.trusted]
-    folds = {record.place: fold(predictor, record.record) for record in trusted}
-    names = sorted(set(folds.values()))
-    if len(names) == 1 or not any(c.basis == "fitted" for stage in predictor.STAGES for c in stage.constants):
-        return ()
     found: list[PredictedRecord] = []
-    for done, name in enumerate(names):
-        say(f"fitting without {name}", done / len(names))
-        others = _some([record for record in trusted if folds[record.place] != name], folds, seed)
-        try:
-            views = Views.of(refitted(predictor, others, profiles_of, folds), seed)
-        except Refused:
+    for stages, names in _together(predictors).items():
+        own = [record for record in records if record.trusted and record.class_name in names]
+        folds = {record.place: fold(predictors[record.class_name], record.record) for record in own}
+        left_out = sorted(set(folds.values()))
+        fittable = any(
+            c.untuned for name in names for stage in _opened(predictors[name], stages) for c in stage.constants
+        )
+        if not fittable or len(left_out) == 1:
             continue
-        own = [record for record in trusted if folds[record.place] == name]
-        found += [again for record in own if (again := _again(record, predictor, profiles_of, views, seed))]
+        for done, name in enumerate(left_out):
+            say(f"fitting {' and '.join(stages)} without {name}", done / len(left_out))
+            others = [record for record in own if folds[record.place] != name]
+            values = refitted(others, predictors, stages, profiles_of, seed)
+            views = {label: Views.of(_moved(prior(*predictors[label].STAGES), values), seed) for label in names}
+            tested = [record for record in own if folds[record.place] == name]
+            found += [again for record in tested if (again := _again(record, predictors, profiles_of, views, seed))]
     return tuple(sorted(found, key=lambda record: record.place))
 
 
 def refitted(
-    predictor: Predictor, records: Sequence[PredictedRecord], profiles_of: ProfilesOf, folds: dict[int, str]
-) -> Belief:
-    """
-    The shipped belief with its fitted constants moved to where other records put them.
-
-    Raises:
-        Refused: The fit does not settle.
-    """
-    shipped = prior(*predictor.STAGES)
-    wide = prior(*map(_widened, predictor.STAGES))
-    sizes = Counter(folds[record.place] for record in records)
-    scatter = {id(record.record): SCATTER * math.sqrt(sizes[folds[record.place]]) for record in records}
-    rows = [record.record for record in records]
-    mean = calibrated(wide, predictor, rows, profiles_of, lambda record: scatter[id(record)]).mean
-    fitted = np.array([c.basis == "fitted" for stage in predictor.STAGES for c in stage.constants])
-    return replace(shipped, mean=np.where(fitted, mean, shipped.mean))
+    records: Sequence[PredictedRecord],
+    predictors: Mapping[str, Predictor],
+    stages: Sequence[str],
+    profiles_of: ProfilesOf,
+    seed: int,
+) -> dict[str, float]:
+    """The constants of classes that are fitted together, where these records put them."""
+    first = predictors[records[0].class_name]
+    chosen = _chosen(records, predictors, seed)
+    residuals = [
+        partial(_residual, predictors[r.class_name], r.record, profiles_of(r.record), r.fields[0].name) for r in chosen
+    ]
+    tables = [table(predictors[r.class_name], r.record) for r in chosen]
+    return fitted(residuals, tables, _opened(first, stages))
 
 
-def _widened(stage: Stage) -> Stage:
-    constants = (replace(constant, spread=WIDE if constant.basis == "fitted" else 0.0) for constant in stage.constants)
-    return replace(stage, constants=tuple(constants))
+def _together(predictors: Mapping[str, Predictor]) -> dict[tuple[str, ...], list[str]]:
+    """Classes by the stages that they fit: those that no class with fewer stages has."""
+    stages = {name: [stage.name for stage in found.STAGES] for name, found in predictors.items()}
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name, own in stages.items():
+        smaller = {stage for other in stages.values() if len(other) < len(own) for stage in other}
+        groups.setdefault(tuple(stage for stage in own if stage not in smaller), []).append(name)
+    return groups
 
 
-def _some(records: Sequence[PredictedRecord], folds: dict[int, str], seed: int) -> list[PredictedRecord]:
-    """At most so many records of each fold, chosen by the seed."""
+def _opened(predictor: Predictor, stages: Sequence[str]) -> tuple[Stage, ...]:
+    """The stages of a class as a fit takes them: those named may move, the others stay."""
+
+    def opened(constant: Constant, *, free: bool) -> Constant:
+        if constant.basis != "fitted" or not free:
+            return replace(constant, untuned=None)
+        return replace(constant, untuned=constant.untuned or (constant.value, WIDE))
+
+    return tuple(
+        replace(stage, constants=tuple(opened(constant, free=stage.name in stages) for constant in stage.constants))
+        for stage in predictor.STAGES
+    )
+
+
+def _chosen(
+    records: Sequence[PredictedRecord], predictors: Mapping[str, Predictor], seed: int
+) -> list[PredictedRecord]:
+    """Records without those that contradict their neighbours, at most so many of each table, chosen by the seed."""
+    tables: dict[str, list[PredictedRecord]] = {}
+    for name in sorted({record.class_name for record in records}):
+        own = [record for record in records if record.class_name == name]
+        odd = contradictions(predictors[name], [record.record for record in own])
+        for place, record in enumerate(own):
+            if place not in odd:
+                tables.setdefault(table(predictors[name], record.record), []).append(record)
     random = np.random.default_rng(seed)
-    kept: list[PredictedRecord] = []
-    for name in sorted({folds[record.place] for record in records}):
-        own = [record for record in records if folds[record.place] == name]
-        picked = range(len(own)) if len(own) <= _MOST else sorted(random.choice(len(own), _MOST, replace=False))
-        kept += [own[index] for index in picked]
-    return kept
+    return [
+        rows[index]
+        for rows in tables.values()
+        for index in sorted(random.choice(len(rows), min(len(rows), _MOST), replace=False))
+    ]
+
+
+def _residual(predictor: Predictor, record: Record, profiles: Profiles, name: str, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (numbers or arrays)
+    """Logarithm of predicted over measured; 0 where the constants are out of reach, which pulls nowhere."""
+    try:
+        predicted = np.asarray(asked(predictor, record, profiles, values)[name], dtype=float)
+    except (Refused, LookupError):
+        return 0.0
+    with np.errstate(all="ignore"):
+        logs = np.log(predicted / record.measured[name])
+    return logs if np.isfinite(logs).all() else 0.0
 
 
 def _again(
-    record: PredictedRecord, predictor: Predictor, profiles_of: ProfilesOf, views: Views, seed: int
+    record: PredictedRecord,
+    predictors: Mapping[str, Predictor],
+    profiles_of: ProfilesOf,
+    views: Mapping[str, Views],
+    seed: int,
 ) -> PredictedRecord | None:
+    predictor, view = predictors[record.class_name], views[record.class_name]
     names = [field.name for field in record.fields]
     try:
-        found = fields(names, predictor, record.record, profiles_of(record.record), views, seed)
+        found = fields(names, predictor, record.record, profiles_of(record.record), view, seed)
     except Refused:
         return None
     return replace(record, fields=found) if found and found[0].name == names[0] else None
+
+
+def _moved(belief: Belief, values: Mapping[str, float]) -> Belief:
+    """A belief around other values, as wide as it was."""
+    mean = [
+        np.log(values[name]) if name in values else own for name, own in zip(belief.names, belief.mean, strict=True)
+    ]
+    return replace(belief, mean=np.array(mean))

@@ -9,6 +9,7 @@ is predicted with them. Families with many records give a seeded choice of their
 from __future__ import annotations
 
 import zlib
+from collections import Counter
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.estimates.belief import conditioned, prior
-from rlsize.estimates.recorded.registry import calibrates_on, relation
+from rlsize.estimates.recorded.registry import calibrates_on, contradictions, relation
 from rlsize.facts.records.base import Refused
 from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
 from rlsize.verdicts.predictions import Views, asked, fields, positive
@@ -25,6 +26,7 @@ from rlsize.verdicts.predictions import Views, asked, fields, positive
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
+    from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.recorded.registry import Predictor
     from rlsize.facts.records.base import Record
@@ -74,12 +76,14 @@ class Transfer:
     Args:
         pairs: Those that could be predicted.
         left_out: Pairs that could not, by class. [1]
+        odd: Records that calibrate nothing, since they contradict their neighbours, by class. [1]
         chosen: Families of which only some pairs were taken, by class. [1]
         alone: Graded records without another in their family, by class. [1]
     """
 
     pairs: tuple[Pair, ...]
     left_out: Mapping[str, int]
+    odd: Mapping[str, int]
     chosen: Mapping[str, int]
     alone: Mapping[str, int]
 
@@ -105,7 +109,8 @@ def transfer(
         most: Pairs of one family.
         together: Records of one calibration.
     """
-    groups = _families([record for record in records if record.trusted])
+    trusted = [record for record in records if record.trusted]
+    groups, odd = _families(trusted), _contradicting(trusted, predictors)
     pairs: list[Pair] = []
     left_out: dict[str, int] = {}
     chosen: dict[str, int] = {}
@@ -118,10 +123,12 @@ def transfer(
         wanted = _chosen(members, most, seed, together)
         if len(wanted) < _count(len(members), together):
             chosen[name] = chosen.get(name, 0) + 1
+        wanted = [each for each in wanted if not any(members[one].place in odd for one in each[0])]
         found = _family_pairs(members, wanted, predictors[name], profiles_of, seed)
         left_out[name] = left_out.get(name, 0) + len(wanted) - len(found)
         pairs += found
-    return Transfer(pairs=tuple(pairs), left_out=left_out, chosen=chosen, alone=alone)
+    counted = Counter(odd.values())
+    return Transfer(pairs=tuple(pairs), left_out=left_out, odd=counted, chosen=chosen, alone=alone)
 
 
 def calibrated(
@@ -149,14 +156,14 @@ def calibrated(
         for record in records
     ]
 
-    def expected(values: Mapping[str, float]) -> list[float]:
+    def expected(values: Mapping[str, Real]) -> list[Real]:
         found: list[Any] = []
         for record, profiles, names in said:
             answer = asked(predictor, record, profiles, values)
-            found += [answer.get(name) for name in names]
-        if not all(positive(value) for value in found):
+            found += [np.asarray(answer.get(name, np.nan), dtype=float) for name in names]
+        if not all(np.all(np.isfinite(values) & (values > 0)) for values in found):
             raise Refused("is not predicted near its calibration")
-        return [float(value) for value in found]
+        return found
 
     measured = [record.measured[name] for record, _, names in said for name in names]
     scatter = [(noise or predictor.noise)(record) for record, _, names in said for _ in names]
@@ -175,6 +182,16 @@ def _families(records: Sequence[PredictedRecord]) -> dict[tuple[str, tuple[Any, 
     for record in records:
         groups.setdefault((record.class_name, record.family), []).append(record)
     return groups
+
+
+def _contradicting(records: Sequence[PredictedRecord], predictors: Mapping[str, Predictor]) -> dict[int, str]:
+    """The class of each record that contradicts its neighbours, by place: no calibration takes it."""
+    found: dict[int, str] = {}
+    for name in {record.class_name for record in records}:
+        own = [record for record in records if record.class_name == name]
+        places = contradictions(predictors[name], [record.record for record in own])
+        found |= {own[place].place: name for place in places}
+    return found
 
 
 def _count(members: int, together: int) -> int:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.units import short
+from rlsize.writers.areas import draw_areas
 from rlsize.writers.files import write_whole
 
 if TYPE_CHECKING:
@@ -82,6 +83,8 @@ def picture(chart: Chart, form: str) -> bytes:
 def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
     if chart.kind == "lines":
         _lines(axes, chart)
+    elif chart.kind == "areas":
+        draw_areas(axes, chart, _STACK)
     else:
         _bars(axes, chart)
     for mark in chart.marks:
@@ -95,7 +98,7 @@ def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
     if len(chart.series) > 1:
         axes.legend(
             loc="best" if chart.kind == "lines" else "upper left",
-            bbox_to_anchor=None if chart.kind == "lines" else (1.0, 1.0),
+            bbox_to_anchor=None if chart.kind == "lines" else (1.16 if chart.kind == "areas" else 1.0, 1.0),
         )
 
 
@@ -125,7 +128,7 @@ def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
 
 def _heights(chart: Chart) -> list[float]:
     """How high the drawing reaches: every value, or the sums where bars are stacked."""
-    if chart.kind != "stacked":
+    if chart.kind not in {"stacked", "areas"}:
         return [y for series in chart.series for y in series.ys]
     totals: dict[str, float] = {}
     for series in chart.series:
@@ -145,7 +148,7 @@ def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
             series.ys,
             label=series.name,
             color=_COLOURS[series.role],
-            linewidth=2.2,
+            linewidth=0.9 if series.role == "limit" else 2.2,
             marker="o" if few else None,
             drawstyle="steps-post" if series.steps else "default",
             linestyle="--" if series.role in {"nameplate", "limit"} else "-",

@@ -158,7 +158,7 @@ class _Canvas:
 
 def _bars(chart: Chart, width: int) -> list[Text]:
     names = list(dict.fromkeys(str(x) for series in chart.series for x in series.xs))
-    rows = _stacked_rows(chart, names) if chart.kind == "stacked" else _plain_rows(chart)
+    rows = _plain_rows(chart) if chart.kind == "bars" else _stacked_rows(chart, names)
     label = min(max(len(name) for name, _ in rows), 28)
     widest = max((sum(part for part, _ in parts) for _, parts in rows), default=0.0) or 1.0
     room = max(width - label - 12, 10)

@@ -77,7 +77,10 @@ def contradictions(records: Sequence[EngineRecord]) -> dict[int, str]:
 
 def _longest_rise(times: Sequence[float]) -> set[int]:
     """Positions of the longest run of times that never fall by more than a tolerance."""
-    def rank(run: list[int]) -> tuple[int, float]:  # of runs alike in length, the quicker one: slow rows are the odd ones
+
+    def rank(
+        run: list[int],
+    ) -> tuple[int, float]:  # of runs alike in length, the quicker one: slow rows are the odd ones
         return len(run), -times[run[-1]]
 
     best: list[list[int]] = []

@@ -9,6 +9,7 @@ from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
 from rlsize.estimates.training_peak import PeakQuestion, peak_bytes
 from rlsize.estimates.working import numbers
+from rlsize.facts.records.base import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,6 +45,8 @@ def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]
         windows_whole=record.windows_whole,
     )
     found = kv_capacity(numbers, question, values)
+    if not _any(found.kv_bytes) and any(name.startswith("kv_cache") for name in record.measured):
+        raise Refused("the weights and the profiling run leave no room for a cache, by prediction")
     return {
         "weights_gib_per_gpu": in_gib(found.weight_bytes),
         "activation_peak_gib": in_gib(found.activation_bytes),
@@ -51,6 +54,11 @@ def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]
         "kv_cache_gib_per_gpu": in_gib(found.kv_bytes),
         "kv_cache_tokens": found.kv_tokens,
     }
+
+
+def _any(value: Real) -> bool:
+    """Whether a number, or any of an array, is positive."""
+    return bool((value > 0).any()) if hasattr(value, "any") else bool(value > 0)
 
 
 def _training(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:

@@ -103,5 +103,11 @@ def calibrates_on(predictor: Predictor, record: Any) -> tuple[str, ...]:  # noqa
     return tuple(own(record)) if own is not None else (predictor.graded(record),)
 
 
+def rivals(predictor: Predictor, one: Any, other: Any) -> bool:  # noqa: ANN401 (as above)
+    """Whether two records are two ways to do the same work on the same GPUs: `rivals(one, other)`, else never."""
+    own = getattr(predictor, "rivals", None)
+    return own is not None and bool(own(one, other))
+
+
 def _layout(record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (as above)
     return record.gpus, getattr(record, "layout", None)

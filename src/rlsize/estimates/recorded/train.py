@@ -65,6 +65,7 @@ def question_of(record: TrainRecord, profiles: Profiles) -> TrainQuestion:
         micro_batch_tokens=record.micro_batch_tokens,
         fused=record.fused,
         overlapped=record.overlapped,
+        native_attention=record.native_attention,
         workload=record.workload,
     )
 

@@ -51,7 +51,7 @@ class Listing:
     Args:
         records: Those that could be read, in the order of the files.
         refused: Those that could not.
-        repeated: Names that more than one row bears, though the rows differ.
+        repeated: Names that more than one record of a class bears, though the records differ.
         copies: Rows that say exactly what one before them said; they are left out. [1]
     """
 

@@ -26,6 +26,7 @@ class TrainRecord(Record):
         micro_batch_tokens: Tokens of a micro-batch of one replica. [token]
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
+        native_attention: Whether attention kernels are made for this generation of GPU.
         workload: pretraining or rl.
     """
 
@@ -41,4 +42,5 @@ class TrainRecord(Record):
     micro_batch_tokens: float
     fused: bool = False
     overlapped: bool = False
+    native_attention: bool = False
     workload: Literal["pretraining", "rl"] = "pretraining"

@@ -7,6 +7,7 @@ class knows, or that its class refuses, is kept with the reason: one odd row mus
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
@@ -74,23 +75,22 @@ def listed(rows: Sequence[tuple[str, Any]], catalogue: Catalogue, known: Mapping
     """
     records: list[ListedRecord] = []
     refused: list[RefusedRecord] = []
-    first: dict[str, Any] = {}
-    repeated: dict[str, None] = {}
+    seen: dict[str, list[Any]] = {}
     copies = 0
     for place, (where, row) in enumerate(rows):
         name = _name(row, where)
-        if name in first and first[name] == row:
+        if row in seen.setdefault(name, []):
             copies += 1
             continue
-        if name in first:
-            repeated[name] = None
-        first.setdefault(name, row)
+        seen[name].append(row)
         found = _read(place, name, row, catalogue, known)
         if isinstance(found, ListedRecord):
             records.append(found)
         else:
             refused.append(found)
-    return Listing(records=tuple(records), refused=tuple(refused), repeated=tuple(repeated), copies=copies)
+    counted = Counter((entry.class_name, entry.record.id) for entry in records)
+    repeated = tuple(dict.fromkeys(name for (_, name), count in counted.items() if count > 1))
+    return Listing(records=tuple(records), refused=tuple(refused), repeated=repeated, copies=copies)
 
 
 def profiles_of(catalogue: Catalogue) -> Callable[[Record], Profiles]:

@@ -28,6 +28,11 @@ _LADDER = (  # torchtune's optimisations, each row with all before it
     "activation offloading",
     "8-bit",
 )
+_FLAGS = {
+    "compiled": "compile",
+    "optimizer_offload": "cpu offload",
+    "offload": "offload",
+}  # fields that say it in a word
 _SMALL_GPU = ("4090", "4080", "3090", "4060", "5090", "l4", "t4")  # where paged optimizer states move to the host
 
 
@@ -39,8 +44,9 @@ def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict
         Refused: The row does not say how long its sequences are, or nothing of how it trains.
     """
     words = " ".join(str(row.get(key, "")) for key in ("what", "parallel", "engine", "notes", "recompute")).lower()
+    words += "".join(f" {said}" for field, said in _FLAGS.items() if row.get(field) is True)
     engine = str(row.get("engine", "")).lower()
-    tokens = row.get("seq_len")
+    tokens = row.get("seq_len", row.get("seq_len_of_config"))
     if not isinstance(tokens, (int, float)) or isinstance(tokens, bool) or tokens <= 0:
         if "torchtitan" not in engine:
             raise Refused("states no sequence length, which decides the activations")

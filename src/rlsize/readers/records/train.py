@@ -28,8 +28,9 @@ _RL = frozenset({
     "verl", "nemo-rl", "openrlhf", "areal", "slime", "trl", "roll", "skyrl", "prime-rl", "pipelinerl", "dschat",
 })  # fmt: skip
 _WORDS = ("stack", "precision", "fsdp", "other_parallel", "parallel", "notes", "recompute", "workload", "zero")
-_VIRTUAL = re.compile(r"(?:vpp|virtual[^\d]{0,30})[=: ]{0,3}(\d{1,2})")
+_VIRTUAL = re.compile(r"(?:\bvpp?|virtual[^\d]{0,30})[=: ]{0,3}(\d{1,2})")
 _INTERLEAVED = 2
+_NATIVE = re.compile(r"\bfa[-_ ]?[34]\b|flash[-_ ]?att(?:n|ention)[-_ ]?[34]|cudnn|transformer[-_ ]?engine|\bte\b")
 _SHARDINGS = (
     (re.compile(r"shard_grad_op|zero[-_ ]?(?:stage)?[-_ ]?2"), "gradients"),
     (re.compile(r"zero[-_ ]?(?:stage)?[-_ ]?1|distributed optimi[sz]er|no_shard.{0,20}optim"), "optimizer"),
@@ -78,6 +79,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
         virtual_stages=_virtual(words) if spread.pipeline > 1 else 1,
         fused=_fused(words, shared["stack"], spread, row),
         overlapped=bool(re.search(r"async[-_ ]?tp|asynctp|tp[-_ ](?:comm[-_ ])?overlap", words)),
+        native_attention=shared["stack"] in _FUSED or bool(_NATIVE.search(words)),
         workload=_workload(words, shared["stack"]),
         assumed=tuple(assumed),
     )

@@ -1,0 +1,138 @@
+"""The constants of the predicted RL step: what belongs to neither generation, nor training, nor weight sync."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.estimates.constants import Constant, Stage
+
+if TYPE_CHECKING:
+    from rlsize.estimates.constants import Basis
+
+_NEMO = "rl_step rows of NeMo-RL, high trust"
+
+
+def _of(
+    name: str,
+    value: tuple[float, float],
+    unit: str,
+    meaning: str,
+    source: str,
+    untuned: tuple[float, float] | None = None,
+    basis: Basis = "fitted",
+) -> Constant:
+    return Constant(
+        name=f"step_{name}",
+        value=value[0],
+        spread=value[1],
+        unit=unit,
+        meaning=meaning,
+        basis=basis if untuned or basis != "fitted" else "assumed",
+        source=source,
+        untuned=untuned,
+    )
+
+
+STAGE = Stage(
+    name="step",
+    constants=(
+        _of(
+            "fixed_colocated",
+            (20, 0.3),
+            "s",
+            "step of a colocated loop, beside its phases: switching both ways",
+            _NEMO,
+            (15.0, 0.6),
+        ),
+        _of(
+            "fixed_disaggregated",
+            (3.6, 0.35),
+            "s",
+            "step of a disaggregated loop, beside its phases",
+            _NEMO,
+            (6.0, 0.7),
+        ),
+        _of(
+            "sample",
+            (0.0017, 0.4),
+            "s",
+            "handling of each sample: detokenising, reward, padding, moving",
+            _NEMO,
+            (4e-3, 0.8),
+        ),
+        _of(
+            "param",
+            (5.6e-11, 0.3),
+            "s/param",
+            "switching and checks for each parameter",
+            _NEMO,
+            (5e-11, 0.3),
+        ),
+        _of(
+            "variation",
+            (0.148, 0.25),
+            "1",
+            "how strongly phases that overlap vary from step to step",
+            _NEMO,
+            (0.15, 0.5),
+        ),
+        _of(
+            "sync_exposed",
+            (0.8, 0.3),
+            "1",
+            "share of a weight sync that an asynchronous loop does not hide",
+            "in-flight updates hide part of it; no published share was found",
+            basis="assumed",
+        ),
+        _of(
+            "length_cv",
+            (0.6, 0.25),
+            "1",
+            "coefficient of variation of response lengths where nobody says",
+            "0.3 to 1 in published runs (physics of the tail: mean 1.4 times the median of the longest in a group)",
+            basis="assumed",
+        ),
+        _of(
+            "rollout_slowdown",
+            (1.2, 0.15),
+            "1",
+            "generation inside a loop, over the engine's own benchmark",
+            _NEMO,
+            (1.1, 0.2),
+        ),
+        _of(
+            "rollout_moe_slowdown",
+            (1.25, 0.25),
+            "1",
+            "the same again for a mixture of experts",
+            _NEMO,
+            (1.1, 0.3),
+        ),
+        _of(
+            "train_colocated",
+            (0.87, 0.15),
+            "1",
+            "trainer that shares its GPUs, over the prediction of its step",
+            _NEMO,
+            (1.0, 0.2),
+        ),
+        _of(
+            "train_disaggregated",
+            (0.87, 0.15),
+            "1",
+            "trainer with GPUs of its own, over the prediction of its step",
+            _NEMO,
+            (0.9, 0.2),
+        ),
+        _of(
+            "sync_shared",
+            (0.98, 0.15),
+            "1",
+            "how much of a larger trainer's parallelism helps its weight sync",
+            f"{_NEMO}; untuned: every rank handles its own share",
+            (0.9, 0.3),
+        ),
+    ),
+    noise=0.07,
+)
+"""Beside those of rollout, train, memory and sync, which an RL step needs too."""

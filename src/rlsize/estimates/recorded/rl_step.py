@@ -1,0 +1,195 @@
+"""Predictions of recorded RL steps."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations.rl_step import step_tokens_per_gpu
+from rlsize.estimates.constants_memory import STAGE as MEMORY
+from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
+from rlsize.estimates.constants_step import STAGE as STEP
+from rlsize.estimates.constants_sync import STAGE as SYNC
+from rlsize.estimates.constants_train import STAGE as TRAIN
+from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.rollout_prediction import engine
+from rlsize.estimates.step_prediction import StepQuestion, predicted_step
+from rlsize.estimates.train_prediction_question import TrainQuestion
+from rlsize.facts.quantisation import uniform
+from rlsize.facts.records.base import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.step_prediction import Loop
+    from rlsize.facts.records.rl_step import StepRecord
+
+CLASS = "rl_step"
+STAGES = (STEP, ROLLOUT, TRAIN, SYNC, MEMORY)
+KIND = "time"
+_SHARED_FRACTION = 0.6  # of the memory, where engines share GPUs with a trainer and nobody says
+_PACKED = 4096.0  # tokens of a packed micro-batch where nobody says
+_KEPT = 256
+_TOLERANCE = 0.15  # of a step time: reruns differ by 4 to 21 %
+_LONGER = 0.5
+
+
+def question(record: StepRecord, profiles: Profiles) -> StepQuestion:
+    """
+    The loop that a record measured.
+
+    Raises:
+        Refused: A layout that does not divide, or a number type that the GPU lacks.
+    """
+    return _question(_Key(record, profiles))
+
+
+class _Key:
+    """A record by its name and place in memory, so that its engine is compiled once."""
+
+    def __init__(self, record: StepRecord, profiles: Profiles) -> None:
+        self.record, self.profiles = record, profiles
+
+    def __hash__(self) -> int:
+        return hash(self.record.id)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Key) and self.record is other.record and self.profiles.gpu is other.profiles.gpu
+
+
+@lru_cache(maxsize=_KEPT)
+def _question(key: _Key) -> StepQuestion:
+    record, profiles = key.record, key.profiles
+    colocated = record.placement == "colocated"
+    fraction = record.memory_fraction
+    if fraction is None and colocated:
+        fraction = _SHARED_FRACTION
+    asked = engine(
+        EngineQuestion(
+            model=profiles.model,
+            gpu=profiles.gpu,
+            layout=record.rollout,
+            engine=record.engine,
+            weights=uniform(record.rollout_dtype),
+            memory_fraction=fraction,
+        )
+    )
+    loop: Loop = "colocated" if colocated else record.loop
+    longest = record.max_tokens
+    return StepQuestion(
+        engine=asked,
+        train=_train(record, profiles),
+        loop=loop,
+        rollout_gpus=float(record.rollout_gpus),
+        samples=record.samples,
+        group_size=record.group_size,
+        prompt_tokens=record.prompt_tokens,
+        response_tokens=record.response_tokens,
+        max_tokens=max(longest - record.prompt_tokens, 1.05 * record.response_tokens) if longest else None,
+        max_staleness=max(1.0, record.max_staleness),
+        wire_dtype=record.rollout_dtype,
+    )
+
+
+def _train(record: StepRecord, profiles: Profiles) -> TrainQuestion:
+    layout = record.trainer
+    replica = layout.tensor * layout.pipeline * layout.context
+    if record.trainer_gpus % replica:
+        raise Refused(f"{record.trainer_gpus} GPUs cannot be dealt out to model replicas of {replica}")
+    tokens = record.prompt_tokens + record.response_tokens
+    return TrainQuestion(
+        model=profiles.model,
+        gpu=profiles.gpu,
+        gpus=float(record.trainer_gpus),
+        sequences=record.samples,
+        tokens=tokens,
+        micro_batch_tokens=max(tokens, record.max_tokens or _PACKED),
+        tensor=layout.tensor,
+        pipeline=layout.pipeline,
+        context=layout.context,
+        expert=layout.expert,
+        sharding="optimizer" if record.megatron else "full",
+        dtype=record.train_dtype,
+        optimizer_steps=max(1.0, record.samples / record.train_batch) if record.train_batch else 1.0,
+        passes=record.passes,
+    )
+
+
+def predict(record: StepRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
+    """
+    Step and phases of a loop, under the record's own names.
+
+    Raises:
+        Refused: The loop cannot run so.
+    """
+    asked = question(record, profiles)
+    step = predicted_step(asked, values)
+    tokens = record.prompt_tokens + record.response_tokens
+    rate = {"samples": record.samples, "sample_tokens": tokens}
+    found = {
+        "step_time_s": step.seconds,
+        "generation_time_s": step.generation_seconds,
+        "train_time_s": step.update_seconds,
+        "logprob_time_s": step.logprob_seconds,
+        "weight_sync_time_s": step.sync_seconds,
+        "generation_exposed_s": step.generation_exposed_seconds,
+        "tokens_per_s_per_gpu": step_tokens_per_gpu(step_seconds=step.seconds, gpus=record.gpus, **rate),
+        "rollout_tokens_per_s_per_gpu": step_tokens_per_gpu(
+            step_seconds=step.generation_seconds, gpus=record.rollout_gpus, **rate
+        ),
+    }
+    return {key: found[key] for key in record.measured}
+
+
+def graded(record: StepRecord) -> str:
+    """The step where it is stated, else the first phase that is."""
+    return next(iter(record.measured))
+
+
+def family(record: StepRecord) -> tuple[Any, ...]:
+    """Source, model and GPU: a loop is calibrated across versions, modes and splits."""
+    return (record.source_id, record.model, record.gpu, record.stack)
+
+
+def layout_key(record: StepRecord) -> tuple[Any, ...]:
+    """What makes two loops alike: mode, GPUs of both sides, layouts."""
+    return (record.placement, record.loop, record.rollout_gpus, record.trainer_gpus, record.rollout, record.trainer)
+
+
+def relation(one: StepRecord, other: StepRecord) -> str:
+    """How two loops of a family differ."""
+    if (one.placement, one.loop) != (other.placement, other.loop):
+        return "other mode"
+    if (one.rollout_gpus, one.trainer_gpus) != (other.rollout_gpus, other.trainer_gpus):
+        return "same mode, other GPUs"
+    return "same mode and GPUs"
+
+
+def contradictions(records: Sequence[StepRecord]) -> dict[int, str]:
+    """Loops that take longer on more GPUs than the same loop on fewer, by more than a tolerance."""
+    found = {}
+    for place, record in enumerate(records):
+        if "step_time_s" not in record.measured:
+            continue
+        for other in records:
+            fewer = other.gpus < record.gpus and _alike(record, other) and "step_time_s" in other.measured
+            if fewer and record.measured["step_time_s"] > (1 + _TOLERANCE) * other.measured["step_time_s"]:
+                found[place] = (
+                    f"step_time_s {record.measured['step_time_s']:g} on {record.gpus} GPUs is out of order: {other.id} "
+                    f"took {other.measured['step_time_s']:g} on {other.gpus}"
+                )
+    return found
+
+
+def _alike(one: StepRecord, other: StepRecord) -> bool:
+    """Whether two records are of the same loop but for GPUs and version; longer samples do not count against it."""
+    same = (one.source_id, one.model, one.gpu, one.placement, one.loop, one.samples)
+    longer = one.response_tokens <= (1 + _LONGER) * other.response_tokens
+    return longer and same == (other.source_id, other.model, other.gpu, other.placement, other.loop, other.samples)
+
+
+def noise(_record: StepRecord) -> float:
+    """Scatter of one measured step around a calibrated prediction."""
+    return STEP.noise

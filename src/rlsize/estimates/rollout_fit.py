@@ -1,0 +1,66 @@
+"""Whether an engine fits on its GPUs, and what would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.rollout_prediction import check_fits, engine
+from rlsize.estimates.rollout_question import bare, step_batch
+from rlsize.estimates.working import numbers
+from rlsize.facts.quantisation import WIDTHS, native, uniform
+from rlsize.facts.records.base import Refused
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.rollout_question import RolloutQuestion
+
+_NARROW = "fp8"
+
+
+def why_not(question: RolloutQuestion, values: Mapping[str, float]) -> str:
+    """
+    Why the engine does not fit; empty where it does.
+
+    Args:
+        question: What is asked.
+        values: Central values of the constants.
+    """
+    lengths = lengths_of(numbers, step_batch(question, bare(question)))
+    try:
+        check_fits(engine(question.engine), lengths, values)
+    except Refused as reason:
+        return str(reason)
+    return ""
+
+
+def first_fit(question: RolloutQuestion, degrees: Iterable[int], values: Mapping[str, float]) -> int | None:
+    """
+    The smallest degree of tensor parallelism at which the engine fits; None where it fits at none.
+
+    Args:
+        question: What is asked; its own degree does not matter.
+        degrees: Those that can deal out the model's heads, smallest first.
+        values: Central values of the constants.
+    """
+    for degree in degrees:
+        layout = replace(question.engine.layout, tensor=degree)
+        if not why_not(_with(question, replace(question.engine, layout=layout)), values):
+            return degree
+    return None
+
+
+def fits_narrower(question: RolloutQuestion, values: Mapping[str, float]) -> bool:
+    """Whether the engine would fit as laid out with weights of 8 bits, where it has wider ones and the GPU has units."""
+    types = question.engine.weights or native(question.engine.model.name)
+    wide = max(WIDTHS[name] for name in (types.dense, types.attention, types.experts)) > WIDTHS[_NARROW]
+    if not wide or question.engine.gpu.specification.fp8_dense is None:
+        return False
+    return not why_not(_with(question, replace(question.engine, weights=uniform(_NARROW))), values)
+
+
+def _with(question: RolloutQuestion, engine: EngineQuestion) -> RolloutQuestion:
+    return replace(question, engine=engine)

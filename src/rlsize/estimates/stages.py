@@ -1,0 +1,32 @@
+"""All stages of predictions with their constants: one module `constants_*` of this package for each."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import import_module
+from pkgutil import iter_modules
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+import rlsize.estimates as package
+from rlsize.estimates.constants import Constant, Stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_PREFIX = "constants_"
+
+
+@cache
+def all_stages() -> Mapping[str, Stage]:
+    """Every stage by name."""
+    names = sorted(entry.name for entry in iter_modules(package.__path__) if entry.name.startswith(_PREFIX))
+    modules = [import_module(f"{package.__name__}.{name}") for name in names]
+    found = [module.STAGE for module in modules if isinstance(getattr(module, "STAGE", None), Stage)]
+    return MappingProxyType({stage.name: stage for stage in found})
+
+
+@cache
+def all_constants() -> Mapping[str, Constant]:
+    """Every constant by name."""
+    return MappingProxyType({one.name: one for stage in all_stages().values() for one in stage.constants})

@@ -1,0 +1,59 @@
+"""Published optimizer steps of RL loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from rlsize.facts.records.base import Layout, Record
+
+Placement = Literal["colocated", "disaggregated"]
+Loop = Literal["synchronous", "one-step-off", "async"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord(Record):
+    """
+    One measured loop.
+
+    Args:
+        placement: Whether both sides share their GPUs.
+        loop: Whether they take turns, overlap one step, or overlap with refill.
+        rollout_gpus: GPUs that generate. [1]
+        trainer_gpus: GPUs that train. [1]
+        rollout: Layout of one engine.
+        trainer: Layout of one model replica of the trainer.
+        samples: Samples of a step. [1]
+        group_size: Samples of one prompt. [1]
+        prompt_tokens: Mean prompt length. [token]
+        response_tokens: Mean response length. [token]
+        max_tokens: Longest sequence, prompt and response. [token]
+        train_batch: Samples of one optimizer update; None where it is the whole step. [1]
+        max_staleness: Staleness cap, in steps. [1]
+        rollout_dtype: Number type of generation.
+        train_dtype: Number type of training.
+        memory_fraction: Share of the memory that engines use; None where unsaid. [1]
+        passes: Extra forward passes of the trainer.
+        megatron: Whether the trainer shards optimizer states only (Megatron), in place of everything (FSDP).
+        engine: The engine.
+    """
+
+    placement: Placement
+    loop: Loop
+    rollout_gpus: int
+    trainer_gpus: int
+    rollout: Layout = field(default_factory=Layout)
+    trainer: Layout = field(default_factory=Layout)
+    samples: float
+    group_size: float
+    prompt_tokens: float
+    response_tokens: float
+    max_tokens: float | None = None
+    train_batch: float | None = None
+    max_staleness: float = 0.0
+    rollout_dtype: str = "bf16"
+    train_dtype: str = "bf16"
+    memory_fraction: float | None = None
+    passes: tuple[str, ...] = ()
+    megatron: bool = True
+    engine: str = "vllm"

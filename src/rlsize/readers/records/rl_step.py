@@ -1,0 +1,149 @@
+"""Optimizer steps of RL loops, as frameworks publish them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.facts.records.base import Layout, Refused
+from rlsize.facts.records.rl_step import StepRecord
+from rlsize.readers.records.base import common, dtypes, layout, number, text, whole
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.facts.records.rl_step import Loop, Placement
+    from rlsize.readers.profiles import Catalogue
+
+CLASS = "rl_step"
+TIMES = (
+    "step_time_s",
+    "generation_time_s",
+    "train_time_s",
+    "logprob_time_s",
+    "weight_sync_time_s",
+    "generation_exposed_s",
+)
+_RATES = ("tokens_per_s_per_gpu", "rollout_tokens_per_s_per_gpu")
+_PROMPT = 120.0
+_CONSISTENT = 0.05  # how far tokens / s x step x GPUs may be from samples x length
+_ENGINES = ("sglang", "vllm", "tensorrt-llm")
+
+
+def matches(row: Mapping[str, Any]) -> bool:
+    """Whether a row is an RL step."""
+    return "placement" in row or bool({"step_time_s", "generation_exposed_s"} & set(row))
+
+
+def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
+    """
+    A row as a record.
+
+    Raises:
+        Refused: It lacks what a prediction needs, or contradicts itself.
+    """
+    measured = {key: found for key in (*TIMES, *_RATES) if (found := number(row, key)) is not None and found > 0}
+    if not set(measured) & {"step_time_s", "generation_time_s", "train_time_s", "generation_exposed_s"}:
+        raise Refused("states no time of a step or of a phase")
+    fields = common({**row, "gpus": row.get("gpus_total")}, catalogue)
+    if not fields["gpu"]:
+        raise Refused("names no GPU")
+    assumed = list(fields.pop("assumed"))
+    samples, group = _samples(row, assumed)
+    prompt, response = _lengths(row, assumed)
+    placement, loop = _mode(row)
+    rollout_gpus, trainer_gpus = _gpus(row, placement)
+    framework = text(row, "framework").lower()
+    rollout_dtype, _ = dtypes(row.get("precision"), "generation")
+    train_dtype, _ = dtypes(row.get("precision"), "training")
+    return StepRecord(
+        **{**fields, "measured": measured, "gpus": rollout_gpus if placement == "colocated" else rollout_gpus + trainer_gpus},
+        placement=placement,
+        loop=loop,
+        rollout_gpus=rollout_gpus,
+        trainer_gpus=trainer_gpus,
+        rollout=layout(row.get("rollout_parallel")),
+        trainer=_trainer_layout(row),
+        samples=samples,
+        group_size=group,
+        prompt_tokens=prompt,
+        response_tokens=response,
+        max_tokens=number(row, "seq_len_max") or number(row, "response_len_max"),
+        train_batch=number(row, "train_batch_samples"),
+        max_staleness=number(row, "staleness_steps") or 0.0,
+        rollout_dtype=rollout_dtype,
+        train_dtype=train_dtype if train_dtype in {"bf16", "fp8"} else "bf16",
+        memory_fraction=number(row, "gpu_memory_utilization"),
+        passes=_passes(row, assumed),
+        megatron="fsdp" not in framework and "dtensor" not in framework,
+        engine=next((name for name in _ENGINES if name in framework), "vllm"),
+        assumed=tuple(assumed),
+    )
+
+
+def _samples(row: Mapping[str, Any], assumed: list[str]) -> tuple[float, float]:
+    prompts, group, samples = (number(row, key) for key in ("prompts_per_step", "group_size", "samples_per_step"))
+    if samples is None and prompts and group:
+        samples = prompts * group
+    if samples is None:
+        raise Refused("states no samples of a step")
+    if group is None:
+        group = max(1.0, samples / prompts) if prompts else 1.0
+        assumed.append(f"groups of {group:g}")
+    return samples, group
+
+
+def _lengths(row: Mapping[str, Any], assumed: list[str]) -> tuple[float, float]:
+    """Mean prompt and response; where a rate is given, the prompt is what tokens / s hold beyond responses."""
+    prompt = number(row, "prompt_len_mean") or number(row, "prompt_tokens_mean")
+    response = number(row, "response_len_mean") or number(row, "seq_len_mean")
+    if response is None:
+        raise Refused("states no mean length")
+    ratio = number(row, "consistency_ratio")
+    if prompt is None and ratio is not None and "response_len_mean" not in row:
+        likely = 1 + _PROMPT / response
+        if row.get("consistent") is False or abs(ratio / likely - 1) > _CONSISTENT:
+            raise Refused(
+                f"contradicts itself: tokens / s x step time x GPUs is {ratio:g} times its samples x mean length, "
+                f"where prompts of about {_PROMPT:.0f} tokens make {likely:.2f}"
+            )
+        prompt = max(1.0, (ratio - 1) * response)
+    elif prompt is None:
+        prompt = _PROMPT
+        assumed.append(f"prompts of {_PROMPT:.0f} tokens")
+    return prompt, response
+
+
+def _mode(row: Mapping[str, Any]) -> tuple[Placement, Loop]:
+    words = f"{text(row, 'async_mode')} {text(row, 'mode')}".lower()
+    placement: Placement = "colocated" if text(row, "placement").lower().startswith("coloc") else "disaggregated"
+    if placement == "colocated":
+        return placement, "synchronous"
+    if "one" in words and "off" in words:
+        return placement, "one-step-off"
+    return placement, "async" if "async" in words else "synchronous"
+
+
+def _gpus(row: Mapping[str, Any], placement: Placement) -> tuple[int, int]:
+    total, shared = whole(row, "gpus_total"), whole(row, "gpus_shared")
+    if placement == "colocated":
+        found = shared or total
+        if not found:
+            raise Refused("states no number of GPUs")
+        return found, found
+    rollout, trainer = whole(row, "gpus_rollout"), whole(row, "gpus_train")
+    if not rollout or not trainer:
+        raise Refused("does not say how its GPUs are split")
+    return rollout, trainer
+
+
+def _trainer_layout(row: Mapping[str, Any]) -> Layout:
+    return layout(row.get("train_parallel"))
+
+
+def _passes(row: Mapping[str, Any], assumed: list[str]) -> tuple[str, ...]:
+    """GRPO and its kin need old log-probabilities and, unless told otherwise, those of a reference."""
+    words = text(row, "algorithm").lower()
+    if "ppo" in words and "dapo" not in words:
+        return ("old_logprob", "reference", "reward", "critic")
+    assumed.append("log-probabilities of policy and reference each step")
+    return ("old_logprob", "reference")

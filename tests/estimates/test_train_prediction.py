@@ -1,0 +1,243 @@
+"""The predicted training step: which way it moves, its limits, what it refuses, and that all its forms agree."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_train import STAGE
+from rlsize.estimates.train_prediction import TrainQuestion, TrainStep, train_step
+from rlsize.estimates.train_prediction_bands import predicted_train_step
+from rlsize.estimates.train_prediction_question import EXTRA_PASSES, SHARDINGS, TRAINING, objections
+from rlsize.estimates.working import apply, numbers
+from rlsize.facts.figure import Figure
+from rlsize.facts.records.base import Refused
+from rlsize.facts.sourced import Sourced
+from rlsize.readers.profiles import Catalogue
+
+CATALOGUE = Catalogue()
+VALUES = prior(STAGE).central()
+GPUS = ("a100-80-sxm", "h100-sxm", "h200-sxm", "b200-sxm", "gb200", "mi300x", "h20")
+MODELS = ("qwen3-0.6b", "llama3.1-8b", "qwen3-32b", "qwen3-30b-a3b", "deepseek-v3", "gemma3-27b", "qwen3-next-80b-a3b")
+
+
+def question(model: str = "llama3.1-8b", gpu: str = "h100-sxm", **changed: Any) -> TrainQuestion:
+    """A step of 512 sequences of 2048 tokens on 32 GPUs."""
+    plain = TrainQuestion(
+        model=CATALOGUE.get("model", model),
+        gpu=CATALOGUE.get("gpu", gpu),
+        gpus=32,
+        sequences=512,
+        tokens=2048.0,
+        micro_batch_tokens=16384.0,
+    )
+    return replace(plain, **changed)
+
+
+def seconds(asked: TrainQuestion, values: Any = VALUES) -> TrainStep:
+    """The step in bare numbers."""
+    return train_step(numbers, asked, values)
+
+
+def with_gpu(asked: TrainQuestion, **changed: float) -> TrainQuestion:
+    """The question for a GPU of another specification."""
+    stated: dict[str, Any] = {name: Sourced(value=value, source="made up") for name, value in changed.items()}
+    return replace(asked, gpu=replace(asked.gpu, specification=replace(asked.gpu.specification, **stated)))
+
+
+@pytest.mark.parametrize("gpu", GPUS)
+@pytest.mark.parametrize("model", MODELS)
+def test_parts_add_up_and_no_peak_is_passed(model: str, gpu: str) -> None:
+    """On every GPU, for dense models and experts, full, sliding, latent and linear attention."""
+    step = seconds(question(model, gpu, passes=tuple(EXTRA_PASSES)))
+    assert sum(step.parts.values()) == pytest.approx(step.update_seconds)
+    assert step.train_seconds == pytest.approx(step.update_seconds + sum(step.forward_seconds.values()))
+    assert 0 < step.mfu < 1
+    assert step.tokens_per_second == pytest.approx(512 * 2048 / step.train_seconds)
+    assert step.tokens_per_second_per_gpu == pytest.approx(step.tokens_per_second / 32)
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_figures_give_the_numbers(model: str) -> None:
+    """What explains itself and what runs on arrays are the same prediction."""
+    asked = question(model, passes=("old_logprob", "critic"), context=2, tensor=2)
+    explained, bare = train_step(apply, asked, VALUES), seconds(asked)
+    assert explained.train_seconds.value == pytest.approx(bare.train_seconds)
+    assert explained.mfu.value == pytest.approx(bare.mfu)
+    assert explained.train_seconds.equation == "train_step.trainer_busy_time"
+
+
+def test_arrays_of_questions_are_their_single_answers() -> None:
+    """GPUs, sequences and lengths may be arrays."""
+    counts, lengths = np.array([8.0, 64.0, 256.0]), np.array([512.0, 4096.0, 32768.0])
+    together = seconds(question(gpus=counts, tokens=lengths)).train_seconds
+    assert together == pytest.approx(
+        [seconds(question(gpus=n, tokens=s)).train_seconds for n, s in zip(counts, lengths, strict=True)]
+    )
+
+
+@given(
+    name=st.sampled_from(["bf16_dense", "memory_bandwidth", "nic", "power"]),
+    factor=st.floats(1.0, 4.0),
+    model=st.sampled_from(["llama3.1-8b", "qwen3-30b-a3b"]),
+    gpus=st.sampled_from([8, 32, 256]),
+)
+def test_a_better_gpu_is_never_slower(name: str, factor: float, model: str, gpus: int) -> None:
+    """More FLOPs, bandwidth or power never lengthen a step."""
+    asked = question(model, gpus=gpus)
+    usual = getattr(asked.gpu.specification, name).value
+    better = with_gpu(asked, **{name: usual * factor})
+    assert seconds(better).train_seconds <= seconds(asked).train_seconds * (1 + 1e-12)
+
+
+@given(sequences=st.integers(8, 4096), more=st.integers(1, 4096), tokens=st.floats(64, 1e5), longer=st.floats(1, 8))
+def test_more_tokens_take_longer(sequences: int, more: int, tokens: float, longer: float) -> None:
+    """More sequences, and longer ones."""
+    asked = question(sequences=sequences, tokens=tokens)
+    plain = seconds(asked).train_seconds
+    assert seconds(replace(asked, sequences=sequences + more)).train_seconds >= plain
+    assert seconds(replace(asked, tokens=tokens * longer)).train_seconds >= plain * (1 - 1e-12)
+
+
+@settings(max_examples=30)
+@given(gpus=st.integers(1, 64), factor=st.integers(2, 8))
+def test_more_gpus_shorten_a_large_step(gpus: int, factor: int) -> None:
+    """But by less than their number."""
+    asked = question(sequences=65536, gpus=8 * gpus)
+    few, many = seconds(asked).train_seconds, seconds(replace(asked, gpus=8 * gpus * factor)).train_seconds
+    assert many < few <= many * factor * 1.05
+
+
+def test_uneven_lengths_cost_attention() -> None:
+    """Long sequences hold most of the pairs; nothing else changes."""
+    even, uneven = seconds(question()), seconds(question(tokens_cv=1.0))
+    assert uneven.parts["attention"] > even.parts["attention"]
+    assert uneven.parts["matmul"] == even.parts["matmul"]
+
+
+def test_recomputation_is_paid_in_time_and_not_in_mfu() -> None:
+    """None, attention only, every other product, all: each takes longer, and MFU falls with it."""
+    steps = [seconds(question(recompute=name)) for name in TRAINING]
+    assert list(TRAINING) == ["none", "selective", "alternate", "full"]
+    assert sorted(step.update_seconds for step in steps) == [step.update_seconds for step in steps]
+    assert sorted((step.mfu for step in steps), reverse=True) == [step.mfu for step in steps]
+    assert steps[-1].parts["matmul"] < steps[0].parts["matmul"] * 4 / 3
+
+
+def test_fp8_speeds_up_linear_layers_alone() -> None:
+    """Attention stays, quantisation is paid, and the whole is less than twice as fast."""
+    plain, narrow = (seconds(question("llama3.1-70b", dtype=name, fused=True)) for name in ("bf16", "fp8"))
+    assert narrow.parts["attention"] == plain.parts["attention"]
+    assert narrow.parts["elementwise"] > plain.parts["elementwise"]
+    assert plain.update_seconds / 2 < narrow.update_seconds < plain.update_seconds
+
+
+def test_extra_passes_cost_about_a_forward_pass_each() -> None:
+    """A third of forward and backward; the critic trains too."""
+    step = seconds(question(recompute="none", workload="pretraining", passes=("old_logprob", "critic")))
+    assert step.forward_seconds["old_logprob"] == pytest.approx(step.update_seconds / 3, rel=0.15)
+    assert step.forward_seconds["critic"] == pytest.approx(
+        step.update_seconds + step.forward_seconds["old_logprob"], rel=1e-9
+    )
+
+
+def test_a_smaller_reward_model_costs_less() -> None:
+    """A pass may have a model of its own."""
+    own = {"reward": CATALOGUE.get("model", "qwen3-0.6b")}
+    large, small = (seconds(question(passes=("reward",), pass_models=models)) for models in ({}, own))
+    assert small.forward_seconds["reward"] < large.forward_seconds["reward"] / 3
+
+
+def test_a_pipeline_waits_less_with_more_micro_batches_and_interleaving() -> None:
+    """The bubble is (p - 1) / (v M) of the work."""
+    asked = question("llama3.1-70b", pipeline=4, micro_batch_tokens=32768.0)
+    bubble = seconds(asked).parts["bubble"]
+    assert seconds(replace(asked, micro_batch_tokens=8192.0)).parts["bubble"] == pytest.approx(bubble / 4, rel=0.05)
+    assert seconds(replace(asked, virtual_stages=2)).parts["bubble"] == pytest.approx(bubble / 2)
+
+
+@pytest.mark.parametrize("sharding", SHARDINGS)
+def test_small_micro_batches_gather_weights_more_often(sharding: str) -> None:
+    """Only where weights or gradients are sharded: states and plain data parallelism pay once a step."""
+    asked = question(sharding=sharding)
+    few, many = (seconds(replace(asked, micro_batch_tokens=size)).parts["gathering"] for size in (16384.0, 2048.0))
+    assert many > 2 * few if sharding in {"full", "gradients"} else many == pytest.approx(few, rel=0.2)
+
+
+def test_experts_beyond_the_node_are_slow() -> None:
+    """Each token goes to a GPU of its own over one network adapter, which is slower than the links inside."""
+    inside = seconds(question("qwen3-30b-a3b", expert=8)).parts["exchanged"]
+    assert seconds(question("qwen3-30b-a3b", expert=16)).parts["exchanged"] > 1.5 * inside
+
+
+def test_expert_parallelism_exchanges_tokens_and_spares_weights() -> None:
+    """Each rank reads its own experts only, and tokens travel."""
+    alone, spread = (seconds(question("qwen3-30b-a3b", expert=count, micro_batch_tokens=4096.0)) for count in (1, 8))
+    assert "exchanged" not in alone.parts or alone.parts["exchanged"] == 0
+    assert spread.parts["exchanged"] > 0
+    assert spread.parts["matmul"] < alone.parts["matmul"]
+
+
+def test_rl_is_slower_than_pretraining_by_its_own_constants() -> None:
+    """Nothing of RL is in the constants that pre-training fitted."""
+    rl, plain = seconds(question()), seconds(question(workload="pretraining"))
+    assert rl.update_seconds > plain.update_seconds
+    assert "loss" not in plain.parts
+    even = {**VALUES, "rl_train_slowdown": 1.0}
+    assert seconds(question(), even).update_seconds == pytest.approx(plain.update_seconds)
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"gpu": "a100-80-sxm", "dtype": "fp8"}, "a100-80-sxm has no fp8"),
+        ({"dtype": "int4"}, "h100-sxm trains in bf16 or fp8; int4"),
+        ({"tensor": 8, "gpus": 12}, "12 GPUs cannot be dealt out to model replicas of 8"),
+        ({"expert": 4}, "has no experts"),
+        ({"pipeline": 32, "gpus": 64, "model": "qwen3-0.6b"}, "32 stages are more than the 28"),
+        ({"passes": ("juggling",)}, "there is no pass 'juggling'"),
+    ],
+)
+def test_what_cannot_be_is_refused_in_words(changed: dict[str, Any], words: str) -> None:
+    """The message names what is wrong."""
+    with pytest.raises(Refused, match=words):
+        seconds(question(**changed))
+
+
+def test_a_gpu_without_kernels_is_refused() -> None:
+    """A profile that was made by hand may have none."""
+    bare = replace(question(), gpu=replace(question().gpu, kernels=None))
+    assert list(objections(bare)) == ["the profile of h100-sxm says nothing about its kernels"]
+
+
+def test_h100_pretraining_reaches_forty_percent() -> None:
+    """A 7B model with full micro-batches and nothing recomputed; in RL, less."""
+    usual = question("mpt-7b", recompute="none", workload="pretraining", micro_batch_tokens=12288.0, gpus=8)
+    assert 0.36 < seconds(usual).mfu < 0.48
+    assert seconds(replace(usual, workload="rl")).mfu < 0.9 * seconds(usual).mfu
+
+
+def test_bands_enclose_and_widen() -> None:
+    """The answer lies in its band; an uncertain input widens it; the same seed gives the same band."""
+    figures: dict[str, Any] = {
+        "gpus": Figure(key="trainer_gpus", value=32),
+        "sequences": Figure(key="samples_per_step", value=512),
+        "tokens": Figure(key="sequence_tokens", value=2048.0),
+    }
+    belief = prior(STAGE)
+    asked = question(**figures)
+    answer = predicted_train_step(asked, belief, 0)
+    low, high = answer.results[0].band or (0.0, 0.0)
+    assert low < answer.results[0].number < high
+    assert predicted_train_step(asked, belief, 0).results[0].band == (low, high)
+    loose = replace(asked, tokens=Figure(key="sequence_tokens", value=2048.0, deviation=1024.0, least=1.0))
+    wide = predicted_train_step(loose, belief, 0).results[0].band or (0.0, 0.0)
+    assert wide[1] / wide[0] > high / low
+    assert sum(part.share.number for part in answer.parts) == pytest.approx(1.0)
+    assert answer.doubts
