@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _GRID = 96  # concurrencies among which the knee is looked for
+_POINTS = 45  # of the curve
 _PREFILL = "prefill"
 
 
@@ -57,6 +58,22 @@ class Level:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """
+    The same at even distances, for a picture.
+
+    Args:
+        concurrency: Samples at once. [1]
+        tokens_per_second: Response tokens per second of the instance. [token/s]
+        parts: Seconds of a step by part. [s]
+    """
+
+    concurrency: tuple[float, ...]
+    tokens_per_second: tuple[float, ...]
+    parts: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep:
     """
     An instance from one sample to all that it takes.
@@ -64,11 +81,13 @@ class Sweep:
     Args:
         levels: Doubling, up to the limit; the load that was asked about among them.
         here: Index of that load.
+        curve: The same at even distances.
         knee: Smallest concurrency whose rate is near the best.
     """
 
     levels: tuple[Level, ...]
     here: int
+    curve: Curve
     knee: Figure
 
     @property
@@ -113,7 +132,12 @@ def sweep(question: RolloutQuestion, asked: Engine, belief: Belief, seed: int, b
         for index, concurrency in enumerate(ladder)
     )
     here = int(np.argmin(np.abs(ladder - batch)))
-    return Sweep(levels=levels, here=here, knee=_knee(question, asked, belief, seed, room))
+    return Sweep(
+        levels=levels,
+        here=here,
+        curve=_curve(question, asked, central, room),
+        knee=_knee(question, asked, belief, seed, room),
+    )
 
 
 def step_shares(found: Steady, response_tokens: Any) -> dict[str, Any]:  # noqa: ANN401 (numbers or arrays)
@@ -158,6 +182,17 @@ def _rate(key: str, rate: float, band: tuple[float, float], gpus: float) -> Figu
         float(numbers(key, matching.rate_per_gpu, rate=entry, gpus=gpus)) for entry in (rate, *band)
     )
     return Figure(key=key, value=value, provenance="predicted", band=(low, high))
+
+
+def _curve(question: RolloutQuestion, asked: Engine, central: Mapping[str, float], room: float) -> Curve:
+    grid = np.unique(np.round(np.linspace(1.0, max(2.0, np.floor(room)), _POINTS)))
+    found = _at(question, asked, grid, bare(question), central)
+    parts = step_shares(found, question.response_tokens.number)
+    return Curve(
+        concurrency=tuple(grid.tolist()),
+        tokens_per_second=tuple(np.asarray(found.rate).tolist()),
+        parts={name: tuple(np.broadcast_to(part, grid.shape).tolist()) for name, part in parts.items()},
+    )
 
 
 def _knee(question: RolloutQuestion, asked: Engine, belief: Belief, seed: int, room: float) -> Figure:

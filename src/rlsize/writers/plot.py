@@ -132,7 +132,7 @@ def _heights(chart: Chart) -> list[float]:
         return [y for series in chart.series for y in series.ys]
     totals: dict[str, float] = {}
     for series in chart.series:
-        for x, y in zip(series.xs, series.ys, strict=True):
+        for x, y in () if series.right else zip(series.xs, series.ys, strict=True):
             totals[str(x)] = totals.get(str(x), 0.0) + y
     return list(totals.values())
 

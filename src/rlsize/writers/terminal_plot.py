@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import log10
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ LEFT = 9
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bit of each dot in a braille cell: 4 rows of 2
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
 _BLOCKS = " ▏▎▍▌▋▊▉█"
+_MOST_ROWS = 12  # of areas, which have more positions than a terminal has lines
 
 
 def print_chart(chart: Chart) -> None:
@@ -28,7 +30,7 @@ def print_chart(chart: Chart) -> None:
     width = min(out.width, 100)
     out.print()
     out.print(Text(chart.title, style="bold"))
-    for line in _lines(chart, width) if chart.kind == "lines" else _bars(chart, width):
+    for line in _lines(chart, width) if chart.kind == "lines" else _bars(_as_bars(chart), width):
         out.print(line)
 
 
@@ -165,6 +167,24 @@ def _bars(chart: Chart, width: int) -> list[Text]:
     lines = [_bar(name[:label], label, parts, room / widest, chart) for name, parts in rows]
     legend = [] if chart.kind == "bars" and len(chart.series) == 1 else [_legend(chart)]
     return [*lines, Text(chart.y_label, style="dim"), *legend]
+
+
+def _as_bars(chart: Chart) -> Chart:
+    """Areas as stacked bars at some of their positions; other charts as they are."""
+    if chart.kind != "areas":
+        return chart
+    stacked = [series for series in chart.series if not series.right]
+    last = len(stacked[0].xs) - 1
+    shown = sorted({round(last * place / (_MOST_ROWS - 1)) for place in range(_MOST_ROWS)})
+    series = tuple(
+        replace(
+            entry,
+            xs=tuple(short(float(entry.xs[index])) for index in shown),
+            ys=tuple(entry.ys[index] for index in shown),
+        )
+        for entry in stacked
+    )
+    return replace(chart, kind="stacked", series=series, y_label=f"{chart.y_label}, by {chart.x_label}")
 
 
 def _stacked_rows(chart: Chart, names: Sequence[str]) -> list[tuple[str, list[tuple[float, str]]]]:
