@@ -18,7 +18,7 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.recorded.registry import predictors
+from rlsize.estimates.recorded.registry import fold, predictors
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
 from rlsize.verdicts.contests import contests
@@ -30,9 +30,10 @@ from rlsize.verdicts.transfer import transfer
 from rlsize.writers.files import write_whole
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.facts.records.base import Record
     from rlsize.facts.records.listing import RefusedRecord
     from rlsize.verdicts.predictions import PredictedRecord, Predictions, ProfilesOf
     from rlsize.verdicts.scores import Score
@@ -76,7 +77,8 @@ def tables(files: Sequence[Path], classes: Sequence[str] | None = None) -> str:
     refused = [row for row in (*listing.refused, *found.refused) if not classes or row.class_name in known]
     parts = [
         ("Shipped constants, all records", shipped(found)),
-        ("Constants fitted without the model or source of the record", without(found, known, look_up)),
+        ("Constants fitted without the model of the record", without(found, known, look_up, fold)),
+        ("Constants fitted without the source of the record", without(found, known, look_up, source)),
         ("Calibrated on one record, another of its family predicted", moved(found, known, look_up)),
         ("The faster of two ways to do the same work", winners(found, known)),
         ("Refused records", refusals(refused)),
@@ -104,10 +106,17 @@ def shipped(found: Predictions) -> str:
     return table(["class", "of these", "field", "n", "sources", *ERRORS], rows)
 
 
-def without(found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf) -> str:
+def source(_: Predictor, record: Record) -> str:
+    """The publication of a record."""
+    return record.source_id
+
+
+def without(
+    found: Predictions, known: dict[str, Predictor], look_up: ProfilesOf, by: Callable[[Predictor, Record], str]
+) -> str:
     """Every cell of every class whose constants can be fitted without a part of its records."""
     rows = []
-    again = held_out(found.records, known, look_up, SEED, say)
+    again = held_out(found.records, known, look_up, SEED, say, by)
     for name in known:
         own = [record for record in again if record.class_name == name]
         lost = sum(record.trusted for record in found.records if record.class_name == name) - len(own)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.cli import flags
+from rlsize.cli import flags, predicted
 from rlsize.equations import imbalance, matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.working import apply, rounded, uncertain_inputs
@@ -105,9 +105,13 @@ def consumption(inputs: Inputs, consume: str | None, batch: Figure, train: Figur
     derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
     if not said.known:
         said = inputs.measured(key, said)
+    if not derived.known and not said.known and batch.known:
+        train = predicted.train_seconds(inputs, train)
+        derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
     if not derived.known:
         if not said.known and not inputs.faults:
             todo = "give --consume, or --batch-tokens with --train-seconds"
+            todo += predicted.why_not(inputs, "train_seconds")
             inputs.fault("the trainer's consumption is missing", "--consume", todo)
         return said
     same_rank = by_flag(batch) and by_flag(train) if by_flag(said) else not by_flag(derived)
@@ -324,7 +328,9 @@ def instance_rate(
         scenario="rates.instance_tokens_per_second",
     )
     if not inputs.rates_failed:
-        inputs.need(rate, "give --per-instance: a number, or a rates file from `rlsize observe --save`")
+        rate = predicted.instance_rate(inputs, rate)
+        todo = "give --per-instance: a number, or a rates file from `rlsize observe --save`"
+        inputs.need(rate, todo + predicted.why_not(inputs, rate.key))
     derate = inputs.number(
         "headroom",
         "--headroom",

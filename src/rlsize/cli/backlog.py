@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rlsize.cli import asking, flags
+from rlsize.cli import asking, flags, predicted
+from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load
@@ -40,6 +41,7 @@ def backlog(
     params: flags.Params = None,
     gpu: flags.GpuName = None,
     in_flight: Annotated[str | None, quantity("--in-flight", "Samples being generated.")] = None,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -49,6 +51,9 @@ def backlog(
     Example:  rlsize backlog --instances 15 --per-instance 4000 --consume 39321.6 --batch-tokens 786432 --seconds 600
     """
     inputs = Inputs(scenario, profiles)
+    predicted.offer(
+        inputs, calibration, model=model, gpu=gpu, gpus_per_instance=gpus_per_instance, trainer_gpus=trainer_gpus
+    )
     load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
     consumption = asking.consumption(inputs, consume, batch, asking.train_seconds(inputs, train_seconds))

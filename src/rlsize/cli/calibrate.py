@@ -47,9 +47,7 @@ RatePoints = Annotated[
         show_default=False,
     ),
 ]
-Bandwidth = Annotated[
-    str | None, quantity("--bandwidth", "Slowest link of the sync in a rates file, one direction.")
-]
+Bandwidth = Annotated[str | None, quantity("--bandwidth", "Slowest link of the sync in a rates file, one direction.")]
 Link = Annotated[str | None, quantity("--link", "A link profile, such as infiniband-400g.", metavar="NAME")]
 Save = Annotated[
     str | None,
@@ -112,7 +110,9 @@ def calibrate(
     if save is not None:
         _write(inputs, save, found.fact, force=force)
     warnings = [*inputs.warnings, *(f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial)]
-    return calibrate_report(found.fact, found.calibrated, outlook(gathered, found), gathered.unused, inputs.shown(), warnings, inputs.notes)
+    return calibrate_report(
+        found.fact, found.calibrated, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes
+    )
 
 
 def _sorted_out(paths: Sequence[str]) -> _Files:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.calibrate_sources import Gathered, of_flags, plan_scenario, settings
@@ -68,6 +68,9 @@ def all_points(
             of_records(inputs, found, path)
     times, at = heart
     of_flags(inputs, found, at, times)
+    if not found.points:
+        reasons = [Fault(reason, what) for what, reason in dict.fromkeys(found.unused)]
+        raise InputError(Fault("nothing that was measured can be predicted", "SOURCE"), *reasons)
     against = contradiction(found.points)
     if against is not None:
         point, reason = against
@@ -82,9 +85,8 @@ def calibration_of(gathered: Gathered, sources: list[str]) -> Found:
     Raises:
         InputError: They contradict each other beyond what constants can explain.
     """
-    stages = [*(planned.ROLLOUT_STAGES if gathered.rollout else ())]
     try:
-        made = calibrated(gathered.points, *stages)
+        made = calibrated(gathered.points)
     except Refused as refusal:
         raise InputError(Fault(str(refusal), "SOURCE", "leave out what was measured on something else")) from None
     constants, directions = kept(made.before, made.after)
@@ -112,38 +114,14 @@ def calibration_of(gathered: Gathered, sources: list[str]) -> Found:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Further:
-    """
-    What to measure next.
-
-    Args:
-        what: What is to be known.
-        before: Half its 80 % band without the calibration. [1]
-        now: The same with it. [1]
-        outlooks: What each further measurement would do.
-    """
-
-    what: str
-    before: float
-    now: float
-    outlooks: tuple[Outlook, ...]
-
-
-def outlook(gathered: Gathered, found: Found) -> Further | None:
-    """What would narrow the band of the answer most; None where nothing is planned that can be predicted."""
+def outlook(gathered: Gathered) -> tuple[str, list[Outlook]]:
+    """What is to be known, and what each further measurement would do to its band; nothing where nothing is planned."""
     candidates = _candidates(gathered)
     if not candidates:
-        return None
-    target, stages = candidates[0]
-    made = calibrated(gathered.points, *(stage for _, group in candidates for stage in group))
-    offered = [one for one, _ in candidates]
-    ranked = outlooks(made.after, target, offered)
-    earlier = outlooks(made.before, target, offered[:1])
-    if not ranked or not earlier:
-        return None
-    del stages, found
-    return Further(what=target.what, before=earlier[0].before, now=ranked[0].before, outlooks=tuple(ranked))
+        return "", []
+    target = candidates[0][0]
+    made = calibrated(gathered.points, *(stage for _, stages in candidates for stage in stages))
+    return target.what, outlooks(made.after, target, [one for one, _ in candidates])
 
 
 def _candidates(gathered: Gathered) -> list[tuple[Candidate, tuple[Any, ...]]]:
@@ -169,4 +147,4 @@ def _candidates(gathered: Gathered) -> list[tuple[Candidate, tuple[Any, ...]]]:
         noise = planned.SYNC_STAGES[0].noise
         sync = Candidate(what="weight sync", predict=planned.sync_seconds(gathered.sync), noise=noise)
         found.append((sync, planned.SYNC_STAGES))
-    return [(replace(one), stages) for one, stages in found]
+    return found

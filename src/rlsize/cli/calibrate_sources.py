@@ -6,13 +6,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.plans import Said, rollout_plan, rollout_setting, sync_plan, sync_setting, train_plan, train_setting
-from rlsize.errors import Fault, InputError
+from rlsize.errors import InputError
 from rlsize.estimates import planned
 from rlsize.estimates.calibrating import SCATTER, Point
-from rlsize.estimates.recorded import registry
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records.base import Refused
-from rlsize.readers.records.names import gpu_named, model_named
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -22,8 +20,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.figure import Figure
-    from rlsize.facts.measured import Scatter
-    from rlsize.facts.rates import Rates
 
 
 @dataclass(slots=True, kw_only=True)
@@ -86,9 +82,7 @@ def train_point(name: str, question: TrainQuestion, seconds: float, scatter: flo
     )
 
 
-def of_flags(
-    inputs: Inputs, found: Gathered, rates: list[tuple[float, Figure]], times: Mapping[str, Figure]
-) -> None:
+def of_flags(inputs: Inputs, found: Gathered, rates: list[tuple[float, Figure]], times: Mapping[str, Figure]) -> None:
     """
     Points of what flags say about the scenario.
 

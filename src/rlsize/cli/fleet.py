@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from rlsize.cli import asking, flags
+from rlsize.cli import asking, flags, predicted
+from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load, observed_instances
 from rlsize.cli.rates import trainer_gpus as planned_trainer
@@ -45,6 +46,7 @@ def fleet(
     model: flags.ModelName = None,
     params: flags.Params = None,
     gpu: flags.GpuName = None,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -54,6 +56,15 @@ def fleet(
     Example:  rlsize fleet --consume 39321 --per-instance 4000
     """
     inputs = Inputs(scenario, profiles)
+    predicted.offer(
+        inputs,
+        calibration,
+        model=model,
+        gpu=gpu,
+        prompt_tokens=prompt_tokens,
+        gpus_per_instance=gpus_per_instance,
+        trainer_gpus=trainer_gpus,
+    )
     load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
     train = asking.train_seconds(inputs, train_seconds)

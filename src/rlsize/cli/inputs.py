@@ -44,6 +44,8 @@ class Inputs:
         self.rates: Rates | None = None
         self.rates_name = ""
         self.rates_failed = False
+        self.offered: tuple[str | None, dict[str, str | None]] | None = None
+        self.unpredicted: dict[str, str] = {}
         self._catalogue: Catalogue | None = None
         if scenario is not None:
             from rlsize.readers.scenarios import read_scenario

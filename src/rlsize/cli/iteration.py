@@ -6,7 +6,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
-from rlsize.cli import asking, flags
+from rlsize.cli import asking, flags, predicted
+from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load
@@ -87,6 +88,7 @@ def iteration(
     verify_seconds: Annotated[
         str | None, quantity("--verify-seconds", "Time of one verifier to score one sample.")
     ] = None,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -96,6 +98,15 @@ def iteration(
     Example:  rlsize iteration --instances 8 --group 8 --group-seconds 3 --samples 256 --train-seconds 5
     """
     inputs = Inputs(scenario, profiles)
+    predicted.offer(
+        inputs,
+        calibration,
+        trainer_gpus=trainer_gpus,
+        rollout_gpus=rollout_gpus,
+        response_tokens=response_tokens,
+        samples_per_step=samples,
+        prompts_per_step=prompts,
+    )
     chosen = inputs.word("mode", "--mode", mode, MODES, scenario="placement.mode", default=SYNC) or SYNC
     source = _source(
         inputs, {"--rollout-seconds": rollout_seconds, "--group-seconds": group_seconds, "--per-instance": per_instance}
@@ -121,7 +132,7 @@ def iteration(
             "response_tokens", "--response-tokens", response_tokens, _LENGTH, scenario="workload.response_tokens.mean"
         ),
         rollout_seconds=inputs.number("rollout_seconds", "--rollout-seconds", rollout_seconds, _SECONDS),
-        train_seconds=asking.train_seconds(inputs, train_seconds),
+        train_seconds=predicted.train_seconds(inputs, asking.train_seconds(inputs, train_seconds)),
         sync_seconds=_sync(inputs, sync_seconds),
         swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
         verify_seconds=inputs.number("verify_seconds", "--verify-seconds", verify_seconds, _SECONDS),
@@ -149,7 +160,8 @@ def _source(inputs: Inputs, said: dict[str, str | None]) -> Source:
         return kinds[given[0]]
     if inputs.said("rates.group_seconds") is None and inputs.said("rates.instance_tokens_per_second") is not None:
         return "rate"
-    return "groups"
+    unsaid = inputs.said("rates.group_seconds") is None
+    return "rate" if unsaid and predicted.wanted(inputs) else "groups"
 
 
 def _check_mfu(inputs: Inputs, question: IterationQuestion, size: Figure) -> None:
@@ -217,14 +229,17 @@ def _waste(inputs: Inputs, source: Source, text: str | None) -> Figure:
 
 def _sync(inputs: Inputs, text: str | None) -> Figure:
     every = inputs.said("weight_sync.every")
-    figure = inputs.number(
-        "sync_seconds",
-        "--sync-seconds",
-        text,
-        flags.SECONDS_OR_NONE,
-        scenario="rates.sync_seconds",
-        default=0.0,
-        why="no sync is counted",
+    figure = predicted.sync_seconds(
+        inputs,
+        inputs.number(
+            "sync_seconds",
+            "--sync-seconds",
+            text,
+            flags.SECONDS_OR_NONE,
+            scenario="rates.sync_seconds",
+            default=0.0,
+            why="no sync is counted",
+        ),
     )
     if text is None and every and every > 1 and figure.known and figure.number > 0:
         inputs.notes.append(
@@ -235,7 +250,8 @@ def _sync(inputs: Inputs, text: str | None) -> Figure:
 
 def _check(inputs: Inputs, question: IterationQuestion) -> None:
     """What each way to say the rollout time cannot do without."""
-    inputs.need(question.train_seconds, "give the busy trainer seconds per optimizer step")
+    todo = "give the busy trainer seconds per optimizer step"
+    inputs.need(question.train_seconds, todo + predicted.why_not(inputs, "train_seconds"))
     if question.source == "said":
         return
     inputs.need(question.samples, "give --samples, or --prompts with --group")

@@ -17,7 +17,6 @@ from rlsize.facts.records.base import Refused
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
-    from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.rollout_question import RolloutQuestion
@@ -106,7 +105,7 @@ def _answer(
 ) -> Report:
     from rlsize.cli.predict_rollout_engine import degrees, engine_question
     from rlsize.cli.predict_rollout_load import rollout_question
-    from rlsize.estimates.rollout_fit import first_fit, fits_narrower, why_not
+    from rlsize.estimates.rollout_fit import first_fit, fits_narrower, usual_degree, why_not
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.reports.predict_rollout import does_not_fit_report, predict_rollout_report
 
@@ -121,7 +120,7 @@ def _answer(
     inputs.settle()
     possible = degrees(asked.model)
     if not stated:
-        question = _smallest(inputs, question, load, first_fit(question, possible, central) or possible[-1])
+        question = _smallest(inputs, question, load, usual_degree(question, possible, central) or possible[-1])
     reason = why_not(question, central)
     if reason:
         found = first_fit(question, possible, central)
@@ -160,8 +159,9 @@ def _ready(asked: EngineQuestion, inputs: Inputs) -> Engine:
 def _smallest(inputs: Inputs, question: RolloutQuestion, load: LoadFlags, degree: int) -> RolloutQuestion:
     """The question with as few GPUs as hold the model, where nobody said how many."""
     from rlsize.cli.predict_rollout_load import rollout_question
+    from rlsize.estimates.rollout_fit import A_FEW
 
-    source = "the fewest GPUs that hold the model and a sample"
+    source = f"as few GPUs as hold the model and {A_FEW} samples"
     inputs.keep(Figure(key="tensor_parallel", value=degree, provenance="default", source=source))
     inputs.notes.clear()
     layout = replace(question.engine.layout, tensor=degree)

@@ -154,7 +154,9 @@ def _check(inputs: Inputs, layout: Layout, model: Model, tensor: Figure) -> None
         what = f"{layout.tensor} ranks cannot share {size.heads} heads ({size.kv_heads} KV heads) evenly"
         inputs.fault(what, tensor.source, "use a divisor of both, or a multiple of the KV heads")
     if layout.pipeline > shape.layers:
-        inputs.fault(f"{layout.pipeline} stages are more than {shape.layers} layers", "--pipeline-parallel", "use fewer")
+        inputs.fault(
+            f"{layout.pipeline} stages are more than {shape.layers} layers", "--pipeline-parallel", "use fewer"
+        )
     ranks = layout.tensor * layout.data
     if layout.expert > 1 and shape.moe is None:
         inputs.fault(f"{model.name} has no experts to share out", "--expert-parallel", "leave it out")

@@ -53,7 +53,8 @@ Prompts = Annotated[str | None, quantity("--prompts", "Prompts per optimizer ste
 Group = Annotated[str | None, quantity("--group|--group-size", "Samples of one prompt, G.", WORKLOAD)]
 Samples = Annotated[str | None, quantity("--samples", "Samples of a step, for prompts x group.", WORKLOAD)]
 Routing = Annotated[
-    str | None, quantity("--routing", "affine (a group stays on one instance), random or round-robin.", WORKLOAD, "NAME")
+    str | None,
+    quantity("--routing", "affine (a group stays on one instance), random or round-robin.", WORKLOAD, "NAME"),
 ]
 BlockSize = Annotated[
     str | None, quantity("--block-size", "Tokens in a KV-cache block; the engine's own when not given.", WORKLOAD)

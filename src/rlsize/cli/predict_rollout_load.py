@@ -130,9 +130,7 @@ def _samples(inputs: Inputs, said: LoadFlags) -> tuple[Figure, Figure]:
     return group, asking.samples(inputs, said.samples)
 
 
-def _hits(
-    inputs: Inputs, engine: EngineQuestion, said: LoadFlags, found: tuple[Figure, Figure, Figure]
-) -> Figure:
+def _hits(inputs: Inputs, engine: EngineQuestion, said: LoadFlags, found: tuple[Figure, Figure, Figure]) -> Figure:
     """The hit ratio: as said, or what the samples of a group find."""
     group, prompt, instances = found
     key = "hit_fraction"
@@ -176,7 +174,7 @@ def _instances(inputs: Inputs, engine: EngineQuestion, said: LoadFlags) -> Figur
         pool = inputs.number("rollout_gpus", "--rollout-gpus", None, flags.COUNT, scenario="placement.rollout_gpus")
         if not pool.known:
             pool = inputs.number("rollout_gpus", "--rollout-gpus", None, flags.COUNT, scenario="cluster.gpus")
-    if not pool.known or inputs.said("placement.instances") is not None and said.rollout_gpus is None:
+    if not pool.known or (inputs.said("placement.instances") is not None and said.rollout_gpus is None):
         return asking.instances(inputs, said.instances, size)
     exact = apply("instances", matching.instances_of, gpus=pool, gpus_per_instance=size)
     if exact.number < 1:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from rlsize.cli import asking, flags
+from rlsize.cli import asking, flags, predicted
+from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load
@@ -54,6 +55,7 @@ def split(
     model: flags.ModelName = None,
     params: flags.Params = None,
     gpu: flags.GpuName = None,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -63,6 +65,9 @@ def split(
     Example:  rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000
     """
     inputs = Inputs(scenario, profiles)
+    predicted.offer(
+        inputs, calibration, model=model, gpu=gpu, gpus_per_instance=gpus_per_instance, trainer_gpus=trainer_gpus
+    )
     load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
     size = _gpus_per_instance(inputs, gpus_per_instance)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
@@ -80,7 +85,7 @@ def split(
         swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
     )
     for figure in (question.gpus, question.rollout_gpu_rate, question.trainer_gpu_rate):
-        inputs.need(figure, "a split needs the GPU count and both rates per GPU")
+        inputs.need(figure, "a split needs the GPU count and both rates per GPU" + _unpredicted(inputs, figure))
     profile, one = asking.gpu(inputs, gpu), Figure(key="gpus", value=1, provenance="default", source="one GPU")
     warnings = asking.implausible(
         inputs,
@@ -92,6 +97,12 @@ def split(
     inputs.settle()
     answer = split_gpus(question, asking.random_for(question, seed))
     return split_report(answer, inputs.shown(), [*inputs.warnings, *warnings], inputs.notes)
+
+
+def _unpredicted(inputs: Inputs, figure: Figure) -> str:
+    """Why a rate is not predicted."""
+    behind = {"rollout_gpu_tokens_per_second": "instance_tokens_per_second"}
+    return "" if figure.key == "gpus" else predicted.why_not(inputs, behind.get(figure.key, "train_seconds"))
 
 
 def _gpu_rate(inputs: Inputs, side: str, flag: str, text: str | None) -> Figure:
@@ -119,7 +130,8 @@ def _rollout_rate(
         default=PLAIN_HEADROOM,
         why="rates as they are",
     )
-    return said, derate
+    rate = said if said.known else predicted.instance_rate(inputs, said)
+    return said if rate is said else _per_gpu(inputs, "rollout", rate, size), derate
 
 
 def _trainer_rate(
@@ -134,10 +146,23 @@ def _trainer_rate(
     stated = inputs.said("rates.consumption_tokens_per_second") is not None or (batch.known and seconds.known)
     if said.known and not (flagged and text is None):
         return said
-    if not (flagged or stated):
-        return said
     pool = inputs.number("trainer_gpus", "--trainer-gpus", gpus, flags.COUNT, scenario="placement.trainer_gpus")
+    if not (flagged or stated):
+        return _predicted_trainer(inputs, said, batch, pool)
     return _per_gpu(inputs, "trainer", asking.consumption(inputs, consume, batch, seconds), pool)
+
+
+def _predicted_trainer(inputs: Inputs, unknown: Figure, batch: Figure, pool: Figure) -> Figure:
+    """The rate of one trainer GPU from a predicted step, on the trainer's GPUs or on half of all."""
+    total = inputs.used.get("gpus")
+    if not pool.known and total is not None and predicted.wanted(inputs):
+        half = max(1, int(total.number) // 2)
+        pool = inputs.keep(Figure(key="trainer_gpus", value=half, provenance="default", source="half of the GPUs"))
+    seconds = predicted.train_seconds(inputs, absent("train_seconds", "--train-seconds")) if batch.known else batch
+    if not (seconds.known and pool.known):
+        return unknown
+    rate = apply("consumption_tokens_per_second", matching.consumption, tokens_per_step=batch, train_seconds=seconds)
+    return _per_gpu(inputs, "trainer", rate, pool)
 
 
 def _per_gpu(inputs: Inputs, side: str, rate: Figure, gpus: Figure) -> Figure:

@@ -243,7 +243,7 @@ def static_share(memory: Real, fixed_bytes: Real, batched_tokens: Real, bytes_pe
         f. [1]
 
     Assumes that nobody sets the share by hand.
-    Source: SGLang, server_args.py: 512 MB, 1.5 MB per token of a prefill chunk, 2 MB per sequence of a CUDA graph.
+    Source: SGLang, server_args.py, as recalled: 512 MB, 1.5 MB per token of a prefill chunk, 2 MB per graph sequence.
 
     >>> static_share(memory=80e9, fixed_bytes=1e9, batched_tokens=8192, bytes_per_token=1.5e6)
     0.8339

@@ -66,7 +66,7 @@ def weight_tensors(layers: Real, tensors_per_layer: Real, moe_layers: Real, expe
         n. [1]
 
     Assumes names as Hugging Face checkpoints have them, with embedding, final norm and output head.
-    Source: tensor names of Qwen3-30B-A3B (18867 tensors).
+    Source: counted from the modelling code of Qwen3-MoE in Hugging Face Transformers.
 
     >>> weight_tensors(layers=48, tensors_per_layer=9, moe_layers=48, experts=128, matrices=3)
     18867

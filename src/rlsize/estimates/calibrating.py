@@ -203,7 +203,10 @@ def contradiction(points: Sequence[Point]) -> tuple[Point, str] | None:
             beside = [series[at] for at in (place - 1, place + 1) if 0 <= at < len(series)]
             told = " and ".join(f"{one.what}: {one.measured:.6g} {one.unit} ({one.source})" for one in beside)
             turn = "fall" if worse.rising else "rise"
-            return worse, f"{worse.measured:.6g} {worse.unit} does not fit its neighbours, as it makes them {turn}: {told}"
+            return (
+                worse,
+                f"{worse.measured:.6g} {worse.unit} does not fit its neighbours, as it makes them {turn}: {told}",
+            )
     return None
 
 

@@ -56,11 +56,7 @@ def kept(before: Belief, after: Belief) -> tuple[list[CalibratedConstant], list[
     directions = [
         CalibratedDirection(
             left=share,
-            weights={
-                name: float(part)
-                for name, part in zip(after.names, vector, strict=True)
-                if abs(part) > _NOTHING
-            },
+            weights={name: float(part) for name, part in zip(after.names, vector, strict=True) if abs(part) > _NOTHING},
         )
         for share, vector in found
     ]
@@ -100,8 +96,9 @@ def objection(calibration: Calibration, known: Mapping[str, Constant]) -> str:
         constant = known[entry.name]
         told = (entry.prior, entry.spread_before)
         if not np.allclose(told, (constant.value, constant.spread), rtol=_SAME, atol=_NOTHING):
-            return f"was made when {entry.name} was {entry.prior:g} (spread {entry.spread_before:g}), and now it is " + (
-                f"{constant.value:g} (spread {constant.spread:g})"
+            return (
+                f"was made when {entry.name} was {entry.prior:g} (spread {entry.spread_before:g}), and now it is "
+                + (f"{constant.value:g} (spread {constant.spread:g})")
             )
     vectors = _vectors(calibration, sorted(named))
     if not np.allclose(vectors @ vectors.T, np.eye(len(vectors)), atol=_SKEWED):

@@ -1,4 +1,9 @@
-"""The constants of predicted weight syncs, by class of transport."""
+"""
+The constants of predicted weight syncs, by class of transport.
+
+Spreads are set so that 80 % bands hold about 80 % of the updates of a source that the centres were not fitted on (30
+updates of 8 sources, in the classes that more than one source reports).
+"""
 
 from __future__ import annotations
 
@@ -51,7 +56,7 @@ STAGE = Stage(
         Constant(
             name="sync_seconds_per_tensor",
             value=4e-3,
-            spread=0.95,
+            spread=1.1,
             unit="s",
             meaning="time that each tensor costs when tensors are sent one by one",
             basis="fitted",
@@ -60,7 +65,7 @@ STAGE = Stage(
         Constant(
             name="sync_seconds_per_bucket",
             value=0.06,
-            spread=1.0,
+            spread=1.2,
             unit="s",
             meaning="time that each bucket costs when buckets are gathered and sent one by one",
             basis="fitted",
@@ -69,23 +74,23 @@ STAGE = Stage(
         Constant(
             name="sync_quantising_rate",
             value=20e9,
-            spread=0.7,
+            spread=0.8,
             unit="B/s",
             meaning="bytes of 16-bit weights that a conversion to fp8 on the way gets through",
             basis="fitted",
             source="with and without it: NeMo-RL pull requests 2971 and 3294, slime v0.1 release notes",
         ),
         _fixed("checkpoint_engine", 0.4, 0.5, _ENGINE),
-        _rate("checkpoint_engine", 85e9, 0.3, _ENGINE),
-        _rate("checkpoint_engine_p2p", 70e9, 0.3, _ENGINE),
-        _fixed("colocated", 4.5, 0.7, _REFIT),
-        _rate("colocated", 13e9, 0.5, _REFIT),
-        _fixed("reshard", 0.65, 0.5, _RESHARD),
-        _rate("reshard", 300e9, 0.5, _RESHARD),
-        _fixed("broadcast", 2.0, 0.8, "none fitted: between reshard and colocated"),
-        _rate("broadcast", 14e9, 0.6, "slime v0.1 release notes and pull request 689, NeMo-RL pull request 3166"),
+        _rate("checkpoint_engine", 85e9, 0.35, _ENGINE),
+        _rate("checkpoint_engine_p2p", 70e9, 0.35, _ENGINE),
+        _fixed("colocated", 4.5, 0.85, _REFIT),
+        _rate("colocated", 13e9, 0.6, _REFIT),
+        _fixed("reshard", 0.65, 0.6, _RESHARD),
+        _rate("reshard", 300e9, 0.6, _RESHARD),
+        _fixed("broadcast", 2.0, 1.0, "none fitted: between reshard and colocated"),
+        _rate("broadcast", 14e9, 0.75, "slime v0.1 release notes and pull request 689, NeMo-RL pull request 3166"),
         _fixed("store", 10.0, 0.8, "none fitted: engine reload, metadata, barriers"),
         _rate("store", 2e9, 1.0, "none fitted: a shared file system written once and read by all"),
     ),
-    noise=0.15,
+    noise=0.2,
 )

@@ -180,6 +180,22 @@ def _longest(work: Work, batch: StepBatch, shape: _Shape) -> Real:
     )
 
 
+def _most(work: Work, asked: Engine, batch: StepBatch) -> Real:
+    """Samples that an instance may work on: the engine's own limit, or less where the loop lets in fewer."""
+    limit = engine_limit(asked.question)
+    if batch.in_flight is None:
+        return limit
+    return work(
+        "most_in_flight",
+        rollout_batch.samples_in_flight,
+        concurrency=work(
+            "in_flight_per_instance", rollout_batch.per_instance, amount=batch.in_flight, instances=batch.instances
+        ),
+        capacity=limit,
+        engine_limit=limit,
+    )
+
+
 def _drained(work: Work, asked: Engine, batch: StepBatch, shape: _Shape, values: Mapping[str, Real]) -> Generation:
     own = work("samples_per_instance", rollout_batch.per_instance, amount=batch.samples, instances=batch.instances)
     room = cache_capacity(work, asked, shape.lengths, values)
@@ -188,7 +204,7 @@ def _drained(work: Work, asked: Engine, batch: StepBatch, shape: _Shape, values:
         rollout_batch.samples_in_flight,
         concurrency=own,
         capacity=room,
-        engine_limit=engine_limit(asked.question),
+        engine_limit=_most(work, asked, batch),
     )
     _, full_step, prefill = at_batch(work, asked, slots, shape.lengths, values)
     steps = work(

@@ -70,9 +70,7 @@ class RolloutPlan:
             prompt=self.prompt,
             response=self.response,
             live=live,
-            longest=numbers(
-                "longest_context", context_of, prompt_tokens=self.prompt, response_tokens=self.longest
-            ),
+            longest=numbers("longest_context", context_of, prompt_tokens=self.prompt, response_tokens=self.longest),
             computed=numbers("computed", group_prefill_tokens, prompt_tokens=self.prompt, hit_ratio=self.hits),
         )
         check_fits(asked, lengths, prior(*ROLLOUT_STAGES).central())

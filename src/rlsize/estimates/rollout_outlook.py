@@ -91,7 +91,7 @@ def rollout_outlook(question: RolloutQuestion, asked: Engine, belief: Belief, se
     told = _told(apply, question, asked, figures(question), values)
     draws = _told(numbers, question, asked, drawn(question, seed), belief.drawn(seed))
     if question.whole_step:
-        told |= _step_figures(question, asked, central)
+        told |= _step_figures(question, asked, central, told["instance_tokens_per_second"])
         draws |= _step(_generated(question, asked, drawn(question, seed), belief.drawn(seed)))
     limited = _limited_by(question, told)
     swept = sweep(question, asked, belief, seed, told["samples_in_flight"].number)
@@ -157,9 +157,7 @@ def _generated(
 ) -> Generation:
     batch = step_batch(question, said)
     if said["concurrency"] is not None:
-        in_flight = numbers(
-            "in_flight", matching.pool_rate, gpus=said["instances"], gpu_rate=said["concurrency"]
-        )
+        in_flight = numbers("in_flight", matching.pool_rate, gpus=said["instances"], gpu_rate=said["concurrency"])
         batch = replace(batch, in_flight=in_flight)
     return generation(numbers, asked, batch, values)
 
@@ -173,9 +171,27 @@ def _step(found: Generation) -> dict[str, Any]:
     }
 
 
-def _step_figures(question: RolloutQuestion, asked: Engine, central: Mapping[str, float]) -> dict[str, Figure]:
-    """The same as figures; the integral over the drain is told as the time that it adds."""
+def _step_figures(
+    question: RolloutQuestion, asked: Engine, central: Mapping[str, float], rate: Figure
+) -> dict[str, Figure]:
+    """The same as figures; the integral over the drain is told as the time that it adds, and refilling has none."""
     found = _generated(question, asked, bare(question), central)
+    longest = Figure(
+        key="longest_response_tokens",
+        value=float(found.longest_tokens),
+        provenance="predicted",
+        source="mean of the longest of the step's samples",
+    )
+    if question.ending == "refill":
+        seconds = apply(
+            "generation_seconds",
+            rollout_batch.fleet_time,
+            samples=question.samples_per_step,
+            response_tokens=question.response_tokens,
+            instances=question.instances,
+            instance_rate=rate,
+        )
+        return {"generation_seconds": seconds, "longest_response_tokens": longest}
     packed = Figure(
         key="packed_seconds",
         value=float(found.full_seconds),
@@ -187,12 +203,6 @@ def _step_figures(question: RolloutQuestion, asked: Engine, central: Mapping[str
         value=float(found.tail_seconds),
         provenance="predicted",
         source="integral of the step over the lengths that are left as the batch drains",
-    )
-    longest = Figure(
-        key="longest_response_tokens",
-        value=float(found.longest_tokens),
-        provenance="predicted",
-        source="mean of the longest of the step's samples",
     )
     return {
         "generation_seconds": apply("generation_seconds", decode_step.both_times, first=packed, second=tail),

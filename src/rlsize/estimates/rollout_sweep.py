@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine, Steady
     from rlsize.estimates.rollout_question import RolloutQuestion
 
-    Array = NDArray[np.float64]
+    Array = NDArray[np.floating[Any]]
 
 _GRID = 96  # concurrencies among which the knee is looked for
 _POINTS = 45  # of the curve
@@ -178,9 +178,7 @@ def _ladder(batch: float, room: float) -> Array:
 
 
 def _rate(key: str, rate: float, band: tuple[float, float], gpus: float) -> Figure:
-    value, low, high = (
-        float(numbers(key, matching.rate_per_gpu, rate=entry, gpus=gpus)) for entry in (rate, *band)
-    )
+    value, low, high = (float(numbers(key, matching.rate_per_gpu, rate=entry, gpus=gpus)) for entry in (rate, *band))
     return Figure(key=key, value=value, provenance="predicted", band=(low, high))
 
 
@@ -199,7 +197,7 @@ def _knee(question: RolloutQuestion, asked: Engine, belief: Belief, seed: int, r
     grid = np.unique(np.round(np.geomspace(1.0, max(1.0, np.floor(room)), _GRID)))
     rates = np.asarray(_at(question, asked, grid, bare(question), belief.central()).rate)
     moved = np.asarray(_at(question, asked, grid[:, None], drawn(question, seed), belief.drawn(seed)).rate)
-    low, high = interval(_first_near_best(grid, moved))
+    low, high = interval(np.asarray(_first_near_best(grid, moved), dtype=np.float64))
     return Figure(
         key="knee_concurrency",
         value=float(_first_near_best(grid, rates[:, None])[0]),
@@ -211,4 +209,5 @@ def _knee(question: RolloutQuestion, asked: Engine, belief: Belief, seed: int, r
 
 def _first_near_best(grid: Array, rates: Array) -> Array:
     near = rates >= NEAR_BEST * rates.max(axis=0)
-    return grid[near.argmax(axis=0)]
+    found: Array = grid[near.argmax(axis=0)]
+    return found

@@ -64,7 +64,7 @@ _ENGINES = (
         batched_tokens=(2048, 8192),
         sequences=(1024, 2048),
         aside=(1.125 * 2**30, 1.5 * 2**20),
-        source="SGLang, server_args.py: mem_fraction_static from the sizes of a prefill chunk and of CUDA graphs",
+        source="SGLang, server_args.py, as recalled: mem_fraction_static from prefill chunk and CUDA graphs",
     ),
     EngineDefaults(
         name="tensorrt-llm",
@@ -74,7 +74,7 @@ _ENGINES = (
         large_memory=_LARGE,
         batched_tokens=(8192, 8192),
         sequences=(2048, 2048),
-        source="TensorRT-LLM, KvCacheConfig (0.9 of the free memory), max_num_tokens 8192, max_batch_size 2048",
+        source="TensorRT-LLM, as recalled: 0.9 of the free memory, max_num_tokens 8192, max_batch_size 2048",
     ),
 )
 

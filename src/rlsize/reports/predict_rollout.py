@@ -96,12 +96,13 @@ def _headline(outlook: RolloutOutlook) -> str:
     engine = outlook.question.engine
     gpus = engine.layout.tensor * engine.layout.pipeline * engine.layout.data
     rate = outlook.figure("rollout_gpu_tokens_per_second")
-    batch = show(round(outlook.figure("samples_in_flight").number))
+    batch = outlook.sweep.asked.concurrency
+    samples = f"{show(batch)} samples" if batch > 1 else "one sample"
     low, high = (show(end, rate.key) for end in rate.band or (rate.number, rate.number))
     where = f"{gpus} {engine.gpu.name}" if gpus > 1 else f"one {engine.gpu.name}"
     text = (
-        f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({low} to {high}) with {batch} "
-        f"samples at once, {_LIMITS[outlook.limited_by]}."
+        f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({low} to {high}) with {samples} "
+        f"at once, {_LIMITS[outlook.limited_by]}."
     )
     step = next((figure for figure in outlook.results if figure.key == "generation_seconds" and figure.known), None)
     if step is None:
@@ -114,17 +115,16 @@ def _levels(outlook: RolloutOutlook) -> Table:
     return Table(
         title="Rates against concurrency",
         columns=(
-            Column("concurrency", "samples at once"),
+            Column("concurrency", "samples"),
             Column("rollout_gpu_tokens_per_second", "per GPU"),
             Column("low_tokens_per_second", "low"),
             Column("high_tokens_per_second", "high"),
             Column("engine_step_seconds", "step"),
             Column("ttft_seconds", "TTFT"),
-            Column("tpot_seconds", "TPOT"),
         ),
         rows=tuple(_level(level) for level in outlook.sweep.levels),
         marked=outlook.sweep.here,
-        note="low and high: an 80 % band of the rate per GPU",
+        note="samples at once; low and high: an 80 % band of the rate per GPU; TTFT: time to first token",
     )
 
 
@@ -165,7 +165,9 @@ def _warnings(outlook: RolloutOutlook) -> list[str]:
     layout, gpu = question.engine.layout, question.engine.gpu
     node = gpu.specification.gpus_per_node.value
     if layout.tensor > node:
-        found.append(f"{layout.tensor} tensor-parallel ranks span nodes of {node:g} GPUs: links between nodes are slower")
+        found.append(
+            f"{layout.tensor} tensor-parallel ranks span nodes of {node:g} GPUs: links between nodes are slower"
+        )
     tokens = outlook.figure("kv_cache_tokens").number
     longest = question.prompt_tokens.number + question.max_response_tokens.number
     if question.max_response_tokens.provenance == "given" and tokens < longest:
@@ -201,7 +203,7 @@ def _notes(outlook: RolloutOutlook) -> list[str]:
 def _advice(outlook: RolloutOutlook) -> str:
     rate = outlook.figure("instance_tokens_per_second")
     low, high = rate.band or (rate.number, rate.number)
-    batch = show(round(outlook.figure("samples_in_flight").number))
+    batch = show(outlook.sweep.asked.concurrency)
     if high > _WIDE * low:
         return (
             f"The band is wide. Measure the rate at {batch} samples first (rlsize measure --only rollout), then at an "

@@ -30,7 +30,7 @@ PARTS = {
 _SMALL = 0.04  # share of the step below which a part is drawn with the others
 _REST = "the rest"
 _MILLISECONDS = 1e3
-_INSIDE = 0.97  # of the picture's width; a mark further right would have no room for its label
+_INSIDE = 0.92  # of the picture's width; a mark further right would have no room for its label
 
 
 def rollout_chart(outlook: RolloutOutlook) -> Chart:
@@ -43,10 +43,12 @@ def rollout_chart(outlook: RolloutOutlook) -> Chart:
     share = level.parts[largest] / sum(level.parts.values())
     label = PARTS[largest]
     verb = "take" if label.endswith("s") else "takes"
+    gpus = engine.layout.tensor * engine.layout.data * engine.layout.pipeline
+    lengths = [show(figure.value) for figure in (outlook.question.prompt_tokens, outlook.question.response_tokens)]
+    at = f"{show(share, '_fraction')} of a step at {show(level.concurrency)} samples"
     return Chart(
-        title=f"{label[0].upper()}{label[1:]} {verb} {show(share, '_fraction')} of a step at {show(level.concurrency)} samples",
-        subtitle=f"{engine.model.title} on {engine.layout.tensor * engine.layout.data * engine.layout.pipeline} "
-        f"{engine.gpu.name}, {engine.engine}; a mean sample is half way through its response",
+        title=f"{label[0].upper()}{label[1:]} {verb} {at}",
+        subtitle=f"{engine.model.title} on {gpus} {engine.gpu.name}, {engine.engine}; {' + '.join(lengths)} tokens",
         x_label="samples at once",
         y_label="milliseconds of a step",
         right_label="response tokens per second",
@@ -62,9 +64,7 @@ def _areas(parts: Mapping[str, Sequence[float]]) -> list[tuple[str, tuple[float,
     large, small = [], []
     for name, title in PARTS.items():
         heights = tuple(_MILLISECONDS * seconds for seconds in parts.get(name, ()))
-        told = any(
-            height > _SMALL * _MILLISECONDS * whole for height, whole in zip(heights, wholes, strict=False)
-        )
+        told = any(height > _SMALL * _MILLISECONDS * whole for height, whole in zip(heights, wholes, strict=False))
         if told:
             large.append((title, heights))
         elif any(heights):

@@ -38,7 +38,12 @@ _COMPLETE = (
     "bandwidth",
     "seconds",
 )
-_SPECIAL = {"backlog_tokens_per_second": "backlog growth", "sync_bytes": "sync size"}
+_SPECIAL = {
+    "backlog_tokens_per_second": "backlog growth",
+    "sync_bytes": "sync size",
+    "tpot_seconds": "time per output token",
+    "ttft_seconds": "time to first token",
+}
 _PREFIXES = ("expected_", "nameplate_")
 
 

@@ -3,9 +3,9 @@ Errors on records that no constant was fitted to: one fold at a time is left out
 
 A fit starts from what was believed before any record was looked at, so it knows nothing of the fold. Classes that share
 a stage (closed loops and offline throughput) are fitted together, and a fold (a model, unless a class says otherwise)
-is left out of all of them. A class fits the stages that no class with fewer stages has; the others stay as shipped.
-Bands keep the shipped spreads and noise around the fitted values: they are fixed before the fold that tests them is
-looked at.
+is left out of all of them. The first stage of a class is fitted; the others stay as shipped, fitted to records of their
+own. Bands keep the shipped spreads and noise around the fitted values: they are fixed before the fold that tests them
+is looked at.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from rlsize.facts.records.base import Refused
 from rlsize.verdicts.predictions import Views, asked, fields
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Constant, Stage
@@ -44,6 +44,7 @@ def held_out(
     profiles_of: ProfilesOf,
     seed: int,
     say: Say,
+    by: Callable[[Predictor, Record], str] = fold,
 ) -> tuple[PredictedRecord, ...]:
     """
     Trusted records, each predicted by constants that were fitted without its fold.
@@ -54,24 +55,22 @@ def held_out(
         profiles_of: Looks up the profiles that a record names.
         seed: Of the draws behind the bands, and of the choice of records for the fit.
         say: Takes what is being done, and the share of it that is done.
+        by: What is left out together: models, unless a class or the caller says otherwise.
 
     Returns:
         Nothing of classes that share one fold, or of which nothing is fitted; without records that cannot be predicted.
     """
     found: list[PredictedRecord] = []
-    for stages, names in _together(predictors).items():
+    for stage, names in _together(predictors).items():
         own = [record for record in records if record.trusted and record.class_name in names]
-        folds = {record.place: fold(predictors[record.class_name], record.record) for record in own}
+        folds = {record.place: by(predictors[record.class_name], record.record) for record in own}
         left_out = sorted(set(folds.values()))
-        fittable = any(
-            c.untuned for name in names for stage in _opened(predictors[name], stages) for c in stage.constants
-        )
-        if not fittable or len(left_out) == 1:
+        if len(left_out) == 1 or not any(c.untuned for c in _opened(predictors[names[0]])[0].constants):
             continue
         for done, name in enumerate(left_out):
-            say(f"fitting {' and '.join(stages)} without {name}", done / len(left_out))
+            say(f"fitting {stage} without {name}", done / len(left_out))
             others = [record for record in own if folds[record.place] != name]
-            values = refitted(others, predictors, stages, profiles_of, seed)
+            values = refitted(others, predictors, profiles_of, seed)
             views = {label: Views.of(_moved(prior(*predictors[label].STAGES), values), seed) for label in names}
             tested = [record for record in own if folds[record.place] == name]
             found += [again for record in tested if (again := _again(record, predictors, profiles_of, views, seed))]
@@ -81,7 +80,6 @@ def held_out(
 def refitted(
     records: Sequence[PredictedRecord],
     predictors: Mapping[str, Predictor],
-    stages: Sequence[str],
     profiles_of: ProfilesOf,
     seed: int,
 ) -> dict[str, float]:
@@ -92,31 +90,27 @@ def refitted(
         partial(_residual, predictors[r.class_name], r.record, profiles_of(r.record), r.fields[0].name) for r in chosen
     ]
     tables = [table(predictors[r.class_name], r.record) for r in chosen]
-    return fitted(residuals, tables, _opened(first, stages))
+    return fitted(residuals, tables, _opened(first))
 
 
-def _together(predictors: Mapping[str, Predictor]) -> dict[tuple[str, ...], list[str]]:
-    """Classes by the stages that they fit: those that no class with fewer stages has."""
-    stages = {name: [stage.name for stage in found.STAGES] for name, found in predictors.items()}
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for name, own in stages.items():
-        smaller = {stage for other in stages.values() if len(other) < len(own) for stage in other}
-        groups.setdefault(tuple(stage for stage in own if stage not in smaller), []).append(name)
+def _together(predictors: Mapping[str, Predictor]) -> dict[str, list[str]]:
+    """Classes by the stage that their records fit: the first of each."""
+    groups: dict[str, list[str]] = {}
+    for name, found in predictors.items():
+        groups.setdefault(found.STAGES[0].name, []).append(name)
     return groups
 
 
-def _opened(predictor: Predictor, stages: Sequence[str]) -> tuple[Stage, ...]:
-    """The stages of a class as a fit takes them: those named may move, the others stay."""
+def _opened(predictor: Predictor) -> tuple[Stage, ...]:
+    """The stages of a class as a fit takes them: the fitted constants of the first may move."""
+    first, *others = predictor.STAGES
+    return (replace(first, constants=tuple(map(_free, first.constants))), *others)
 
-    def opened(constant: Constant, *, free: bool) -> Constant:
-        if constant.basis != "fitted" or not free:
-            return replace(constant, untuned=None)
-        return replace(constant, untuned=constant.untuned or (constant.value, WIDE))
 
-    return tuple(
-        replace(stage, constants=tuple(opened(constant, free=stage.name in stages) for constant in stage.constants))
-        for stage in predictor.STAGES
-    )
+def _free(constant: Constant) -> Constant:
+    if constant.basis != "fitted":
+        return replace(constant, untuned=None)
+    return replace(constant, untuned=constant.untuned or (constant.value, WIDE))
 
 
 def _chosen(

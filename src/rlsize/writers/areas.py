@@ -42,7 +42,9 @@ def draw_areas(axes: Any, chart: Chart, colours: Sequence[str]) -> None:  # noqa
 
     right = axes.twinx()
     for series in lines:
-        right.plot([float(x) for x in series.xs], series.ys, color=_LINE, linewidth=2.0, label=series.name)
+        xs = [float(x) for x in series.xs]
+        right.plot(xs, series.ys, color="white", linewidth=4.0)  # so that it stands out from dark areas
+        right.plot(xs, series.ys, color=_LINE, linewidth=2.0)
         axes.plot([], [], color=_LINE, linewidth=2.0, label=series.name)  # for the legend, which the left axes have
     right.set_ylim(0.0, _ROOM * max(y for series in lines for y in series.ys))
     right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
+from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
 from rlsize.estimates.working import numbers
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine, Lengths, Steady
     from rlsize.facts.records.engine import EngineRecord
 
+_MOE_SCATTER = 1.5  # times that of dense models: routing and kernels differ by load
 _REQUESTS = 3000.0  # of an offline run that does not say how many
 _KEPT = 512  # compiled replicas
 
@@ -86,6 +88,11 @@ def _central(values: Mapping[str, Any]) -> dict[str, float]:
 def served_by(record: EngineRecord) -> tuple[Any, ...]:
     """Source, model, GPU, engine and version: what records share that one calibration can serve."""
     return (record.source_id, record.model, record.gpu, record.stack, record.version, record.weights)
+
+
+def scatter_of(record: EngineRecord) -> float:
+    """Standard deviation of the logarithm of one measured rate around a calibrated prediction."""
+    return ROLLOUT.noise * (_MOE_SCATTER if record.experts else 1.0)
 
 
 def layout_of(record: EngineRecord) -> tuple[Any, ...]:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
-from rlsize.estimates.recorded.engine import layout_of, predicted, replica, served_by
+from rlsize.estimates.recorded.engine import layout_of, predicted, replica, scatter_of, served_by
 from rlsize.estimates.rollout_prediction import first_and_later
 from rlsize.estimates.working import numbers
 
@@ -78,18 +78,18 @@ def contradictions(records: Sequence[EngineRecord]) -> dict[int, str]:
 def _longest_rise(times: Sequence[float]) -> set[int]:
     """Positions of the longest run of times that never fall by more than a tolerance."""
 
-    def rank(
-        run: list[int],
-    ) -> tuple[int, float]:  # of runs alike in length, the quicker one: slow rows are the odd ones
-        return len(run), -times[run[-1]]
-
     best: list[list[int]] = []
     for index, time in enumerate(times):
         before = [run for run in best if times[run[-1]] <= time * (1 + _TOLERANCE)]
-        best.append([*max(before, key=rank, default=[]), index])
-    return set(max(best, key=rank, default=[]))
+        best.append([*_longest(before, times), index])
+    return set(_longest(best, times))
 
 
-def noise(_record: EngineRecord) -> float:
+def _longest(runs: Sequence[list[int]], times: Sequence[float]) -> list[int]:
+    """The longest run; of runs alike in length the one that ends quicker, as slow rows are the odd ones."""
+    return max(runs, key=lambda run: (len(run), -times[run[-1]])) if runs else []
+
+
+def noise(record: EngineRecord) -> float:
     """Scatter of one measured rate around a calibrated prediction."""
-    return ROLLOUT.noise
+    return scatter_of(record)

@@ -149,8 +149,8 @@ def graded(record: StepRecord) -> str:
 
 
 def family(record: StepRecord) -> tuple[Any, ...]:
-    """Source, model and GPU: a loop is calibrated across versions, modes and splits."""
-    return (record.source_id, record.model, record.gpu, record.stack)
+    """Source, model, GPU, framework and version: a loop is calibrated across modes and splits."""
+    return (record.source_id, record.model, record.gpu, record.stack, record.version)
 
 
 def layout_key(record: StepRecord) -> tuple[Any, ...]:

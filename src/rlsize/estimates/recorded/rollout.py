@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
-from rlsize.estimates.recorded.engine import layout_of, predicted, replica, served_by
+from rlsize.estimates.recorded.engine import layout_of, predicted, replica, scatter_of, served_by
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,6 +50,6 @@ def layout_key(record: EngineRecord) -> tuple[Any, ...]:
     return layout_of(record)
 
 
-def noise(_record: EngineRecord) -> float:
+def noise(record: EngineRecord) -> float:
     """Scatter of one measured rate around a calibrated prediction."""
-    return ROLLOUT.noise
+    return scatter_of(record)

@@ -22,6 +22,7 @@ class EngineRecord(Record):
         concurrency: Requests in the system, for a closed loop; None for an offline run. [1]
         requests: Requests of an offline run; None where unknown. [1]
         served: Whether requests came through a server.
+        experts: Whether the model is a mixture of experts, whose rates scatter more.
     """
 
     layout: Layout = field(default_factory=Layout)
@@ -32,3 +33,4 @@ class EngineRecord(Record):
     concurrency: float | None = None
     requests: float | None = None
     served: bool = False
+    experts: bool = False

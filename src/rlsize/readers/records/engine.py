@@ -47,6 +47,7 @@ def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any
         "layout": _spread(spread, model, shared["stack"], assumed),
         "weights": types,
         "kv_dtype": cached,
+        "experts": model.architecture.moe is not None,
         "prompt_tokens": needed(row, "input_len"),
         "response_tokens": needed(row, "output_len"),
         "assumed": tuple(assumed),

@@ -36,7 +36,7 @@ ENGINE_FIELDS = (
 _PEAK = "peak_gib_per_gpu"
 _LEAST_CACHE = 0.02  # of the weights: a smaller cache is the rest of a subtraction, and says nothing
 _ANY_GPU = "h100-sxm"
-_NO_GRAPHS = (0, 19)  # vLLM counts CUDA graphs from this version
+_NO_GRAPHS = (0, 19)  # vLLM counts CUDA graphs from about this version; read in 0.32
 _KEEPS_WINDOWS = (0, 9)  # and frees what has left a window from this one
 _SMALL_SAMPLER = (0, 8)  # and profiles 256 sequences on every GPU before this one
 

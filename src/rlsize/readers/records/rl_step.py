@@ -56,7 +56,11 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
     rollout_dtype, _ = dtypes(row.get("precision"), "generation")
     train_dtype, _ = dtypes(row.get("precision"), "training")
     return StepRecord(
-        **{**fields, "measured": measured, "gpus": rollout_gpus if placement == "colocated" else rollout_gpus + trainer_gpus},
+        **{
+            **fields,
+            "measured": measured,
+            "gpus": rollout_gpus if placement == "colocated" else rollout_gpus + trainer_gpus,
+        },
         placement=placement,
         loop=loop,
         rollout_gpus=rollout_gpus,
