@@ -17,7 +17,6 @@ from rlsize.reports.report import Report
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.cli.calibrate_sources import Gathered
     from rlsize.facts.calibration import Calibration
     from rlsize.facts.rates import Rates
 
@@ -146,7 +145,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
     return found
 
 
-def _kind(data: Any) -> str:  # noqa: ANN401 (any YAML content)
+def _kind(data: Any) -> str:
     header = data.get("rlsize") if isinstance(data, dict) else None
     kind = header.get("kind") if isinstance(header, dict) else None
     return kind if isinstance(kind, str) else ""

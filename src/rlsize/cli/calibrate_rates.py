@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.calibrate_sources import train_point
@@ -39,6 +40,9 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
         rates: What it says.
         bandwidth: Of the link that its weight sync went over.
     """
+    if rates.machine is not None and not rates.machine.gpus and (rates.rollout or rates.train):
+        found.unused.append((f"rollout and train step of {name}", "it ran on a CPU, and GPUs are predicted"))
+        rates = replace(rates, rollout=None, instance_tokens_per_second=None, train=None)
     said = _conditions(inputs, rates)
     levels = rates.rollout.levels if rates.rollout is not None else []
     if levels or rates.instance_tokens_per_second is not None:
@@ -60,8 +64,6 @@ def _conditions(inputs: Inputs, rates: Rates) -> Said:
     seen = rates.conditions
     model = _named(inputs, model_named, seen.model)
     gpu = _named(inputs, gpu_named, rates.machine.gpus[0] if rates.machine and rates.machine.gpus else None)
-    if rates.machine is not None and not rates.machine.gpus:
-        gpu = "none: it ran on a CPU"
     return Said(
         model=model,
         gpu=gpu,
@@ -79,7 +81,7 @@ def _conditions(inputs: Inputs, rates: Rates) -> Said:
     )
 
 
-def _named(inputs: Inputs, find: Any, text: str | None) -> str | None:  # noqa: ANN401 (of models or of GPUs)
+def _named(inputs: Inputs, find: Any, text: str | None) -> str | None:
     """The profile behind a name that an engine or a driver uses; the scenario's where there is none."""
     if text is None:
         return None
@@ -153,7 +155,7 @@ def _sync_point(found: Gathered, name: str, rates: Rates, bandwidth: Figure) -> 
         return
     best = min(measured.methods, key=lambda method: method.seconds)
 
-    def predict(values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
+    def predict(values: Mapping[str, Any]) -> Any:
         reached = numbers(
             "expected_bandwidth",
             weight_sync.achieved_bandwidth,

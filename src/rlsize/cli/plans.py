@@ -106,7 +106,7 @@ def rollout_plan(inputs: Inputs, said: Said) -> RolloutPlan:
         for what, flag, value in (
             ("the mean prompt length", "--prompt-tokens", prompt),
             ("the mean response length", "--response-tokens", response),
-            ("the GPUs of an instance", "--gpus-per-instance", layout),
+            ("the size of an instance", "--gpus-per-instance", layout),
         )
         if value is None
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Annotated
 
 from rlsize.cli import asking, flags
+from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.models import model_profile
@@ -49,6 +50,7 @@ def predict_sync(
     rollout_gpus: flags.RolloutGpus = None,
     gpus_per_instance: flags.GpusPerInstance = None,
     bucket: Annotated[str | None, quantity("--bucket", "Bytes sent at once: '1 GB'.")] = None,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -67,16 +69,16 @@ def predict_sync(
     draws = _seed(inputs, seed)
     inputs.settle()
     assert question is not None  # noqa: S101 (settle raises where anything is missing)
-    outlook = sync_outlook(question, beliefs(inputs, None), draws)
+    outlook = sync_outlook(question, beliefs(inputs, calibration), draws)
     return predict_sync_report(outlook, inputs.shown(), inputs.warnings, inputs.notes)
 
 
-def beliefs(_: Inputs, __: str | None) -> Belief:
-    """What is believed about the constants of a sync: the prior, until a calibration is read here."""
-    from rlsize.estimates.belief import prior
+def beliefs(inputs: Inputs, calibration: str | None) -> Belief:
+    """What is believed about the constants of a sync: the prior, or what a calibration file says."""
+    from rlsize.cli.beliefs import belief_of
     from rlsize.estimates.constants_sync import STAGE
 
-    return prior(STAGE)
+    return belief_of(inputs, calibration, STAGE)
 
 
 def _seed(inputs: Inputs, text: str) -> int:

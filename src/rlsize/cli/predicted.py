@@ -115,7 +115,9 @@ def _predicted(
     try:
         predict, stages, setting, how = make(ask, said)
     except InputError as error:
-        inputs.unpredicted[key] = "; ".join(fault.what for fault in error.faults)
+        inputs.unpredicted[key] = "; ".join(
+            f"{one.what} ({one.where})" if one.where else one.what for one in error.faults
+        )
         return known
     except Refused as refusal:
         inputs.unpredicted[key] = str(refusal)

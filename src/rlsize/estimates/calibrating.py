@@ -32,7 +32,7 @@ SCATTER = 0.02  # of a measurement that does not say how far its repeats lie apa
 _LEAST_SCATTER = 0.03  # of one point against its neighbour: runs of the same setup differ by as much
 _SURE = 2.0  # standard deviations beyond which neighbours contradict each other
 _ODD = 3.0  # standard deviations from what was believed beyond which a measurement is doubted
-_EDGE = 1.2815515655446004  # standard deviations from the median to the end of an 80 % interval
+EDGE = 1.2815515655446004  # standard deviations from the median to the end of an 80 % interval
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -147,7 +147,7 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
             Compared(
                 point=point,
                 before=earlier,
-                band=(earlier * math.exp(-_EDGE * deviation), earlier * math.exp(_EDGE * deviation)),
+                band=(earlier * math.exp(-EDGE * deviation), earlier * math.exp(EDGE * deviation)),
                 after=later,
                 odd=math.log(point.measured / earlier) / deviation,
             )
@@ -283,4 +283,9 @@ def outlooks(belief: Belief, target: Candidate, candidates: Sequence[Candidate])
 
 
 def _half(variance: float, noise: float) -> float:
-    return math.expm1(_EDGE * math.sqrt(variance + noise**2))
+    return half_band(math.sqrt(variance + noise**2))
+
+
+def half_band(spread: float) -> float:
+    """The upper half of an 80 % band over its median, from the standard deviation of the logarithm. [1]"""
+    return math.expm1(EDGE * spread)

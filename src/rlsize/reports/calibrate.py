@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.calibrating import half_band
 from rlsize.estimates.stages import all_constants
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
 
 _MOST_CONSTANTS = 8
 _TOLD = 0.01  # relative change of a factor or a spread that is worth a line
-_EDGE = 1.2815515655446004  # standard deviations to the end of an 80 % interval
 
 
 def calibrate_report(
@@ -145,8 +145,8 @@ def _constants(constants: Sequence[CalibratedConstant]) -> Table:
                 "name": one.name,
                 "meaning": known[one.name].meaning,
                 "factor": one.factor,
-                "before": _percent(math.expm1(_EDGE * one.spread_before)),
-                "after": _percent(math.expm1(_EDGE * one.spread)),
+                "before": _percent(half_band(one.spread_before)),
+                "after": _percent(half_band(one.spread)),
             }
             for one in told[:_MOST_CONSTANTS]
         ),

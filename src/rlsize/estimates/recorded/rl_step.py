@@ -114,6 +114,8 @@ def _train(record: StepRecord, profiles: Profiles) -> TrainQuestion:
         dtype=record.train_dtype,
         optimizer_steps=max(1.0, record.samples / record.train_batch) if record.train_batch else 1.0,
         passes=record.passes,
+        fused=record.megatron,
+        native_attention=record.megatron,
     )
 
 
