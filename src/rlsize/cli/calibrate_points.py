@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rlsize.cli.calibrate_sources import Gathered, of_flags, plan_scenario, settings
+from rlsize.cli.calibrate_sources import PHASES, Gathered, of_flags, plan_scenario, settings
+from rlsize.cli.step_plan import other_mode
 from rlsize.errors import Fault, InputError
 from rlsize.estimates import planned
+from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Calibrated, Candidate, calibrated, contradiction, outlooks
 from rlsize.estimates.calibration_belief import kept
 from rlsize.facts.calibration import Calibration, CalibrationPoint
@@ -19,8 +21,11 @@ if TYPE_CHECKING:
 
     from rlsize.cli.inputs import Inputs
     from rlsize.estimates.calibrating import Outlook
+    from rlsize.estimates.constants import Stage
     from rlsize.facts.figure import Figure
     from rlsize.facts.rates import Rates
+
+    _Offer = tuple[Candidate, tuple[Stage, ...]]
 
 _CONCURRENCIES = (1.0, 16.0, 64.0, 256.0)
 
@@ -116,7 +121,7 @@ def calibration_of(gathered: Gathered, sources: list[str]) -> Found:
 
 def outlook(gathered: Gathered) -> tuple[str, list[Outlook]]:
     """What is to be known, and what each further measurement would do to its band; nothing where nothing is planned."""
-    candidates = _candidates(gathered)
+    candidates = [*_of_step(gathered), *_of_rollout(gathered), *_of_rest(gathered)]
     if not candidates:
         return "", []
     target = candidates[0][0]
@@ -124,27 +129,51 @@ def outlook(gathered: Gathered) -> tuple[str, list[Outlook]]:
     return target.what, outlooks(made.after, target, [one for one, _ in candidates])
 
 
-def _candidates(gathered: Gathered) -> list[tuple[Candidate, tuple[Any, ...]]]:
-    """What could be measured of the plans, the target first."""
-    found: list[tuple[Candidate, tuple[Any, ...]]] = []
-    if gathered.rollout is not None:
-        plan, wanted = gathered.rollout, gathered.concurrency
-        text = "all that fit" if wanted == planned.ALL_THAT_FIT else f"{wanted:g}"
-        levels = [(wanted, text), *((level, f"{level:g}") for level in _CONCURRENCIES if level != wanted)]
-        for level, name in levels:
-            try:
-                predict = plan.rate(level)
-            except Refused:
-                break
-            noise = planned.ROLLOUT_STAGES[0].noise
-            one = Candidate(what=f"rate at {name} in flight", predict=predict, noise=noise)
-            found.append((one, planned.ROLLOUT_STAGES))
+def _of_step(gathered: Gathered) -> list[_Offer]:
+    """The step of the scenario's loop, its phases, and the same in another mode."""
+    if gathered.step is None:
+        return []
+    stages, question = planned.STEP_STAGES, gathered.step
+    noise = stages[0].noise
+    found = [
+        Candidate(what=f"{what}, {question.loop}", predict=planned.phase_seconds(question, field), noise=noise)
+        for field, what in PHASES.values()
+    ]
+    other = other_mode(question)
+    predict = planned.phase_seconds(other, "seconds")
+    try:
+        predict(prior(*stages).central())
+    except Refused:  # that mode does not run on these GPUs
+        return [(one, stages) for one in found]
+    return [(one, stages) for one in (*found, Candidate(what=f"step, {other.loop}", predict=predict, noise=noise))]
+
+
+def _of_rollout(gathered: Gathered) -> list[_Offer]:
+    """Rates of an instance at some concurrencies, the planned one first."""
+    if gathered.rollout is None:
+        return []
+    plan, wanted, stages = gathered.rollout, gathered.concurrency, planned.ROLLOUT_STAGES
+    text = "as many in flight as fit" if wanted == planned.ALL_THAT_FIT else f"{wanted:g} in flight"
+    levels = [(wanted, text), *((level, f"{level:g} in flight") for level in _CONCURRENCIES if level != wanted)]
+    found = []
+    for level, name in levels:
+        try:
+            predict = plan.rate(level)
+        except Refused:
+            return []
+        found.append(Candidate(what=f"rate with {name}", predict=predict, noise=stages[0].noise))
+    return [(one, stages) for one in found]
+
+
+def _of_rest(gathered: Gathered) -> list[_Offer]:
+    """Train step and weight sync by themselves, where they are not phases of a loop."""
+    found: list[_Offer] = []
     if gathered.train is not None:
-        noise = planned.TRAIN_STAGES[0].noise
-        step = Candidate(what="train step", predict=planned.train_seconds(gathered.train), noise=noise)
-        found.append((step, planned.TRAIN_STAGES))
-    if gathered.sync is not None:
-        noise = planned.SYNC_STAGES[0].noise
-        sync = Candidate(what="weight sync", predict=planned.sync_seconds(gathered.sync), noise=noise)
-        found.append((sync, planned.SYNC_STAGES))
+        stages = planned.TRAIN_STAGES
+        predict = planned.train_alone(gathered.train)
+        found.append((Candidate(what="train step by itself", predict=predict, noise=stages[0].noise), stages))
+    if gathered.sync is not None and gathered.step is None:
+        stages = planned.SYNC_STAGES
+        predict = planned.sync_seconds(gathered.sync)
+        found.append((Candidate(what="weight sync", predict=predict, noise=stages[0].noise), stages))
     return found

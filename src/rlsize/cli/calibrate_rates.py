@@ -54,7 +54,14 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
         question = found.tried(f"train step of {name}", lambda: _trained(inputs, said, rates))
         if question is not None:
             found.train = found.train or question
-            found.points.append(train_point(name, question, rates.train.train_seconds, _scatter(rates.train.scatter)))
+            found.points.append(
+                train_point(
+                    name,
+                    question,
+                    (rates.train.train_seconds, _scatter(rates.train.scatter)),
+                    planned.train_alone(question),
+                )
+            )
     if rates.sync is not None and rates.sync.methods:
         _sync_point(found, name, rates, bandwidth)
 

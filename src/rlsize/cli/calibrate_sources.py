@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.plans import Said, rollout_plan, rollout_setting, sync_plan, sync_setting, train_plan, train_setting
+from rlsize.cli.step_plan import step_plan, step_setting
 from rlsize.errors import InputError
 from rlsize.estimates import planned
+from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import SCATTER, Point
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records.base import Refused
@@ -16,10 +19,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.cli.inputs import Inputs
+    from rlsize.estimates.calibrating import Predict
     from rlsize.estimates.planned import RolloutPlan
+    from rlsize.estimates.step_prediction import StepQuestion
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.figure import Figure
+
+
+PHASES = MappingProxyType(
+    {
+        "step": ("seconds", "step"),
+        "generation": ("generation_seconds", "generation of a step"),
+        "train": ("train_seconds", "training of a step"),
+        "sync": ("sync_seconds", "weight sync of a step"),
+    }
+)
+"""Fields of a predicted step, and what they are, by what flags say."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -34,6 +50,7 @@ class Gathered:
         concurrency: Its samples in flight; all that fit where nobody says. [1]
         train: The train step.
         sync: The weight sync.
+        step: The loop.
     """
 
     points: list[Point] = field(default_factory=list)
@@ -42,6 +59,7 @@ class Gathered:
     concurrency: float = planned.ALL_THAT_FIT
     train: TrainQuestion | None = None
     sync: SyncTimeQuestion | None = None
+    step: StepQuestion | None = None
 
     def tried(self, what: str, make: Callable[[], Any]) -> Any:
         """What a function makes; None where it cannot, with the reason kept."""
@@ -63,20 +81,45 @@ def plan_scenario(inputs: Inputs, found: Gathered) -> None:
     found.concurrency = float(said) if said else planned.ALL_THAT_FIT
     found.train = silent.tried("train", lambda: train_plan(inputs.apart(), Said()))
     found.sync = silent.tried("sync", lambda: sync_plan(inputs.apart(), Said()))
+    found.step = silent.tried("step", lambda: step_plan(inputs.apart(), Said()))
+    if found.step is not None:
+        found.step = silent.tried("step", lambda: _runs(found.step))
 
 
-def train_point(name: str, question: TrainQuestion, seconds: float, scatter: float) -> Point:
+def _runs(question: StepQuestion | None) -> StepQuestion | None:
+    """
+    A loop that can be predicted.
+
+    Raises:
+        Refused: It cannot run so.
+    """
+    if question is not None:
+        planned.phase_seconds(question, "seconds")(prior(*planned.STEP_STAGES).central())
+    return question
+
+
+def train_point(name: str, question: TrainQuestion, measured: tuple[float, float], predict: Predict) -> Point:
+    """
+    A measured train step.
+
+    Args:
+        name: Who says so.
+        question: What ran.
+        measured: Its seconds, and the scatter of their logarithm.
+        predict: Its prediction.
+    """
+    series = f"train step of {question.sequences:g} samples of {question.tokens:g} tokens, {question.model.name}"
     return Point(
         what=f"train step on {question.gpus:.0f} GPUs",
         source=name,
         unit="s",
-        measured=seconds,
-        scatter=scatter,
+        measured=measured[0],
+        scatter=measured[1],
         noise=planned.TRAIN_STAGES[0].noise,
-        predict=planned.train_seconds(question),
+        predict=predict,
         stages=planned.TRAIN_STAGES,
         setting=train_setting(question),
-        series=f"train step of {question.sequences:g} samples of {question.tokens:g} tokens, {question.model.name}",
+        series=series,
         place=float(question.gpus),  # type: ignore[arg-type]  # a bare question
         rising=False,
     )
@@ -88,27 +131,56 @@ def of_flags(inputs: Inputs, found: Gathered, rates: list[tuple[float, Figure]],
 
     Args:
         inputs: Flags, scenario and profiles.
-        found: Takes the points.
+        found: Takes the points; has the scenario's plans.
         rates: Concurrency and rate of an instance.
-        times: Seconds by stage: step, generation, train, sync.
+        times: Seconds by phase: step, generation, train, sync.
     """
     if rates:
         plan = found.tried("--rate", lambda: rollout_plan(inputs.apart(), Said()))
         for concurrency, rate in rates if plan is not None else []:
             made = found.tried("--rate", lambda c=concurrency, r=rate: _flag_rate(plan, c, r))  # type: ignore[misc]  # bound now
             found.points += [made] if made is not None else []
-    train, sync = times["train"], times["sync"]
-    if train.known:
-        question = found.tried("--train-seconds", lambda: train_plan(inputs.apart(), Said()))
-        if question is not None:
-            found.points.append(train_point(train.source, question, train.number, _said_scatter(train)))
-    if sync.known:
-        asked = found.tried("--sync-seconds", lambda: sync_plan(inputs.apart(), Said()))
-        if asked is not None:
-            found.points.append(_flag_sync(asked, sync))
+    for phase, figure in times.items():
+        if figure.known:
+            made = found.tried(figure.source, lambda p=phase, f=figure: _phase(inputs, found, p, f))  # type: ignore[misc]  # as above
+            found.points += [made] if made is not None else []
 
 
-def _flag_sync(asked: SyncTimeQuestion, sync: Figure) -> Point:
+def _phase(inputs: Inputs, found: Gathered, phase: str, figure: Figure) -> Point:
+    """
+    The step of the scenario's loop, or a phase of it; train step and weight sync by themselves where it has no loop.
+
+    Raises:
+        InputError: What is missing for a prediction.
+        Refused: The loop cannot run so.
+    """
+    alone = {"train": lambda: _train(inputs, figure), "sync": lambda: _sync(inputs, figure)}
+    if found.step is None and phase in alone:
+        return alone[phase]()
+    question = found.step or _runs(step_plan(inputs.apart(), Said()))
+    if question is None:
+        raise Refused("the scenario has no loop")
+    field, what = PHASES[phase]
+    return Point(
+        what=f"{what}, {question.loop}",
+        source=figure.source,
+        unit="s",
+        measured=figure.number,
+        scatter=_said_scatter(figure),
+        noise=planned.STEP_STAGES[0].noise,
+        predict=planned.phase_seconds(question, field),
+        stages=planned.STEP_STAGES,
+        setting=step_setting(question),
+    )
+
+
+def _train(inputs: Inputs, figure: Figure) -> Point:
+    question = train_plan(inputs.apart(), Said())
+    return train_point(figure.source, question, (figure.number, _said_scatter(figure)), planned.train_seconds(question))
+
+
+def _sync(inputs: Inputs, sync: Figure) -> Point:
+    asked = sync_plan(inputs.apart(), Said())
     return Point(
         what=f"{asked.transport} weight sync",
         source=sync.source,

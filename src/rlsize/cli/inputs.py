@@ -62,7 +62,7 @@ class Inputs:
         return self._catalogue
 
     def apart(self) -> Inputs:
-        """The same scenario, profiles and answers so far, to ask on without a trace: what is missing is no fault here."""
+        """The same scenario, profiles and answers so far, to ask on without a trace."""
         other = Inputs(None, self.folders)
         other.file, other.used, other._catalogue = self.file, dict(self.used), self._catalogue
         return other

@@ -1,4 +1,4 @@
-"""What can be predicted of a plan, from flags and scenario: an instance and its load, the train step, the weight sync."""
+"""What can be predicted of a plan: an instance and its load, the train step, the weight sync."""
 
 from __future__ import annotations
 
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 _BLOCK_TOKENS = 16.0  # vLLM's default on GPUs
 _AFFINE = ("", "affine")
 _USUAL_CV = 1.0
-_LONG = 4.0  # mean lengths that a reserving engine keeps room for where nobody says a cap
 _KEYS = {  # scenario keys of what a plan needs, with the flags that say the same
     "prompts_per_step": "--prompts",
     "group_size": "--group",
@@ -77,7 +76,7 @@ def profiles_of(inputs: Inputs, said: Said) -> tuple[Model, Gpu]:
     return model, gpu
 
 
-def _number(inputs: Inputs, said: Said, key: str, scenario: str) -> float | None:
+def stated(inputs: Inputs, said: Said, key: str, scenario: str) -> float | None:
     """A number: said, asked before, or of the scenario."""
     given = said.numbers.get(key)
     if given is not None:
@@ -98,8 +97,8 @@ def rollout_plan(inputs: Inputs, said: Said) -> RolloutPlan:
         InputError: What is missing for a prediction.
     """
     model, gpu = profiles_of(inputs, said)
-    prompt = _number(inputs, said, "prompt_tokens", "workload.prompt_tokens")
-    response = _number(inputs, said, "response_tokens", "workload.response_tokens.mean")
+    prompt = stated(inputs, said, "prompt_tokens", "workload.prompt_tokens")
+    response = stated(inputs, said, "response_tokens", "workload.response_tokens.mean")
     layout = _instance(inputs, said)
     lacking = [
         Fault(f"{what} is not known", flag)
@@ -112,8 +111,8 @@ def rollout_plan(inputs: Inputs, said: Said) -> RolloutPlan:
     ]
     if lacking or inputs.faults or prompt is None or response is None or layout is None:
         raise InputError(*inputs.faults, *lacking)
-    spread = _number(inputs, said, "response_cv", "workload.response_tokens.cv")
-    cap = _number(inputs, said, "max_response_tokens", "workload.response_tokens.max")
+    spread = stated(inputs, said, "response_cv", "workload.response_tokens.cv")
+    cap = stated(inputs, said, "max_response_tokens", "workload.response_tokens.max")
     dtype = _word(inputs, said, "dtype", "rollout.dtype", WIDTHS)
     return RolloutPlan(
         question=EngineQuestion(
@@ -123,12 +122,12 @@ def rollout_plan(inputs: Inputs, said: Said) -> RolloutPlan:
             engine=_word(inputs, said, "engine", "rollout.engine") or "vllm",
             weights=uniform(dtype) if dtype else None,
             kv_dtype=_word(inputs, said, "kv_dtype", "rollout.kv_dtype", KV_WIDTHS) or "bf16",
-            memory_fraction=_number(inputs, said, "memory_fraction", "rollout.memory_fraction"),
+            memory_fraction=stated(inputs, said, "memory_fraction", "rollout.memory_fraction"),
         ),
         prompt=prompt,
         response=response,
         response_cv=_USUAL_CV if spread is None else spread,
-        longest=response * _LONG if cap is None else max(cap, response),
+        longest=None if cap is None else max(cap, response),
         hits=_hits(inputs, said, prompt),
     )
 
@@ -142,10 +141,10 @@ def _word(inputs: Inputs, said: Said, key: str, scenario: str, known: Mapping[st
 
 
 def _instance(inputs: Inputs, said: Said) -> Layout | None:
-    tensor = _number(inputs, said, "rollout_tensor_parallel", "rollout.tensor_parallel")
-    pipeline = _number(inputs, said, "rollout_pipeline_parallel", "rollout.pipeline_parallel") or 1
+    tensor = stated(inputs, said, "rollout_tensor_parallel", "rollout.tensor_parallel")
+    pipeline = stated(inputs, said, "rollout_pipeline_parallel", "rollout.pipeline_parallel") or 1
     if tensor is None:
-        tensor = _number(inputs, said, "gpus_per_instance", "")
+        tensor = stated(inputs, said, "gpus_per_instance", "")
         pipeline = 1
     return None if tensor is None else Layout(tensor=round(tensor), pipeline=round(pipeline))
 
@@ -155,7 +154,7 @@ def _hits(inputs: Inputs, said: Said, prompt: float) -> float:
     measured = said.numbers.get("prefix_cache_hit_fraction")
     if isinstance(measured, (int, float)):
         return min(float(measured), flags.HIT_RATIO.most or 1.0)
-    group = _number(inputs, said, "group_size", "workload.group_size")
+    group = stated(inputs, said, "group_size", "workload.group_size")
     if group is None or str(inputs.said("rollout.routing") or "") not in _AFFINE:
         return 0.0
     values = (("group_size", group), ("prompt_tokens", prompt), ("block_tokens", _BLOCK_TOKENS))
@@ -231,11 +230,11 @@ def sync_plan(inputs: Inputs, said: Said) -> SyncTimeQuestion:
 
     model, gpu = profiles_of(inputs, said)
     transport = _transport(inputs, None)
-    trainer = _number(inputs, said, "trainer_gpus", "placement.trainer_gpus")
-    total = _number(inputs, said, "gpus", "cluster.gpus")
+    trainer = stated(inputs, said, "trainer_gpus", "placement.trainer_gpus")
+    total = stated(inputs, said, "gpus", "cluster.gpus")
     trainer = trainer or total or float(gpu.specification.gpus_per_node.value)
     shared = TRANSPORTS[transport].colocated
-    rollout = trainer if shared else _number(inputs, said, "rollout_gpus", "placement.rollout_gpus")
+    rollout = trainer if shared else stated(inputs, said, "rollout_gpus", "placement.rollout_gpus")
     if rollout is None:
         rollout = total - trainer if total and total > trainer else trainer
     instance = _instance(inputs, said) or Layout()

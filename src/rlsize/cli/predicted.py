@@ -75,13 +75,14 @@ def train_seconds(inputs: Inputs, known: Figure) -> Figure:
 
         question = train_plan(ask, said)
         how = f"by train_step.trainer_busy_time, {question.gpus:.0f} GPUs"
-        return planned.train_seconds(question), planned.TRAIN_STAGES, train_setting(question), how
+        colocated = inputs.said("placement.mode") == "colocated"
+        return planned.train_seconds(question, colocated=colocated), planned.TRAIN_STAGES, train_setting(question), how
 
     return _predicted(inputs, "train_seconds", known, make)
 
 
 def sync_seconds(inputs: Inputs, known: Figure) -> Figure:
-    """Seconds of a weight sync, where other rates of the answer are predicted too: as they are known, else predicted."""
+    """Seconds of a weight sync, predicted where nobody says and other rates of the answer are predicted too."""
     others = [figure for figure in inputs.used.values() if figure.provenance == "predicted" and figure.deviation]
     if (known.known and known.provenance != "default") or not wanted(inputs) or not others:
         return known

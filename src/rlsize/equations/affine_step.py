@@ -28,8 +28,8 @@ def seconds_per_kv_token(seconds_short: Real, seconds_long: Real, kv_tokens_shor
     Assumes reading the cache takes time in proportion to it between the two.
     Source: secant.
 
-    >>> seconds_per_kv_token(seconds_short=0.02, seconds_long=0.03, kv_tokens_short=1e5, kv_tokens_long=3e5)
-    5e-08
+    >>> seconds_per_kv_token(seconds_short=0.25, seconds_long=0.75, kv_tokens_short=0, kv_tokens_long=2)
+    0.25
     """
     return (seconds_long - seconds_short) / (kv_tokens_long - kv_tokens_short)
 

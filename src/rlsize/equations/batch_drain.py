@@ -46,7 +46,7 @@ def finished_share(tokens: Real, mean_tokens: Real, length_cv: Real, max_tokens:
     """
     Share of responses that are no longer than some length.
 
-    F(x) = Phi((ln(x / l_0) + s^2 / 2) / s), 1 from the cap on
+    F = Phi((ln(x / l_0) + s^2 / 2) / s), 1 from the cap on
 
     Args:
         tokens: The length, x. [token]
@@ -72,7 +72,7 @@ def finished_share_in_flight(tokens: Real, mean_tokens: Real, length_cv: Real, m
     """
     Share of samples in flight that finish within some more tokens.
 
-    F_e(x) = E[min(X, x)] / E[min(X, m)]
+    F_e = E[min(X, x)] / E[min(X, m)]
 
     Args:
         tokens: Further tokens, x. [token]

@@ -22,9 +22,9 @@ def achieved_rate(peak: Real, fraction: Real, slowdown: Real) -> Real:
         slowdown: How much slower it is inside an engine, s; 1 where it is as measured alone. [1]
 
     Returns:
-        r, in the unit of the peak; a bandwidth works alike. [FLOP/s]
+        r. [FLOP/s]
 
-    Assumes the share holds for all sizes; fixed times are counted beside it.
+    Assumes the share holds for all sizes; fixed times are counted beside it. A bandwidth works alike, in its own unit.
     Source: definition.
 
     >>> achieved_rate(peak=989e12, fraction=0.8, slowdown=1)

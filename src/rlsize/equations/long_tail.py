@@ -118,7 +118,8 @@ def _last(values: Real) -> Any:  # noqa: ANN401 (a float, or an array with one m
 def _integral(heights: Any, lengths: Any) -> Real:  # noqa: ANN401 (arrays of any shape)
     import numpy as np
 
-    return np.trapezoid(heights, lengths, axis=-1)
+    found = np.trapezoid(heights, lengths, axis=-1)
+    return found if np.ndim(found) else float(found)
 
 
 def _distribution(mean_tokens: Real, length_cv: Real, max_tokens: Real) -> tuple[Any, Any, Any]:

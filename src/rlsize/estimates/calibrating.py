@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -195,7 +196,7 @@ def contradiction(points: Sequence[Point]) -> tuple[Point, str] | None:
     """
     for name in dict.fromkeys(point.series for point in points if point.series):
         series = sorted((point for point in points if point.series == name), key=lambda point: point.place)
-        for low, high in zip(series, series[1:], strict=False):
+        for low, high in pairwise(series):
             if low.place == high.place or not _against(low, high):
                 continue
             worse = max((low, high), key=lambda one: _residual(one, series))
@@ -222,7 +223,7 @@ def _residual(point: Point, series: Sequence[Point]) -> float:
 
 
 def _central(point: Point) -> float:
-    return float(point.predict(prior(*point.stages).central()))  # type: ignore[arg-type]  # a number from numbers
+    return float(point.predict(prior(*point.stages).central()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -98,7 +98,7 @@ def objection(calibration: Calibration, known: Mapping[str, Constant]) -> str:
         if not np.allclose(told, (constant.value, constant.spread), rtol=_SAME, atol=_NOTHING):
             return (
                 f"was made when {entry.name} was {entry.prior:g} (spread {entry.spread_before:g}), and now it is "
-                + (f"{constant.value:g} (spread {constant.spread:g})")
+                f"{constant.value:g} (spread {constant.spread:g})"
             )
     vectors = _vectors(calibration, sorted(named))
     if not np.allclose(vectors @ vectors.T, np.eye(len(vectors)), atol=_SKEWED):

@@ -110,7 +110,7 @@ STAGE = Stage(
         _assumed(
             "stack_slowdown", 1.0, 0.08, "what engines, versions and set-ups differ by beyond the other constants"
         ),
-        _assumed("moe_stack_slowdown", 1.0, 0.22, "the same for mixtures of experts, whose kernels and routing differ"),
+        _assumed("moe_stack_slowdown", 1.0, 0.16, "the same for mixtures of experts, whose kernels and routing differ"),
         _assumed("borrowed_slowdown", 1.0, 0.15, "kernels of another GPU, scaled by peak and bandwidth"),
         _slowdown("rank_imbalance", 1.07, 0.075, (1.15, 0.15)),
         _slowdown("host_rank", 7.98e-07, 0.5, (1e-6, 1.0), "s"),

@@ -133,6 +133,6 @@ STAGE = Stage(
             (0.9, 0.3),
         ),
     ),
-    noise=0.1,
+    noise=0.12,
 )
 """Beside those of rollout, train, memory and sync, which an RL step needs too."""

@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.equations import kernel_time, redundancy, rl_step
+from rlsize.equations import kernel_time, matching, redundancy, rl_step, rollout_batch
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.sync_prediction import SyncTimeQuestion, sync_time
+from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
+from rlsize.estimates.train_prediction_shape import added
 from rlsize.estimates.working import numbers
 from rlsize.facts.records.base import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
 
+    Work = Callable[..., Any]
+
 Loop = Literal["colocated", "synchronous", "one-step-off", "async"]
+OVERLAPPING = frozenset({"one-step-off", "async"})
+"""Loops whose fleet and trainer work at the same time."""
+
+_USUAL = {True: "colocated", False: "nccl-broadcast"}  # transport by whether GPUs are shared
 _SYNC_GPUS = 8.0  # of the trainers whose weight syncs the rates of handling are of
 _BLOCK = 16.0  # tokens of a cache block
 
@@ -66,33 +73,49 @@ class StepQuestion:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """
-    What a step takes; numbers or arrays.
+    What a step takes; numbers, arrays or figures.
 
     Args:
         seconds: Wall clock. [s]
         generation_seconds: Whole generation. [s]
         generation_exposed_seconds: Of it, what the trainer waits for. [s]
+        tail_seconds: Of all of it, what waiting for the longest response adds. [s]
         update_seconds: The update. [s]
         logprob_seconds: Extra forward passes. [s]
         train_seconds: Both. [s]
         sync_seconds: Weight sync. [s]
         sync_exposed_seconds: Of it, what nothing hides. [s]
         overhead_seconds: What belongs to no phase. [s]
-        generation: The fleet's part.
-        train: The trainer's part.
     """
 
-    seconds: Real
-    generation_seconds: Real
-    generation_exposed_seconds: Real
-    update_seconds: Real
-    logprob_seconds: Real
-    train_seconds: Real
-    sync_seconds: Real
-    sync_exposed_seconds: Real
-    overhead_seconds: Real
-    generation: Generation
+    seconds: Any
+    generation_seconds: Any
+    generation_exposed_seconds: Any
+    tail_seconds: Any
+    update_seconds: Any
+    logprob_seconds: Any
+    train_seconds: Any
+    sync_seconds: Any
+    sync_exposed_seconds: Any
+    overhead_seconds: Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """
+    The stages of a step, each as if it ran by itself; numbers, arrays or figures.
+
+    Args:
+        generation: Time of the fleet. [s]
+        tail: Of it, what waiting for the longest response adds. [s]
+        train: The trainer's work.
+        sync: A weight sync. [s]
+    """
+
+    generation: Any
+    tail: Any
     train: TrainStep
+    sync: Any
 
 
 def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
@@ -106,50 +129,106 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
     Raises:
         Refused: The question has no answer, with the reason.
     """
-    fleet = _generation(question, values)
-    slow = [values["step_rollout_slowdown"]]
-    slow += [values["step_rollout_moe_slowdown"]] if question.engine.question.model.architecture.moe else []
-    generated = fleet.seconds
-    for factor in slow:
-        generated = kernel_time.slowed(seconds=generated, slowdown=factor)
-    trained = train_step(numbers, question.train, values)
-    forwards = sum(trained.forward_seconds.values()) if trained.forward_seconds else 0.0
-    own = values["step_train_colocated" if question.loop == "colocated" else "step_train_disaggregated"]
-    update = kernel_time.slowed(seconds=trained.train_seconds - forwards, slowdown=own)
-    logprobs = kernel_time.slowed(seconds=forwards, slowdown=own)
-    busy = rl_step.trainer_phase(update_seconds=update, forward_seconds=logprobs)
-    sync = _sync(question, values)
-    overhead = _overhead(question, values)
-    overlapping = question.loop in {"one-step-off", "async"}
-    exposed = rl_step.exposed_part(seconds=sync, share=values["step_sync_exposed"] if overlapping else 1.0)
+    fleet = fleet_generation(question, values)
+    phases = Phases(
+        generation=fleet.seconds,
+        tail=fleet.tail_seconds,
+        train=train_step(numbers, question.train, values),
+        sync=sync_of(numbers, question, values),
+    )
+    return put_together(numbers, question, phases, values)
+
+
+def put_together(work: Work, question: StepQuestion, phases: Phases, values: Mapping[str, Any]) -> Step:
+    """
+    A step from its stages: slower within a loop than alone, one after the other or at once, with what comes on top.
+
+    Args:
+        work: `working.apply` for figures that explain themselves, `numbers` for numbers and arrays.
+        question: The loop.
+        phases: Its stages.
+        values: Constants of all stages by name.
+    """
+    generated = _within_a_loop(work, question, "generation_seconds", phases.generation, values)
+    update, forwards, busy = _trained(work, question, phases.train, values)
+    overlapping = question.loop in OVERLAPPING
+    share = values["step_sync_exposed"] if overlapping else 1.0
+    exposed = work("sync_exposed_seconds", rl_step.exposed_part, seconds=phases.sync, share=share)
     if overlapping:
-        phases = rl_step.uneven_overlap(
-            rollout_seconds=generated, train_seconds=busy, variation=values["step_variation"]
+        both = work(
+            "phases_seconds",
+            rl_step.uneven_overlap,
+            rollout_seconds=generated,
+            train_seconds=busy,
+            variation=values["step_variation"],
         )
     else:
-        phases = rl_step.trainer_phase(update_seconds=busy, forward_seconds=generated)
-    seconds = rl_step.whole_step(phases_seconds=phases, sync_seconds=exposed, overhead_seconds=overhead)
+        both = work("phases_seconds", rl_step.trainer_phase, update_seconds=busy, forward_seconds=generated)
+    overhead = overhead_of(work, question, values)
     return Step(
-        seconds=seconds,
+        seconds=work(
+            "step_seconds",
+            rl_step.whole_step,
+            phases_seconds=both,
+            sync_seconds=exposed,
+            overhead_seconds=overhead,
+        ),
         generation_seconds=generated,
-        generation_exposed_seconds=phases - busy,
+        generation_exposed_seconds=work("generation_exposed_seconds", rollout_batch.beyond, whole=both, part=busy),
+        tail_seconds=_within_a_loop(work, question, "tail_seconds", phases.tail, values),
         update_seconds=update,
-        logprob_seconds=logprobs,
+        logprob_seconds=forwards,
         train_seconds=busy,
-        sync_seconds=sync,
+        sync_seconds=phases.sync,
         sync_exposed_seconds=exposed,
         overhead_seconds=overhead,
-        generation=fleet,
-        train=trained,
     )
 
 
-def _generation(question: StepQuestion, values: Mapping[str, Real]) -> Generation:
-    instances = question.rollout_gpus / question.engine.numbers.gpus
-    if not isinstance(instances, float) or instances < 1:
-        raise Refused(
-            f"{question.rollout_gpus:g} rollout GPUs do not hold an instance of {question.engine.numbers.gpus:g}"
-        )
+def _within_a_loop(work: Work, question: StepQuestion, key: str, seconds: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Generation inside a loop, over the engine by itself."""
+    slow = [values["step_rollout_slowdown"]]
+    slow += [values["step_rollout_moe_slowdown"]] if question.engine.question.model.architecture.moe else []
+    for factor in slow:
+        seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=factor)
+    return seconds
+
+
+def _trained(
+    work: Work, question: StepQuestion, train: TrainStep, values: Mapping[str, Any]
+) -> tuple[Any, Any, Any]:  # (as `work` makes them)
+    """Update, extra forward passes, and both."""
+    own = values["step_train_colocated" if question.loop == "colocated" else "step_train_disaggregated"]
+    extra = added(work, "forward_seconds", list(train.forward_seconds.values()) or [0.0])
+    updates = work("update_seconds", rollout_batch.beyond, whole=train.train_seconds, part=extra)
+    update = work("update_seconds", kernel_time.slowed, seconds=updates, slowdown=own)
+    forwards = work("logprob_seconds", kernel_time.slowed, seconds=extra, slowdown=own)
+    busy = work("train_seconds", rl_step.trainer_phase, update_seconds=update, forward_seconds=forwards)
+    return update, forwards, busy
+
+
+def instances_of(question: StepQuestion) -> float:
+    """
+    Rollout instances of a loop.
+
+    Raises:
+        Refused: Its GPUs do not hold one.
+    """
+    size = question.engine.numbers.gpus
+    found = matching.instances_of(gpus=question.rollout_gpus, gpus_per_instance=size)
+    if found < 1:
+        raise Refused(f"{question.rollout_gpus:g} rollout GPUs do not hold an instance of {size:g}")
+    return float(found)
+
+
+def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Generation:
+    """
+    What the fleet makes of a step's samples, the engines by themselves.
+
+    Raises:
+        Refused: The GPUs do not hold an instance.
+    """
+    instances = instances_of(question)
     cacheable = redundancy.cacheable_prompt_tokens(prompt_tokens=question.prompt_tokens, block_tokens=_BLOCK)
     hit = redundancy.prefix_cache_hit_ratio(
         group_size=question.group_size,
@@ -175,42 +254,44 @@ def _generation(question: StepQuestion, values: Mapping[str, Real]) -> Generatio
     return generation(numbers, question.engine, batch, values)
 
 
-def _sync(question: StepQuestion, values: Mapping[str, Real]) -> Real:
+def sync_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Seconds of a weight sync; a class of transport that does not go with the placement gives way to one that does."""
     asked = question.engine.question
     colocated = question.loop == "colocated"
+    suits = TRANSPORTS[question.transport].colocated == colocated
+    gpus = float(question.train.gpus)
     seconds = sync_time(
-        numbers,
+        work,
         SyncTimeQuestion(
             model=asked.model,
             gpu=asked.gpu,
-            transport="colocated" if colocated else question.transport,
+            transport=question.transport if suits else _USUAL[colocated],
             dtype=question.wire_dtype,
-            trainer_gpus=float(question.train.gpus),
+            trainer_gpus=gpus,
             rollout_gpus=float(question.rollout_gpus),
             instance_gpus=question.engine.numbers.gpus,
         ),
         values,
     )
-    return rl_step.shared_out_sync(
+    return work(
+        "sync_seconds",
+        rl_step.shared_out_sync,
         seconds=seconds,
-        gpus=float(question.train.gpus),
+        gpus=gpus,
         usual_gpus=_SYNC_GPUS,
         exponent=values["step_sync_shared"],
     )
 
 
-def _overhead(question: StepQuestion, values: Mapping[str, Real]) -> Real:
-    asked = question.engine.question
+def overhead_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as above)
+    """What belongs to no phase."""
     fixed = "step_fixed_colocated" if question.loop == "colocated" else "step_fixed_disaggregated"
-    return rl_step.step_overhead(
+    return work(
+        "overhead_seconds",
+        rl_step.step_overhead,
         fixed_seconds=values[fixed],
         sample_seconds=values["step_sample"],
         samples=question.samples,
         param_seconds=values["step_param"],
-        params=model_size(asked.model).params.number,
+        params=model_size(question.engine.question.model).params.number,
     )
-
-
-def moved(question: StepQuestion, **changes: Any) -> StepQuestion:  # noqa: ANN401 (fields of a question)
-    """The same question with other fields."""
-    return replace(question, **changes)

@@ -148,7 +148,7 @@ def _classes(grades: Sequence[ClassGrade]) -> Table:
     rows = tuple(
         {
             "class": _class_name(grade),
-            "trust": "high, medium" if grade.trusted else "low",
+            "trust": "high, medium" if grade.trusted else "low, or out of order",
             "graded_fields": ", ".join(grade.names),
             **scored(grade.headline),
         }
@@ -172,7 +172,7 @@ def _classes(grades: Sequence[ClassGrade]) -> Table:
 
 
 def _class_name(grade: ClassGrade) -> str:
-    return grade.class_name if grade.trusted else f"{grade.class_name} (low)"
+    return grade.class_name if grade.trusted else f"{grade.class_name} (apart)"
 
 
 def _cells(grades: Sequence[ClassGrade]) -> Table:
@@ -202,7 +202,7 @@ def _fields(grades: Sequence[ClassGrade]) -> Table:
         rows += [
             {
                 "class": _class_name(grade),
-                "trust": "high, medium" if grade.trusted else "low",
+                "trust": "high, medium" if grade.trusted else "low, or out of order",
                 "field": name,
                 "counts": name in grade.names,
                 **scored(grade.fields[name]),
@@ -289,5 +289,7 @@ def _class_notes(found: Grading) -> list[str]:
     if assumed:
         notes.append(f"{assumed} records leave something out that was assumed; --rows FILE.jsonl says what.")
     if any(not grade.trusted for grade in found.grades):
-        notes.append("Records of low trust are shown apart, and no limit counts them.")
+        notes.append(
+            "Records of low trust, or out of order with their neighbours, are shown apart; no limit counts them."
+        )
     return notes

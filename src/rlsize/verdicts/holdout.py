@@ -18,7 +18,7 @@ import numpy as np
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.fitting import fitted
-from rlsize.estimates.recorded.registry import contradictions, fold, table
+from rlsize.estimates.recorded.registry import fold, table
 from rlsize.facts.records.base import Refused
 from rlsize.verdicts.predictions import Views, asked, fields
 
@@ -116,14 +116,12 @@ def _free(constant: Constant) -> Constant:
 def _chosen(
     records: Sequence[PredictedRecord], predictors: Mapping[str, Predictor], seed: int
 ) -> list[PredictedRecord]:
-    """Records without those that contradict their neighbours, at most so many of each table, chosen by the seed."""
+    """Records, at most so many of each table, chosen by the seed."""
     tables: dict[str, list[PredictedRecord]] = {}
     for name in sorted({record.class_name for record in records}):
         own = [record for record in records if record.class_name == name]
-        odd = contradictions(predictors[name], [record.record for record in own])
-        for place, record in enumerate(own):
-            if place not in odd:
-                tables.setdefault(table(predictors[name], record.record), []).append(record)
+        for record in own:
+            tables.setdefault(table(predictors[name], record.record), []).append(record)
     random = np.random.default_rng(seed)
     return [
         rows[index]

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlsize.errors import RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
-from rlsize.estimates.recorded.registry import cell
+from rlsize.estimates.recorded.registry import cell, contradictions
 from rlsize.facts.records.base import Refused
 from rlsize.facts.records.listing import RefusedRecord
 
@@ -67,6 +67,7 @@ class PredictedRecord:
         family: What it shares with the records that one calibration can serve.
         cell: Which row of a table of errors it belongs to, in words.
         fields: Its measured fields, the one that counts first.
+        out_of_order: How it contradicts its neighbours; empty where it does not.
     """
 
     place: int
@@ -75,11 +76,12 @@ class PredictedRecord:
     family: tuple[Any, ...]
     cell: str
     fields: tuple[PredictedField, ...]
+    out_of_order: str = ""
 
     @property
     def trusted(self) -> bool:
-        """Whether it is graded."""
-        return self.record.trust in TRUSTED
+        """Whether it is graded: of high or medium trust, and in order with its neighbours."""
+        return self.record.trust in TRUSTED and not self.out_of_order
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +139,17 @@ def predictions(
         except Refused as refusal:
             reason = str(refusal)[:_LONGEST_REASON]
             refused.append(RefusedRecord(place=entry.place, id=entry.record.id, class_name=name, reason=reason))
-    return Predictions(records=tuple(records), refused=tuple(refused))
+    return Predictions(records=_in_order(records, predictors), refused=tuple(refused))
+
+
+def _in_order(records: Sequence[PredictedRecord], predictors: Mapping[str, Predictor]) -> tuple[PredictedRecord, ...]:
+    """The records, each that contradicts its neighbours with the reason."""
+    found = {record.place: record for record in records}
+    for name in {record.class_name for record in records}:
+        own = [record for record in records if record.class_name == name]
+        for index, reason in contradictions(predictors[name], [record.record for record in own]).items():
+            found[own[index].place] = replace(own[index], out_of_order=reason)
+    return tuple(found[record.place] for record in records)
 
 
 def asked(predictor: Predictor, record: Record, profiles: Profiles, values: Mapping[str, Any]) -> Mapping[str, Real]:

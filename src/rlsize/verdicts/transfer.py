@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.estimates.belief import conditioned, prior
-from rlsize.estimates.recorded.registry import calibrates_on, contradictions, relation
+from rlsize.estimates.recorded.registry import calibrates_on, relation
 from rlsize.facts.records.base import Refused
 from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
 from rlsize.verdicts.predictions import Views, asked, fields, positive
@@ -110,7 +110,7 @@ def transfer(
         together: Records of one calibration.
     """
     trusted = [record for record in records if record.trusted]
-    groups, odd = _families(trusted), _contradicting(trusted, predictors)
+    groups = _families(trusted)
     pairs: list[Pair] = []
     left_out: dict[str, int] = {}
     chosen: dict[str, int] = {}
@@ -123,11 +123,10 @@ def transfer(
         wanted = _chosen(members, most, seed, together)
         if len(wanted) < _count(len(members), together):
             chosen[name] = chosen.get(name, 0) + 1
-        wanted = [each for each in wanted if not any(members[one].place in odd for one in each[0])]
         found = _family_pairs(members, wanted, predictors[name], profiles_of, seed)
         left_out[name] = left_out.get(name, 0) + len(wanted) - len(found)
         pairs += found
-    counted = Counter(odd.values())
+    counted = Counter(record.class_name for record in records if record.out_of_order)
     return Transfer(pairs=tuple(pairs), left_out=left_out, odd=counted, chosen=chosen, alone=alone)
 
 
@@ -182,16 +181,6 @@ def _families(records: Sequence[PredictedRecord]) -> dict[tuple[str, tuple[Any, 
     for record in records:
         groups.setdefault((record.class_name, record.family), []).append(record)
     return groups
-
-
-def _contradicting(records: Sequence[PredictedRecord], predictors: Mapping[str, Predictor]) -> dict[int, str]:
-    """The class of each record that contradicts its neighbours, by place: no calibration takes it."""
-    found: dict[int, str] = {}
-    for name in {record.class_name for record in records}:
-        own = [record for record in records if record.class_name == name]
-        places = contradictions(predictors[name], [record.record for record in own])
-        found |= {own[place].place: name for place in places}
-    return found
 
 
 def _count(members: int, together: int) -> int:

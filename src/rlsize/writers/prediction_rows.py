@@ -44,6 +44,7 @@ def _predicted(entry: PredictedRecord) -> dict[str, Any]:
             for field in entry.fields
         },
         "assumed": list(record.assumed),
+        "out_of_order": entry.out_of_order or None,
     }
 
 

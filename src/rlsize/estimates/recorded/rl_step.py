@@ -169,6 +169,13 @@ def relation(one: StepRecord, other: StepRecord) -> str:
     return "same mode and GPUs"
 
 
+def rivals(one: StepRecord, other: StepRecord) -> bool:
+    """Whether two loops do the same step on as many GPUs, one colocated and one split."""
+    alike = (one.source_id, one.model, one.gpu, one.gpus, one.samples, one.version)
+    same = alike == (other.source_id, other.model, other.gpu, other.gpus, other.samples, other.version)
+    return same and one.placement != other.placement
+
+
 def contradictions(records: Sequence[StepRecord]) -> dict[int, str]:
     """Loops that take longer on more GPUs than the same loop on fewer, by more than a tolerance."""
     found = {}

@@ -90,6 +90,10 @@ def number(row: Mapping[str, Any], key: str) -> float | None:
     return found if math.isfinite(found) else None
 
 
+LARGEST = 1e12
+"""Of any quantity in a record: beyond it products of several overflow."""
+
+
 def needed(row: Mapping[str, Any], key: str) -> float:
     """
     The positive number under a key.
@@ -100,6 +104,8 @@ def needed(row: Mapping[str, Any], key: str) -> float:
     found = number(row, key)
     if found is None or found <= 0:
         raise Refused(f"states no {key}")
+    if found > LARGEST:
+        raise Refused(f"{key} of {found:g} is beyond anything that is run")
     return found
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 _QUANTISED = 1.5  # bytes of a weight: narrower ones are quantised
 _MIXED = ("deepseek", "kimi")
+_LONGEST = 1e8  # tokens
 
 
 def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
@@ -48,10 +49,18 @@ def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any
         "weights": types,
         "kv_dtype": cached,
         "experts": model.architecture.moe is not None,
-        "prompt_tokens": needed(row, "input_len"),
-        "response_tokens": needed(row, "output_len"),
+        "prompt_tokens": _length(row, "input_len"),
+        "response_tokens": _length(row, "output_len"),
         "assumed": tuple(assumed),
     }
+
+
+def _length(row: Mapping[str, Any], key: str) -> float:
+    """A length in tokens; one beyond any context is a slip."""
+    found = needed(row, key)
+    if found > _LONGEST:
+        raise Refused(f"{key} of {found:g} tokens is longer than any context")
+    return found
 
 
 def weight_types(model: Model, dtype: str) -> WeightTypes:

@@ -25,6 +25,7 @@ TIMES = (
 )
 _RATES = ("tokens_per_s_per_gpu", "rollout_tokens_per_s_per_gpu")
 _PROMPT = 120.0
+_MOST = 1e9  # samples of a step, or tokens of one
 _CONSISTENT = 0.05  # how far tokens / s x step x GPUs may be from samples x length
 _ENGINES = ("sglang", "vllm", "tensorrt-llm")
 
@@ -88,9 +89,9 @@ def _samples(row: Mapping[str, Any], assumed: list[str]) -> tuple[float, float]:
     prompts, group, samples = (number(row, key) for key in ("prompts_per_step", "group_size", "samples_per_step"))
     if samples is None and prompts and group:
         samples = prompts * group
-    if samples is None:
+    if samples is None or not 0 < samples <= _MOST:
         raise Refused("states no samples of a step")
-    if group is None:
+    if group is None or not 0 < group <= samples:
         group = max(1.0, samples / prompts) if prompts else 1.0
         assumed.append(f"groups of {group:g}")
     return samples, group
@@ -100,7 +101,7 @@ def _lengths(row: Mapping[str, Any], assumed: list[str]) -> tuple[float, float]:
     """Mean prompt and response; where a rate is given, the prompt is what tokens / s hold beyond responses."""
     prompt = number(row, "prompt_len_mean") or number(row, "prompt_tokens_mean")
     response = number(row, "response_len_mean") or number(row, "seq_len_mean")
-    if response is None:
+    if response is None or not 0 < response <= _MOST or (prompt is not None and not 0 < prompt <= _MOST):
         raise Refused("states no mean length")
     ratio = number(row, "consistency_ratio")
     if prompt is None and ratio is not None and "response_len_mean" not in row:

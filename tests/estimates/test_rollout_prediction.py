@@ -1,0 +1,196 @@
+"""The engine model: which way it moves, what it refuses, and a case that others have predicted too."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_memory import STAGE as MEMORY
+from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
+from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.generation import StepBatch, generation
+from rlsize.estimates.rollout_prediction import check_fits, engine, first_and_later, fixed_lengths, steady
+from rlsize.estimates.working import apply, numbers
+from rlsize.facts.quantisation import uniform
+from rlsize.facts.records.base import Layout, Refused
+from rlsize.readers.profiles import Catalogue
+
+CATALOGUE = Catalogue()
+BELIEF = prior(ROLLOUT, MEMORY)
+VALUES = BELIEF.central()
+MODELS = ("qwen3-8b", "qwen3-32b", "qwen3-30b-a3b", "gpt-oss-120b")
+GPUS = ("h100-sxm", "h200-sxm", "a100-80-sxm", "b200-sxm", "mi300x")
+TINY = 1e-9  # of a quantity: float noise
+
+models, gpus = st.sampled_from(MODELS), st.sampled_from(GPUS)
+batches = st.floats(1.0, 2000.0)
+prompts, responses = st.floats(16.0, 8000.0), st.floats(1.0, 16000.0)
+
+
+def question(model: str = "qwen3-32b", gpu: str = "h200-sxm", tensor: int = 4, **said: Any) -> EngineQuestion:
+    """An engine of that model on that GPU."""
+    found, hardware = CATALOGUE.get("model", model), CATALOGUE.get("gpu", gpu)
+    return EngineQuestion(model=found, gpu=hardware, layout=Layout(tensor=tensor), **said)
+
+
+def with_more(asked: EngineQuestion, name: str, factor: float) -> EngineQuestion:
+    """The same engine on a GPU that has more of one thing, kernels and links as they are."""
+    said = asked.gpu.specification
+    fact = getattr(said, name)
+    more = replace(said, **{name: replace(fact, value=factor * fact.value)})
+    if name == "memory" and said.memory_usable is not None:
+        more = replace(more, memory_usable=replace(said.memory_usable, value=factor * said.memory_usable.value))
+    return replace(asked, gpu=replace(asked.gpu, specification=more))
+
+
+def at(asked: EngineQuestion, concurrency: Any, prompt: float, response: float) -> Any:
+    """The engine at a load, with central constants."""
+    return steady(numbers, engine(asked), concurrency, fixed_lengths(prompt, response), VALUES)
+
+
+@given(model=models, gpu=gpus, batch=batches, prompt=prompts, response=responses, factor=st.floats(1.0, 4.0))
+@pytest.mark.parametrize("name", ["memory_bandwidth", "bf16_dense"])
+def test_a_faster_gpu_is_never_slower(
+    name: str, model: str, gpu: str, batch: float, prompt: float, response: float, factor: float
+) -> None:
+    """More bandwidth or more FLOP/s shorten the step and the prompt, and raise the rate."""
+    asked = question(model, gpu)
+    now, more = at(asked, batch, prompt, response), at(with_more(asked, name, factor), batch, prompt, response)
+    assert more.step_seconds <= now.step_seconds * (1 + TINY)
+    assert more.prefill_seconds <= now.prefill_seconds * (1 + TINY)
+    assert more.rate >= now.rate * (1 - TINY)
+
+
+@given(model=models, gpu=gpus, batch=batches, prompt=prompts, response=responses, factor=st.floats(1.0, 4.0))
+def test_more_memory_never_holds_or_generates_less(
+    model: str, gpu: str, batch: float, prompt: float, response: float, factor: float
+) -> None:
+    """A larger memory at the same bandwidth leaves capacity and rate at least where they were."""
+    asked = replace(question(model, gpu), max_sequences=4096.0)
+    now, more = at(asked, batch, prompt, response), at(with_more(asked, "memory", factor), batch, prompt, response)
+    assert more.capacity >= now.capacity * (1 - TINY)
+    assert more.rate >= now.rate * (1 - TINY)
+
+
+@given(model=models, gpu=gpus, batch=batches, prompt=prompts, response=responses, factor=st.floats(1.0, 4.0))
+def test_a_larger_batch_takes_a_longer_step_and_generates_more(
+    model: str, gpu: str, batch: float, prompt: float, response: float, factor: float
+) -> None:
+    """Up to what the cache holds, as beyond it samples only wait."""
+    asked = question(model, gpu)
+    few, many = at(asked, batch, prompt, response), at(asked, factor * batch, prompt, response)
+    assert many.step_seconds >= few.step_seconds * (1 - TINY)
+    assert many.rate >= few.rate * (1 - TINY)
+
+
+@given(model=models, gpu=gpus, batch=st.floats(1.0, 64.0), prompt=prompts, response=responses, more=responses)
+def test_a_longer_context_takes_a_longer_step(
+    model: str, gpu: str, batch: float, prompt: float, response: float, more: float
+) -> None:
+    """At the same batch; a memory that is larger than any keeps it the same."""
+    asked = with_more(question(model, gpu), "memory", 50.0)
+    short, long = at(asked, batch, prompt, response), at(asked, batch, prompt, response + more)
+    assert long.step_seconds >= short.step_seconds * (1 - TINY)
+
+
+@given(
+    model=models, samples=st.integers(1, 2000), instances=st.integers(1, 16), more=st.integers(1, 16),
+    ending=st.sampled_from(["barrier", "refill"]),
+)  # fmt: skip
+def test_more_instances_never_generate_a_step_later(
+    model: str, samples: int, instances: int, more: int, ending: Any
+) -> None:
+    """Replicas share the samples out; each fleet throughput is at least that of the smaller fleet."""
+    asked = engine(question(model))
+    said = {"prompt_tokens": 500.0, "response_tokens": 2000.0, "response_cv": 0.8, "max_tokens": 8000.0}
+    fleet, larger = (
+        generation(numbers, asked, StepBatch(samples=samples, instances=count, ending=ending, **said), VALUES)
+        for count in (instances, instances + more)
+    )
+    assert larger.seconds <= fleet.seconds * (1 + 1e-3)  # the drain is an integral over a few dozen points
+
+
+@given(model=models, gpu=gpus, batch=st.floats(1.0, 512.0), prompt=prompts, response=responses)
+def test_latencies_and_throughput_say_the_same(
+    model: str, gpu: str, batch: float, prompt: float, response: float
+) -> None:
+    """Little's law: samples x tokens / (time to first token + tokens x time per token) is the rate."""
+    asked, lengths = engine(question(model, gpu)), fixed_lengths(prompt, response)
+    found = steady(numbers, asked, batch, lengths, VALUES)
+    first, later = first_and_later(numbers, found, batch, lengths, VALUES)
+    assert batch * response / (first + response * later) == pytest.approx(found.rate, rel=1e-9)
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("response", [1.0, 2.0])
+def test_one_token_is_an_answer(model: str, response: float) -> None:
+    """A response of one token is prompt work alone, more or less; nothing divides by zero."""
+    found = at(question(model), 64.0, 1000.0, response)
+    assert 0 < found.rate < 64 * response / found.prefill_seconds
+    assert found.step_seconds > 0
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_the_longest_context_is_an_answer(model: str) -> None:
+    """Samples of the model's longest context run, fewer at a time than short ones."""
+    asked = question(model)
+    longest = float(asked.model.architecture.max_context)
+    found, short = at(asked, 4096.0, 1000.0, longest - 1000.0), at(asked, 4096.0, 100.0, 100.0)
+    assert found.batch < short.batch
+    assert 0 < found.rate < short.rate
+
+
+def test_arrays_are_their_elements() -> None:
+    """A sweep over concurrency gives what its points give one by one."""
+    asked, grid = question(), np.array([1.0, 16.0, 300.0])
+    whole = at(asked, grid, 1000.0, 2000.0)
+    assert whole.rate.tolist() == pytest.approx([at(asked, point, 1000.0, 2000.0).rate for point in grid])
+
+
+def test_explained_and_bare_numbers_agree() -> None:
+    """The figures of an answer are the numbers of its draws, worked out by the same equations."""
+    asked, lengths = engine(question("qwen3-30b-a3b")), fixed_lengths(1000.0, 2000.0)
+    figure = steady(apply, asked, 64.0, lengths, VALUES).rate
+    assert figure.number == pytest.approx(steady(numbers, asked, 64.0, lengths, VALUES).rate)
+    assert figure.equation == "rollout_batch.steady_rate"
+
+
+def test_fp8_on_a_gpu_without_it_is_refused() -> None:
+    """The message names the GPU and what would do."""
+    with pytest.raises(Refused, match=r"A100 .* has no fp8 matrix units; take bf16 weights"):
+        engine(question("qwen3-8b", "a100-80-sxm", weights=uniform("fp8")))
+    with pytest.raises(Refused, match=r"H100 .* has no fp4 matrix units; take fp8 or bf16 weights"):
+        engine(question("qwen3-8b", "h100-sxm", weights=uniform("nvfp4")))
+
+
+def test_weights_that_leave_no_room_are_refused() -> None:
+    """70B in bf16 on one 80 GB GPU; the message has the bytes that are there and those that are needed."""
+    with pytest.raises(Refused, match=r"does not fit on 1 x h100-sxm: weights take 13\d"):
+        check_fits(engine(question("llama3.1-70b", "h100-sxm", 1)), fixed_lengths(1000.0, 1000.0), VALUES)
+
+
+def test_low_precision_is_quicker_where_the_gpu_has_it() -> None:
+    """fp8 weights are half the bytes, so a small batch's step shrinks; an fp8 cache is half the reading."""
+    bf16, fp8 = (at(question(weights=uniform(dtype)), 8.0, 1000.0, 2000.0) for dtype in ("bf16", "fp8"))
+    assert 0.4 < fp8.step_seconds / bf16.step_seconds < 0.9
+    wide, narrow = (at(question(kv_dtype=dtype), 200.0, 4000.0, 4000.0) for dtype in ("bf16", "fp8"))
+    assert narrow.step_seconds < wide.step_seconds
+
+
+def test_borrowed_kernels_widen_the_band() -> None:
+    """A GPU whose kernels are those of another one: the same constants, and one more that is drawn."""
+
+    def spread(gpu: str) -> float:
+        draws = steady(numbers, engine(question(gpu=gpu)), 64.0, fixed_lengths(1000.0, 1000.0), BELIEF.drawn(0)).rate
+        return float(np.std(np.log(draws)))
+
+    own = next(name for name in GPUS if not CATALOGUE.get("gpu", name).kernels.borrowed)
+    whole = [name for name in CATALOGUE.names("gpu") if "gemm" in CATALOGUE.get("gpu", name).kernels.borrowed]
+    assert whole
+    assert spread(whole[0]) > 1.2 * spread(own)
