@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.base import Record
+    from rlsize.facts.records.record import Record
     from rlsize.facts.records.listing import RefusedRecord
     from rlsize.verdicts.predictions import PredictedRecord, Predictions, ProfilesOf
     from rlsize.verdicts.scores import Score

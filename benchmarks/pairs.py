@@ -19,14 +19,21 @@ def interval(values: list[float]) -> tuple[float, float]:
     return medians[int(LOW * DRAWS)], medians[int(HIGH * DRAWS)]
 
 
-def show(case: str, other: str, pairs: list[tuple[float, float]], **more: Any) -> None:  # noqa: ANN401 (anything that JSON can hold)
+def show(
+    case: str,
+    other: str,
+    pairs: list[tuple[float, float]],
+    unit: str = "tokens",
+    **more: Any,  # noqa: ANN401 (anything that JSON can hold)
+) -> None:
     """
     Print one comparison as a line of JSON.
 
     Args:
         case: What was compared.
         other: Who the second of each pair is.
-        pairs: Rates of rlsize and of the other, pair by pair. [token/s]
+        pairs: Rates of rlsize and of the other, pair by pair.
+        unit: What is counted.
         more: What else is worth knowing.
     """
     ratios = [ours / theirs for ours, theirs in pairs]
@@ -34,8 +41,8 @@ def show(case: str, other: str, pairs: list[tuple[float, float]], **more: Any) -
     told = {
         "case": case,
         "pairs": len(pairs),
-        "rlsize_median_tokens_per_second": round(statistics.median(ours for ours, _ in pairs)),
-        f"{other}_median_tokens_per_second": round(statistics.median(theirs for _, theirs in pairs)),
+        f"rlsize_median_{unit}_per_second": round(statistics.median(ours for ours, _ in pairs)),
+        f"{other}_median_{unit}_per_second": round(statistics.median(theirs for _, theirs in pairs)),
         "median_of_ratios": round(statistics.median(ratios), 3),
         "interval_95_percent": [round(low, 3), round(high, 3)],
     }

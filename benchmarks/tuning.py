@@ -14,14 +14,14 @@ import numpy as np
 
 from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import contradictions, predictors, table
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import profiles_of, published_files, read_records
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
     from rlsize.estimates.recorded.registry import Predictor
 
 KEPT_SPREAD = 0.5

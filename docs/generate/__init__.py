@@ -6,7 +6,9 @@ Run by `make docs-write`, checked by `make docs`. Nothing here is shipped.
 
 from __future__ import annotations
 
+from generate.accuracy import aims, carried, out_of_order
 from generate.commands import excerpt, results, run, session
+from generate.derivation import derived
 from generate.equation_reference import equations
 from generate.files import shown_file
 from generate.flag_reference import cli
@@ -16,11 +18,15 @@ from generate.scenario_fields import rates, scenario
 from generate.worked import answers, worked
 
 __all__ = [
+    "aims",
     "answers",
+    "carried",
     "cli",
+    "derived",
     "equations",
     "excerpt",
     "nomenclature",
+    "out_of_order",
     "profiles",
     "rates",
     "results",

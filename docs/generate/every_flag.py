@@ -27,6 +27,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     {
         "--buckets": "it says which rows the table of ways to sync has",
         "--ca": _ENGINES,
+        "--calibration": "it says what is believed about the constants",
         "--dummy-weights": _STARTS,
         "--engine-arg": _STARTS,
         "--engine-python": _STARTS,
@@ -145,6 +146,14 @@ rlsize cost --rollout-gpus 26 --trainer-gpus 32 --train-seconds 20 --trainer-idl
 rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --prompts 64 --group 8 \\
     --response-tokens 1536 --gpu-hour 2.5
 rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --price nebius-h100-sxm-8x
+rlsize predict rollout --model qwen3-32b --gpu h200-sxm --engine vllm --engine-version 0.18 --tensor-parallel 2 \\
+    --pipeline-parallel 1 --data-parallel 1 --dtype bf16 --kv-dtype fp8 --memory-fraction 0.85 --max-num-seqs 256 \\
+    --served --prompt-tokens 1024 --response-tokens 4096 --response-cv 0.8 --max-response-tokens 16k --prompts 64 \\
+    --group 8 --routing random --block-size 16 --concurrency 64 --instances 8 --barrier
+rlsize predict rollout --model qwen3-30b-a3b --gpu h200-sxm --tensor-parallel 1 --data-parallel 2 \\
+    --expert-parallel 2 --samples 512 --rollout-gpus 16 --hit-ratio 0.5 --refill
+rlsize predict rollout --model llama3.1-70b --gpu h100-sxm --tensor-parallel 1
+rlsize predict rollout examples/grpo-32b.yaml
 rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
     --max-num-seqs 256 --gpus-per-instance 2
 rlsize measure --show examples/measured-cpu.yaml

@@ -33,6 +33,14 @@ FOLDER = ROOT / "docs" / "images"
 PICTURES: Mapping[str, str] = MappingProxyType(
     {
         "memory.svg": "rlsize memory --params 70e9 --algorithm grpo --reward-model",
+        "predict-rollout.svg": (
+            "rlsize predict rollout --model qwen3-32b --gpu h200-sxm --tensor-parallel 2 --prompt-tokens 1024 "
+            "--response-tokens 4096 --response-cv 0 --concurrency 144"
+        ),
+        "predict-train.svg": (
+            "rlsize predict train --model qwen3-8b --gpu h100-sxm --trainer-gpus 8 --samples 512 "
+            "--prompt-tokens 300 --response-tokens 3200 --response-cv 0.8"
+        ),
         "split.svg": "rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000",
     }
 )

@@ -11,6 +11,8 @@ from rlsize.reports.equation_page import equation, page
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.reports.equation_page import EquationPage
+
 _POWERS_FROM = 1e5
 
 
@@ -23,11 +25,22 @@ def worked(name: str, **inputs: float) -> str:
         inputs: Its arguments.
     """
     entry = page(name)
+    return fenced(calculation(entry, inputs, equation(name)(**inputs)), "text")
+
+
+def calculation(entry: EquationPage, inputs: Mapping[str, float], answer: float) -> str:
+    """
+    The formula of an equation, the call and its answer.
+
+    Args:
+        entry: The page of the equation.
+        inputs: Its arguments.
+        answer: What it returned.
+    """
     function = entry.name.partition(".")[2]
     call = ", ".join(f"{key}={_shown(value)}" for key, value in inputs.items())
-    answer = equation(name)(**inputs)
     unit = "" if entry.unit == "1" else f" {entry.unit}"
-    return fenced(f"{entry.formula}\n\n{function}({call})\n  = {_shown(answer)}{unit}", "text")
+    return f"{entry.formula}\n\n{function}({call})\n  = {_shown(answer)}{unit}"
 
 
 def answers(name: str, *cases: Mapping[str, float]) -> str:

@@ -34,7 +34,7 @@ def test_the_committed_schema_is_the_programs(root: Path) -> None:
     assert committed == schema_of("scenario")
 
 
-@pytest.mark.parametrize("name", ["memory.svg", "split.svg"])
+@pytest.mark.parametrize("name", ["memory.svg", "predict-rollout.svg", "predict-train.svg", "split.svg"])
 def test_a_picture_shows_what_the_program_draws_now(name: str, root: Path, generate: Any) -> None:
     """A picture carries the words of its command's chart and the digest of its data, whatever drew the lines."""
     pictures = generate("pictures")

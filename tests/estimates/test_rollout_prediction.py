@@ -18,7 +18,7 @@ from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.rollout_prediction import check_fits, engine, first_and_later, fixed_lengths, steady
 from rlsize.estimates.working import apply, numbers
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records.base import Layout, Refused
+from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

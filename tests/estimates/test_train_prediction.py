@@ -17,7 +17,7 @@ from rlsize.estimates.train_prediction_bands import predicted_train_step
 from rlsize.estimates.train_prediction_question import EXTRA_PASSES, SHARDINGS, TRAINING, objections
 from rlsize.estimates.working import apply, numbers
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.facts.sourced import Sourced
 from rlsize.readers.profiles import Catalogue
 

@@ -12,7 +12,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.training_peak import PeakQuestion, peak_bytes
 from rlsize.estimates.working import numbers
-from rlsize.facts.records.base import Layout
+from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

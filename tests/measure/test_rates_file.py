@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from rlsize.facts.rates import Rates
+from rlsize.readers.calibrations import read_calibration
 from rlsize.readers.rates import read_rates
 from rlsize.writers.rates_file import rates_text
 
@@ -75,15 +76,15 @@ def test_a_measured_trainer_is_used_where_it_is_the_planned_one(rlsize: Any, fil
 
 
 def test_calibrate_compares_what_is_predicted_and_says_what_is_not(rlsize: Any, file: Path, tmp_path: Path) -> None:
-    """The sync took twice the time of its bytes over the link; rollout and train step wait for their predictions."""
+    """The sync is compared with its bytes over what transfers reach of the link; what lacks a profile is not."""
     target = tmp_path / "calibration.yaml"
     found = rlsize("calibrate", str(file), "--bandwidth", "50 GB/s", "--save", str(target), "--json")
     assert found.code == 0
-    rows = {row["stage"]: row for row in found.document["rows"]["stages"]}
-    assert rows["sync"]["factor"] == pytest.approx(0.64 / 0.32)
-    assert rows["train"]["factor"] is None
-    assert rows["rollout"]["reason"]
-    assert "factor: 2.0" in target.read_text(encoding="utf-8")
+    (sync,) = [row for row in found.document["rows"]["points"] if "sync" in row["what"]]
+    assert sync["measured"] == pytest.approx(0.64)
+    assert sync["before"] == pytest.approx(0.32 / 0.75)
+    assert sync["before"] < sync["after"] < sync["measured"]
+    assert read_calibration(str(target)).points[-1].measured == pytest.approx(0.64)
     again = rlsize("calibrate", str(file), "--save", str(target))
     assert again.code == 2
     assert "exists already" in again.stderr
@@ -94,4 +95,4 @@ def test_a_partial_measurement_says_so_wherever_it_goes(rlsize: Any, measured: R
     path = tmp_path / "partial.yaml"
     path.write_text(rates_text(replace(measured, partial="interrupted")), encoding="utf-8")
     assert "partial: interrupted" in rlsize("measure", "--show", str(path)).stderr
-    assert "partial: interrupted" in " ".join(rlsize("calibrate", str(path)).stderr.split())
+    assert "partial: interrupted" in " ".join(rlsize("calibrate", str(path), "--bandwidth", "50 GB/s").stderr.split())

@@ -105,13 +105,11 @@ def consumption(inputs: Inputs, consume: str | None, batch: Figure, train: Figur
     derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
     if not said.known:
         said = inputs.measured(key, said)
-    if not derived.known and not said.known and batch.known:
-        train = predicted.train_seconds(inputs, train)
-        derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
+    if not derived.known and not said.known:
+        derived = predicted.consumption(inputs, batch, train)
     if not derived.known:
         if not said.known and not inputs.faults:
-            todo = "give --consume, or --batch-tokens with --train-seconds"
-            todo += predicted.why_not(inputs, "train_seconds")
+            todo = f"give --consume, or --batch-tokens with --train-seconds{predicted.why_not(inputs, train.key)}"
             inputs.fault("the trainer's consumption is missing", "--consume", todo)
         return said
     same_rank = by_flag(batch) and by_flag(train) if by_flag(said) else not by_flag(derived)
@@ -328,9 +326,8 @@ def instance_rate(
         scenario="rates.instance_tokens_per_second",
     )
     if not inputs.rates_failed:
-        rate = predicted.instance_rate(inputs, rate)
-        todo = "give --per-instance: a number, or a rates file from `rlsize observe --save`"
-        inputs.need(rate, todo + predicted.why_not(inputs, rate.key))
+        rate, why = predicted.instance_rate(inputs, rate), predicted.why_not(inputs, rate.key)
+        inputs.need(rate, f"give --per-instance: a number, or a rates file from `rlsize observe --save`{why}")
     derate = inputs.number(
         "headroom",
         "--headroom",

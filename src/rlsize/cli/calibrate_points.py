@@ -13,7 +13,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Calibrated, Candidate, calibrated, contradiction, outlooks
 from rlsize.estimates.calibration_belief import kept
 from rlsize.facts.calibration import Calibration, CalibrationPoint
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
@@ -126,7 +126,8 @@ def outlook(gathered: Gathered) -> tuple[str, list[Outlook]]:
         return "", []
     target = candidates[0][0]
     made = calibrated(gathered.points, *(stage for _, stages in candidates for stage in stages))
-    return target.what, outlooks(made.after, target, [one for one, _ in candidates])
+    seen = {point.what for point in gathered.points}
+    return target.what, outlooks(made.after, target, [one for one, _ in candidates if one.what not in seen])
 
 
 def _of_step(gathered: Gathered) -> list[_Offer]:

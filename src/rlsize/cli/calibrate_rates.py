@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.cli.calibrate_sources import train_point
+from rlsize.cli.calibrate_sources import MOST_SCATTER, train_point
 from rlsize.cli.plans import Said, profiles_of, rollout_plan, rollout_setting
 from rlsize.equations import train_step, weight_sync
 from rlsize.estimates import planned
@@ -13,7 +13,7 @@ from rlsize.estimates.calibrating import SCATTER, Point
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.working import numbers
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.readers.records.names import gpu_named, model_named
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
     if rates.machine is not None and not rates.machine.gpus and (rates.rollout or rates.train):
         found.unused.append((f"rollout and train step of {name}", "it ran on a CPU, and GPUs are predicted"))
         rates = replace(rates, rollout=None, instance_tokens_per_second=None, train=None)
-    said = _conditions(inputs, rates)
+    said = _conditions(inputs, name, rates)
     levels = rates.rollout.levels if rates.rollout is not None else []
     if levels or rates.instance_tokens_per_second is not None:
         plan = found.tried(f"rollout rates of {name}", lambda: rollout_plan(inputs.apart(), said))
@@ -66,11 +66,12 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
         _sync_point(found, name, rates, bandwidth)
 
 
-def _conditions(inputs: Inputs, rates: Rates) -> Said:
+def _conditions(inputs: Inputs, name: str, rates: Rates) -> Said:
     """What a measurement says about itself."""
     seen = rates.conditions
-    model = _named(inputs, model_named, seen.model)
-    gpu = _named(inputs, gpu_named, rates.machine.gpus[0] if rates.machine and rates.machine.gpus else None)
+    gpus = rates.machine.gpus if rates.machine is not None else []
+    model = _named(inputs, name, ("model", model_named), seen.model)
+    gpu = _named(inputs, name, ("cluster.gpu", gpu_named), gpus[0] if gpus else None)
     return Said(
         model=model,
         gpu=gpu,
@@ -88,13 +89,17 @@ def _conditions(inputs: Inputs, rates: Rates) -> Said:
     )
 
 
-def _named(inputs: Inputs, find: Any, text: str | None) -> str | None:
-    """The profile behind a name that an engine or a driver uses; the scenario's where there is none."""
+def _named(inputs: Inputs, file: str, kind: tuple[str, Any], text: str | None) -> str | None:
+    """The profile behind a name that an engine or a driver uses; None, for the scenario's, where there is none."""
+    key, find = kind
     if text is None:
         return None
     try:
         name: str = find(text, inputs.catalogue)[0]
     except Refused:
+        planned_name = inputs.said(key)
+        if isinstance(planned_name, str):
+            inputs.warnings.append(f"{file}: no profile is called {text[:60]!r}; it is taken for {planned_name}")
         return None
     return name
 
@@ -119,14 +124,21 @@ def _levels(plan: RolloutPlan, name: str, rates: Rates) -> list[Point]:
 
     levels = rates.rollout.levels if rates.rollout is not None else []
     found = [
-        point(f"rate at {one.concurrency} in flight", one.tokens_per_second, _scatter(one.scatter), one.concurrency)
+        point(f"rate with {one.concurrency} in flight", one.tokens_per_second, _scatter(one.scatter), one.concurrency)
         for one in levels
         if one.tokens_per_second > 0
     ]
     whole = rates.instance_tokens_per_second
     if not levels and whole is not None and not whole.lower_bound:
         error = whole.standard_error or 0.0
-        found.append(point("rate of an instance", whole.mean, max(SCATTER, error / whole.mean), planned.ALL_THAT_FIT))
+        found.append(
+            point(
+                "rate with as many in flight as fit",
+                whole.mean,
+                min(max(SCATTER, error / whole.mean), MOST_SCATTER),
+                planned.ALL_THAT_FIT,
+            )
+        )
     return found
 
 
@@ -190,4 +202,6 @@ def _sync_point(found: Gathered, name: str, rates: Rates, bandwidth: Figure) -> 
 
 def _scatter(scatter: Scatter | None) -> float:
     """Standard error of a mean over equal parts, at least that of a run against another."""
-    return max(SCATTER, scatter.cv / max(1, scatter.parts) ** 0.5) if scatter is not None else SCATTER
+    return (
+        min(max(SCATTER, scatter.cv / max(1, scatter.parts) ** 0.5), MOST_SCATTER) if scatter is not None else SCATTER
+    )

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.cli.beliefs import rollout_layout, trainer_layout
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Point
-from rlsize.estimates.recorded import registry
+from rlsize.estimates.recorded import registry, rl_step
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
+from rlsize.facts.records.engine import EngineRecord
+from rlsize.facts.records.rl_step import StepRecord
+from rlsize.facts.records.train import TrainRecord
 from rlsize.readers.records.listing import profiles_of, read_records
 from rlsize.verdicts.predictions import asked, positive
 
@@ -18,11 +23,19 @@ if TYPE_CHECKING:
 
     from rlsize.cli.calibrate_sources import Gathered
     from rlsize.cli.inputs import Inputs
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.base import Record
+    from rlsize.facts.records.record import Layout, Record
 
-_UNITS = {"_time_s": "s", "_ms": "ms", "_pct": "%"}  # by the end of a field's name
+_UNITS = (  # by what is in a field's name
+    ("tok_s", "token/s"),
+    ("tokens_per_s", "token/s"),
+    ("tokens", "token"),
+    ("_pct", "%"),
+    ("tflops", "TFLOP/s"),
+    ("_ms", "ms"),
+    ("_s", "s"),
+)
 
 
 def of_records(inputs: Inputs, found: Gathered, path: str) -> None:
@@ -50,6 +63,8 @@ def of_records(inputs: Inputs, found: Gathered, path: str) -> None:
         for record in records:
             profiles = found.tried(record.id, lambda one=record: look_up(one))  # type: ignore[misc]  # bound now
             if profiles is not None:
+                if isinstance(record, StepRecord) and found.step is None:  # what may be planned is what ran
+                    found.step = found.tried(record.id, lambda r=record, p=profiles: rl_step.question(r, p))  # type: ignore[misc]  # bound now
                 found.points += [one for one in _points(predictor, record, profiles, path) if _predictable(found, one)]
 
 
@@ -69,17 +84,44 @@ def _points(predictor: Predictor, record: Record, profiles: Profiles, path: str)
         Point(
             what=f"{record.id}: {name}",
             source=path,
-            unit=next((unit for end, unit in _UNITS.items() if name.endswith(end)), ""),
+            unit=next((unit for part, unit in _UNITS if part in name), ""),
             measured=float(record.measured[name]),
             scatter=0.0,  # the noise of a class holds it
             noise=predictor.noise(record),
             predict=predict(name),
             stages=predictor.STAGES,
-            setting=CalibrationSetting(model=record.model, gpu=record.gpu or None),
+            setting=_setting(record),
         )
-        for name in registry.calibrates_on(predictor, record)
+        for name in _fields(predictor, record)
         if positive(record.measured.get(name))
     ]
+
+
+def _fields(predictor: Predictor, record: Record) -> tuple[str, ...]:
+    """The measured fields to use: of a loop the step and its phases, whose rates say the same again."""
+    times = tuple(name for name in record.measured if name.endswith("_s") and isinstance(record, StepRecord))
+    return tuple(name for name in times if "tokens" not in name) or registry.calibrates_on(predictor, record)
+
+
+def _setting(record: Any) -> CalibrationSetting:
+    """What a record ran: engines have a layout, trainers too, loops have both."""
+    setting = CalibrationSetting(model=record.model, gpu=record.gpu or None)
+    if isinstance(record, EngineRecord):
+        return replace(setting, engine=record.stack, rollout_layout=_instance(record.layout))
+    if isinstance(record, TrainRecord):
+        return replace(setting, trainer_layout=_trainer(record.layout))
+    if isinstance(record, StepRecord):
+        own = {"rollout_layout": _instance(record.rollout), "trainer_layout": _trainer(record.trainer)}
+        return replace(setting, engine=record.engine, **own)
+    return setting
+
+
+def _instance(spread: Layout) -> str:
+    return rollout_layout(spread.tensor, spread.pipeline, spread.data)
+
+
+def _trainer(spread: Layout) -> str:
+    return trainer_layout(spread.tensor, spread.pipeline, spread.context, spread.expert)
 
 
 def _predictable(found: Gathered, point: Point) -> bool:

@@ -13,7 +13,7 @@ from rlsize.estimates import planned
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import SCATTER, Point
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
 
 
+MOST_SCATTER = 3.0  # of a logarithm
 PHASES = MappingProxyType(
     {
         "step": ("seconds", "step"),
@@ -120,7 +121,7 @@ def train_point(name: str, question: TrainQuestion, measured: tuple[float, float
         stages=planned.TRAIN_STAGES,
         setting=train_setting(question),
         series=series,
-        place=float(question.gpus),  # type: ignore[arg-type]  # a bare question
+        place=float(question.gpus),
         rising=False,
     )
 
@@ -196,7 +197,7 @@ def _sync(inputs: Inputs, sync: Figure) -> Point:
 
 def _flag_rate(plan: RolloutPlan, concurrency: float, rate: Figure) -> Point:
     return Point(
-        what=f"rate at {concurrency:g} in flight",
+        what=f"rate with {concurrency:g} in flight",
         source="--rate",
         unit="token/s",
         measured=rate.number,
@@ -211,7 +212,8 @@ def _flag_rate(plan: RolloutPlan, concurrency: float, rate: Figure) -> Point:
 
 
 def _said_scatter(figure: Figure) -> float:
-    return max(SCATTER, figure.deviation / figure.number)
+    """Of a value with a ±; one that is known to a factor of twenty says nothing."""
+    return min(max(SCATTER, figure.deviation / figure.number), MOST_SCATTER)
 
 
 def settings(points: list[Point]) -> list[CalibrationSetting]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Annotated
 
-from rlsize.cli import asking, flags
+from rlsize.cli import asking, flags, predicted
+from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.unsaid import zero_unless_said
@@ -65,6 +66,7 @@ def cost(
     lost_fraction: Annotated[
         str | None, quantity("--lost-fraction", "Share of their time that preemption throws away.", PREEMPTIBLE)
     ] = None,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -74,6 +76,7 @@ def cost(
     Example:  rlsize cost --rollout-gpus 32 --trainer-gpus 32 --step-seconds 24 --batch-tokens 786432 --gpu-hour 2.50
     """
     inputs = Inputs(scenario, profiles)
+    predicted.offer(inputs, calibration, samples_per_step=samples, trainer_gpus=trainer_gpus, rollout_gpus=rollout_gpus)
     batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
     idle = inputs.number("trainer_idle_fraction", "--trainer-idle", trainer_idle, _NOT_ALL)
     rollout_price, trainer_price = asking.gpu_hours(inputs, gpu_hour, rollout_gpu_hour, trainer_gpu_hour, price)
@@ -143,7 +146,8 @@ def _step_seconds(inputs: Inputs, text: str | None, train: str | None) -> tuple[
     """Wall clock of a step, and the train seconds that stand in for it where nobody says it."""
     said = inputs.number("step_seconds", "--step-seconds", text, _SECONDS)
     if text is None:
-        return said, inputs.number("train_seconds", "--train-seconds", train, _SECONDS, scenario="rates.train_seconds")
+        busy = inputs.number("train_seconds", "--train-seconds", train, _SECONDS, scenario="rates.train_seconds")
+        return said if busy.known else predicted.step_seconds(inputs, said), busy
     if train is not None:
         inputs.fault(
             "say the step once",
@@ -174,7 +178,8 @@ def _check(inputs: Inputs, question: CostQuestion, lost: str | None) -> None:
     inputs.need(question.rollout_gpus, "give the GPUs of the rollout fleet; 0 where it shares the trainer's")
     inputs.need(question.trainer_gpus, "give the GPUs of the trainer")
     if not step_time(question).known:
-        inputs.need(question.step_seconds, "give the wall clock of a step; or --train-seconds with --trainer-idle")
+        todo = "give the wall clock of a step; or --train-seconds with --trainer-idle"
+        inputs.need(question.step_seconds, todo + predicted.why_not(inputs, "step_seconds"))
     if lost is not None and not question.preemptible_fraction.value:
         inputs.fault(
             "says what preemption loses, and nothing is preemptible",

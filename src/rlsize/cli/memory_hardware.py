@@ -42,7 +42,7 @@ def engine_at_start(
     from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.engine_start import engine_start
     from rlsize.facts.quantisation import uniform
-    from rlsize.facts.records.base import Layout
+    from rlsize.facts.records.record import Layout
 
     gpu, fit = judged
     instance = (fit.stated_rollout or fit.first_rollout) if fit else None

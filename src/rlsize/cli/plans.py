@@ -15,7 +15,7 @@ from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, uniform
-from rlsize.facts.records.base import Layout
+from rlsize.facts.records.record import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -13,7 +13,7 @@ from rlsize.cli.memory_flags import GpuName, ModelName
 from rlsize.cli.predict_rollout_flags import EngineFlags, LoadFlags
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:

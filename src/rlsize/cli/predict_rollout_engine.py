@@ -12,7 +12,7 @@ from rlsize.estimates.model_size import model_size
 from rlsize.facts.engine_defaults import ENGINES, engine_defaults
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
-from rlsize.facts.records.base import Layout
+from rlsize.facts.records.record import Layout
 from rlsize.planner.memory_fit import divides
 
 if TYPE_CHECKING:

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlsize.equations import matching
+from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
@@ -21,7 +23,7 @@ if TYPE_CHECKING:
     from rlsize.facts.calibration import CalibrationSetting
 
 _SEED = 0  # of the spread of a prediction; the same for all questions of a command
-HINT = "; or name --model and --gpu, or a scenario that does, for a prediction"
+HINT = "; or name a scenario with model, GPU and lengths, for a prediction"
 
 
 def offer(inputs: Inputs, calibration: str | None, **said: str | None) -> None:
@@ -81,6 +83,29 @@ def train_seconds(inputs: Inputs, known: Figure) -> Figure:
     return _predicted(inputs, "train_seconds", known, make)
 
 
+def consumption(inputs: Inputs, batch: Figure, known: Figure) -> Figure:
+    """Response tokens trained per second, from a step that is predicted where nobody says how long it takes."""
+    train = train_seconds(inputs, known) if batch.known else known
+    key = "consumption_tokens_per_second"
+    return apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
+
+
+def step_seconds(inputs: Inputs, known: Figure) -> Figure:
+    """Wall clock of an optimizer step: as it is known, else that of the scenario's loop, predicted."""
+    if known.known or not wanted(inputs):
+        return known
+
+    def make(ask: Inputs, said: Said) -> tuple[Predict, Sequence[Stage], CalibrationSetting, str]:
+        from rlsize.cli.step_plan import step_plan, step_setting
+        from rlsize.estimates import planned
+
+        question = step_plan(ask, said)
+        predict = planned.phase_seconds(question, "seconds")
+        return predict, planned.STEP_STAGES, step_setting(question), f"by rl_step.whole_step, {question.loop}"
+
+    return _predicted(inputs, "step_seconds", known, make)
+
+
 def sync_seconds(inputs: Inputs, known: Figure) -> Figure:
     """Seconds of a weight sync, predicted where nobody says and other rates of the answer are predicted too."""
     others = [figure for figure in inputs.used.values() if figure.provenance == "predicted" and figure.deviation]
@@ -107,7 +132,7 @@ def _predicted(
     """The prediction as a figure with its spread; what was known where there can be none, with the reason noted."""
     from rlsize.cli.plans import Said
     from rlsize.errors import InputError
-    from rlsize.facts.records.base import Refused
+    from rlsize.facts.records.record import Refused
 
     calibration, flags = inputs.offered or (None, {})
     numbers = {name: text for name, text in flags.items() if name not in {"model", "gpu"}}
@@ -123,7 +148,11 @@ def _predicted(
     except Refused as refusal:
         inputs.unpredicted[key] = str(refusal)
         return known
-    value, deviation = _spread(inputs, calibration, predict, stages, setting)
+    try:
+        value, deviation = _spread(inputs, calibration, predict, stages, setting)
+    except Refused as refusal:
+        inputs.unpredicted[key] = str(refusal)
+        return known
     trust = f"calibrated by {calibration}" if calibration else "uncalibrated"
     source = f"{how}, {setting.model} on {setting.gpu}; {trust}"
     _note(inputs, trust)

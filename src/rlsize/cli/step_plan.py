@@ -11,7 +11,7 @@ from rlsize.cli.plans import Said, rollout_plan, stated, sync_plan, train_plan, 
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_prediction import StepQuestion
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,8 +66,8 @@ def step_plan(inputs: Inputs, said: Said) -> StepQuestion:
         engine=ready,
         train=train,
         loop=loop,
-        rollout_gpus=_rollout_gpus(inputs, said, loop, float(train.gpus), ready.numbers.gpus),  # type: ignore[arg-type]  # a bare question
-        samples=float(train.sequences),  # type: ignore[arg-type]  # as above
+        rollout_gpus=_rollout_gpus(inputs, said, loop, float(train.gpus), ready.numbers.gpus),
+        samples=float(train.sequences),
         group_size=stated(inputs, said, "group_size", "workload.group_size") or 1.0,
         prompt_tokens=rollout.prompt,
         response_tokens=rollout.response,

@@ -196,3 +196,47 @@ def allowed_in_flight(samples_per_step: Real, max_staleness: Real) -> Real:
     1024
     """
     return (max_staleness + 1) * samples_per_step
+
+
+def gpus_of_both(rollout_gpus: Real, trainer_gpus: Real) -> Real:
+    """
+    GPUs of a loop with two pools.
+
+    g = g_r + g_t
+
+    Args:
+        rollout_gpus: GPUs of the rollout fleet, g_r. [gpu]
+        trainer_gpus: GPUs of the trainer, g_t. [gpu]
+
+    Returns:
+        g. [gpu]
+
+    Assumes the pools share none.
+    Source: sum.
+
+    >>> gpus_of_both(rollout_gpus=24, trainer_gpus=8)
+    32
+    """
+    return rollout_gpus + trainer_gpus
+
+
+def times_longer(step_seconds: Real, least_seconds: Real) -> Real:
+    """
+    How many times longer a step takes than another.
+
+    x = T / T_0
+
+    Args:
+        step_seconds: The one, T. [s]
+        least_seconds: The other, T_0. [s]
+
+    Returns:
+        x. [1]
+
+    Assumes both do the same work.
+    Source: definition.
+
+    >>> times_longer(step_seconds=120.0, least_seconds=100.0)
+    1.2
+    """
+    return step_seconds / least_seconds

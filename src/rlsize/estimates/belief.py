@@ -79,6 +79,7 @@ def conditioned(
     predict: Callable[[Mapping[str, Real]], Sequence[Real]],
     measured: Sequence[float],
     noise: Sequence[float],
+    rounds: int = _ROUNDS,
 ) -> Belief:
     """
     What is believed after measurements.
@@ -88,6 +89,7 @@ def conditioned(
         predict: The measured quantities from values of the constants, which come as arrays of points; positive.
         measured: What was measured, in the same order and units.
         noise: Standard deviation of the logarithm of each measurement.
+        rounds: Times that predictions are linearised anew; more where measurements lie far from what was believed. [1]
 
     Returns:
         The Gaussian with the mean at the most likely constants and the covariance of the linearised predictions there.
@@ -95,7 +97,7 @@ def conditioned(
     seen = np.log(np.asarray(measured, dtype=float))
     scatter = np.diag(np.asarray(noise, dtype=float) ** 2)
     mean = belief.mean
-    for _ in range(_ROUNDS):
+    for _ in range(rounds):
         expected, slope = _linearised(belief, predict, mean)
         gain = belief.covariance @ slope.T @ np.linalg.inv(slope @ belief.covariance @ slope.T + scatter)
         mean = belief.mean + gain @ (seen - expected - slope @ (belief.mean - mean))

@@ -16,7 +16,7 @@ import numpy as np
 
 from rlsize.estimates.belief import conditioned, prior, sensitivity
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +33,7 @@ SCATTER = 0.02  # of a measurement that does not say how far its repeats lie apa
 _LEAST_SCATTER = 0.03  # of one point against its neighbour: runs of the same setup differ by as much
 _SURE = 2.0  # standard deviations beyond which neighbours contradict each other
 _ODD = 3.0  # standard deviations from what was believed beyond which a measurement is doubted
+_ROUNDS = 16  # of the update: a step's phases bend where one of them takes over
 EDGE = 1.2815515655446004  # standard deviations from the median to the end of an 80 % interval
 
 
@@ -134,7 +135,8 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
         return Calibrated(before=before, after=before, compared=())
     try:
         with np.errstate(all="ignore"):  # what does not settle is refused below
-            after = conditioned(before, predict, [one.measured for one in points], [one.spread for one in points])
+            measured, noise = [one.measured for one in points], [one.spread for one in points]
+            after = conditioned(before, predict, measured, noise, rounds=_ROUNDS)
     except np.linalg.LinAlgError as error:
         raise Refused(f"the measurements contradict each other beyond what constants can explain: {error}") from None
     if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):

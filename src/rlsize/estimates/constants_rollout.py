@@ -1,8 +1,8 @@
 """
 The constants of rollout predictions.
 
-Kernels are measured (profiles of GPUs); these say how an engine differs from its kernels alone, and what its host costs.
-`benchmarks/tuning.py` wrote the values and spreads of those that were fitted, from `untuned` ones.
+Kernels are measured (profiles of GPUs); these say how an engine differs from its kernels alone, and what its host
+costs. `benchmarks/tuning.py` wrote the values and spreads of those that were fitted, from `untuned` ones.
 """
 
 from __future__ import annotations

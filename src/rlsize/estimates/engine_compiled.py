@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.engine_links import links
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
 from rlsize.estimates.engine_shape import engine_shape
@@ -16,7 +18,7 @@ from rlsize.estimates.working import numbers
 from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.kernels import pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -273,7 +275,4 @@ def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
 
 def _neutral() -> Mapping[str, Any]:
     """Constants of memory at their central values: bytes per token do not depend on them."""
-    from rlsize.estimates.belief import prior
-    from rlsize.estimates.constants_memory import STAGE
-
-    return prior(STAGE).central()
+    return prior(MEMORY).central()

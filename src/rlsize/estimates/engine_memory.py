@@ -11,7 +11,7 @@ from rlsize.estimates.engine_weights import attention_ranks, weight_bytes
 from rlsize.estimates.gpu_memory import visible_memory
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.quantisation import KV_WIDTHS
-from rlsize.facts.records.base import Layout
+from rlsize.facts.records.record import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

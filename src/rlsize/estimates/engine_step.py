@@ -78,15 +78,42 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
     """
     n = numbers
     local = work("sequences_per_rank", decode_step.sequences_per_rank, sequences=load.sequences, data_parallel=n.data)
-    stream = work(
-        "stream_bytes", step_overheads.stream_bytes, tokens=local, hidden_size=n.hidden_size, width=_ACTIVATION
-    )
     return {
         "matmul": _matmul(work, n, local, values),
         "head": _head(work, n, local, values),
         "experts": _experts(work, n, load.sequences, values),
         "attention": _attention(work, n, local, load.context_tokens, values),
         "recurrence": _recurrence(work, n, local),
+        **_transfers(work, n, local, values),
+        "sampling": work(
+            "sampling_seconds",
+            step_overheads.sampling_time,
+            sequences=local,
+            vocab_size=n.vocab_size,
+            bytes_per_logit=_LOGIT,
+            passes=values["rollout_logit_passes"],
+            bandwidth=n.bandwidth,
+        ),
+        "host": work(
+            "host_seconds",
+            decode_step.host_time,
+            step_seconds=host.step,
+            sequences=local,
+            sequence_seconds=host.sequence,
+            rank_seconds=values["rollout_host_rank"],
+            ranks=n.tensor,
+            slowdown=n.host_slowdown,
+            exposed_share=host.exposed,
+        ),
+    }
+
+
+def _transfers(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> dict[str, Any]:  # noqa: ANN401 (as `work` makes them)
+    """What moves the residual stream: among GPUs, and through small kernels."""
+    stream = work(
+        "stream_bytes", step_overheads.stream_bytes, tokens=local, hidden_size=n.hidden_size, width=_ACTIVATION
+    )
+    return {
         "all_reduce": work(
             "all_reduce_seconds",
             step_overheads.all_reduce_time,
@@ -113,26 +140,6 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
             passes=values["rollout_stream_passes"],
             activation_bytes=stream,
             bandwidth=n.bandwidth,
-        ),
-        "sampling": work(
-            "sampling_seconds",
-            step_overheads.sampling_time,
-            sequences=local,
-            vocab_size=n.vocab_size,
-            bytes_per_logit=_LOGIT,
-            passes=values["rollout_logit_passes"],
-            bandwidth=n.bandwidth,
-        ),
-        "host": work(
-            "host_seconds",
-            decode_step.host_time,
-            step_seconds=host.step,
-            sequences=local,
-            sequence_seconds=host.sequence,
-            rank_seconds=values["rollout_host_rank"],
-            ranks=n.tensor,
-            slowdown=n.host_slowdown,
-            exposed_share=host.exposed,
         ),
     }
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.facts.quantisation import WeightTypes
-    from rlsize.facts.records.base import Layout
+    from rlsize.facts.records.record import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,11 +65,13 @@ class RolloutPlan:
         """The longest response. [token]"""
         if self.longest is not None:
             return self.longest
-        return assumed_cap(  # type: ignore[return-value]  # a number of numbers
-            max_context=float(self.question.model.architecture.max_context),
-            prompt_tokens=self.prompt,
-            mean_tokens=self.response,
-            mean_lengths=_MEAN_LENGTHS,
+        return float(
+            assumed_cap(
+                max_context=float(self.question.model.architecture.max_context),
+                prompt_tokens=self.prompt,
+                mean_tokens=self.response,
+                mean_lengths=_MEAN_LENGTHS,
+            )
         )
 
     def rate(self, concurrency: float = ALL_THAT_FIT) -> Predict:

@@ -24,9 +24,6 @@ def prompt_parts(work: Work, numbers: Numbers, prompt_tokens: Any, values: Mappi
     """GPU seconds of one prompt by part, spread over the replica's data-parallel ranks."""
     n = numbers
     share = work("prompt_tokens_per_rank", prefill.tokens_per_rank, tokens=prompt_tokens, data_parallel=n.data)
-    stream = work(
-        "prompt_stream_bytes", step_overheads.stream_bytes, tokens=share, hidden_size=n.hidden_size, width=_ACTIVATION
-    )
     dense = _product(work, share, n.dense_flops, n.gemm_compute, values["rollout_prefill_slowdown"])
     quantising = work(
         "prompt_quantise_seconds",
@@ -41,6 +38,16 @@ def prompt_parts(work: Work, numbers: Numbers, prompt_tokens: Any, values: Mappi
         "matmul": work("prompt_matmul_seconds", decode_step.both_times, first=dense, second=quantising),
         "experts": experts,
         "attention": _attention(work, n, prompt_tokens, values),
+        **_transfers(work, n, share, values),
+    }
+
+
+def _transfers(work: Work, n: Numbers, share: Any, values: Mapping[str, Real]) -> dict[str, Any]:  # noqa: ANN401 (as `work` makes them)
+    """What moves the residual stream of a prompt: among GPUs, and through small kernels."""
+    stream = work(
+        "prompt_stream_bytes", step_overheads.stream_bytes, tokens=share, hidden_size=n.hidden_size, width=_ACTIVATION
+    )
+    return {
         "all_reduce": work(
             "prompt_all_reduce_seconds",
             step_overheads.all_reduce_time,

@@ -10,7 +10,7 @@ from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engi
 from rlsize.estimates.rollout_question import bare, step_batch
 from rlsize.estimates.working import numbers
 from rlsize.facts.quantisation import WIDTHS, native, uniform
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

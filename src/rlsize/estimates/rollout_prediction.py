@@ -11,13 +11,12 @@ from rlsize.estimates.engine_step import Load, host_of, step_parts, step_seconds
 from rlsize.estimates.prompt_cost import prompt_seconds
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.engine_traits import engine_traits
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.engine_step import Host
     from rlsize.estimates.engine_work import EngineQuestion, EngineWork, ExplainedWork
     from rlsize.facts.gpu import Gpu
 
@@ -179,7 +178,7 @@ def at_batch(
     asked: Engine,
     batch: Any,
     lengths: Lengths,
-    values: Mapping[str, Real],  # noqa: ANN401 (as `work` makes them)
+    values: Mapping[str, Real],
 ) -> tuple[dict[str, Any], Any, Any]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
     numbers, host = _numbers(work, asked), host_of(asked.question, values)
@@ -251,7 +250,7 @@ def first_and_later(
     found: Steady,
     concurrency: Any,
     lengths: Lengths,
-    values: Mapping[str, Real],  # noqa: ANN401 (as `work` makes them)
+    values: Mapping[str, Real],
 ) -> tuple[Any, Any]:
     """Time to first token and time per output token at fixed concurrency. [s]"""
     cycle = work(

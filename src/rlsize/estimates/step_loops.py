@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import matching
+from rlsize.equations import rl_step
 from rlsize.estimates.step_prediction import StepQuestion
 from rlsize.estimates.train_prediction_question import bare_question, stated
 from rlsize.estimates.working import DRAWS, Draw, uncertain
-from rlsize.facts.figure import Figure
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.step_prediction import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.figure import Figure
 
 _NUMBERS = (
     "samples",
@@ -59,12 +59,9 @@ class Way:
     @property
     def gpus(self) -> float:
         """GPUs of both sides."""
-        return self.trainer_gpus if self.shared else matching_sum(self.rollout_gpus, self.trainer_gpus)
-
-
-def matching_sum(one: float, other: float) -> float:
-    """GPUs of two pools."""
-    return one + other
+        if self.shared:
+            return self.trainer_gpus
+        return float(rl_step.gpus_of_both(rollout_gpus=self.rollout_gpus, trainer_gpus=self.trainer_gpus))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_
 from rlsize.estimates.train_prediction import train_step
 from rlsize.estimates.train_prediction_shape import added
 from rlsize.estimates.working import numbers
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import activations, memory, memory_fit, training_peak
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.facts.records.base import Layout
+from rlsize.facts.records.record import Layout
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -59,7 +59,7 @@ class LengthChoice:
     cv: Annotated[
         float | None, Quantity("1", "Coefficient of variation: standard deviation over mean.", least=0.0, most=20.0)
     ] = None
-    max: Annotated[float | None, Quantity("token", "Cap on the response length; `measure` uses it.")] = None
+    max: Annotated[float | None, Quantity("token", "Cap on the response length.")] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,9 +87,7 @@ class PlacementChoice:
 class RolloutChoice:
     """The rollout engines."""
 
-    engine: Annotated[str | None, Says("The inference engine, such as vllm or sglang; not used by this version.")] = (
-        None
-    )
+    engine: Annotated[str | None, Says("The inference engine: vllm, sglang or tensorrt-llm.")] = None
     tensor_parallel: Annotated[
         int | None, Quantity("count", "GPUs that share each layer of an instance.", whole=True)
     ] = None

@@ -19,7 +19,7 @@ import numpy as np
 from rlsize.estimates.belief import prior
 from rlsize.estimates.fitting import fitted
 from rlsize.estimates.recorded.registry import fold, table
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.verdicts.predictions import Views, asked, fields
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Constant, Stage
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.base import Record
+    from rlsize.facts.records.record import Record
     from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf, Say
 
 WIDE = 1.0

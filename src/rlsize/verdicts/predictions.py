@@ -11,7 +11,7 @@ import numpy as np
 from rlsize.errors import RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
 from rlsize.estimates.recorded.registry import cell, contradictions
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.facts.records.listing import RefusedRecord
 
 if TYPE_CHECKING:
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.constants import Stage
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.base import Record
+    from rlsize.facts.records.record import Record
     from rlsize.facts.records.listing import ListedRecord
 
     ProfilesOf = Callable[[Record], Profiles]

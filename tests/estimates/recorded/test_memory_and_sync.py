@@ -9,8 +9,8 @@ import pytest
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.recorded import memory, sync
-from rlsize.estimates.recorded.base import Profiles
-from rlsize.facts.records.base import Refused
+from rlsize.estimates.recorded.named import Profiles
+from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory as memory_reader
 from rlsize.readers.records import sync as sync_reader

@@ -10,9 +10,9 @@ import pytest
 
 from rlsize.estimates.belief import conditioned, prior
 from rlsize.estimates.constants_train import STAGE
-from rlsize.estimates.recorded.base import Profiles
+from rlsize.estimates.recorded.named import Profiles
 from rlsize.estimates.recorded.train import STAGES, family, graded, noise, predict, relation
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.facts.records.train import TrainRecord
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import train

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.names import gpu_name, gpu_named, model_name, model_named
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
-from rlsize.readers.records.base import common, dtypes, layout, whole
+from rlsize.readers.records.parsing import common, dtypes, layout, whole
 
 CATALOGUE = Catalogue()
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "published"

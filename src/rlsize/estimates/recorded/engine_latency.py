@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
     from rlsize.facts.records.engine import EngineRecord
 
 CLASS = "engine_latency"
@@ -77,7 +77,6 @@ def contradictions(records: Sequence[EngineRecord]) -> dict[int, str]:
 
 def _longest_rise(times: Sequence[float]) -> set[int]:
     """Positions of the longest run of times that never fall by more than a tolerance."""
-
     best: list[list[int]] = []
     for index, time in enumerate(times):
         before = [run for run in best if times[run[-1]] <= time * (1 + _TOLERANCE)]

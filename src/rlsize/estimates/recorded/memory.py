@@ -9,13 +9,13 @@ from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
 from rlsize.estimates.training_peak import PeakQuestion, peak_bytes
 from rlsize.estimates.working import numbers
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
     from rlsize.facts.records.memory import MemoryRecord
 
 CLASS = "memory"

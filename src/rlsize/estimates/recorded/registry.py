@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.constants import Stage
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
 
 
 class Predictor(Protocol):

@@ -16,13 +16,13 @@ from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_prediction import StepQuestion, predicted_step
 from rlsize.estimates.train_prediction_question import TrainQuestion
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.base import Profiles
+    from rlsize.estimates.recorded.named import Profiles
     from rlsize.estimates.step_prediction import Loop
     from rlsize.facts.records.rl_step import StepRecord
 

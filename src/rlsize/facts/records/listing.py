@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rlsize.facts.records.base import Record
+    from rlsize.facts.records.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

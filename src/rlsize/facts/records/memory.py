@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Literal
 
-from rlsize.facts.records.base import Layout, Record
+from rlsize.facts.records.record import Layout, Record
 
 if TYPE_CHECKING:
     from rlsize.facts.quantisation import WeightTypes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Literal
 
-from rlsize.facts.records.base import Layout, Record
+from rlsize.facts.records.record import Layout, Record
 
 Placement = Literal["colocated", "disaggregated"]
 Loop = Literal["synchronous", "one-step-off", "async"]

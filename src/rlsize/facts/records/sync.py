@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from rlsize.facts.records.base import Record
+from rlsize.facts.records.record import Record
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

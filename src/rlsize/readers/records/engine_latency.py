@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.records.base import Refused
 from rlsize.facts.records.engine import EngineRecord
-from rlsize.readers.records.base import needed, number
+from rlsize.facts.records.record import Refused
 from rlsize.readers.records.engine import engine_fields
+from rlsize.readers.records.parsing import needed, number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -15,9 +15,9 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.recorded.base import Profiles
-from rlsize.facts.records.base import Record, Refused
+from rlsize.estimates.recorded.named import Profiles
 from rlsize.facts.records.listing import ListedRecord, Listing, RefusedRecord
+from rlsize.facts.records.record import Record, Refused
 from rlsize.readers import records as package
 from rlsize.readers.yaml_documents import parse_document, read_text
 from rlsize.units import printable

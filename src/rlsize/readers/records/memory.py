@@ -15,9 +15,9 @@ from rlsize.facts.quantisation import (
     WeightTypes,
     uniform,
 )
-from rlsize.facts.records.base import Layout, Refused
 from rlsize.facts.records.memory import MemoryRecord
-from rlsize.readers.records import base
+from rlsize.facts.records.record import Layout, Refused
+from rlsize.readers.records import parsing
 from rlsize.readers.records.memory_training import training
 
 if TYPE_CHECKING:
@@ -53,22 +53,22 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> MemoryRecord:
     Raises:
         Refused: It lacks what a prediction needs.
     """
-    shared = base.common(row, catalogue)
+    shared = parsing.common(row, catalogue)
     assumed = list(shared.pop("assumed"))
     if any(name in row for name in ENGINE_FIELDS):
-        shared["layout"] = base.layout(row.get("parallel"), shared["gpus"])
+        shared["layout"] = parsing.layout(row.get("parallel"), shared["gpus"])
         found = _engine(row, shared["model"], assumed)
     else:
-        peak = {_PEAK: base.needed(row, _PEAK)}
-        words = base.text(row, "parallel")
-        shared["layout"] = base.layout(words) if words else Layout(data=shared["gpus"])
+        peak = {_PEAK: parsing.needed(row, _PEAK)}
+        words = parsing.text(row, "parallel")
+        shared["layout"] = parsing.layout(words) if words else Layout(data=shared["gpus"])
         found = training(row, shared["layout"], assumed) | {"measured": peak}
         shared["gpu"] = shared["gpu"] or _ANY_GPU  # the peak does not depend on it
     return MemoryRecord(**{**shared, **found}, assumed=tuple(assumed))
 
 
 def _positive(row: Mapping[str, Any], key: str) -> float:
-    found = base.number(row, key)
+    found = parsing.number(row, key)
     return found if found is not None and found > 0 else 0.0
 
 
@@ -77,7 +77,7 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
     _drop_remainders(measured)
     if not measured:
         raise Refused("no size that is positive")
-    words = base.text(row, "engine").lower() or "vllm"
+    words = parsing.text(row, "engine").lower() or "vllm"
     stack = engine_defaults(words).name
     version = _version(words)
     if not any(name in words for name in (*ENGINES, "sgl", "trt")):
@@ -115,8 +115,8 @@ def _version(text: str) -> tuple[int, ...]:
 
 def _weights(row: Mapping[str, Any], model: str, assumed: list[str]) -> WeightTypes | None:
     """Number types of the weights: of the precision, else of the checkpoint's name, else as published."""
-    name = base.text(row, "model").lower()
-    said = (base.text(row, "precision") or base.text(row, "dtype")).lower()
+    name = parsing.text(row, "model").lower()
+    said = (parsing.text(row, "precision") or parsing.text(row, "dtype")).lower()
     if model.startswith("gpt-oss") and "bf16" not in said:
         return MXFP4_EXPERTS
     dtype = _dtype(said) or _dtype(name)
@@ -141,5 +141,5 @@ def _dtype(text: str) -> str:
 
 
 def _kv_dtype(row: Mapping[str, Any]) -> str:
-    text = (base.text(row, "kv_dtype") or base.text(row, "kv_cache_dtype")).lower()
+    text = (parsing.text(row, "kv_dtype") or parsing.text(row, "kv_cache_dtype")).lower()
     return next((dtype for dtype in sorted(KV_WIDTHS, key=len, reverse=True) if dtype in text), "bf16")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.quantisation import WIDTHS
-from rlsize.facts.records.base import Layout, Refused
+from rlsize.facts.records.record import Layout, Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

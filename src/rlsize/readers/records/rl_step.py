@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.records.base import Layout, Refused
+from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
-from rlsize.readers.records.base import common, dtypes, layout, number, text, whole
+from rlsize.readers.records.parsing import common, dtypes, layout, number, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -54,20 +54,17 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
     placement, loop = _mode(row)
     rollout_gpus, trainer_gpus = _gpus(row, placement)
     framework = text(row, "framework").lower()
-    rollout_dtype, _ = dtypes(row.get("precision"), "generation")
-    train_dtype, _ = dtypes(row.get("precision"), "training")
     return StepRecord(
         **{
             **fields,
             "measured": measured,
             "gpus": rollout_gpus if placement == "colocated" else rollout_gpus + trainer_gpus,
+            **_sides(row),
         },
         placement=placement,
         loop=loop,
         rollout_gpus=rollout_gpus,
         trainer_gpus=trainer_gpus,
-        rollout=layout(row.get("rollout_parallel")),
-        trainer=_trainer_layout(row),
         samples=samples,
         group_size=group,
         prompt_tokens=prompt,
@@ -75,8 +72,6 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> StepRecord:
         max_tokens=number(row, "seq_len_max") or number(row, "response_len_max"),
         train_batch=number(row, "train_batch_samples"),
         max_staleness=number(row, "staleness_steps") or 0.0,
-        rollout_dtype=rollout_dtype,
-        train_dtype=train_dtype if train_dtype in {"bf16", "fp8"} else "bf16",
         memory_fraction=number(row, "gpu_memory_utilization"),
         passes=_passes(row, assumed),
         megatron="fsdp" not in framework and "dtensor" not in framework,
@@ -141,8 +136,16 @@ def _gpus(row: Mapping[str, Any], placement: Placement) -> tuple[int, int]:
     return rollout, trainer
 
 
-def _trainer_layout(row: Mapping[str, Any]) -> Layout:
-    return layout(row.get("train_parallel"))
+def _sides(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Layouts and number types of both sides."""
+    rollout_dtype, _ = dtypes(row.get("precision"), "generation")
+    train_dtype, _ = dtypes(row.get("precision"), "training")
+    return {
+        "rollout": layout(row.get("rollout_parallel")),
+        "trainer": layout(row.get("train_parallel")),
+        "rollout_dtype": rollout_dtype,
+        "train_dtype": train_dtype if train_dtype in {"bf16", "fp8"} else "bf16",
+    }
 
 
 def _passes(row: Mapping[str, Any], assumed: list[str]) -> tuple[str, ...]:

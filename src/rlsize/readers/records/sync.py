@@ -6,9 +6,9 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.quantisation import WIDTHS
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 from rlsize.facts.records.sync import SyncRecord
-from rlsize.readers.records import base
+from rlsize.readers.records import parsing
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -44,20 +44,20 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
     Raises:
         Refused: It lacks what a prediction needs, or is no full update.
     """
-    payload = base.text(row, "payload").lower()
+    payload = parsing.text(row, "payload").lower()
     if _PARTIAL.search(payload):
         raise Refused(f"sends {payload[:40]!r}, not all weights; how much changes depends on the run")
-    shared = base.common(row, catalogue)
+    shared = parsing.common(row, catalogue)
     assumed = [note for note in shared.pop("assumed") if not note.startswith("one GPU")]
     measured = _measured(row, assumed)
     if not shared["gpu"]:
         assumed.append(f"{_GPU}, as the record names no GPU")
         shared["gpu"] = _GPU
-    method = base.text(row, "method").lower()
-    transport = _transport(method, base.text(row, "mode").lower(), assumed)
+    method = parsing.text(row, "method").lower()
+    transport = _transport(method, parsing.text(row, "mode").lower(), assumed)
     dtype = _dtype(row, assumed)
     trainer, rollout = _gpus(row, transport, assumed)
-    engine = base.layout(row.get("rollout_parallel"))
+    engine = parsing.layout(row.get("rollout_parallel"))
     shared["gpus"] = trainer if transport.startswith("colocated") else trainer + rollout
     return SyncRecord(
         **shared,
@@ -76,7 +76,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
 
 def _measured(row: Mapping[str, Any], assumed: list[str]) -> dict[str, float]:
     """The seconds; of a published range its middle."""
-    low, high = base.needed(row, "sync_time_s"), base.number(row, "sync_time_max_s")
+    low, high = parsing.needed(row, "sync_time_s"), parsing.number(row, "sync_time_max_s")
     if high is None or high <= low:
         return {"sync_time_s": low}
     assumed.append(f"the middle of {low:g} to {high:g} s as measured")
@@ -98,18 +98,18 @@ def _transport(method: str, mode: str, assumed: list[str]) -> str:
 def _dtype(row: Mapping[str, Any], assumed: list[str]) -> str:
     """The type on the wire: said, else named by the method or the model, else bf16."""
     for key in ("dtype", "method", "model"):
-        words = base.text(row, key)
-        if base.says_dtype(words):
+        words = parsing.text(row, key)
+        if parsing.says_dtype(words):
             narrow = next((name for name in ("mxfp8", "nvfp4", "mxfp4") if name in words.lower()), None)
-            return narrow or base.dtypes(words)[0]
+            return narrow or parsing.dtypes(words)[0]
     assumed.append("bf16 on the wire, as the record names no type")
     return "bf16"
 
 
 def _gpus(row: Mapping[str, Any], transport: str, assumed: list[str]) -> tuple[int, int]:
-    trainer, rollout = base.whole(row, "gpus_train"), base.whole(row, "gpus_rollout")
+    trainer, rollout = parsing.whole(row, "gpus_train"), parsing.whole(row, "gpus_rollout")
     if transport.startswith("colocated"):
-        trainer = rollout = trainer or base.whole(row, "gpus_shared") or base.whole(row, "gpus") or rollout
+        trainer = rollout = trainer or parsing.whole(row, "gpus_shared") or parsing.whole(row, "gpus") or rollout
     if not trainer and not rollout:
         assumed.append(f"{_USUAL_GPUS} GPUs on each side, as the record does not say how many")
     rollout = rollout or trainer or _USUAL_GPUS

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.records.base import Layout, Refused
+from rlsize.facts.records.record import Layout, Refused
 from rlsize.facts.records.train import TrainRecord
-from rlsize.readers.records.base import common, dtypes, layout, number, says_dtype, text, whole
+from rlsize.readers.records.parsing import common, dtypes, layout, number, says_dtype, text, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

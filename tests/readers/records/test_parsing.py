@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.facts.dtype import BYTES_PER_PARAM
-from rlsize.facts.records.base import Layout, Record, Refused
+from rlsize.facts.records.record import Layout, Record, Refused
 from rlsize.readers.profiles import Catalogue
-from rlsize.readers.records.base import (
+from rlsize.readers.records.parsing import (
     common,
     dtypes,
     instances,

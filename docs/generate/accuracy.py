@@ -1,0 +1,155 @@
+"""
+Tables around those of `docs/accuracy.md`: what was aimed at beside what its tables say, and which records carry them.
+
+The tables of errors take minutes, so `python -m benchmarks.accuracy --write docs/accuracy.md` writes them, and cog
+reads them from the page.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from functools import cache
+from typing import TYPE_CHECKING, NamedTuple
+
+from generate.files import ROOT
+from generate.markdown import table
+from rlsize.estimates.recorded.registry import cell, contradictions, predictors
+from rlsize.readers.profiles import Catalogue
+from rlsize.readers.records.listing import profiles_of, read_records
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlsize.facts.records.listing import Listing
+
+PAGE = ROOT / "docs" / "accuracy.md"
+MODEL, SOURCE = "Constants fitted without the model of the record", "Constants fitted without the source of the record"
+MOVED, ALL = "Calibrated on one record, another of its family predicted", "Shipped constants, all records"
+_ERRORS = {MODEL: "median / p90 %", SOURCE: "median / p90 %", ALL: "median / p90 %", MOVED: "calibrated"}
+_HOW = {MODEL: "a priori, model left out", SOURCE: "a priori, source left out", ALL: "a priori, no constant fitted"}
+
+
+class Aim(NamedTuple):
+    """What was aimed at for a quantity: median and 90th percentile of the error in percent, and where it is shown."""
+
+    quantity: str
+    aim: str
+    title: str
+    where: dict[str, str]
+
+
+def _of(title: str, class_name: str, cell_name: str, field: str) -> tuple[str, dict[str, str]]:
+    return title, {"class": class_name, "of these": cell_name, "field": field}
+
+
+def _pair(class_name: str, cell_name: str, relation: str) -> tuple[str, dict[str, str]]:
+    return MOVED, {"class": class_name, "of these": cell_name, "the two have": relation}
+
+
+_TOTAL, _EACH = "output_tok_s_total", "output_tok_s_per_gpu"
+AIMS = (
+    Aim("engine throughput, dense", "8 / 25", *_of(MODEL, "engine_latency", "dense", _TOTAL)),
+    Aim("engine throughput, dense", "4 / 12", *_pair("engine_latency", "dense", "same layout")),
+    Aim("engine throughput, MoE", "20 / 45", *_of(MODEL, "engine_latency", "MoE", _TOTAL)),
+    Aim("engine throughput, MoE", "6 / 20", *_pair("engine_latency", "MoE", "same layout")),
+    Aim("offline throughput, dense", "12 / 25", *_of(MODEL, "rollout", "dense", _TOTAL)),
+    Aim("offline throughput, dense, per GPU", "12 / 25", *_of(MODEL, "rollout", "dense", _EACH)),
+    Aim("offline throughput, dense", "6 / 18", *_pair("rollout", "dense", "same layout")),
+    Aim("offline throughput, MoE", "20 / 50", *_of(MODEL, "rollout", "MoE", _TOTAL)),
+    Aim("offline throughput, MoE, per GPU", "20 / 50", *_of(MODEL, "rollout", "MoE", _EACH)),
+    Aim("offline throughput, MoE", "10 / 30", *_pair("rollout", "MoE", "same layout")),
+    Aim("train tokens/s, dense", "15 / 30", *_of(MODEL, "train", "dense", "tokens_per_s_per_gpu")),
+    Aim("train tokens/s, dense", "15 / 30", *_of(SOURCE, "train", "dense", "tokens_per_s_per_gpu")),
+    Aim("train tokens/s, dense", "5 / 15", *_pair("train", "dense", "other GPU count")),
+    Aim("train tokens/s, dense", "8 / 20", *_pair("train", "dense", "other length")),
+    Aim("KV cache tokens, low trust", "3 / 8", *_of(ALL, "memory", "dense (low trust)", "kv_cache_tokens")),
+    Aim("weights in an engine", "1 / 2", *_of(ALL, "memory", "dense", "weights_gib_per_gpu")),
+    Aim("RL step, dense", "15 / 35", *_of(MODEL, "rl_step", "dense", "step_time_s")),
+    Aim("RL step, MoE", "15 / 35", *_of(MODEL, "rl_step", "MoE", "step_time_s")),
+    Aim("RL step, dense", "6 / 15", *_pair("rl_step", "dense", "same mode and GPUs")),
+    Aim("RL step, MoE", "6 / 15", *_pair("rl_step", "MoE", "same mode and GPUs")),
+    Aim("RL step, MoE", "10 / 30", *_pair("rl_step", "MoE", "same mode, other GPUs")),
+    Aim("RL step, dense", "10 / 30", *_pair("rl_step", "dense", "other mode")),
+    Aim("RL step, MoE", "10 / 30", *_pair("rl_step", "MoE", "other mode")),
+    Aim("weight sync, dense", "band", *_of(SOURCE, "sync", "dense", "sync_time_s")),
+    Aim("weight sync, MoE", "band", *_of(SOURCE, "sync", "MoE", "sync_time_s")),
+    Aim("weight sync, dense", "25 / 85", *_pair("sync", "dense, on two records", "other layout")),
+    Aim("weight sync, MoE", "25 / 85", *_pair("sync", "MoE, on two records", "other layout")),
+)
+
+
+def aims() -> str:
+    """Aims beside what the tables of the page say."""
+    found = _tables(PAGE.read_text(encoding="utf-8"))
+    rows = [_aim(entry, found.get(entry.title, [])) for entry in AIMS]
+    return table(["Quantity", "How", "Aim", "Reached", "In band %", "n"], rows)
+
+
+def _aim(entry: Aim, rows: Iterable[dict[str, str]]) -> list[str]:
+    row = next((row for row in rows if all(row.get(key) == value for key, value in entry.where.items())), {})
+    how = _HOW.get(entry.title) or f"calibrated; {entry.where['the two have']}"
+    if entry.where["of these"].endswith("on two records"):
+        how = f"calibrated on two; {entry.where['the two have']}"
+    held = row.get("in band % (95 % interval)", row.get("in band", "-"))
+    count = row.get("n") or (f"{row['pairs']} pairs, {row['families']} families" if "pairs" in row else "-")
+    return [entry.quantity, how, entry.aim, row.get(_ERRORS[entry.title], "no such records"), held, count]
+
+
+def _tables(text: str) -> dict[str, list[dict[str, str]]]:
+    """The rows of each table of the page, by the heading above it."""
+    found: dict[str, list[dict[str, str]]] = defaultdict(list)
+    title, header = "", []
+    for line in text.splitlines():
+        if line.startswith("#"):
+            title, header = line.lstrip("# "), []
+        elif line.startswith("| "):
+            cells = [part.strip() for part in line.strip("| ").split(" | ")]
+            if not header:
+                header = cells
+            elif set(cells) != {"---"}:
+                found[title].append(dict(zip(header, cells, strict=False)))
+    return found
+
+
+def carried() -> str:
+    """Which records carry each cell: how many, of which models, GPUs and sources."""
+    known, look_up = predictors(), profiles_of(Catalogue())
+    cells = defaultdict(list)
+    for entry in _listing().records:
+        if entry.class_name in known:
+            name = cell(known[entry.class_name], entry.record, look_up(entry.record))
+            cells[entry.class_name, name].append(entry.record)
+    rows = [
+        [
+            class_name,
+            name,
+            str(len(records)),
+            _listed(record.model for record in records),
+            _listed(record.gpu for record in records),
+            _listed(record.source_id for record in records),
+        ]
+        for (class_name, name), records in sorted(cells.items())
+    ]
+    return table(["Class", "Of these", "n", "Models", "GPUs", "Sources"], rows)
+
+
+def out_of_order() -> str:
+    """Records that contradict their neighbours, with the reason."""
+    rows = []
+    for name, predictor in predictors().items():
+        own = [entry.record for entry in _listing().records if entry.class_name == name]
+        rows += [[name, own[place].id, why] for place, why in sorted(contradictions(predictor, own).items())]
+    return table(["Class", "Record", "Why"], rows)
+
+
+@cache
+def _listing() -> Listing:
+    return read_records(sorted((ROOT / "benchmarks" / "published").glob("*.yaml")), Catalogue())
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(f"{name} ({count})" for name, count in _sorted(Counter(names)))
+
+
+def _sorted(counted: Counter[str]) -> Sequence[tuple[str, int]]:
+    return sorted(counted.items())

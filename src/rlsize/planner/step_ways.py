@@ -1,0 +1,84 @@
+"""The ways to run an RL loop on some GPUs, and the split that suits each of them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.estimates.step_figures import worked
+from rlsize.estimates.step_loops import LOOPS, Way, bare, step_question
+from rlsize.facts.records.record import Refused
+from rlsize.planner.rounding import rounded_down
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.step_loops import LoopPlan
+    from rlsize.estimates.step_prediction import Loop
+
+_MOST_SPLITS = 40  # that are tried; more are thinned out
+
+
+def colocated_way(plan: LoopPlan, gpus: float) -> Way:
+    """Both sides on all GPUs, as far as instances and model replicas fill them."""
+    return Way(loop="colocated", rollout_gpus=_whole(gpus, _size(plan, shared=True)), trainer_gpus=gpus)
+
+
+def splits(plan: LoopPlan, gpus: float) -> tuple[tuple[float, float], ...]:
+    """Pairs of rollout and trainer GPUs that fill all GPUs with whole instances and whole replicas, but for a rest."""
+    size, replica = _size(plan, shared=False), plan.train.replica
+    most = rounded_down((gpus - size) / replica)
+    step = max(1, -(-most // _MOST_SPLITS))
+    found = []
+    for replicas in range(step, most + 1, step):
+        trainer = float(replicas * replica)
+        rollout = _whole(gpus - trainer, size)
+        found += [(rollout, trainer)] if rollout >= size else []
+    return tuple(found)
+
+
+def best_split(plan: LoopPlan, loop: Loop, gpus: float, values: Mapping[str, float]) -> Way | None:
+    """The split with the shortest central step; None where none works."""
+    said, best, least = bare(plan), None, float("inf")
+    for rollout, trainer in splits(plan, gpus):
+        way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
+        try:
+            seconds = float(worked(step_question(plan, way, said), way.gpus, values).step.seconds)
+        except Refused:
+            continue
+        if seconds < least:
+            best, least = way, seconds
+    return best
+
+
+def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, split: bool) -> tuple[Way, ...]:
+    """
+    The other ways to run the loop on as many GPUs.
+
+    Args:
+        plan: The loop.
+        gpus: GPUs of both sides.
+        values: Central values of the constants.
+        split: Whether the split was given: the other ways with two pools have the same; else each has its best.
+    """
+    found: list[Way] = []
+    for loop in LOOPS:
+        if loop == plan.way.loop:
+            continue
+        if loop == "colocated":
+            found.append(colocated_way(plan, gpus))
+        elif split:
+            found.append(Way(loop=loop, rollout_gpus=plan.way.rollout_gpus, trainer_gpus=plan.way.trainer_gpus))
+        else:
+            way = best_split(plan, loop, gpus, values)
+            found += [way] if way else []
+    return tuple(found)
+
+
+def _size(plan: LoopPlan, *, shared: bool) -> float:
+    found = plan.engines[shared]
+    return 1.0 if isinstance(found, str) else float(found.numbers.gpus)
+
+
+def _whole(gpus: float, size: float) -> float:
+    """GPUs of whole instances."""
+    return rounded_down(gpus / size) * size

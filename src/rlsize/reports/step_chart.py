@@ -1,0 +1,78 @@
+"""The picture of a predicted step: the wall clock of each mode, part by part."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.estimates.step_parts import step_parts
+from rlsize.reports.chart import Chart, Series
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from rlsize.estimates.step_outlook import Mode, StepOutlook
+
+PARTS = {
+    "generation": "generation",
+    "waiting": "waiting for generation",
+    "tail": "tail of generation",
+    "logprobs": "log-probs and scores",
+    "update": "update",
+    "sync": "weight sync",
+    "fixed": "switching, fixed",
+    "samples": "handling of samples",
+    "params": "handling of parameters",
+}
+"""What each part is called."""
+
+_BARS = {
+    "generation": ("generation", "waiting"),
+    "tail of generation": ("tail",),
+    "log-probs and scores": ("logprobs",),
+    "update": ("update",),
+    "weight sync": ("sync",),
+    "overhead": ("fixed", "samples", "params"),
+}
+
+
+def step_chart(outlook: StepOutlook) -> Chart:
+    """Stacked bars, one for each mode that can run."""
+    modes = [mode for mode in outlook.modes if mode.worked is not None]
+    heights = {_label(mode): _parts(outlook, mode) for mode in modes}
+    series = [
+        Series(
+            name=bar,
+            xs=tuple(heights),
+            ys=tuple(sum(parts.get(name, 0.0) for name in names) for parts in heights.values()),
+        )
+        for bar, names in _BARS.items()
+    ]
+    step = outlook.figure("step_seconds")
+    model, gpu = outlook.plan.train.model, outlook.plan.train.gpu
+    return Chart(
+        title=_takeaway(outlook),
+        x_label="",
+        y_label="seconds of a step that nothing hides",
+        series=tuple(entry for entry in series if any(entry.ys)),
+        kind="stacked",
+        subtitle=f"{model.title} on {gpu.name}; as asked, {outlook.plan.way.loop}: {show(step.value, step.key)}",
+    )
+
+
+def _label(mode: Mode) -> str:
+    way = mode.way
+    return f"{way.loop} {way.trainer_gpus:g}" if way.shared else f"{way.loop} {way.rollout_gpus:g}+{way.trainer_gpus:g}"
+
+
+def _parts(outlook: StepOutlook, mode: Mode) -> dict[str, float]:
+    if mode.worked is None:
+        return {}
+    return {part.name: part.seconds.number for part in step_parts(outlook.plan, mode.way, mode.worked)}
+
+
+def _takeaway(outlook: StepOutlook) -> str:
+    best = outlook.quickest
+    seconds = best.seconds.number if best.seconds else 0.0
+    close = [mode.way.loop for mode in outlook.modes if mode.close]
+    if close:
+        return f"{best.way.loop} takes {show(seconds, '_seconds')}; {', '.join(close)} may be as quick"
+    return f"{best.way.loop} is the quickest: {show(seconds, '_seconds')} a step"
