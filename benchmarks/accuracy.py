@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.record import Record
     from rlsize.facts.records.listing import RefusedRecord
+    from rlsize.facts.records.record import Record
     from rlsize.verdicts.predictions import PredictedRecord, Predictions, ProfilesOf
     from rlsize.verdicts.scores import Score
     from rlsize.verdicts.transfer import Pair

@@ -159,6 +159,9 @@ rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom 
 rlsize measure --show examples/measured-cpu.yaml
 rlsize calibrate examples/measured-cpu.yaml --link infiniband-400g
 rlsize calibrate examples/measured-cpu.yaml --bandwidth "50 GB/s"
+rlsize calibrate examples/grpo-32b.yaml --rate 64=2100 --step-seconds 60 --generation-seconds 20 --train-seconds 20 \\
+    --sync-seconds 3
+rlsize calibrate examples/calibration-runs.yaml
 rlsize profiles list
 rlsize profiles show h100-sxm --kind gpu
 rlsize profiles show qwen3-32b

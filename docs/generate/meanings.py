@@ -9,6 +9,7 @@ MEANINGS: dict[str, str] = {
     "algorithm": "The RL algorithm.",
     "backlog_tokens": "Response tokens of finished samples that wait, after the time asked for.",
     "bandwidth_bytes_per_second": "Bandwidth of the slowest link on the path, one direction.",
+    "band_fraction": "Half of the 80 % band of what is planned, over its median.",
     "batch_seconds": "Time of the finite batch, from sending it to its last sample.",
     "batch_tokens_per_second": (
         "Response tokens per second of one instance over the finite batch, filling and tail included."
@@ -20,6 +21,7 @@ MEANINGS: dict[str, str] = {
     "changed_fraction": "Share of the weights that a step changes, for delta syncs.",
     "cluster_profiles": "Cluster profiles that there are.",
     "colocated_tokens_per_second": "Tokens per second of a colocated loop, with the cost of changing over.",
+    "constants_moved": "Constants that the measurements moved or narrowed.",
     "context_tokens": "Mean length of a sample in flight, prompt and response so far.",
     "cost_per_day_usd": "Cost of a day.",
     "critic_bytes": "Training state of the critic, over all GPUs.",

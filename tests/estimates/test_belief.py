@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 
 def constant(name: str, value: float = 2.0, spread: float = 0.3) -> Constant:
+    """A part of the tests below."""
     return Constant(
         name=name, value=value, spread=spread, unit="1", meaning="made up", basis="assumed", source="this test"
     )
@@ -30,6 +31,7 @@ STAGE = Stage(
 
 
 def product(values: Mapping[str, Any]) -> list[Any]:
+    """A part of the tests below."""
     return [values["a"] * values["b"] * values["known"]]
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 
 def constant(name: str, value: float, before: tuple[float, float] | None) -> Constant:
+    """A part of the tests below."""
     return Constant(
         name=name,
         value=value,
@@ -33,7 +34,8 @@ STAGE = Stage(name="first", constants=(constant("rate", 9.0, (1.0, 1.0)), consta
 OTHER = Stage(name="second", constants=(constant("elsewhere", 7.0, (1.0, 1.0)),), noise=0.1)
 
 
-def residual(truth: float, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a number or an array)
+def residual(truth: float, values: Mapping[str, Any]) -> Any:
+    """A part of the tests below."""
     return np.log(values["rate"] * values["fixed"] / truth)
 
 

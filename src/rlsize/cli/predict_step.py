@@ -153,7 +153,7 @@ def _answer(inputs: Inputs, said: StepFlags, beliefs: tuple[str | None, str]) ->
     from rlsize.estimates.step_assumptions import assumptions
     from rlsize.estimates.step_outlook import STAGES, step_outlook
     from rlsize.planner.step_ways import other_ways
-    from rlsize.reports.predict_step import plan_name, predict_step_report, step_does_not_fit_report
+    from rlsize.reports.predict_step import predict_step_report, step_does_not_fit_report
 
     found = pools(inputs, said.loop)
     asked = asked_stages(inputs, said, found)
@@ -163,8 +163,12 @@ def _answer(inputs: Inputs, said: StepFlags, beliefs: tuple[str | None, str]) ->
     asking.random_for(plan, beliefs[1])  # refuses a seed that is no whole number
     own = plan.engines[found.loop == "colocated"]
     if isinstance(own, str):
-        return step_does_not_fit_report(plan_name(plan), own, fits, inputs.shown(), inputs.warnings)
-    plan = replace(plan, way=_way(inputs, plan, found, values))
+        way_out = f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
+        return step_does_not_fit_report(plan, own, way_out, inputs.shown(), inputs.warnings)
+    way, reason = _way(inputs, plan, found, values)
+    if reason:
+        return step_does_not_fit_report(plan, reason, _larger(plan), inputs.shown(), inputs.warnings)
+    plan = replace(plan, way=way)
     try:
         others = other_ways(plan, found.gpus.number, values, split=found.split)
         outlook = step_outlook(plan, others, belief, int(beliefs[1]) % _SEEDS)
@@ -172,6 +176,16 @@ def _answer(inputs: Inputs, said: StepFlags, beliefs: tuple[str | None, str]) ->
     except Refused as refusal:
         raise InputError(Fault(str(refusal), "--gpus", "change GPUs or layout")) from None
     return predict_step_report(outlook, assumed, inputs.shown(), inputs.warnings, inputs.notes)
+
+
+def _larger(plan: LoopPlan) -> str:
+    """What a trainer that does not fit needs."""
+    from rlsize.planner.step_ways import fitting_trainer
+
+    gpus = fitting_trainer(plan)
+    if gpus is None:
+        return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
+    return f"Its states fit on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
 
 
 def _setting(asked: Asked) -> CalibrationSetting:
@@ -186,43 +200,62 @@ def _setting(asked: Asked) -> CalibrationSetting:
     )
 
 
-def _way(inputs: Inputs, plan: LoopPlan, found: Pools, values: Mapping[str, float]) -> Way:
+def _way(inputs: Inputs, plan: LoopPlan, found: Pools, values: Mapping[str, float]) -> tuple[Way, str]:
     """
-    How the loop is run: as said, or with the split that suits its mode best.
+    How the loop is run: as said, or with the split that suits its mode best; and why its trainer does not fit.
 
     Raises:
-        InputError: No split works.
+        InputError: The GPUs hold no instance.
     """
-    from rlsize.estimates.step_loops import Way
-    from rlsize.planner.rounding import rounded_down
+    from rlsize.estimates.step_loops import Way, bare, step_question
     from rlsize.planner.step_ways import best_split, colocated_way
 
-    gpus = found.gpus.number
     if found.loop == "colocated":
-        return colocated_way(plan, gpus)
-    if not found.split:
-        way = best_split(plan, found.loop, gpus, values)
-        if way is None:
-            raise InputError(Fault(f"{gpus:g} GPUs hold no instance beside a trainer", found.gpus.source, "give more"))
-        for key, value in (("rollout_gpus", way.rollout_gpus), ("trainer_gpus", way.trainer_gpus)):
-            inputs.keep(
-                Figure(key=key, value=int(value), provenance="default", source="the split that is the quickest")
-            )
-        inputs.notes.append(f"Split {way.rollout_gpus:g} + {way.trainer_gpus:g}, as nobody said how: the quickest one.")
-        return way
-    size = float(plan.engine(plan.way).numbers.gpus)
-    whole = rounded_down(found.rollout.number / size) * size
+        way = colocated_way(plan, found.gpus.number)
+    elif found.split:
+        way = Way(
+            loop=found.loop, rollout_gpus=_whole_instances(inputs, plan, found), trainer_gpus=found.trainer.number
+        )
+    else:
+        best = best_split(plan, found.loop, found.gpus.number, values)
+        if best is None:
+            half = replace(plan.way, rollout_gpus=found.gpus.number, trainer_gpus=found.gpus.number)
+            return half, f"{plan.train.model.name} does not fit beside its fleet on {found.gpus.number:g} GPUs"
+        for key, value in (("rollout_gpus", best.rollout_gpus), ("trainer_gpus", best.trainer_gpus)):
+            source = "the split that is the quickest"
+            inputs.keep(Figure(key=key, value=int(value), provenance="default", source=source))
+        split = f"{best.rollout_gpus:g} + {best.trainer_gpus:g}"
+        inputs.notes.append(f"Nobody said how the GPUs are split: {split} is the quickest.")
+        return best, ""
+    try:
+        step_question(plan, way, bare(plan))
+    except Refused as refusal:
+        return way, str(refusal)
+    return way, ""
+
+
+def _whole_instances(inputs: Inputs, plan: LoopPlan, found: Pools) -> float:
+    """
+    Rollout GPUs that make whole instances.
+
+    Raises:
+        InputError: They do not make one.
+    """
+    from rlsize.planner.rounding import rounded_down
+
+    size, said = float(plan.engine(plan.way).numbers.gpus), found.rollout
+    whole = rounded_down(said.number / size) * size
     if whole < size:
-        what = f"{found.rollout.number:g} rollout GPUs do not hold an instance of {size:g}"
-        raise InputError(Fault(what, found.rollout.source, "give more, or a smaller --rollout-tensor-parallel"))
-    if whole < found.rollout.number:
-        inputs.warnings.append(f"{found.rollout.number - whole:g} rollout GPUs make no whole instance of {size:g}")
-    return Way(loop=found.loop, rollout_gpus=whole, trainer_gpus=found.trainer.number)
+        what = f"{said.number:g} rollout GPUs do not hold an instance of {size:g}"
+        raise InputError(Fault(what, said.source, "give more, or a smaller --rollout-tensor-parallel"))
+    if whole < said.number:
+        inputs.warnings.append(f"{said.number - whole:g} rollout GPUs make no whole instance of {size:g}")
+    return whole
 
 
 def _assumed(inputs: Inputs, said: StepFlags) -> frozenset[str]:
     """Keys of inputs that matter and that nobody gave."""
-    asked = ("memory_fraction", "kv_dtype", "response_cv", "max_staleness", "mode")
+    asked = ("memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_staleness", "mode")
     keys = {key for key in asked if key in inputs.used and inputs.used[key].provenance == "default"}
     keys |= set() if "max_response_tokens" in inputs.used else {"max_response_tokens"}
     passes = (said.models.old_logprob, said.models.reference, inputs.said("trainer.logprob_passes"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations._ops import maximum, minimum
-from rlsize.equations.lengths import lognormal_sigma
+from rlsize.equations.lengths import _phi, lognormal_sigma
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -123,10 +123,8 @@ def _integral(heights: Any, lengths: Any) -> Real:  # noqa: ANN401 (arrays of an
 
 
 def _distribution(mean_tokens: Real, length_cv: Real, max_tokens: Real) -> tuple[Any, Any, Any]:
-    """F and F_e of capped lognormal lengths, and the lengths at which they are taken: even in the logarithm's normal."""
+    """F and F_e of capped lognormal lengths, and the lengths at which they are taken: even in the normal variable."""
     import numpy as np
-
-    from rlsize.equations.lengths import _phi
 
     sigma = maximum(lognormal_sigma(length_cv), 1e-3)
     centre = np.log(mean_tokens) - sigma**2 / 2

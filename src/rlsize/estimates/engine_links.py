@@ -53,7 +53,7 @@ def _across(gpu: Gpu, ranks: int) -> bool:
 
 
 def _network(gpu: Gpu, ranks: int, *, shared: bool) -> float:
-    """Bandwidth between nodes where ranks span several; an all-reduce shares a node's adapters, an exchange does not."""
+    """Bandwidth between nodes, where ranks span several; an all-reduce shares a node's adapters."""
     said = gpu.specification
     if not _across(gpu, ranks):
         return float("inf")

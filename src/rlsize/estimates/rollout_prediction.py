@@ -9,6 +9,7 @@ from rlsize.equations import engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.estimates.engine_compiled import capacity, compiled
 from rlsize.estimates.engine_step import Load, host_of, step_parts, step_seconds
 from rlsize.estimates.prompt_cost import prompt_seconds
+from rlsize.estimates.working import apply
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.records.record import Refused
@@ -87,14 +88,13 @@ def cache_capacity(work: Work, asked: Engine, lengths: Lengths, values: Mapping[
     reserving = traits.admission == "reserving"
     length = lengths.longest if reserving else lengths.live
     held = capacity(asked.question, values, length, work)
-    found = work(
+    return work(
         "cache_concurrency",
         engine_step.cache_concurrency,
         cache_tokens=held.kv_tokens,
         fill_fraction=1.0 if reserving else values["rollout_cache_fill"],
         live_tokens=length,
     )
-    return found
 
 
 def check_fits(asked: Engine, lengths: Lengths, values: Mapping[str, Real]) -> None:
@@ -123,8 +123,7 @@ def engine_limit(question: EngineQuestion) -> float:
     defaults = engine_defaults(question.engine)
     memory = question.gpu.specification.memory.value
     small = memory < defaults.large_memory or question.gpu.name.startswith("a100")
-    served = question.served and defaults.name == "vllm"  # its server takes the smaller limit on any GPU
-    return float(defaults.sequences[0 if small or served else 1]) * question.layout.data
+    return float(defaults.sequences[0 if small else 1]) * question.layout.data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +175,7 @@ def steady(work: Work, asked: Engine, concurrency: Any, lengths: Lengths, values
 def at_batch(
     work: Work,
     asked: Engine,
-    batch: Any,
+    batch: Any,  # noqa: ANN401 (as `work` makes them)
     lengths: Lengths,
     values: Mapping[str, Real],
 ) -> tuple[dict[str, Any], Any, Any]:
@@ -202,8 +201,6 @@ def borrows(gpu: Gpu) -> bool:
 
 
 def _numbers(work: Work, asked: Engine) -> EngineWork | ExplainedWork:
-    from rlsize.estimates.working import apply
-
     return asked.numbers.explained() if work is apply else asked.numbers
 
 
@@ -248,7 +245,7 @@ def offline(work: Work, asked: Engine, requests: Any, lengths: Lengths, values: 
 def first_and_later(
     work: Work,
     found: Steady,
-    concurrency: Any,
+    concurrency: Any,  # noqa: ANN401 (as `work` makes them)
     lengths: Lengths,
     values: Mapping[str, Real],
 ) -> tuple[Any, Any]:

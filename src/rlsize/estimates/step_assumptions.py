@@ -6,6 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import rl_step
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import bare, step_question
@@ -93,6 +95,11 @@ def _of_the_engine(question: StepQuestion) -> Iterator[tuple[str, str, str, Step
         other = _FRACTIONS[asked.memory_fraction < _MIDDLE_FRACTION]
         moved = replace(question, engine=engine(replace(asked, memory_fraction=other)))
         yield "memory_fraction", f"{asked.memory_fraction:g}", f"{other:g}", moved
+    wider = replace(asked.layout, tensor=2 * asked.layout.tensor)
+    heads = memory_shape(asked.model, model_size(asked.model).params).heads
+    if heads % wider.tensor == 0 and question.rollout_gpus % (2 * question.engine.numbers.gpus) == 0:
+        moved = replace(question, engine=engine(replace(asked, layout=wider)))
+        yield "rollout_tensor_parallel", f"{asked.layout.tensor} GPUs", f"{wider.tensor} GPUs", moved
     if asked.kv_dtype == "bf16" and asked.gpu.specification.fp8_dense is not None:
         yield "kv_dtype", "bf16", "fp8", replace(question, engine=engine(replace(asked, kv_dtype="fp8")))
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import rl_step
+from rlsize.estimates.step_memory import check_states
 from rlsize.estimates.step_prediction import StepQuestion
 from rlsize.estimates.train_prediction_question import bare_question, stated
 from rlsize.estimates.working import DRAWS, Draw, uncertain
@@ -152,9 +153,10 @@ def step_question(plan: LoopPlan, way: Way, said: Numbers) -> StepQuestion:
     The question about one way to run the loop.
 
     Raises:
-        Refused: There is no instance for it.
+        Refused: There is no instance for it, or the trainer's states do not fit.
     """
     trained = replace(bare_question(plan.train, said.train), gpus=way.trainer_gpus)
+    check_states(trained)
     return StepQuestion(
         engine=plan.engine(way),
         train=trained,

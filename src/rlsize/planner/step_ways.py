@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.step_figures import worked
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_loops import LoopPlan
     from rlsize.estimates.step_prediction import Loop
 
+_DOUBLINGS = 14  # of a replica's GPUs that are tried
 _MOST_SPLITS = 40  # that are tried; more are thinned out
 
 
@@ -72,6 +74,19 @@ def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, spli
             way = best_split(plan, loop, gpus, values)
             found += [way] if way else []
     return tuple(found)
+
+
+def fitting_trainer(plan: LoopPlan) -> int | None:
+    """The fewest GPUs on which the trainer's states fit, as it is laid out; None where no number that is tried does."""
+    question, replica = bare_question(plan.train), plan.train.replica
+    for doublings in range(_DOUBLINGS):
+        gpus = replica * 2**doublings
+        try:
+            check_states(replace(question, gpus=float(gpus)))
+        except Refused:
+            continue
+        return gpus
+    return None
 
 
 def _size(plan: LoopPlan, *, shared: bool) -> float:

@@ -26,6 +26,7 @@ _LIMITS = {
 }
 _TOLD_INPUTS = {
     "memory_fraction": "share of GPU memory for engines",
+    "rollout_tensor_parallel": "size of an instance",
     "kv_dtype": "number type of the KV cache",
     "response_cv": "spread of response lengths (cv)",
     "max_response_tokens": "cap on the response length",
@@ -85,24 +86,23 @@ def predict_step_report(
 
 
 def step_does_not_fit_report(
-    plan_name: str, reason: str, degree: int | None, inputs: Sequence[Figure], warnings: Sequence[str] = ()
+    plan: LoopPlan, reason: str, way_out: str, inputs: Sequence[Figure], warnings: Sequence[str] = ()
 ) -> Report:
     """
-    The report about a loop whose engine does not fit.
+    The report about a loop whose engine or trainer does not fit.
 
     Args:
-        plan_name: The mode.
+        plan: The loop.
         reason: Why it does not, in a line.
-        degree: The smallest degree of tensor parallelism at which it would; None where there is none.
+        way_out: What would fit, in a sentence.
         inputs: What it was worked out from.
         warnings: What the reader must know first.
     """
-    ways = f"It would fit with --rollout-tensor-parallel {degree}." if degree else "No tensor parallelism holds it."
-    said = f"{reason[0].upper()}{reason[1:]} ({plan_name})."
+    said = f"{reason[0].upper()}{reason[1:]} ({plan.way.loop} {place(plan.way)})."
     return Report(
         command="predict step",
-        headline=f"{said} {ways}",
-        results=(Figure(key="rollout_fits", value=False, provenance="predicted", source=reason),),
+        headline=f"{said} {way_out}",
+        results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         inputs=tuple(inputs),
         warnings=tuple(warnings),
         no=True,
@@ -267,8 +267,3 @@ def _measure(outlook: StepOutlook) -> list[str]:
     if outlook.stages:
         notes.append(f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it.")
     return notes
-
-
-def plan_name(plan: LoopPlan) -> str:
-    """The mode of a plan and its GPUs, in words."""
-    return f"{plan.way.loop} {place(plan.way)}"

@@ -11,8 +11,8 @@ import numpy as np
 from rlsize.errors import RlsizeError
 from rlsize.estimates.belief import Belief, interval, prior, scattered
 from rlsize.estimates.recorded.registry import cell, contradictions
-from rlsize.facts.records.record import Refused
 from rlsize.facts.records.listing import RefusedRecord
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from rlsize.estimates.constants import Stage
     from rlsize.estimates.recorded.named import Profiles
     from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.record import Record
     from rlsize.facts.records.listing import ListedRecord
+    from rlsize.facts.records.record import Record
 
     ProfilesOf = Callable[[Record], Profiles]
     Say = Callable[[str, float], None]

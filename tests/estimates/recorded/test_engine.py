@@ -11,8 +11,8 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.recorded import engine_latency, rollout
 from rlsize.estimates.recorded.named import Profiles
 from rlsize.facts.quantisation import uniform
-from rlsize.facts.records.record import Layout, Refused
 from rlsize.facts.records.engine import EngineRecord
+from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()
@@ -35,16 +35,18 @@ RECORD = EngineRecord(
 
 
 def profiles(record: EngineRecord) -> Profiles:
+    """A part of the tests below."""
     return Profiles(model=CATALOGUE.get("model", record.model), gpu=CATALOGUE.get("gpu", record.gpu))
 
 
 def predicted(record: EngineRecord) -> dict[str, float]:
+    """A part of the tests below."""
     found = engine_latency.predict(record, profiles(record), BELIEF.central())
     return {key: float(value) for key, value in found.items()}
 
 
 def test_throughput_and_its_two_times_agree() -> None:
-    """c out / (TTFT + out TPOT) is the rate itself."""
+    """Rate: c out / (TTFT + out TPOT) is the rate itself."""
     found = predicted(RECORD)
     cycle = (found["ttft_ms"] + 512 * found["tpot_ms"]) / 1e3
     assert 32 * 512 / cycle == pytest.approx(found["output_tok_s_total"], rel=1e-9)

@@ -47,7 +47,7 @@ OFFLINE: dict[str, Any] = {
 
 
 def test_throughput_follows_from_both_times() -> None:
-    """c out / (TTFT + out TPOT): 16 x 512 tokens in 0.2 + 6.144 s."""
+    """Rate: c out / (TTFT + out TPOT): 16 x 512 tokens in 0.2 + 6.144 s."""
     record = engine_latency.record(CLOSED, CATALOGUE)
     assert record.measured["output_tok_s_total"] == pytest.approx(16 * 512 / 6.344)
     assert record.layout == Layout(tensor=4)
