@@ -25,6 +25,8 @@ _STARTS = "it says what a measurement starts or reaches, which no page can; what
 
 ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     {
+        "--calibration": "it says what is believed of the constants; answers have the same keys",
+        "--class": "it says which records are graded",
         "--buckets": "it says which rows the table of ways to sync has",
         "--ca": _ENGINES,
         "--calibration": "it says what is believed about the constants",
@@ -40,6 +42,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--trainer-python": _STARTS,
         "--url": _STARTS,
         "--window": _ENGINES,
+        "--rows": "it writes a file",
         "--save": "it writes a file",
         "--log": "it writes a file",
         "--only": "it says which parts of the answer there are; the file that is shown has all",
@@ -154,6 +157,27 @@ rlsize predict rollout --model qwen3-30b-a3b --gpu h200-sxm --tensor-parallel 1 
     --expert-parallel 2 --samples 512 --rollout-gpus 16 --hit-ratio 0.5 --refill
 rlsize predict rollout --model llama3.1-70b --gpu h100-sxm --tensor-parallel 1
 rlsize predict rollout examples/grpo-32b.yaml
+rlsize predict train --model qwen3-30b-a3b --gpu h100-sxm --prompts 64 --group 8 --prompt-tokens 300 \\
+    --response-tokens 3200 --response-cv 0.8 --updates 2 --mini-batches 4 --zero 1 --data-parallel 4 \\
+    --tensor-parallel 4 --pipeline-parallel 2 --context-parallel 2 --expert-parallel 8 --virtual-stages 2 \\
+    --micro-batch-tokens 8192 --recompute selective --optimizer adamw --gradients fp32 --offload --algorithm ppo \\
+    --old-logprob --reference --critic --reward-model --dtype fp8 --fp8-scaling row --compiled \\
+    --async-tensor-parallel --native-attention
+rlsize predict train --model qwen3-8b --gpu h100-sxm --trainer-gpus 16 --fsdp 16 --samples 512 --response-tokens 3200
+rlsize predict sync --model qwen3-32b --gpu h100-sxm --transport nccl-broadcast --dtype fp8 --trainer-gpus 16 \\
+    --rollout-gpus 16 --gpus-per-instance 2 --bucket "2 GB"
+rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rollout-gpus 16 --trainer-gpus 16 \\
+    --max-staleness 1 --transport nccl-broadcast --prompts 64 --group 8 --prompt-tokens 300 --response-tokens 3200 \\
+    --response-cv 0.8 --max-response-tokens 16k --updates 1 --mini-batches 1 --engine vllm --engine-version 0.18 \\
+    --max-num-seqs 256 --rollout-tensor-parallel 1 --rollout-pipeline-parallel 1 --rollout-data-parallel 1 \\
+    --rollout-expert-parallel 1 --rollout-dtype bf16 --kv-dtype bf16 --memory-fraction 0.9 --zero 3 \\
+    --data-parallel 16 --tensor-parallel 1 --pipeline-parallel 1 --context-parallel 1 --expert-parallel 1 \\
+    --micro-batch-tokens 16k --recompute full --optimizer adamw --gradients bf16 --offload --dtype bf16 --compiled \\
+    --native-attention --algorithm grpo --old-logprob --reference --critic --reward-model
+rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 --samples 512 --response-tokens 3200 \\
+    --fsdp 32
+rlsize predict step examples/unmeasured-8b.yaml
+rlsize validate examples/my-runs.yaml --transfer --max-median 3 --max-p90 50
 rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
     --max-num-seqs 256 --gpus-per-instance 2
 rlsize measure --show examples/measured-cpu.yaml

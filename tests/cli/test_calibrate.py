@@ -45,17 +45,17 @@ def test_what_is_known_by_heart_moves_its_own_prediction(rlsize: Any, scenario: 
         "weight sync of a step, async",
     }  # fmt: skip
     for row in found.values():
-        assert row["low"] < row["before"] < row["high"]
-    assert found["rate with 64 in flight"]["measured"] < found["rate with 64 in flight"]["after"]
+        assert row["low"] < row["predicted"] < row["high"]
+    assert found["rate with 64 in flight"]["measured"] < found["rate with 64 in flight"]["calibrated"]
 
 
 def test_it_says_what_to_measure_next(rlsize: Any, scenario: Path) -> None:
     """The best comes first, nothing widens, and what was measured is not offered again."""
     ran = rlsize("calibrate", str(scenario), "--rate", "64=2400", "--json")
     further = ran.document["rows"]["further"]
-    widths = [float(row["after"].strip("±% ")) for row in further]
+    widths = [row["then_fraction"] for row in further]
     assert widths == sorted(widths)
-    assert all(float(row["before"].strip("±% ")) >= width for row, width in zip(further, widths, strict=True))
+    assert all(row["now_fraction"] >= row["then_fraction"] for row in further)
     names = {row["what"] for row in further}
     assert {"step, async", "step, synchronous", "training of a step, async"} <= names
     assert "rate with 64 in flight" not in names
@@ -99,13 +99,32 @@ def test_records_and_flags_go_together(rlsize: Any, scenario: Path, tmp_path: Pa
     assert "b" in rows(ran, "unused")
 
 
+LOOP = """\
+- {id: loop, source_id: mine, model: qwen3-8b, framework: verl (vLLM rollout), gpu: h100-sxm, gpus_total: 16,
+   placement: colocated, gpus_shared: 16, prompts_per_step: 64, group_size: 8, prompt_len_mean: 300,
+   response_len_mean: 2000, seq_len_max: 8192, rollout_parallel: TP1, precision: BF16, trust: high,
+   step_time_s: 140, generation_time_s: 90, train_time_s: 18}
+"""
+
+
+def test_a_loop_gives_its_phases_and_what_is_left_to_measure(rlsize: Any, tmp_path: Path) -> None:
+    """Step, generation and training are points; of the loop only the rest is offered, and the other mode."""
+    runs = tmp_path / "loop.yaml"
+    runs.write_text(LOOP, encoding="utf-8")
+    ran = rlsize("calibrate", str(runs), "--json")
+    assert set(rows(ran)) == {"loop: step_time_s", "loop: generation_time_s", "loop: train_time_s"}
+    names = set(rows(ran, "further"))
+    assert {"weight sync of a step, colocated", "step, async"} <= names
+    assert not names & {"step, colocated", "generation of a step, colocated", "training of a step, colocated"}
+
+
 def test_the_order_of_arguments_does_not_matter(rlsize: Any, scenario: Path, tmp_path: Path) -> None:
     """A scenario is known by its header, wherever it stands."""
     runs = tmp_path / "runs.yaml"
     runs.write_text(RUNS, encoding="utf-8")
     one = rows(rlsize("calibrate", str(scenario), str(runs), "--json"))
     other = rows(rlsize("calibrate", str(runs), str(scenario), "--json"))
-    assert one["a: output_tok_s_total"]["after"] == pytest.approx(other["a: output_tok_s_total"]["after"])
+    assert one["a: output_tok_s_total"]["calibrated"] == pytest.approx(other["a: output_tok_s_total"]["calibrated"])
 
 
 def test_a_rate_that_falls_is_refused_by_name(rlsize: Any, scenario: Path) -> None:
@@ -151,4 +170,4 @@ def test_a_value_with_a_wide_spread_moves_less(rlsize: Any, scenario: Path) -> N
     name = "training of a step, async"
     sure = rows(rlsize("calibrate", str(scenario), "--train-seconds", "40", "--json"))[name]
     vague = rows(rlsize("calibrate", str(scenario), "--train-seconds", "40 ± 40", "--json"))[name]
-    assert sure["before"] < vague["after"] < sure["after"]
+    assert sure["predicted"] < vague["calibrated"] < sure["calibrated"]

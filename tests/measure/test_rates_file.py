@@ -82,12 +82,54 @@ def test_calibrate_compares_what_is_predicted_and_says_what_is_not(rlsize: Any, 
     assert found.code == 0
     (sync,) = [row for row in found.document["rows"]["points"] if "sync" in row["what"]]
     assert sync["measured"] == pytest.approx(0.64)
-    assert sync["before"] == pytest.approx(0.32 / 0.75)
-    assert sync["before"] < sync["after"] < sync["measured"]
+    assert sync["predicted"] == pytest.approx(0.32 / 0.75)
+    assert sync["predicted"] < sync["calibrated"] < sync["measured"]
     assert read_calibration(str(target)).points[-1].measured == pytest.approx(0.64)
     again = rlsize("calibrate", str(file), "--save", str(target))
     assert again.code == 2
     assert "exists already" in again.stderr
+
+
+def on_gpus(measured: Rates) -> Rates:
+    """The same of a model and a GPU that have profiles."""
+    conditions = replace(
+        measured.conditions,
+        model="Qwen/Qwen3-8B",
+        mean_prompt_tokens=300.0,
+        mean_response_tokens=1536.0,
+        tensor_parallel=2,
+    )
+    assert measured.machine is not None
+    return replace(
+        measured, conditions=conditions, machine=replace(measured.machine, gpus=["NVIDIA H100 80GB HBM3"] * 8)
+    )
+
+
+def test_calibrate_takes_all_that_was_measured_on_gpus(rlsize: Any, measured: Rates, tmp_path: Path) -> None:
+    """Each level, and the train step, from the conditions in the file alone; the sync waits for its link."""
+    path = tmp_path / "rates.yaml"
+    path.write_text(rates_text(on_gpus(measured)), encoding="utf-8")
+    found = rlsize("calibrate", str(path), "--json")
+    assert found.code == 0, found.stderr
+    rows = {row["what"]: row for row in found.document["rows"]["points"]}
+    assert set(rows) == {"rate with 8 in flight", "rate with 64 in flight", "train step on 8 GPUs"}
+    for row in rows.values():
+        assert min(row["measured"], row["predicted"]) < row["calibrated"] < max(row["measured"], row["predicted"])
+    assert "--link" in found.document["rows"]["unused"][0]["reason"]
+    assert "rate with as many in flight as fit" in {row["what"] for row in found.document["rows"]["further"]}
+
+
+def test_calibrate_refuses_levels_that_fall(rlsize: Any, measured: Rates, tmp_path: Path) -> None:
+    """A rate that halves while concurrency rises is named with its neighbour."""
+    whole = on_gpus(measured)
+    assert whole.rollout is not None
+    few, many = whole.rollout.levels
+    path = tmp_path / "rates.yaml"
+    odd = replace(whole, rollout=replace(whole.rollout, levels=[few, replace(many, tokens_per_second=450.0)]))
+    path.write_text(rates_text(odd), encoding="utf-8")
+    refused = rlsize("calibrate", str(path))
+    assert refused.code == 2
+    assert "rate with 64 in flight: 450 token/s does not fit" in " ".join(refused.stderr.split())
 
 
 def test_a_partial_measurement_says_so_wherever_it_goes(rlsize: Any, measured: Rates, tmp_path: Path) -> None:

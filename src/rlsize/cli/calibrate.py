@@ -80,7 +80,7 @@ def calibrate(
     profiles: flags.Profiles = None,
 ) -> Report:
     """
-    What measurements say about the predictions' constants, saved for every command that predicts.
+    Compare a measurement with the predictions, stage by stage.
 
     Example:  rlsize calibrate rates.yaml scenario.yaml --save calibration.yaml
     """

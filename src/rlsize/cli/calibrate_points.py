@@ -126,7 +126,7 @@ def outlook(gathered: Gathered) -> tuple[str, list[Outlook]]:
         return "", []
     target = candidates[0][0]
     made = calibrated(gathered.points, *(stage for _, stages in candidates for stage in stages))
-    seen = {point.what for point in gathered.points}
+    seen = gathered.seen | {point.what for point in gathered.points}
     return target.what, outlooks(made.after, target, [one for one, _ in candidates if one.what not in seen])
 
 

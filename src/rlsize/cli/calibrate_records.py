@@ -6,13 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.beliefs import rollout_layout, trainer_layout
+from rlsize.cli.calibrate_sources import PHASES
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Point
+from rlsize.estimates.planned import RolloutPlan
 from rlsize.estimates.recorded import registry, rl_step
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.records.record import Refused
 from rlsize.facts.records.engine import EngineRecord
+from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
 from rlsize.facts.records.train import TrainRecord
 from rlsize.readers.records.listing import profiles_of, read_records
@@ -35,6 +37,13 @@ _UNITS = (  # by what is in a field's name
     ("tflops", "TFLOP/s"),
     ("_ms", "ms"),
     ("_s", "s"),
+)
+_USUAL_CV = 1.0
+_PHASES = (  # of records, by what flags call them
+    ("step_time_s", "step"),
+    ("generation_time_s", "generation"),
+    ("train_time_s", "train"),
+    ("weight_sync_time_s", "sync"),
 )
 
 
@@ -63,9 +72,26 @@ def of_records(inputs: Inputs, found: Gathered, path: str) -> None:
         for record in records:
             profiles = found.tried(record.id, lambda one=record: look_up(one))  # type: ignore[misc]  # bound now
             if profiles is not None:
-                if isinstance(record, StepRecord) and found.step is None:  # what may be planned is what ran
-                    found.step = found.tried(record.id, lambda r=record, p=profiles: rl_step.question(r, p))  # type: ignore[misc]  # bound now
+                _plan(found, record, profiles)
                 found.points += [one for one in _points(predictor, record, profiles, path) if _predictable(found, one)]
+
+
+def _plan(found: Gathered, record: Record, profiles: Profiles) -> None:
+    """What may be planned is what ran, and what of it was measured need not be measured next."""
+    if not isinstance(record, StepRecord):
+        return
+    question = found.tried(record.id, lambda: rl_step.question(record, profiles))
+    if question is not None:
+        found.step = found.step or question
+        found.train = found.train or question.train
+        found.rollout = found.rollout or RolloutPlan(
+            question=question.engine.question,
+            prompt=record.prompt_tokens,
+            response=record.response_tokens,
+            response_cv=_USUAL_CV,
+            longest=question.max_tokens,
+        )
+        found.seen |= {f"{PHASES[phase][1]}, {question.loop}" for name, phase in _PHASES if name in record.measured}
 
 
 def _agree(predictor: Predictor, records: Sequence[Record], path: str) -> None:

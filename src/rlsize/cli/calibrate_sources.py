@@ -52,6 +52,7 @@ class Gathered:
         train: The train step.
         sync: The weight sync.
         step: The loop.
+        seen: What was measured of loops, as candidates for a further measurement are called.
     """
 
     points: list[Point] = field(default_factory=list)
@@ -61,6 +62,7 @@ class Gathered:
     train: TrainQuestion | None = None
     sync: SyncTimeQuestion | None = None
     step: StepQuestion | None = None
+    seen: set[str] = field(default_factory=set)
 
     def tried(self, what: str, make: Callable[[], Any]) -> Any:
         """What a function makes; None where it cannot, with the reason kept."""

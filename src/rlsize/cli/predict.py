@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from importlib import import_module
-from importlib.util import find_spec
 from typing import Any
 
 import typer
@@ -25,7 +24,7 @@ class Predictions(TyperGroup):
 
     def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
         """The names, in the order in which help shows them."""
-        return [name for name, function in COMMANDS.items() if find_spec(f"rlsize.cli.{function.partition('.')[0]}")]
+        return list(COMMANDS)
 
     def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
         """The command of that name."""

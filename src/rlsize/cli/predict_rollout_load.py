@@ -42,6 +42,12 @@ def rollout_question(inputs: Inputs, engine: EngineQuestion, said: LoadFlags) ->
     prompt, response, cv = _lengths(inputs, said)
     cap = _cap(inputs, engine, said, prompt, response)
     group, samples = _samples(inputs, said)
+    share = inputs.used.get("memory_fraction")
+    if inputs.said("placement.mode") == "colocated" and share is not None and share.provenance == "default":
+        inputs.notes.append(
+            f"Colocated engines leave room for the trainer, and {share.number:.0%} of the memory leaves none: give "
+            "--memory-fraction."
+        )
     instances = _instances(inputs, engine, said)
     return RolloutQuestion(
         engine=engine,

@@ -22,6 +22,7 @@ from rlsize.estimates.working import apply
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
+from rlsize.planner.instance_size import quickest_degree
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -215,12 +216,12 @@ def loop_plan(inputs: Inputs, asked: Asked, pools: Pools, values: Mapping[str, f
         rollout, engine=replace(rollout.engine, memory_fraction=_usual_fraction(rollout.engine, not shared))
     )
     engines = {
-        shared: _engine(rollout, values, stated=asked.stated),
-        not shared: _engine(other, values, stated=asked.stated),
+        shared: _engine(rollout, values, None if asked.stated else pools.gpus.number),
+        not shared: _engine(other, values, None if asked.stated else pools.gpus.number),
     }
     own = engines[shared]
     if not asked.stated and not isinstance(own, str):
-        degree, source = own.question.layout.tensor, "the fewest GPUs that hold the model and a sample"
+        degree, source = own.question.layout.tensor, "the size with the highest rate for each GPU"
         inputs.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=source))
     cv = _spread(inputs, rollout, values)
     lengths = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
@@ -260,19 +261,24 @@ def _usual_fraction(asked: EngineQuestion, shared: bool) -> float:
     return SHARED_FRACTION if shared else engine_defaults(asked.engine).memory_fraction
 
 
-def _engine(question: RolloutQuestion, values: Mapping[str, float], *, stated: bool) -> Engine | str:
+def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Engine | str:
     """
-    The instance, as small as fits where nobody said how large; why there is none where it does not fit.
+    The instance; why there is none where it does not fit.
+
+    Args:
+        question: The instance and its load.
+        values: Central values of the constants.
+        gpus: GPUs that it may take, where nobody said how many.
 
     Raises:
         InputError: The GPU lacks the number type, or its kernels are not known.
     """
     asked = question.engine
     try:
-        if not stated:
+        if gpus is not None:
             possible = degrees(asked.model)
-            layout = replace(asked.layout, tensor=first_fit(question, possible, values) or possible[-1])
-            asked = replace(asked, layout=layout)
+            degree = quickest_degree(question, possible, gpus, values)
+            asked = replace(asked, layout=replace(asked.layout, tensor=degree or possible[-1]))
         return why_not(replace(question, engine=asked), values) or engine(asked)
     except Refused as refusal:
         what, _, todo = str(refusal).partition("; ")

@@ -240,3 +240,25 @@ def times_longer(step_seconds: Real, least_seconds: Real) -> Real:
     1.2
     """
     return step_seconds / least_seconds
+
+
+def longest_life(step_seconds: Real, max_staleness: Real) -> Real:
+    """
+    Longest time that a sample can be in flight before it is staler than the cap allows.
+
+    t = (k + 1) T
+
+    Args:
+        step_seconds: Wall clock of a step, T. [s]
+        max_staleness: Staleness cap, k. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes the sample starts right after a sync and keeps the version that produced its first token.
+    Source: definition of staleness, counted from the first token.
+
+    >>> longest_life(step_seconds=30.0, max_staleness=1)
+    60.0
+    """
+    return (max_staleness + 1) * step_seconds

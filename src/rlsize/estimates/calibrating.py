@@ -219,9 +219,10 @@ def _against(low: Point, high: Point) -> bool:
 
 
 def _residual(point: Point, series: Sequence[Point]) -> float:
-    """How far measured over predicted lies from that of the whole series."""
-    ratios = {id(one): math.log(one.measured / _central(one)) for one in series}
-    return abs(ratios[id(point)] - float(np.median(list(ratios.values()))))
+    """How far measured over predicted lies from that of the others; from one, where there is but one other."""
+    own = math.log(point.measured / _central(point))
+    others = [math.log(one.measured / _central(one)) for one in series if one is not point]
+    return abs(own - float(np.median(others))) if len(others) > 1 else abs(own)
 
 
 def _central(point: Point) -> float:

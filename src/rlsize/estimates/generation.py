@@ -129,7 +129,7 @@ def _drained(work: Work, asked: Engine, batch: StepBatch, shape: Shape, values: 
         rollout_batch.samples_in_flight,
         concurrency=own,
         capacity=room,
-        engine_limit=engine_limit(asked.question),
+        engine_limit=_most(work, asked, batch),
     )
     _, full_step, prefill = at_batch(work, asked, slots, shape.lengths, values)
     drain = _Drain(own, slots, full_step, prefill)

@@ -153,7 +153,7 @@ def told(work: Work, question: StepQuestion, gpus: float, step: Step, fleet: Gen
     )
     per_gpu = "loop_tokens_per_gpu_second"
     rollout, trainer = _idle(work, question, step)
-    return {
+    found = {
         "step_seconds": step.seconds,
         "generation_seconds": step.generation_seconds,
         "generation_exposed_seconds": step.generation_exposed_seconds,
@@ -173,6 +173,11 @@ def told(work: Work, question: StepQuestion, gpus: float, step: Step, fleet: Gen
         "samples_in_flight": _leaf(work, "samples_in_flight", fleet.batch, "offered, as far as cache and engine allow"),
         "cache_concurrency": _leaf(work, "cache_concurrency", fleet.capacity, "samples that the KV cache holds"),
     }
+    if question.loop == "async":  # where a batch drains, its last samples run in ever shorter steps
+        key = "longest_response_seconds"
+        lasting = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
+        found[key] = _leaf(work, key, lasting, "rollout_batch.cycle_time: its tokens at the rate of a full batch")
+    return found
 
 
 def _idle(work: Work, question: StepQuestion, step: Step) -> tuple[Any, Any]:

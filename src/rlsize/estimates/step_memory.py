@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import memory, train_step, training_peak
 from rlsize.estimates.train_prediction_shape import bare, train_shape
-from rlsize.facts.records.base import Refused
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from rlsize.estimates.train_prediction import TrainQuestion

@@ -119,6 +119,16 @@ class StepOutlook:
         return next(figure for figure in self.results if figure.key == key)
 
     @property
+    def outlived(self) -> bool:
+        """Whether the longest response takes longer than the staleness cap lets it be in flight."""
+        if self.plan.way.loop != "async":
+            return False
+        allowed = rl_step.longest_life(
+            step_seconds=self.figure("step_seconds").number, max_staleness=self.plan.max_staleness.number
+        )
+        return self.figure("longest_response_seconds").number > float(allowed)
+
+    @property
     def quickest(self) -> Mode:
         """The mode whose central step is the shortest."""
         return next(mode for mode in self.modes if mode.seconds is not None and mode.times is None)

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import LOOPS, Way, bare, step_question
+from rlsize.estimates.step_memory import check_states
+from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.facts.records.record import Refused
 from rlsize.planner.rounding import rounded_down
 
@@ -80,7 +82,7 @@ def fitting_trainer(plan: LoopPlan) -> int | None:
     """The fewest GPUs on which the trainer's states fit, as it is laid out; None where no number that is tried does."""
     question, replica = bare_question(plan.train), plan.train.replica
     for doublings in range(_DOUBLINGS):
-        gpus = replica * 2**doublings
+        gpus = int(replica * 2**doublings)
         try:
             check_states(replace(question, gpus=float(gpus)))
         except Refused:

@@ -104,10 +104,10 @@ def _points(compared: Sequence[Compared]) -> Table:
             Column("what", "what", "left", wide=True),
             Column("unit", "unit", "left"),
             Column("measured", "measured"),
-            Column("before", "predicted"),
+            Column("predicted", "predicted"),
             Column("low", "from"),
             Column("high", "to"),
-            Column("after", "calibrated"),
+            Column("calibrated", "calibrated"),
             Column("source", "source", "left", wide=True),
         ),
         rows=tuple(
@@ -115,10 +115,10 @@ def _points(compared: Sequence[Compared]) -> Table:
                 "what": one.point.what,
                 "unit": one.point.unit,
                 "measured": one.point.measured,
-                "before": one.before,
+                "predicted": one.before,
                 "low": one.band[0],
                 "high": one.band[1],
-                "after": one.after,
+                "calibrated": one.after,
                 "source": one.point.source,
             }
             for one in compared
@@ -137,20 +137,20 @@ def _constants(constants: Sequence[CalibratedConstant]) -> Table:
             Column("name", "constant", "left"),
             Column("meaning", "", "left", wide=True),
             Column("factor", "factor"),
-            Column("before", "80 % before"),
-            Column("after", "after"),
+            Column("before_fraction", "± before"),
+            Column("after_fraction", "± after"),
         ),
         rows=tuple(
             {
                 "name": one.name,
                 "meaning": known[one.name].meaning,
                 "factor": one.factor,
-                "before": _percent(half_band(one.spread_before)),
-                "after": _percent(half_band(one.spread)),
+                "before_fraction": half_band(one.spread_before),
+                "after_fraction": half_band(one.spread),
             }
             for one in told[:_MOST_CONSTANTS]
         ),
-        note=f"{left} more changed by over 1 %" if left > 0 else "",
+        note="±: 80 % band" + (f"; {left} more changed by over 1 %" if left > 0 else ""),
     )
 
 
@@ -166,13 +166,11 @@ def _further(target: str, outlooks: Sequence[Outlook]) -> Table:
         title=f"What would narrow the band of the {target} most",
         columns=(
             Column("what", "measure", "left", wide=True),
-            Column("before", "band now"),
-            Column("after", "with it"),
+            Column("now_fraction", "± now"),
+            Column("then_fraction", "± with it"),
         ),
-        rows=tuple(
-            {"what": one.what, "before": _percent(one.before), "after": _percent(one.after)} for one in outlooks
-        ),
-        note="80 % band; the scatter of a single measurement stays",
+        rows=tuple({"what": one.what, "now_fraction": one.before, "then_fraction": one.after} for one in outlooks),
+        note="±: 80 % band; the scatter of a single measurement stays",
     )
 
 

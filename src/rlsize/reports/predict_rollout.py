@@ -101,8 +101,8 @@ def _headline(outlook: RolloutOutlook) -> str:
     low, high = (show(end, rate.key) for end in rate.band or (rate.number, rate.number))
     where = f"{gpus} {engine.gpu.name}" if gpus > 1 else f"one {engine.gpu.name}"
     text = (
-        f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({low} to {high}) with {samples} "
-        f"at once, {_LIMITS[outlook.limited_by]}."
+        f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({low} to {high}) with "
+        f"{samples} at once, {_LIMITS[outlook.limited_by]}."
     )
     step = next((figure for figure in outlook.results if figure.key == "generation_seconds" and figure.known), None)
     if step is None:
@@ -193,6 +193,11 @@ def _notes(outlook: RolloutOutlook) -> list[str]:
         notes.append(f"{engine.engine} keeps room for the longest response: give --max-response-tokens.")
     if not outlook.question.whole_step:
         notes.append("The time of a step's samples needs the fleet and the batch: --instances, --samples.")
+    cap = outlook.question.max_response_tokens
+    if outlook.question.whole_step and outlook.question.ending == "barrier" and cap.provenance != "given":
+        notes.append(
+            f"Nobody said a cap (--max-response-tokens): the tail is that of lengths up to {cap.number:,.0f} tokens."
+        )
     told = outlook.doubts[:_MOST_TOLD]
     if told:
         words = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in told)

@@ -43,7 +43,7 @@ _FIRST = {
     "memory": "the KV cache tokens that an engine logs at start-up",
     "step": "one whole step beside its phase times, and the mean and the longest response",
 }
-_QUIET = frozenset({"tail_seconds", "cache_concurrency", "quickest_mode"})
+_QUIET = frozenset({"tail_seconds", "cache_concurrency", "longest_response_seconds", "quickest_mode"})
 _MATTERS = 1.01  # times longer or shorter from which an assumption is worth a line
 
 
@@ -78,7 +78,7 @@ def predict_step_report(
         results=(*outlook.results, limit, quickest),
         inputs=tuple(inputs),
         tables=tables,
-        warnings=tuple(warnings),
+        warnings=(*warnings, *_warnings(outlook)),
         notes=(*notes, *_notes(outlook), *_measure(outlook)),
         chart=step_chart(outlook),
         quiet=_QUIET,
@@ -256,6 +256,18 @@ def _notes(outlook: StepOutlook) -> list[str]:
     )
     notes.append("Whether the trainer fits in memory is not asked here: rlsize memory.")
     return notes
+
+
+def _warnings(outlook: StepOutlook) -> list[str]:
+    if not outlook.outlived:
+        return []
+    longest, cap = outlook.figure("longest_response_seconds"), outlook.plan.max_staleness.number
+    text = (
+        f"the longest response takes about {show(longest.value, longest.key)}, longer than a staleness of {cap:g} "
+        "allows: the step holds where long samples go on over a sync or may be staler; where the trainer waits for "
+        "them, it is longer"
+    )
+    return [text]
 
 
 def _measure(outlook: StepOutlook) -> list[str]:

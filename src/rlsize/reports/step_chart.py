@@ -37,7 +37,7 @@ _BARS = {
 def step_chart(outlook: StepOutlook) -> Chart:
     """Stacked bars, one for each mode that can run."""
     modes = [mode for mode in outlook.modes if mode.worked is not None]
-    heights = {_label(mode): _parts(outlook, mode) for mode in modes}
+    heights = {mode.way.loop: _parts(outlook, mode) for mode in modes}
     series = [
         Series(
             name=bar,
@@ -56,11 +56,6 @@ def step_chart(outlook: StepOutlook) -> Chart:
         kind="stacked",
         subtitle=f"{model.title} on {gpu.name}; as asked, {outlook.plan.way.loop}: {show(step.value, step.key)}",
     )
-
-
-def _label(mode: Mode) -> str:
-    way = mode.way
-    return f"{way.loop} {way.trainer_gpus:g}" if way.shared else f"{way.loop} {way.rollout_gpus:g}+{way.trainer_gpus:g}"
 
 
 def _parts(outlook: StepOutlook, mode: Mode) -> dict[str, float]:

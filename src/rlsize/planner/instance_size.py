@@ -1,0 +1,54 @@
+"""How many GPUs share a rollout instance where nobody says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlsize.equations import matching, rollout_batch
+from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.rollout_fit import why_not
+from rlsize.estimates.rollout_prediction import engine, steady
+from rlsize.estimates.rollout_question import bare, step_batch
+from rlsize.estimates.working import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rlsize.estimates.rollout_question import RolloutQuestion
+
+
+def quickest_degree(
+    question: RolloutQuestion, degrees: Iterable[int], gpus: float, values: Mapping[str, float]
+) -> int | None:
+    """
+    The degree of tensor parallelism with the highest rate for each GPU, the step's samples shared out over all.
+
+    Args:
+        question: One instance and its load; its own degree does not matter.
+        degrees: Those that can deal out the model's heads.
+        gpus: GPUs that generate, at most. [1]
+        values: Central values of the constants.
+
+    Returns:
+        None where no instance fits.
+
+    Raises:
+        Refused: A number type that the GPU lacks.
+    """
+    rates: dict[int, float] = {}
+    node = question.engine.gpu.specification.gpus_per_node.value
+    for degree in degrees:
+        layout = replace(question.engine.layout, tensor=degree)
+        one = replace(question, engine=replace(question.engine, layout=layout))
+        ready = engine(one.engine)
+        size = ready.numbers.gpus
+        if (degree > node and rates) or size > gpus or why_not(one, values):
+            continue
+        instances = matching.instances_of(gpus=gpus, gpus_per_instance=size)
+        samples = question.samples_per_step.number
+        offered = rollout_batch.per_instance(amount=samples, instances=instances)
+        lengths = lengths_of(numbers, step_batch(one, bare(one)))
+        found = steady(numbers, ready, offered, lengths, values)
+        rates[degree] = float(matching.rate_per_gpu(rate=found.rate, gpus=size))
+    return max(rates, key=lambda degree: rates[degree]) if rates else None
