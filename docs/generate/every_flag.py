@@ -25,7 +25,6 @@ _STARTS = "it says what a measurement starts or reaches, which no page can; what
 
 ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     {
-        "--calibration": "it says what is believed of the constants; answers have the same keys",
         "--class": "it says which records are graded",
         "--buckets": "it says which rows the table of ways to sync has",
         "--ca": _ENGINES,

@@ -37,13 +37,6 @@ def engine_at_start(
         judged: The GPU, and what fits on it.
         seed: What `--seed` says.
     """
-    from rlsize.estimates.belief import prior
-    from rlsize.estimates.constants_memory import STAGE
-    from rlsize.estimates.engine_memory import CapacityQuestion
-    from rlsize.estimates.engine_start import engine_start
-    from rlsize.facts.quantisation import uniform
-    from rlsize.facts.records.record import Layout
-
     gpu, fit = judged
     instance = (fit.stated_rollout or fit.first_rollout) if fit else None
     if gpu is None or fit is None or instance is None or question.known_shape is None:
@@ -51,6 +44,13 @@ def engine_at_start(
     profile = model_profile(inputs, model)
     if profile is None:
         return ()
+    from rlsize.estimates.belief import prior
+    from rlsize.estimates.constants_memory import STAGE
+    from rlsize.estimates.engine_memory import CapacityQuestion
+    from rlsize.estimates.engine_start import engine_start
+    from rlsize.facts.quantisation import uniform
+    from rlsize.facts.records.record import Layout
+
     pipeline = max(1, round(question.rollout_pipeline_parallel.number))
     cache = inputs.used.get("kv_dtype")
     asked = CapacityQuestion(

@@ -111,6 +111,10 @@ def rollout_plan(inputs: Inputs, said: Said) -> RolloutPlan:
     ]
     if lacking or inputs.faults or prompt is None or response is None or layout is None:
         raise InputError(*inputs.faults, *lacking)
+    longest = model.architecture.max_context
+    if prompt + response > longest:
+        what = f"{prompt:,.0f} + {response:,.0f} tokens are more than {model.name}'s {longest:,}"
+        raise InputError(Fault(what, "--response-tokens", "shorten it, or take a model with a longer context"))
     spread = stated(inputs, said, "response_cv", "workload.response_tokens.cv")
     cap = stated(inputs, said, "max_response_tokens", "workload.response_tokens.max")
     dtype = _word(inputs, said, "dtype", "rollout.dtype", WIDTHS)
@@ -225,11 +229,11 @@ def sync_plan(inputs: Inputs, said: Said) -> SyncTimeQuestion:
     Raises:
         InputError: What is missing for a prediction.
     """
-    from rlsize.cli.predict_sync import _dtype, _transport
+    from rlsize.cli.predict_sync import transport_class, wire_dtype
     from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 
     model, gpu = profiles_of(inputs, said)
-    transport = _transport(inputs, None)
+    transport = transport_class(inputs, None)
     trainer = stated(inputs, said, "trainer_gpus", "placement.trainer_gpus")
     total = stated(inputs, said, "gpus", "cluster.gpus")
     trainer = trainer or total or float(gpu.specification.gpus_per_node.value)
@@ -243,7 +247,7 @@ def sync_plan(inputs: Inputs, said: Said) -> SyncTimeQuestion:
         model=model,
         gpu=gpu,
         transport=transport,
-        dtype=_dtype(inputs, None),
+        dtype=wire_dtype(inputs, None),
         trainer_gpus=trainer,
         rollout_gpus=rollout,
         instance_gpus=min(float(instance.tensor * instance.pipeline), rollout),

@@ -9,8 +9,7 @@ from rlsize.cli import flags
 from rlsize.cli.predict_rollout_engine import degrees, engine_question
 from rlsize.cli.predict_rollout_flags import EngineFlags, LoadFlags
 from rlsize.cli.predict_rollout_load import USUAL_PROMPT, rollout_question
-from rlsize.cli.predict_sync import _dtype as wire_dtype
-from rlsize.cli.predict_sync import _transport as transport_class
+from rlsize.cli.predict_sync import transport_class, wire_dtype
 from rlsize.cli.predict_train_inputs import train_question
 from rlsize.equations import train_step
 from rlsize.errors import Fault, InputError

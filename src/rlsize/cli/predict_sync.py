@@ -105,8 +105,8 @@ def _question(
     for key, found, flag in (("model", policy, "--model"), ("gpu", hardware, "--gpu")):
         if found is None and not inputs.faults:
             inputs.fault(f"{key} is missing", flag, f"give {flag}, a profile's name")
-    name = _transport(inputs, said[0])
-    width = _dtype(inputs, said[1])
+    name = transport_class(inputs, said[0])
+    width = wire_dtype(inputs, said[1])
     trainer, rollout, instance = _gpus(inputs, counts, shared=TRANSPORTS[name].colocated)
     size = inputs.number("bucket_bytes", "--bucket", bucket, _BUCKET, default=USUAL_BUCKET, why="a usual size")
     if inputs.faults or policy is None or hardware is None:
@@ -123,7 +123,7 @@ def _question(
     )
 
 
-def _transport(inputs: Inputs, text: str | None) -> str:
+def transport_class(inputs: Inputs, text: str | None) -> str:
     """The class: of the flag, else the one that is like the scenario's method, else by placement."""
     key = "transport"
     shared = inputs.said("placement.mode") == "colocated"
@@ -140,7 +140,7 @@ def _transport(inputs: Inputs, text: str | None) -> str:
     return like
 
 
-def _dtype(inputs: Inputs, text: str | None) -> str:
+def wire_dtype(inputs: Inputs, text: str | None) -> str:
     """The type on the wire: of the sync, else of the rollout weights, else bf16."""
     said = "weight_sync.dtype" if inputs.said("weight_sync.dtype") is not None else "rollout.dtype"
     quantised = inputs.said("weight_sync.transport") == "fp8" and inputs.said("weight_sync.dtype") is None

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from rlsize.cli import asking, flags
 from rlsize.cli import memory_flags as of
+from rlsize.cli.beliefs import CalibrationFile, belief_of
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.predict_train_flags import Models, Trainer, Work
@@ -15,9 +16,6 @@ from rlsize.cli.predict_train_inputs import response_batch, train_question
 from rlsize.cli.trainer_layout import LayoutFlags
 from rlsize.reports.predict_train import predict_train_report
 from rlsize.reports.report import Report
-
-if TYPE_CHECKING:
-    from rlsize.estimates.belief import Belief
 
 WORKLOAD, PASSES, SPEED = "Workload", "Passes", "Kernels and overlap"
 _SEEDS = 2**63  # generators take no negative seed
@@ -97,6 +95,7 @@ def predict_train(
             rich_help_panel=SPEED,
         ),
     ] = False,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -144,22 +143,9 @@ def predict_train(
     )
     question = train_question(inputs, (model, gpu), work, layout, trainer, models)
     asking.random_for(question, seed)  # refuses a seed that is no whole number
+    from rlsize.estimates.constants_train import STAGE
     from rlsize.estimates.train_prediction_bands import predicted_train_step
 
-    answer = predicted_train_step(question, beliefs(inputs), int(seed) % _SEEDS, response_batch(inputs))
+    belief = belief_of(inputs, calibration, STAGE)
+    answer = predicted_train_step(question, belief, int(seed) % _SEEDS, response_batch(inputs))
     return predict_train_report(question, answer, inputs.shown(), inputs.warnings, inputs.notes)
-
-
-def beliefs(inputs: Inputs, calibration: str | None = None) -> Belief:
-    """
-    What is believed about the constants: the one place where a calibration comes in.
-
-    Args:
-        inputs: Takes the faults of a calibration file that cannot be read.
-        calibration: Path of a calibration; not read yet: the prior of this stage alone.
-    """
-    from rlsize.estimates.belief import prior
-    from rlsize.estimates.constants_train import STAGE
-
-    del inputs, calibration
-    return prior(STAGE)

@@ -25,7 +25,8 @@ if TYPE_CHECKING:
     from rlsize.estimates.constants import Stage
 
 _STEP = 1e-3  # of a logarithm, for derivatives
-_ROUNDS = 4  # of the update; predictions are nearly linear in logarithms
+_ROUNDS = 16  # of the update at most; a step's phases bend where one of them takes over
+_SETTLED = 1e-4  # change of a logarithm that ends the rounds
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -79,7 +80,6 @@ def conditioned(
     predict: Callable[[Mapping[str, Real]], Sequence[Real]],
     measured: Sequence[float],
     noise: Sequence[float],
-    rounds: int = _ROUNDS,
 ) -> Belief:
     """
     What is believed after measurements.
@@ -89,7 +89,6 @@ def conditioned(
         predict: The measured quantities from values of the constants, which come as arrays of points; positive.
         measured: What was measured, in the same order and units.
         noise: Standard deviation of the logarithm of each measurement.
-        rounds: Times that predictions are linearised anew; more where measurements lie far from what was believed. [1]
 
     Returns:
         The Gaussian with the mean at the most likely constants and the covariance of the linearised predictions there.
@@ -97,10 +96,12 @@ def conditioned(
     seen = np.log(np.asarray(measured, dtype=float))
     scatter = np.diag(np.asarray(noise, dtype=float) ** 2)
     mean = belief.mean
-    for _ in range(rounds):
+    for _ in range(_ROUNDS):
         expected, slope = _linearised(belief, predict, mean)
         gain = belief.covariance @ slope.T @ np.linalg.inv(slope @ belief.covariance @ slope.T + scatter)
-        mean = belief.mean + gain @ (seen - expected - slope @ (belief.mean - mean))
+        before, mean = mean, belief.mean + gain @ (seen - expected - slope @ (belief.mean - mean))
+        if np.abs(mean - before).max(initial=0.0) < _SETTLED:
+            break
     covariance = belief.covariance - gain @ slope @ belief.covariance
     return replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2)
 

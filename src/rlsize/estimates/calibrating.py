@@ -33,7 +33,6 @@ SCATTER = 0.02  # of a measurement that does not say how far its repeats lie apa
 _LEAST_SCATTER = 0.03  # of one point against its neighbour: runs of the same setup differ by as much
 _SURE = 2.0  # standard deviations beyond which neighbours contradict each other
 _ODD = 3.0  # standard deviations from what was believed beyond which a measurement is doubted
-_ROUNDS = 16  # of the update: a step's phases bend where one of them takes over
 EDGE = 1.2815515655446004  # standard deviations from the median to the end of an 80 % interval
 
 
@@ -136,7 +135,7 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
     try:
         with np.errstate(all="ignore"):  # what does not settle is refused below
             measured, noise = [one.measured for one in points], [one.spread for one in points]
-            after = conditioned(before, predict, measured, noise, rounds=_ROUNDS)
+            after = conditioned(before, predict, measured, noise)
     except np.linalg.LinAlgError as error:
         raise Refused(f"the measurements contradict each other beyond what constants can explain: {error}") from None
     if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import memory, train_step, training_peak
+from rlsize.equations import memory, memory_fit, train_step, training_peak
 from rlsize.estimates.train_prediction_shape import bare, train_shape
 from rlsize.facts.records.record import Refused
 
@@ -21,7 +21,8 @@ def state_bytes(question: TrainQuestion) -> float:
     shape = bare(train_shape(question.model))
     ranks = question.tensor * question.pipeline
     expert_ranks = question.expert * question.pipeline if question.expert > 1 else ranks
-    dense = _slice(question, shape.dense_params, ranks, experts=False)
+    outside = memory_fit.params_outside_experts(params=shape.params, routed_params=shape.expert_params)
+    dense = _slice(question, outside, ranks, experts=False)
     routed = _slice(question, shape.expert_params, expert_ranks, experts=True)
     return float(training_peak.dense_and_routed(dense=dense, routed=routed))
 

@@ -1,0 +1,43 @@
+"""The page about errors holds what its program writes, for the constants that are shipped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from rlsize.estimates.recorded.registry import predictors
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+@pytest.fixture(scope="module")
+def tables(root: Path) -> str:
+    """The part of the page between the marks."""
+    text = (root / "docs" / "accuracy.md").read_text(encoding="utf-8")
+    return text.partition("<!-- accuracy: begin -->")[2].partition("<!-- accuracy: end -->")[0]
+
+
+def test_the_page_lists_every_constant_with_its_value(tables: str) -> None:
+    """Constants that were changed leave the tables old; `python -m benchmarks.accuracy --write` renews them."""
+    stages = {stage.name: stage for found in predictors().values() for stage in found.STAGES}
+    shown = [
+        (constant.name, f"| `{constant.name}` | {stage.name} | {constant.value:.4g} {constant.unit} |")
+        for stage in stages.values()
+        for constant in stage.constants
+    ]
+    assert [name for name, row in shown if row not in tables] == []
+
+
+def test_every_class_of_record_has_its_errors(tables: str) -> None:
+    """Each class that can be predicted stands in the first table."""
+    first = tables.partition("### Constants fitted")[0]
+    assert [name for name in predictors() if f"| {name} |" not in first] == []
+
+
+def test_every_aim_stands_beside_what_is_reached(generate: Any) -> None:
+    """The tables hold a row for each aim, under the names by which it is looked up."""
+    text = generate("accuracy").aims()
+    assert "no such records" not in text
+    assert "weight sync" in text
