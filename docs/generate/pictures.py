@@ -37,6 +37,10 @@ PICTURES: Mapping[str, str] = MappingProxyType(
             "rlsize predict rollout --model qwen3-32b --gpu h200-sxm --tensor-parallel 2 --prompt-tokens 1024 "
             "--response-tokens 4096 --response-cv 0 --concurrency 144"
         ),
+        "predict-step.svg": (
+            "rlsize predict step --model qwen3-8b --gpu h100-sxm --prompts 64 --group 8 --prompt-tokens 300 "
+            "--response-tokens 3200 --response-cv 0.8 --max-response-tokens 16k --mode colocated --gpus 32"
+        ),
         "predict-train.svg": (
             "rlsize predict train --model qwen3-8b --gpu h100-sxm --trainer-gpus 8 --samples 512 "
             "--prompt-tokens 300 --response-tokens 3200 --response-cv 0.8"

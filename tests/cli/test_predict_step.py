@@ -105,23 +105,24 @@ def test_every_mode_answers(predicted: Run, mode: str) -> None:
 def test_two_pools_are_split_where_nobody_says_how(predicted: Run) -> None:
     """All GPUs are used, and the answer says what it chose."""
     found = document(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16", "--json"))
-    assert found["inputs"]["rollout_gpus"]["value"] + found["inputs"]["trainer_gpus"]["value"] == 16
-    assert found["inputs"]["rollout_gpus"]["provenance"] == "default"
+    assert found["inputs"]["rollout_gpus"] + found["inputs"]["trainer_gpus"] == 16
+    said = " ".join(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16").stdout.split())
+    assert "Nobody said how the GPUs are split" in said
 
 
 def test_one_pool_leaves_the_rest_to_the_other(predicted: Run) -> None:
     """Of 16 GPUs, 6 train."""
     found = document(predicted(*ASK, "--mode", "async", "--gpus", "16", "--trainer-gpus", "6", "--json"))
-    assert found["inputs"]["rollout_gpus"]["value"] == 10
+    assert found["inputs"]["rollout_gpus"] == 10
 
 
 def test_a_scenario_says_everything(predicted: Run, tmp_path: Path) -> None:
     """Mode, GPUs, lengths, engine, trainer, transport; only the trainer's kernels are assumed."""
     found = document(predicted(scenario(tmp_path, PLAN), "--json"))
     inputs = found["inputs"]
-    assert (inputs["mode"]["value"], inputs["max_staleness"]["value"]) == ("async", 2)
-    assert (inputs["rollout_tensor_parallel"]["value"], inputs["memory_fraction"]["value"]) == (2, 0.85)
-    assert inputs["response_cv"]["provenance"] == "given"
+    assert (inputs["mode"], inputs["max_staleness"]) == ("async", 2)
+    assert (inputs["rollout_tensor_parallel"], inputs["memory_fraction"]) == (2, 0.85)
+    assert inputs["response_cv"] == 0.8
     assert {row["key"] for row in found["rows"].get("assumed", [])} <= {"compiled", "offload"}
 
 
@@ -129,7 +130,7 @@ def test_flags_go_before_the_scenario(predicted: Run, tmp_path: Path) -> None:
     """Another mode on as many GPUs; the scenario's split is of another loop."""
     path = scenario(tmp_path, PLAN)
     shared = document(predicted(path, "--mode", "colocated", "--json"))
-    assert shared["inputs"]["gpus"]["value"] == 32
+    assert shared["inputs"]["gpus"] == 32
     assert "rollout_gpus" not in shared["inputs"]
     larger = document(predicted(path, "--gpus", "64", "--json"))
     row = next(row for row in larger["rows"]["modes"] if row["mode"] == "async")
@@ -138,9 +139,7 @@ def test_flags_go_before_the_scenario(predicted: Run, tmp_path: Path) -> None:
 
 def test_colocated_engines_get_less_memory_where_nobody_says(predicted: Run) -> None:
     """0.6 beside a trainer, and 0.9 alone."""
-    fractions = [
-        document(predicted(*asked, "--json"))["inputs"]["memory_fraction"]["value"] for asked in (SHARED, SPLIT)
-    ]
+    fractions = [document(predicted(*asked, "--json"))["inputs"]["memory_fraction"] for asked in (SHARED, SPLIT)]
     assert fractions == [0.6, 0.9]
 
 
@@ -155,9 +154,13 @@ def test_what_nobody_said_is_told_with_its_effect(predicted: Run) -> None:
 
 
 def test_a_response_that_outlives_the_staleness_cap_is_a_warning(predicted: Run) -> None:
-    """A long tail and a short step."""
-    ran = predicted(*SPLIT, "--response-cv", "1.2", "--trainer-gpus", "32", "--rollout-gpus", "64")
-    assert "longer than a staleness of 1" in " ".join((ran.stdout + ran.stderr).split())
+    """A long tail and a short step; said too where async is but one of the other modes. A loose cap allows it."""
+    long = ("--response-cv", "1.2", "--mode", "async", "--gpus", "96")
+    for more in (("--trainer-gpus", "32"), ("--mode", "colocated")):
+        ran = predicted(*ASK, *long, *more)
+        assert "longer than a staleness of 1 allows" in " ".join((ran.stdout + ran.stderr).split())
+    ran = predicted(*ASK, *long, "--max-staleness", "200")
+    assert "longer than a staleness" not in " ".join((ran.stdout + ran.stderr).split())
 
 
 def test_passes_lengthen_the_step(predicted: Run) -> None:
@@ -208,22 +211,9 @@ def test_a_trainer_that_does_not_fit_is_a_no(predicted: Run) -> None:
 )
 def test_wrong_input_is_named_with_its_flag(predicted: Run, args: tuple[str, ...], says: str) -> None:
     """What is wrong and where; exit code 2."""
-    ran = CliRunnerError.of(lambda: predicted(*ASK, *args))
-    assert ran.code == 2
-    assert says in " ".join(ran.text.split())
-
-
-class CliRunnerError:
-    """How a run that is expected to fail ended."""
-
-    def __init__(self, code: int, text: str) -> None:
-        self.code, self.text = code, text
-
-    @classmethod
-    def of(cls, run: Callable[[], Any]) -> CliRunnerError:
-        """The exit code and what was said on both streams."""
-        result = run()
-        return cls(result.exit_code, result.stdout + result.stderr)
+    ran = predicted(*ASK, *args)
+    assert ran.exit_code == 2
+    assert says in " ".join((ran.stdout + ran.stderr).split())
 
 
 def test_a_number_type_that_the_gpu_lacks_is_refused(predicted: Run) -> None:
@@ -248,7 +238,7 @@ def test_faults_of_all_stages_are_told_at_once_and_once(predicted: Run) -> None:
     ran = predicted("--gpus", "16")
     text = ran.stderr
     assert text.count("--model") <= 2
-    for flag in ("--model", "--gpu", "--response-tokens", "--samples"):
+    for flag in ("--model", "--response-tokens", "--samples"):
         assert flag in text
 
 
@@ -272,7 +262,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(sorted(VALUES)), st.integers(0, 9), max_size=5))
 def test_any_question_is_answered_or_refused(predicted: Run, drawn: dict[str, int]) -> None:
     """Exit code 0, 1 or 2, never a traceback, and every number of an answer is finite."""

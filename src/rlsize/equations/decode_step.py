@@ -198,7 +198,7 @@ def host_time(
     """
     Time of a step in which the GPU waits for the host: scheduling, sampling parameters, detokenising, sending.
 
-    t = x s (t_0 + b (t_1 + t_2 (r - 1)))
+    t = min(x, 1) s (t_0 + b (t_1 + t_2 (r - 1)))
 
     Args:
         step_seconds: Host work of a step, t_0. [s]
@@ -219,7 +219,7 @@ def host_time(
     ...                 exposed_share=0.5), 12)
     0.00105
     """
-    return exposed_share * slowdown * (step_seconds + sequences * (sequence_seconds + rank_seconds * (ranks - 1)))
+    return minimum(exposed_share, 1.0) * slowdown * (step_seconds + sequences * (sequence_seconds + rank_seconds * (ranks - 1)))
 
 
 def step_of_parts(

@@ -242,23 +242,23 @@ def times_longer(step_seconds: Real, least_seconds: Real) -> Real:
     return step_seconds / least_seconds
 
 
-def longest_life(step_seconds: Real, max_staleness: Real) -> Real:
+def step_waiting_for_longest(longest_seconds: Real, max_staleness: Real) -> Real:
     """
-    Longest time that a sample can be in flight before it is staler than the cap allows.
+    Shortest step of an asynchronous loop that waits for the longest response before it gets too stale.
 
-    t = (k + 1) T
+    T = t / (k + 1)
 
     Args:
-        step_seconds: Wall clock of a step, T. [s]
+        longest_seconds: Time to generate the longest response, t. [s]
         max_staleness: Staleness cap, k. [1]
 
     Returns:
-        t. [s]
+        T. [s]
 
     Assumes the sample starts right after a sync and keeps the version that produced its first token.
     Source: definition of staleness, counted from the first token.
 
-    >>> longest_life(step_seconds=30.0, max_staleness=1)
-    60.0
+    >>> step_waiting_for_longest(longest_seconds=60.0, max_staleness=1)
+    30.0
     """
-    return (max_staleness + 1) * step_seconds
+    return longest_seconds / (max_staleness + 1)

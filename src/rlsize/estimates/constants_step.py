@@ -38,7 +38,7 @@ STAGE = Stage(
     constants=(
         _of(
             "fixed_colocated",
-            (20, 0.3),
+            (19.5, 0.3),
             "s",
             "step of a colocated loop, beside its phases: switching both ways",
             _NEMO,
@@ -46,7 +46,7 @@ STAGE = Stage(
         ),
         _of(
             "fixed_disaggregated",
-            (3.6, 0.35),
+            (3.57, 0.35),
             "s",
             "step of a disaggregated loop, beside its phases",
             _NEMO,
@@ -54,7 +54,7 @@ STAGE = Stage(
         ),
         _of(
             "sample",
-            (0.0017, 0.4),
+            (0.00177, 0.4),
             "s",
             "handling of each sample: detokenising, reward, padding, moving",
             _NEMO,
@@ -62,7 +62,7 @@ STAGE = Stage(
         ),
         _of(
             "param",
-            (5.6e-11, 0.3),
+            (5.54e-11, 0.3),
             "s/param",
             "switching and checks for each parameter",
             _NEMO,
@@ -70,7 +70,7 @@ STAGE = Stage(
         ),
         _of(
             "variation",
-            (0.148, 0.25),
+            (0.175, 0.25),
             "1",
             "how strongly phases that overlap vary from step to step",
             _NEMO,
@@ -94,7 +94,7 @@ STAGE = Stage(
         ),
         _of(
             "rollout_slowdown",
-            (1.2, 0.15),
+            (1.24, 0.15),
             "1",
             "generation inside a loop, over the engine's own benchmark",
             _NEMO,
@@ -102,7 +102,7 @@ STAGE = Stage(
         ),
         _of(
             "rollout_moe_slowdown",
-            (1.25, 0.25),
+            (1.23, 0.25),
             "1",
             "the same again for a mixture of experts",
             _NEMO,
@@ -110,7 +110,7 @@ STAGE = Stage(
         ),
         _of(
             "train_colocated",
-            (0.87, 0.15),
+            (0.95, 0.15),
             "1",
             "trainer that shares its GPUs, over the prediction of its step",
             _NEMO,
@@ -118,7 +118,7 @@ STAGE = Stage(
         ),
         _of(
             "train_disaggregated",
-            (0.87, 0.15),
+            (0.994, 0.15),
             "1",
             "trainer with GPUs of its own, over the prediction of its step",
             _NEMO,
@@ -126,7 +126,7 @@ STAGE = Stage(
         ),
         _of(
             "sync_shared",
-            (0.98, 0.15),
+            (0.993, 0.15),
             "1",
             "how much of a larger trainer's parallelism helps its weight sync",
             f"{_NEMO}; untuned: every rank handles its own share",

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import decode_step, kernel_time, kv_cache, mixture_of_experts, prefill, step_overheads
-from rlsize.equations._ops import minimum
 from rlsize.facts.engine_traits import engine_traits, overlaps
 
 if TYPE_CHECKING:
@@ -48,7 +47,7 @@ def host_of(question: EngineQuestion, values: Mapping[str, Real]) -> Host:
         step=values[f"rollout_host_step_{traits.name}"],
         sequence=values[f"rollout_host_sequence_{traits.name}"],
         request=values[f"rollout_host_request_{traits.name}"],
-        exposed=minimum(values["rollout_host_exposed"], 1.0) if hides else 1.0,
+        exposed=values["rollout_host_exposed"] if hides else 1.0,
     )
 
 

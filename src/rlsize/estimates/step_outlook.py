@@ -119,14 +119,20 @@ class StepOutlook:
         return next(figure for figure in self.results if figure.key == key)
 
     @property
-    def outlived(self) -> bool:
-        """Whether the longest response takes longer than the staleness cap lets it be in flight."""
-        if self.plan.way.loop != "async":
-            return False
-        allowed = rl_step.longest_life(
-            step_seconds=self.figure("step_seconds").number, max_staleness=self.plan.max_staleness.number
-        )
-        return self.figure("longest_response_seconds").number > float(allowed)
+    def outlived(self) -> tuple[float, float] | None:
+        """
+        Where the longest response outlives the staleness cap of an async loop: its time, and the step that waits.
+
+        None where it does not, or no async loop is looked at.
+        """
+        for mode in self.modes:
+            if mode.way.loop != "async" or mode.worked is None or mode.seconds is None:
+                continue
+            longest = mode.worked.results["longest_response_seconds"].number
+            cap = self.plan.max_staleness.number
+            least = float(rl_step.step_waiting_for_longest(longest_seconds=longest, max_staleness=cap))
+            return (longest, least) if least > mode.seconds.number else None
+        return None
 
     @property
     def quickest(self) -> Mode:

@@ -254,18 +254,18 @@ def _notes(outlook: StepOutlook) -> list[str]:
         f"{show(batch.value)} samples at once on an instance, {_LIMITS[outlook.limited_by]}; the longest response of a "
         f"step has about {longest.number:,.0f} tokens."
     )
-    notes.append("Whether the trainer fits in memory is not asked here: rlsize memory.")
+    notes.append("Of the trainer's memory only states are checked here, no activations: rlsize memory bills both.")
     return notes
 
 
 def _warnings(outlook: StepOutlook) -> list[str]:
-    if not outlook.outlived:
+    if outlook.outlived is None:
         return []
-    longest, cap = outlook.figure("longest_response_seconds"), outlook.plan.max_staleness.number
+    longest, least = (show(seconds, "_seconds") for seconds in outlook.outlived)
     text = (
-        f"the longest response takes about {show(longest.value, longest.key)}, longer than a staleness of {cap:g} "
-        "allows: the step holds where long samples go on over a sync or may be staler; where the trainer waits for "
-        "them, it is longer"
+        f"async: the longest response takes about {longest}, longer than a staleness of "
+        f"{outlook.plan.max_staleness.number:g} allows; the step holds where such samples go on over a sync or may be "
+        f"staler, and is {least} or more where the trainer waits for them"
     )
     return [text]
 
