@@ -292,3 +292,16 @@ def test_results_are_explained_down_to_their_constants(predicted: Run) -> None:
     assert "switching both ways" in said
     found = document(predicted(*SPLIT, "--json"))["explain"]["step_seconds"]
     assert found["equation"] == "rl_step.whole_step"
+
+
+def test_a_calibration_moves_the_step_and_narrows_its_band(rlsize: Run, tmp_path: Path) -> None:
+    """A measured step of the same loop, half as long again as predicted."""
+    plan = scenario(tmp_path, PLAN)
+    before = rlsize("predict", "step", plan, "--json").document
+    saved = str(tmp_path / "calibration.yaml")
+    measured = 1.5 * before["results"]["step_seconds"]
+    assert rlsize("calibrate", plan, "--step-seconds", f"{measured:.3f}", "--save", saved).code == 0
+    after = rlsize("predict", "step", plan, "--calibration", saved, "--json").document
+    assert before["results"]["step_seconds"] < after["results"]["step_seconds"] <= 1.1 * measured
+    ends = [found["explain"]["step_seconds"]["band"] for found in (before, after)]
+    assert ends[1][1] / ends[1][0] < ends[0][1] / ends[0][0]

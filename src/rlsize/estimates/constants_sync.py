@@ -24,7 +24,7 @@ def _fixed(name: str, value: float, spread: float, source: str) -> Constant:
         spread=spread,
         unit="s",
         meaning=f"time of an update by {name.replace('_', ' ')} whatever its size",
-        basis="fitted",
+        basis="assumed" if source.startswith("assumed") else "fitted",
         source=source,
     )
 
@@ -36,7 +36,7 @@ def _rate(name: str, value: float, spread: float, source: str) -> Constant:
         spread=spread,
         unit="B/s",
         meaning=f"bytes of an update by {name.replace('_', ' ')} that trainer and engine get through, links aside",
-        basis="fitted",
+        basis="assumed" if source.startswith("assumed") else "fitted",
         source=source,
     )
 
@@ -87,10 +87,10 @@ STAGE = Stage(
         _rate("colocated", 13e9, 0.6, _REFIT),
         _fixed("reshard", 0.65, 0.6, _RESHARD),
         _rate("reshard", 300e9, 0.6, _RESHARD),
-        _fixed("broadcast", 2.0, 1.0, "none fitted: between reshard and colocated"),
+        _fixed("broadcast", 2.0, 1.0, "assumed: between reshard and colocated"),
         _rate("broadcast", 14e9, 0.75, "slime v0.1 release notes and pull request 689, NeMo-RL pull request 3166"),
-        _fixed("store", 10.0, 0.8, "none fitted: engine reload, metadata, barriers"),
-        _rate("store", 2e9, 1.0, "none fitted: a shared file system written once and read by all"),
+        _fixed("store", 10.0, 0.8, "assumed: engine reload, metadata, barriers"),
+        _rate("store", 2e9, 1.0, "assumed: a shared file system written once and read by all"),
     ),
     noise=0.2,
 )

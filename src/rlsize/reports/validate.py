@@ -157,7 +157,7 @@ def _classes(grades: Sequence[ClassGrade]) -> Table:
     columns = (
         Column("class", "class", "left"),
         Column("records", "n"),
-        Column("sources", "sources"),
+        Column("sources", "from"),
         *_ERRORS,
         Column("bias_fraction", "bias"),
         Column("coverage_fraction", "in band"),
@@ -165,14 +165,15 @@ def _classes(grades: Sequence[ClassGrade]) -> Table:
         Column("band_ratio", "ends"),
     )
     note = (
-        "errors are |predicted/measured - 1|, bias their median with its sign; bands are\n"
-        "meant to hold 80 %, and the interval of that is 95 %; ends: upper over lower"
+        "from: how many sources; errors are |predicted/measured - 1|, bias their median\n"
+        "with its sign; bands are meant to hold 80 %, the interval of that is 95 %;\n"
+        "ends: upper over lower"
     )
     return Table(title="Each class, by the field that counts", columns=columns, rows=rows, note=note)
 
 
 def _class_name(grade: ClassGrade) -> str:
-    return grade.class_name if grade.trusted else f"{grade.class_name} (apart)"
+    return grade.class_name if grade.trusted else f"{grade.class_name} *"
 
 
 def _cells(grades: Sequence[ClassGrade]) -> Table:
@@ -290,6 +291,6 @@ def _class_notes(found: Grading) -> list[str]:
         notes.append(f"{assumed} records leave something out that was assumed; --rows FILE.jsonl says what.")
     if any(not grade.trusted for grade in found.grades):
         notes.append(
-            "Records of low trust, or out of order with their neighbours, are shown apart; no limit counts them."
+            "* Records of low trust, or out of order with their neighbours; no limit counts them."
         )
     return notes
