@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.cli import asking, flags
 from rlsize.cli import memory_flags as of
+from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.memory_hardware import engine_at_start, memory_hardware
 from rlsize.cli.memory_rollout import RolloutFlags, RolloutSide, rollout_side
@@ -62,6 +63,7 @@ def memory(
     response_cv: of.ResponseCv = None,
     gpu: of.GpuName = None,
     memory_fraction: of.MemoryFraction = None,
+    calibration: CalibrationFile = None,
     seed: flags.Seed = "0",
     profiles: flags.Profiles = None,
 ) -> Report:
@@ -114,7 +116,7 @@ def memory(
     inputs.settle()
     answer = bill_memory(question, asking.random_for(question, seed))
     fit = fit_memory(question, hardware) if hardware else None
-    start = engine_at_start(inputs, question, model, (profile, fit), seed)
+    start = engine_at_start(inputs, question, model, (profile, fit), (seed, calibration))
     return memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
 
 

@@ -25,7 +25,7 @@ def engine_at_start(
     question: MemoryQuestion,
     model: str | None,
     judged: tuple[Gpu | None, FitAnswer | None],
-    seed: str,
+    said: tuple[str, str | None],
 ) -> tuple[Figure, ...]:
     """
     Weights and KV cache that the judged rollout instance would log at start-up; nothing where no profile says enough.
@@ -35,7 +35,7 @@ def engine_at_start(
         question: What was asked.
         model: What `--model` says.
         judged: The GPU, and what fits on it.
-        seed: What `--seed` says.
+        said: What `--seed` and `--calibration` say.
     """
     gpu, fit = judged
     instance = (fit.stated_rollout or fit.first_rollout) if fit else None
@@ -44,7 +44,7 @@ def engine_at_start(
     profile = model_profile(inputs, model)
     if profile is None:
         return ()
-    from rlsize.estimates.belief import prior
+    from rlsize.cli.beliefs import belief_of
     from rlsize.estimates.constants_memory import STAGE
     from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.engine_start import engine_start
@@ -61,7 +61,8 @@ def engine_at_start(
         kv_dtype=str(cache.value) if cache else "bf16",
         memory_fraction=fit.gpu.rollout_fraction.number,
     )
-    return engine_start(asked, prior(STAGE), abs(int(seed)))
+    seed, calibration = said
+    return engine_start(asked, belief_of(inputs, calibration, STAGE), abs(int(seed)))
 
 
 def memory_hardware(

@@ -118,7 +118,7 @@ STAGE = Stage(
         _assumed("cache_fill", 0.9, 0.05, "preemption starts when the cache is full; headroom for fluctuation"),
         _slowdown("front_end_token", 0.000111, 0.15, (1.1e-4, 0.3), "s"),
         _slowdown("front_end_request", 0.0301, 0.15, (2.8e-2, 0.3), "s"),
-        _slowdown("arrival_share", 0.25, 0.5, (0.25, 1.0)),
+        _slowdown("arrival_share", 0.25, 0.9, (0.25, 1.0)),
     ),
     noise=0.08,
 )
