@@ -219,7 +219,11 @@ def host_time(
     ...                 exposed_share=0.5), 12)
     0.00105
     """
-    return minimum(exposed_share, 1.0) * slowdown * (step_seconds + sequences * (sequence_seconds + rank_seconds * (ranks - 1)))
+    return (
+        minimum(exposed_share, 1.0)
+        * slowdown
+        * (step_seconds + sequences * (sequence_seconds + rank_seconds * (ranks - 1)))
+    )
 
 
 def step_of_parts(

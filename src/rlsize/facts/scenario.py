@@ -139,7 +139,7 @@ class TrainerChoice:
     recompute: Annotated[Literal["none", "selective", "full"] | None, Says("Activation recomputation.")] = None
     logprob_passes: Annotated[
         list[Literal["old", "reference", "proximal"]] | None,
-        Says("Extra forward passes per step; not used by this version."),
+        Says("Extra forward passes per step."),
     ] = None
     lora_rank: Annotated[
         int | None, Quantity("count", "Rank of LoRA adapters; full training when not given.", whole=True)

@@ -290,7 +290,5 @@ def _class_notes(found: Grading) -> list[str]:
     if assumed:
         notes.append(f"{assumed} records leave something out that was assumed; --rows FILE.jsonl says what.")
     if any(not grade.trusted for grade in found.grades):
-        notes.append(
-            "* Records of low trust, or out of order with their neighbours; no limit counts them."
-        )
+        notes.append("* Records of low trust, or out of order with their neighbours; no limit counts them.")
     return notes
