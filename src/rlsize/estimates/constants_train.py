@@ -178,6 +178,17 @@ _OTHERS = (
     ),
 )
 
+_STACK = (
+    _taken(
+        "train_stack",
+        (1.0, 0.08),
+        "1",
+        "time of an update of pre-training, over all that is counted",
+        "assumed",
+        "what frameworks and set-ups differ by: only two were there to fit",
+    ),
+)
+
 _RL = (
     _taken(
         "rl_train_slowdown",
@@ -213,4 +224,4 @@ _RL = (
     ),
 )
 
-STAGE = Stage(name="train", constants=(*_KERNELS, *_TRAFFIC, *_OTHERS, *_RL), noise=0.045)
+STAGE = Stage(name="train", constants=(*_KERNELS, *_TRAFFIC, *_OTHERS, *_STACK, *_RL), noise=0.035)

@@ -111,9 +111,9 @@ def _update_parts(setting: Setting) -> dict[str, Real]:
     work, asked, values = setting.work, setting.question, setting.values
     parts = pass_parts(setting, TRAINING[asked.recompute])
     passed = work("pass_seconds", equations.pass_time, **parts)
-    if asked.workload == "rl":
-        slowdown = values["rl_train_moe_slowdown" if setting.shape.has_experts else "rl_train_slowdown"]
-        parts["loss"] = work("loss_seconds", equations.slowdown_loss, seconds=passed, slowdown=slowdown)
+    own = "rl_train_moe_slowdown" if setting.shape.has_experts else "rl_train_slowdown"
+    slowdown = values[own if asked.workload == "rl" else "train_stack"]
+    parts["loss"] = work("loss_seconds", equations.slowdown_loss, seconds=passed, slowdown=slowdown)
     domain = setting.gpu.domain_gpus
     parts["straggling"] = work(
         "straggling_seconds",

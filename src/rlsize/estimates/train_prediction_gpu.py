@@ -82,6 +82,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> Tra
     domain = int(spec.scale_up.domain_gpus.value)
     name, gemm = pick(kernels.gemm, dtype)
     expert_kernel = pick(kernels.moe, dtype)[1]
+    wide_kernel = pick(kernels.moe, "bf16")[1]
     attention = kernels.prefill_attention["bf16"]
     gathers, exchanges = kernels.nccl["all_gather"], kernels.nccl["all_to_all"]
     peaks = {
@@ -96,7 +97,9 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> Tra
         bf16_peak=says.fact("peak_flops", spec.bf16_dense),
         bf16_fraction=says.kernel("gemm_compute_fraction", kernels.gemm["bf16"].compute_fraction),
         expert_peak=says.fact("peak_flops", peaks[expert_kernel.peak]),
-        expert_fraction=says.kernel("moe_compute_fraction", expert_kernel.compute_fraction),
+        expert_fraction=says.kernel(  # trainers scale fp8 by tensor, which costs less than the blocks that were timed
+            "moe_compute_fraction", max(expert_kernel.compute_fraction, wide_kernel.compute_fraction)
+        ),
         attention_fraction=says.kernel("attention_compute_fraction", attention.compute_fraction),
         half_length=says.kernel("half_length", attention.half_length),
         memory_bandwidth=says.fact("memory_bandwidth_bytes_per_second", spec.memory_bandwidth),

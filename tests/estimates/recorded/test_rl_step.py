@@ -51,6 +51,7 @@ def predicted(record: StepRecord, values: Any) -> Any:
         return None
 
 
+@pytest.mark.skipif(not published_files(), reason="only the package is installed, without its records")
 def test_the_quicker_of_two_modes_is_named() -> None:
     """
     At least 9 of 10 on as many GPUs, 8 of 10 where the split loop has more; a wrong one is called too close.

@@ -78,7 +78,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
         **_work(row, words, shared, spread, assumed),
         virtual_stages=_virtual(words) if spread.pipeline > 1 else 1,
         fused=_fused(words, shared["stack"], spread, row),
-        overlapped=bool(re.search(r"async[-_ ]?tp|asynctp|tp[-_ ](?:comm[-_ ])?overlap", words)),
+        overlapped=_overlapped(words, shared["stack"], spread, assumed),
         native_attention=shared["stack"] in _FUSED or bool(_NATIVE.search(words)),
         workload=_workload(words, shared["stack"]),
         assumed=tuple(assumed),
@@ -148,9 +148,19 @@ def _recompute(row: Mapping[str, Any], stack: str, assumed: list[str]) -> str:
     for pattern, name in _RECOMPUTES:
         if said and pattern.search(said):
             return "alternate" if name == "selective" and stack == "torchtitan" else name
-    usual = "alternate" if stack == "torchtitan" else "full"
+    usual = "alternate" if stack == "torchtitan" else "selective" if stack in _FUSED else "full"
     assumed.append(f"{usual} recomputation")
     return usual
+
+
+def _overlapped(words: str, stack: str, spread: Layout, assumed: list[str]) -> bool:
+    """Whether tensor-parallel transfers overlap with products; Megatron's performance recipes let them."""
+    if re.search(r"async[-_ ]?tp|asynctp|tp[-_ ](?:comm[-_ ])?overlap", words):
+        return True
+    if spread.tensor > 1 and stack in _FUSED:
+        assumed.append("tensor-parallel transfers overlapped")
+        return True
+    return False
 
 
 def _virtual(words: str) -> int:
