@@ -8,7 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import pytest
+import typer
 from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from rlsize.cli.command import Command
 
 Lines = st.SearchStrategy[dict[str, str]]
 
@@ -75,3 +79,25 @@ def checked() -> Callable[[Any, str, str], None]:
             assert ran.stdout
 
     return check
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Callable[..., Any]]:
+    """Makes a runner of one command by itself, in this process, at 80 columns; what is no exit is raised."""
+    for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "dumb")):
+        monkeypatch.setenv(name, value)
+    monkeypatch.delenv("RLSIZE_PROFILES", raising=False)
+
+    def runner(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        app = typer.Typer(add_completion=False)
+        app.command(name, cls=Command)(function)
+
+        def run(*args: str) -> Any:
+            result = CliRunner().invoke(app, list(args))
+            if result.exception is not None and not isinstance(result.exception, SystemExit):
+                raise result.exception
+            return result
+
+        return run
+
+    return runner

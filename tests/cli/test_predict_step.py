@@ -9,12 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from typer.testing import CliRunner
 
-from rlsize.cli.command import Command
 from rlsize.cli.predict_step import predict_step
 
 Run = Callable[..., Any]
@@ -30,21 +27,9 @@ KEYS = {
 
 
 @pytest.fixture
-def predicted(monkeypatch: pytest.MonkeyPatch) -> Run:
+def predicted(alone: Callable[..., Run]) -> Run:
     """Runs the command by itself."""
-    for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "dumb")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("RLSIZE_PROFILES", raising=False)
-    app = typer.Typer(add_completion=False)
-    app.command("step", cls=Command)(predict_step)
-
-    def run(*args: str) -> Any:
-        result = CliRunner().invoke(app, list(args))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return alone("step", predict_step)
 
 
 def document(result: Any) -> dict[str, Any]:

@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from rlsize.cli.command import Command
 from rlsize.cli.predict_sync import predict_sync
 
 Run = Callable[..., Any]
@@ -19,21 +16,9 @@ ASK = ("--model", "qwen3-8b", "--gpu", "h100-sxm")
 
 
 @pytest.fixture
-def predicted(monkeypatch: pytest.MonkeyPatch) -> Run:
+def predicted(alone: Callable[..., Run]) -> Run:
     """Runs the command by itself."""
-    for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "dumb")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("RLSIZE_PROFILES", raising=False)
-    app = typer.Typer(add_completion=False)
-    app.command("sync", cls=Command)(predict_sync)
-
-    def run(*args: str) -> Any:
-        result = CliRunner().invoke(app, list(args))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return alone("sync", predict_sync)
 
 
 def document(result: Any) -> dict[str, Any]:

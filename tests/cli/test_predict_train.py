@@ -8,10 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer
-from typer.testing import CliRunner
 
-from rlsize.cli.command import Command
 from rlsize.cli.predict_train import predict_train
 
 Run = Callable[..., Any]
@@ -22,21 +19,9 @@ ASK = (
 
 
 @pytest.fixture
-def predicted(monkeypatch: pytest.MonkeyPatch) -> Run:
+def predicted(alone: Callable[..., Run]) -> Run:
     """Runs the command by itself."""
-    for name, value in (("COLUMNS", "80"), ("NO_COLOR", "1"), ("TERM", "dumb")):
-        monkeypatch.setenv(name, value)
-    monkeypatch.delenv("RLSIZE_PROFILES", raising=False)
-    app = typer.Typer(add_completion=False)
-    app.command("train", cls=Command)(predict_train)
-
-    def run(*args: str) -> Any:
-        result = CliRunner().invoke(app, list(args))
-        if result.exception is not None and not isinstance(result.exception, SystemExit):
-            raise result.exception
-        return result
-
-    return run
+    return alone("train", predict_train)
 
 
 def document(result: Any) -> dict[str, Any]:
