@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli.beliefs import rollout_layout, trainer_layout
@@ -70,7 +71,7 @@ def of_records(inputs: Inputs, found: Gathered, path: str) -> None:
         predictor = known[class_name]
         _agree(predictor, records, path)
         for record in records:
-            profiles = found.tried(record.id, lambda one=record: look_up(one))  # type: ignore[misc]  # bound now
+            profiles = found.tried(record.id, partial(look_up, record))
             if profiles is not None:
                 _plan(found, record, profiles)
                 found.points += [one for one in _points(predictor, record, profiles, path) if _predictable(found, one)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -141,11 +142,11 @@ def of_flags(inputs: Inputs, found: Gathered, rates: list[tuple[float, Figure]],
     if rates:
         plan = found.tried("--rate", lambda: rollout_plan(inputs.apart(), Said()))
         for concurrency, rate in rates if plan is not None else []:
-            made = found.tried("--rate", lambda c=concurrency, r=rate: _flag_rate(plan, c, r))  # type: ignore[misc]  # bound now
+            made = found.tried("--rate", partial(_flag_rate, plan, concurrency, rate))
             found.points += [made] if made is not None else []
     for phase, figure in times.items():
         if figure.known:
-            made = found.tried(figure.source, lambda p=phase, f=figure: _phase(inputs, found, p, f))  # type: ignore[misc]  # as above
+            made = found.tried(figure.source, partial(_phase, inputs, found, phase, figure))
             found.points += [made] if made is not None else []
 
 

@@ -7,7 +7,7 @@ Every value becomes a `Figure` that remembers who said so.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity, Uncertain
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from rlsize.readers.profiles import Catalogue
     from rlsize.readers.scenarios import ScenarioFile
 
+
+T = TypeVar("T")
 
 SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
 
@@ -166,6 +168,21 @@ class Inputs:
         """
         if self.faults:
             raise InputError(*self.faults)
+
+    def settled(self, made: T | None) -> T:
+        """
+        What was made of the inputs, if all of them are well-formed.
+
+        Args:
+            made: None where a fault was noted in its place.
+
+        Raises:
+            InputError: All faults so far.
+        """
+        self.settle()
+        if made is None:
+            raise TypeError("nothing was made, and no fault says why")  # a slip of the caller, not of the user
+        return made
 
     def _parsed(self, key: str, flag: str, text: str | float, kind: Quantity) -> Figure:
         try:

@@ -110,9 +110,8 @@ def _answer(
     from rlsize.reports.predict_rollout import does_not_fit_report, predict_rollout_report
 
     draws = _seed(inputs, beliefs[1])
-    asked, stated = engine_question(inputs, *named, said)
-    inputs.settle()
-    assert asked is not None  # noqa: S101 (settle raises where anything is missing)
+    made, stated = engine_question(inputs, *named, said)
+    asked = inputs.settled(made)
     _ready(asked, inputs)
     belief = belief_of(inputs, beliefs[0], *STAGES)
     central = belief.central()

@@ -63,12 +63,9 @@ def predict_sync(
     from rlsize.reports.predict_sync import predict_sync_report
 
     inputs = Inputs(scenario, profiles)
-    question = _question(
-        inputs, model, gpu, (transport, dtype), (trainer_gpus, rollout_gpus, gpus_per_instance), bucket
-    )
+    made = _question(inputs, model, gpu, (transport, dtype), (trainer_gpus, rollout_gpus, gpus_per_instance), bucket)
     draws = _seed(inputs, seed)
-    inputs.settle()
-    assert question is not None  # noqa: S101 (settle raises where anything is missing)
+    question = inputs.settled(made)
     outlook = sync_outlook(question, beliefs(inputs, calibration), draws)
     return predict_sync_report(outlook, inputs.shown(), inputs.warnings, inputs.notes)
 

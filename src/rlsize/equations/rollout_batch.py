@@ -235,6 +235,32 @@ def time_per_output_token(cycle_seconds: Real, first_token_seconds: Real, respon
     return (cycle_seconds - first_token_seconds) / response_tokens
 
 
+def closed_loop_rate(
+    concurrency: Real, response_tokens: Real, first_token_seconds: Real, output_token_seconds: Real
+) -> Real:
+    """
+    Response tokens per second of a closed loop, from its two latencies.
+
+    r = c l / (t_1 + l t_2)
+
+    Args:
+        concurrency: Requests in the system, c. [1]
+        response_tokens: Response length, l. [token]
+        first_token_seconds: Time to the first token, t_1. [s]
+        output_token_seconds: Mean time between tokens, t_2. [s/token]
+
+    Returns:
+        r. [token/s]
+
+    Assumes each finished request is replaced at once.
+    Source: Little's law.
+
+    >>> closed_loop_rate(concurrency=64, response_tokens=1000, first_token_seconds=2, output_token_seconds=0.03)
+    2000.0
+    """
+    return concurrency * response_tokens / (first_token_seconds + response_tokens * output_token_seconds)
+
+
 def samples_in_flight(concurrency: Real, capacity: Real, engine_limit: Real) -> Real:
     """
     Samples that an instance really works on at once.

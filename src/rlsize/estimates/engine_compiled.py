@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from rlsize.equations.kernel_time import gemm_launch_seconds
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.engine_links import links
@@ -162,7 +163,11 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, trait
     head = architecture.vocab_size * architecture.hidden_size
     bandwidth, bf16 = question.gpu.specification.memory_bandwidth.value, question.gpu.specification.bf16_dense.value
     return {
-        "gemm_seconds": gemm.fixed + gemm.seconds_per_thousand_k * architecture.hidden_size / 1e3,
+        "gemm_seconds": gemm_launch_seconds(
+            fixed_seconds=gemm.fixed,
+            seconds_per_thousand=gemm.seconds_per_thousand_k,
+            inner_width=architecture.hidden_size,
+        ),
         "dense_bytes": weighed / each,
         "dense_flops": _FLOPS * (mixers + dense + routers) / each,
         "dense_inner": 3.0 * 4 * architecture.layers * architecture.hidden_size / each,

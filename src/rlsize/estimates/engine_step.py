@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import decode_step, kernel_time, kv_cache, mixture_of_experts, prefill, step_overheads
+from rlsize.estimates.engine_transfers import Starts, achieved, slowed, transfers
 from rlsize.facts.engine_traits import engine_traits, overlaps
 
 if TYPE_CHECKING:
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
     Numbers = EngineWork | ExplainedWork
 
-_ACTIVATION = 2.0  # bytes of an activation
 _LOGIT = 4.0  # bytes of a logit, in fp32
 
 
@@ -78,13 +78,19 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
     """
     n = numbers
     local = work("sequences_per_rank", decode_step.sequences_per_rank, sequences=load.sequences, data_parallel=n.data)
+    starts = Starts(
+        prefix="",
+        all_reduce=slowed(work, n.all_reduce_seconds, values["rollout_all_reduce_start"]),
+        exchange=n.exchange_seconds,
+        operations=values["rollout_small_operations"],
+    )
     return {
         "matmul": _matmul(work, n, local, values),
         "head": _head(work, n, local, values),
         "experts": _experts(work, n, load.sequences, values),
         "attention": _attention(work, n, local, load.context_tokens, values),
         "recurrence": _recurrence(work, n, local),
-        **_transfers(work, n, local, values),
+        **transfers(work, n, local, starts, values),
         "sampling": work(
             "sampling_seconds",
             step_overheads.sampling_time,
@@ -108,53 +114,9 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
     }
 
 
-def _transfers(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> dict[str, Any]:  # noqa: ANN401 (as `work` makes them)
-    """What moves the residual stream: among GPUs, and through small kernels."""
-    stream = work(
-        "stream_bytes", step_overheads.stream_bytes, tokens=local, hidden_size=n.hidden_size, width=_ACTIVATION
-    )
-    return {
-        "all_reduce": work(
-            "all_reduce_seconds",
-            step_overheads.all_reduce_time,
-            messages=n.all_reduces,
-            latency=_slowed(work, n.all_reduce_seconds, values["rollout_all_reduce_start"]),
-            message_bytes=stream,
-            ranks=n.tensor,
-            bandwidth=_rate(work, n.all_reduce_rate, values["rollout_all_reduce_slowdown"]),
-        ),
-        "exchange": work(
-            "exchange_seconds",
-            step_overheads.expert_exchange_time,
-            layers=n.exchange_layers,
-            latency=n.exchange_seconds,
-            sent_bytes=work("sent_bytes", step_overheads.sent_bytes, tokens=local, bytes_per_token=n.exchange_bytes),
-            bandwidth=_rate(work, n.exchange_rate, values["rollout_exchange_slowdown"]),
-        ),
-        "small_operations": work(
-            "small_operations_seconds",
-            step_overheads.small_operations_time,
-            layers=n.layers,
-            operations=values["rollout_small_operations"],
-            operation_seconds=n.operation_seconds,
-            passes=values["rollout_stream_passes"],
-            activation_bytes=stream,
-            bandwidth=n.bandwidth,
-        ),
-    }
-
-
 def step_seconds(work: Work, parts: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a figure, a number or an array)
     """The step as the sum of its parts."""
     return work("decode_step_seconds", decode_step.step_of_parts, **parts)
-
-
-def _rate(work: Work, rate: Any, slowdown: Real) -> Any:  # noqa: ANN401 (as `work` makes them)
-    return work("achieved_rate", kernel_time.achieved_rate, peak=rate, fraction=1.0, slowdown=slowdown)
-
-
-def _slowed(work: Work, seconds: Any, slowdown: Real) -> Any:  # noqa: ANN401 (as `work` makes them)
-    return work("start_seconds", kernel_time.slowed, seconds=seconds, slowdown=slowdown)
 
 
 def _matmul(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
@@ -164,9 +126,9 @@ def _matmul(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> A
         launches=n.gemms,
         launch_seconds=n.gemm_seconds,
         bytes_moved=n.dense_bytes,
-        memory_rate=_rate(work, n.gemm_memory, values["rollout_weight_slowdown"]),
+        memory_rate=achieved(work, n.gemm_memory, values["rollout_weight_slowdown"]),
         flops=work("matmul_flops", prefill.token_flops, tokens=local, flops_per_token=n.dense_flops),
-        compute_rate=_rate(work, n.gemm_compute, values["rollout_matmul_slowdown"]),
+        compute_rate=achieved(work, n.gemm_compute, values["rollout_matmul_slowdown"]),
         sharpness=n.gemm_sharpness,
     )
     quantising = work(
@@ -187,9 +149,9 @@ def _head(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> Any
         launches=1.0,
         launch_seconds=n.head_seconds,
         bytes_moved=n.head_bytes,
-        memory_rate=_rate(work, n.head_memory, values["rollout_weight_slowdown"]),
+        memory_rate=achieved(work, n.head_memory, values["rollout_weight_slowdown"]),
         flops=work("head_flops", prefill.token_flops, tokens=local, flops_per_token=n.head_flops),
-        compute_rate=_rate(work, n.head_compute, values["rollout_matmul_slowdown"]),
+        compute_rate=achieved(work, n.head_compute, values["rollout_matmul_slowdown"]),
         sharpness=n.head_sharpness,
     )
 
@@ -216,9 +178,9 @@ def _experts(work: Work, n: Numbers, sequences: Any, values: Mapping[str, Real])
             experts_touched=touched,
             bytes_per_expert=n.expert_bytes,
         ),
-        memory_rate=_rate(work, n.moe_memory, values["rollout_expert_weight_slowdown"]),
+        memory_rate=achieved(work, n.moe_memory, values["rollout_expert_weight_slowdown"]),
         flops=work("expert_flops", prefill.token_flops, tokens=sequences, flops_per_token=n.expert_flops),
-        compute_rate=_rate(work, n.moe_compute, values["rollout_expert_slowdown"]),
+        compute_rate=achieved(work, n.moe_compute, values["rollout_expert_slowdown"]),
         sharpness=1.0,
     )
 
@@ -243,10 +205,10 @@ def _attention(work: Work, n: Numbers, local: Any, context: Any, values: Mapping
         layers=n.attention_layers,
         fixed_seconds=n.attention_seconds,
         kv_bytes=work("live_kv_bytes", decode_step.live_kv_bytes, sequences=local, sequence_bytes=kept),
-        memory_rate=_rate(work, n.attention_memory, values["rollout_attention_slowdown"]),
+        memory_rate=achieved(work, n.attention_memory, values["rollout_attention_slowdown"]),
         flops=work("latent_flops", decode_step.live_flops, sequences=local, sequence_flops=latent),
-        compute_rate=_rate(work, n.attention_compute, values["rollout_attention_slowdown"]),
-        seconds_per_sequence=_slowed(work, n.sequence_seconds, values["rollout_attention_sequence"]),
+        compute_rate=achieved(work, n.attention_compute, values["rollout_attention_slowdown"]),
+        seconds_per_sequence=slowed(work, n.sequence_seconds, values["rollout_attention_sequence"]),
         sequences=local,
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import decode_step, kernel_time, prefill, step_overheads, training_flops
+from rlsize.equations import decode_step, kernel_time, prefill, training_flops
+from rlsize.estimates.engine_transfers import Starts, achieved, transfers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -16,7 +17,6 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
     Numbers = EngineWork | ExplainedWork
 
-_ACTIVATION = 2.0
 _FULL = 1e18  # a window that no prompt reaches
 
 
@@ -38,43 +38,7 @@ def prompt_parts(work: Work, numbers: Numbers, prompt_tokens: Any, values: Mappi
         "matmul": work("prompt_matmul_seconds", decode_step.both_times, first=dense, second=quantising),
         "experts": experts,
         "attention": _attention(work, n, prompt_tokens, values),
-        **_transfers(work, n, share, values),
-    }
-
-
-def _transfers(work: Work, n: Numbers, share: Any, values: Mapping[str, Real]) -> dict[str, Any]:  # noqa: ANN401 (as `work` makes them)
-    """What moves the residual stream of a prompt: among GPUs, and through small kernels."""
-    stream = work(
-        "prompt_stream_bytes", step_overheads.stream_bytes, tokens=share, hidden_size=n.hidden_size, width=_ACTIVATION
-    )
-    return {
-        "all_reduce": work(
-            "prompt_all_reduce_seconds",
-            step_overheads.all_reduce_time,
-            messages=n.all_reduces,
-            latency=0.0,
-            message_bytes=stream,
-            ranks=n.tensor,
-            bandwidth=_rate(work, n.all_reduce_rate, values["rollout_all_reduce_slowdown"]),
-        ),
-        "exchange": work(
-            "prompt_exchange_seconds",
-            step_overheads.expert_exchange_time,
-            layers=n.exchange_layers,
-            latency=0.0,
-            sent_bytes=work("sent_bytes", step_overheads.sent_bytes, tokens=share, bytes_per_token=n.exchange_bytes),
-            bandwidth=_rate(work, n.exchange_rate, values["rollout_exchange_slowdown"]),
-        ),
-        "small_operations": work(
-            "prompt_small_operations_seconds",
-            step_overheads.small_operations_time,
-            layers=n.layers,
-            operations=0.0,
-            operation_seconds=n.operation_seconds,
-            passes=values["rollout_stream_passes"],
-            activation_bytes=stream,
-            bandwidth=n.bandwidth,
-        ),
+        **transfers(work, n, share, Starts(prefix="prompt_"), values),
     }
 
 
@@ -127,13 +91,11 @@ def prompt_seconds(
     )
 
 
-def _rate(work: Work, rate: Any, slowdown: Real) -> Any:  # noqa: ANN401 (as `work` makes them)
-    return work("achieved_rate", kernel_time.achieved_rate, peak=rate, fraction=1.0, slowdown=slowdown)
-
-
 def _product(work: Work, tokens: Any, flops: Any, rate: Any, slowdown: Real) -> Any:  # noqa: ANN401 (as `work` makes them)
     total = work("prompt_flops", prefill.token_flops, tokens=tokens, flops_per_token=flops)
-    return work("prompt_product_seconds", prefill.compute_time, flops=total, compute_rate=_rate(work, rate, slowdown))
+    return work(
+        "prompt_product_seconds", prefill.compute_time, flops=total, compute_rate=achieved(work, rate, slowdown)
+    )
 
 
 def _attention(work: Work, n: Numbers, prompt_tokens: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
@@ -151,7 +113,7 @@ def _attention(work: Work, n: Numbers, prompt_tokens: Any, values: Mapping[str, 
         "prompt_attention_seconds",
         prefill.prompt_attention_time,
         flops=flops,
-        compute_rate=_rate(work, n.prefill_attention_rate, values["rollout_prefill_attention_slowdown"]),
+        compute_rate=achieved(work, n.prefill_attention_rate, values["rollout_prefill_attention_slowdown"]),
         half_length=n.prefill_half_length,
         prompt_tokens=prompt_tokens,
     )

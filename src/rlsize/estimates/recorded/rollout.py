@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlsize.equations import matching
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.recorded.engine import layout_of, predicted, replica, scatter_of, served_by
@@ -30,8 +31,8 @@ def predict(record: EngineRecord, profiles: Profiles, values: Mapping[str, Real]
     """
     asked = replica(record, profiles)
     found, _ = predicted(record, asked, values)
-    replicas = max(1.0, record.gpus / asked.numbers.gpus)
-    every = {_TOTAL: found.rate * replicas, _EACH: found.rate / asked.numbers.gpus}
+    each = matching.rate_per_gpu(rate=found.rate, gpus=asked.numbers.gpus)
+    every = {_TOTAL: matching.pool_rate(gpus=max(record.gpus, asked.numbers.gpus), gpu_rate=each), _EACH: each}
     return {key: every[key] for key in record.measured}
 
 

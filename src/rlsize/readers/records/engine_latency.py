@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlsize.equations.rollout_batch import closed_loop_rate
 from rlsize.facts.records.engine import EngineRecord
 from rlsize.facts.records.record import Refused
 from rlsize.readers.records.engine import engine_fields
@@ -38,6 +39,10 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> EngineRecord:
     measured = {"tpot_ms": later}
     if first > 0:
         measured["ttft_ms"] = first
-    cycle = (first + fields["response_tokens"] * later) * _MILLI
-    measured[RATE] = concurrency * fields["response_tokens"] / cycle
+    measured[RATE] = closed_loop_rate(
+        concurrency=concurrency,
+        response_tokens=fields["response_tokens"],
+        first_token_seconds=first * _MILLI,
+        output_token_seconds=later * _MILLI,
+    )
     return EngineRecord(**{**fields, "measured": measured}, concurrency=concurrency, served=True)
