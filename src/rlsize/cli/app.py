@@ -72,12 +72,12 @@ class Commands(TyperGroup):
             return TyperCommand(cmd_name, help=entry.sentence, rich_help_panel=entry.panel)
         return loaded(cmd_name, entry)
 
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # as above
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Offer the nearest command where there is none of that name."""
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
         return super().resolve_command(ctx, args)
 
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # as above
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
         """Write the help page without importing a single command."""
         self.helping = True
         try:

@@ -78,7 +78,7 @@ class Plain(TyperCommand):
         """The parameters, their text taken as it was typed."""
         return as_typed(super().get_params(ctx))
 
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # as above
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
         """Show each option by its first name; the others stand in its text, where 80 columns do not cut them off."""
         options: list[Any] = [option for option in self.params if len(option.opts) > 1]
         several = [(option, option.opts, option.help) for option in options]
@@ -90,7 +90,7 @@ class Plain(TyperCommand):
             for option, names, text in several:
                 option.opts, option.help = names, text
 
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # as above
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Run the command's function, and turn faults into messages and exit codes."""
         try:
             return self.answer(ctx)
@@ -116,7 +116,7 @@ class Command(Plain):
         own = {parameter.name for parameter in self.params}
         self.params += [parameter for parameter in _output_parameters() if parameter.name not in own]
 
-    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # as above
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
         """Let `--plot` stand alone: without a file name behind it, it draws in the terminal."""
         return super().parse_args(ctx, _with_plot_target(args))
 

@@ -35,7 +35,7 @@ class Predictions(TyperGroup):
         single.command(cmd_name, cls=Command)(getattr(import_module(f"rlsize.cli.{module}"), function))
         return typer.main.get_command(single)
 
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # as above
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes
         """Offer the nearest command where there is none of that name."""
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
         return super().resolve_command(ctx, args)

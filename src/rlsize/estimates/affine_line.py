@@ -76,7 +76,7 @@ def affine(work: Work, asked: Engine, batch: Any, lengths: Lengths, values: Mapp
     return AffineStep(fixed=fixed, per_sample=sample, per_kv_token=each)
 
 
-def _sample(work: Work, steps: tuple[Any, Any], batches: tuple[Any, Any], each: Any, kv: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as above)
+def _sample(work: Work, steps: tuple[Any, Any], batches: tuple[Any, Any], each: Any, kv: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
     """Time of each sample, from the step at half the batch and at all of it."""
     read = [
         work("kv_seconds", affine_step.kv_seconds, seconds_per_kv_token=each, live_kv_tokens=kv[name])

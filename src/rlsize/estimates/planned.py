@@ -105,7 +105,7 @@ class RolloutPlan:
 def train_alone(question: TrainQuestion) -> Predict:
     """Busy seconds of a trainer by itself, from a question in bare numbers."""
 
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as above)
+    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
         return train_step(numbers, question, values).train_seconds
 
     return predict
@@ -115,7 +115,7 @@ def train_seconds(question: TrainQuestion, *, colocated: bool = False) -> Predic
     """Busy seconds of the trainer of a loop."""
     name = "step_train_colocated" if colocated else "step_train_disaggregated"
 
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as above)
+    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
         seconds = train_step(numbers, question, values).train_seconds
         return numbers("train_seconds", kernel_time.slowed, seconds=seconds, slowdown=values[name])
 
@@ -125,7 +125,7 @@ def train_seconds(question: TrainQuestion, *, colocated: bool = False) -> Predic
 def sync_seconds(question: SyncTimeQuestion) -> Predict:
     """Seconds of a weight sync in a loop."""
 
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as above)
+    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
         return numbers(
             "sync_seconds",
             rl_step.shared_out_sync,
@@ -147,7 +147,7 @@ def phase_seconds(question: StepQuestion, phase: str) -> Predict:
         phase: A field of `step_prediction.Step`, such as `seconds` or `generation_seconds`.
     """
 
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as above)
+    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
         return getattr(predicted_step(question, values), phase)
 
     return predict

@@ -283,7 +283,7 @@ def sync_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> An
     )
 
 
-def overhead_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as above)
+def overhead_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
     """What belongs to no phase."""
     fixed = "step_fixed_colocated" if question.loop == "colocated" else "step_fixed_disaggregated"
     return work(

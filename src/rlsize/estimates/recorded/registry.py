@@ -30,13 +30,13 @@ class Predictor(Protocol):
     def predict(self, record: Any, profiles: Profiles, values: Mapping[str, Any]) -> Mapping[str, Real]:  # noqa: ANN401 (each class has a record of its own)
         """The measured fields of a record from values of the constants, in the record's own units."""
 
-    def graded(self, record: Any) -> str:  # noqa: ANN401 (as above)
+    def graded(self, record: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
         """The measured field that counts."""
 
-    def family(self, record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (as above)
+    def family(self, record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (each class has a record of its own)
         """What records share that one calibration can serve."""
 
-    def noise(self, record: Any) -> float:  # noqa: ANN401 (as above)
+    def noise(self, record: Any) -> float:  # noqa: ANN401 (each class has a record of its own)
         """Standard deviation of the logarithm of one measurement."""
 
 
@@ -61,7 +61,7 @@ def relation(predictor: Predictor, one: Any, other: Any) -> str:  # noqa: ANN401
     return "same layout" if key(one) == key(other) else "other layout"
 
 
-def cell(predictor: Predictor, record: Any, profiles: Profiles) -> str:  # noqa: ANN401 (as above)
+def cell(predictor: Predictor, record: Any, profiles: Profiles) -> str:  # noqa: ANN401 (each class has a record of its own)
     """
     Which row of a table of errors a record belongs to, in words.
 
@@ -75,13 +75,13 @@ def cell(predictor: Predictor, record: Any, profiles: Profiles) -> str:  # noqa:
     return shape if profiles.gpu.vendor == "nvidia" else f"{shape}, {profiles.gpu.vendor.upper()}"
 
 
-def fold(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (as above)
+def fold(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
     """What is left out together when the error is estimated: `fold(record)`, else the model."""
     own = getattr(predictor, "fold", None)
     return str(own(record)) if own is not None else str(record.model)
 
 
-def table(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (as above)
+def table(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
     """The table of a publication that a record stands in: its family and layout, for weights in a fit."""
     key = getattr(predictor, "layout_key", _layout)
     return repr((predictor.CLASS, predictor.family(record), key(record)))
@@ -97,17 +97,17 @@ def contradictions(predictor: Predictor, records: Sequence[Any]) -> dict[int, st
     return dict(own(records)) if own is not None else {}
 
 
-def calibrates_on(predictor: Predictor, record: Any) -> tuple[str, ...]:  # noqa: ANN401 (as above)
+def calibrates_on(predictor: Predictor, record: Any) -> tuple[str, ...]:  # noqa: ANN401 (each class has a record of its own)
     """The measured fields that a calibration on this record uses: `calibrates_on(record)`, else the one that counts."""
     own = getattr(predictor, "calibrates_on", None)
     return tuple(own(record)) if own is not None else (predictor.graded(record),)
 
 
-def rivals(predictor: Predictor, one: Any, other: Any) -> bool:  # noqa: ANN401 (as above)
+def rivals(predictor: Predictor, one: Any, other: Any) -> bool:  # noqa: ANN401 (each class has a record of its own)
     """Whether two records are two ways to do the same work on the same GPUs: `rivals(one, other)`, else never."""
     own = getattr(predictor, "rivals", None)
     return own is not None and bool(own(one, other))
 
 
-def _layout(record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (as above)
+def _layout(record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (each class has a record of its own)
     return record.gpus, getattr(record, "layout", None)
