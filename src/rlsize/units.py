@@ -210,9 +210,8 @@ def _checked(value: float, dimension: Dimension, text: str) -> float:
     if not math.isfinite(value):
         raise ValueError(f"{text} is not a finite number; write {dimension.example}")
     if abs(value) > dimension.largest:
-        raise ValueError(
-            f"{text} is beyond anything built (limit {dimension.largest:g} {dimension.base}); check the unit"
-        )
+        unit = "" if dimension.base == "1" else f" {dimension.base}"
+        raise ValueError(f"{text} is beyond anything built (limit {dimension.largest:g}{unit}); check the unit")
     return value
 
 
