@@ -1,0 +1,120 @@
+"""The actors of a loop together: who is told of what, and the accounts of each optimizer step."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.simulator.backlog import Backlog
+from rlsize.simulator.event_loop import EventLoop
+from rlsize.simulator.fleet import Fleet
+from rlsize.simulator.ledger import Ledger
+from rlsize.simulator.losses import Losses
+from rlsize.simulator.trainer import Lending, Trainer
+from rlsize.simulator.weight_sync import WeightSync
+
+if TYPE_CHECKING:
+    from rlsize.simulator.draws import Outcomes
+    from rlsize.simulator.engine import Engine
+    from rlsize.simulator.history import Recorder
+    from rlsize.simulator.samples import Group
+    from rlsize.simulator.setting import Setting
+
+
+class Conductor:
+    """
+    What all modes have in common.
+
+    Args:
+        setting: What is simulated.
+        outcomes: What chance brings.
+        recorder: What notes spans and events, if anything does.
+    """
+
+    def __init__(self, setting: Setting, outcomes: Outcomes, recorder: Recorder | None = None) -> None:
+        self.setting, self.outcomes, self.recorder = setting, outcomes, recorder
+        self.loop = EventLoop()
+        self.ledger = Ledger(setting.rules.max_staleness)
+        self.backlog = Backlog(setting.rules.order)
+        self.fleet = Fleet(setting, outcomes, self.loop, self.completed, recorder)
+        self.trainer = Trainer(setting, outcomes, self.loop, self.ledger, self.updated, recorder)
+        self.sync = WeightSync(setting.sync, self.loop, self.fleet, self.ledger, self.end_step, recorder)
+        self.losses = Losses(setting, outcomes, self.loop, self.fleet, recorder)
+        lent = self.fleet.engines[self.fleet.own_instances :]
+        self.lending = Lending(setting, self.loop, lambda: self._come(lent), lambda: self._go(lent))
+        self.rejected = 0  # groups that dynamic sampling threw out, or that were too stale
+        self.steps = 0
+
+    def run(self, steps: int) -> None:
+        """Run on until so many optimizer steps have been made in all."""
+        self.loop.run(self, lambda: self.steps >= steps)
+
+    def begin(self) -> None:
+        """The end of an instant: instances begin their steps."""
+        self.fleet.begin()
+
+    def decide(self) -> None:
+        """React to what has happened at this time."""
+        raise NotImplementedError
+
+    def updated(self) -> None:
+        """The trainer has made an optimizer step."""
+        raise NotImplementedError
+
+    def step_ended(self) -> None:
+        """The trainer may go on."""
+        raise NotImplementedError
+
+    def completed(self, group: Group) -> None:
+        """A group is complete: it is accepted, or rejected."""
+        accepted = self.outcomes.accepted(group.serial)
+        if accepted:
+            self.backlog.add(group)
+        else:
+            self.fleet.drop(group)
+            self.rejected += 1
+        if self.recorder is not None:
+            name = "group accepted" if accepted else "group rejected"
+            self.recorder.event(self.loop.now, name, group=group.serial, tokens=group.tokens)
+
+    def take(self, groups: list[Group]) -> None:
+        """Have the trainer train groups, once it has its GPUs."""
+        delay = self.lending.reclaim()
+        if delay > 0.0:
+            self.trainer.reserve(delay, lambda: self.trainer.take(groups))
+        else:
+            self.trainer.take(groups)
+
+    def end_step(self) -> None:
+        """The optimizer step is over, its sync too."""
+        self.steps += 1
+        self.ledger.close(self._so_far())
+        self.trainer.wait()
+        if self.recorder is not None:
+            self.recorder.event(self.loop.now, "step", version=self.trainer.version, backlog=self.backlog.samples)
+        self.step_ended()
+
+    def _so_far(self) -> dict[str, float]:
+        tokens, stepping, slots = self.fleet.so_far()
+        seconds = self.fleet.seconds()
+        oldest = self.backlog.oldest()
+        return {
+            "end_seconds": self.loop.now,
+            "generated_tokens": tokens,
+            "dropped_tokens": self.fleet.dropped_tokens,
+            "under_way_tokens": self.fleet.tokens_under_way(),
+            **{f"{state}_seconds": amount for state, amount in seconds.items()},
+            "stepping_seconds": stepping,
+            "slot_seconds": slots,
+            "backlog_samples": self.backlog.samples,
+            "backlog_tokens": self.backlog.tokens,
+            "oldest_age_steps": 0 if oldest is None else self.trainer.version - oldest,
+            "preemptions": self.fleet.preemptions,
+        }
+
+    def _come(self, lent: list[Engine]) -> None:
+        for engine in lent:
+            self.fleet.bring_up(engine)
+
+    def _go(self, lent: list[Engine]) -> None:
+        for engine in lent:
+            self.fleet.take_down(engine, keeps_tokens=True)

@@ -1,0 +1,322 @@
+"""
+One rollout instance: continuous batching, a step at a time, without looking at each step.
+
+Between two events the batch of an instance stays the same and its samples finish in the order of their ends, so the
+instance plans a run of steps, has one entry in the event loop, and sums their times in closed form.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from heapq import heapify, heappop, heappush
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.simulator.event_loop import EventLoop
+    from rlsize.simulator.samples import Group, Sample
+    from rlsize.simulator.setting import EngineSetting
+
+
+class Engine:
+    """
+    An instance.
+
+    Args:
+        index: Its number in the fleet, and its rank among what happens at the same time.
+        setting: What its steps take.
+        loop: The event loop.
+        ended: Called with each sample whose stretch has ended, and this instance.
+        stepped: Called when a run of steps has ended.
+    """
+
+    __slots__ = (
+        "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry", "fixed_seconds",
+        "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop", "noted", "parked", "paused", "pausing", "planned",
+        "preemptions", "prefill", "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill",
+        "sample_seconds", "slot_seconds", "slots", "slowdown", "started", "state", "stepped", "touched", "up", "version",
+        "version_changes", "version_weights",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        index: int,
+        setting: EngineSetting,
+        prompt_tokens: int,
+        loop: EventLoop,
+        ended: Callable[[Sample, Engine], None],
+        stepped: Callable[[Engine], None],
+    ) -> None:
+        self.index, self.loop, self.ended, self.stepped = index, loop, ended, stepped
+        self.slots, self.capacity = setting.slots, setting.kv_tokens
+        self.fixed_seconds, self.sample_seconds = setting.fixed_seconds, setting.sample_seconds
+        self.kv_seconds, self.prefill_seconds = setting.kv_seconds, setting.prefill_seconds
+        self.prompt_tokens = prompt_tokens
+        self.slowdown = 1.0
+        self.up = True
+        self.paused = self.pausing = self.ejecting = self.closed = self.leaving = False
+        self.touched, self.state = False, "idle"  # for the fleet
+        self.noted = 0  # its load, as routing knows it
+        self.version = 0
+        self.queue: deque[Sample] = deque()
+        self.ends: list[tuple[int, int, Sample]] = []  # (clock at its end, order of joining, sample), a heap
+        self.prompts: dict[Group, int] = {}  # samples with KV here, by group
+        self.prefixes: set[Group] = set()  # groups whose prompt was computed here
+        self.parked: dict[Sample, None] = {}  # samples that wait for a tool, their KV here
+        self.clock = self.joined = self.context = self.held = 0
+        self.prefill = self.run_prefill = 0  # prompt tokens to compute in the coming step, and in the run under way
+        self.entry: list[Any] | None = None
+        self.started, self.planned = 0.0, 0
+        self.busy_seconds = self.slot_seconds = 0.0  # of steps that have ended, and of the samples in them
+        self.generated = self.preemptions = self.last_batch = 0
+        self.version_changes = self.version_weights = 0  # sums of changes, and of changes times the clock then
+
+    @property
+    def load(self) -> int:
+        """Samples that run or are queued here. [1]"""
+        return len(self.ends) + len(self.queue)
+
+    def begin(self) -> bool:
+        """Begin a run of steps, if there is anything to run; whether there is."""
+        if self.queue:
+            self._join()
+        ends = self.ends
+        if not ends:
+            return False
+        steps = ends[0][0] - self.clock
+        if self.capacity < inf:
+            steps = min(ends[0][0] - self.clock, self._steps_that_fit())
+        self.planned, self.started = steps, self.loop.now
+        self.run_prefill, self.prefill = self.prefill, 0
+        self.entry = self.loop.at(self.started + self._time_of(steps), self._boundary, self.index)
+        return True
+
+    def interrupt(self) -> None:
+        """End the run under way with the step under way."""
+        if self.entry is None:
+            return
+        steps = max(1, self._steps_by(self.loop.now))
+        if self.started + self._time_of(steps) < self.loop.now:
+            steps += 1
+        if steps < self.planned:
+            self.loop.cancel(self.entry)
+            self.planned = steps
+            self.entry = self.loop.at(self.started + self._time_of(steps), self._boundary, self.index)
+
+    def break_off(self) -> None:
+        """End the run under way at once; steps that have not ended count for nothing."""
+        if self.entry is None:
+            return
+        self.loop.cancel(self.entry)
+        before = self.busy_seconds
+        self._advance(self._steps_by(self.loop.now))
+        self.busy_seconds = before + self.loop.now - self.started
+
+    def so_far(self) -> tuple[int, float, float]:
+        """Tokens, seconds, and seconds of samples of the steps that have ended, those of the run under way included."""
+        steps = self._steps_by(self.loop.now) if self.entry is not None else 0
+        if not steps:
+            return self.generated, self.busy_seconds, self.slot_seconds
+        batch, seconds = len(self.ends), self._time_of(steps)
+        return self.generated + steps * batch, self.busy_seconds + seconds, self.slot_seconds + seconds * batch
+
+    def tokens_in_batch(self) -> int:
+        """Tokens so far of all samples in the batch, and of those that wait for a tool. [token]"""
+        now = self.clock + (self._steps_by(self.loop.now) if self.entry is not None else 0)
+        running = sum(entry[2].done + now - entry[2].joined for entry in self.ends)
+        return running + sum(sample.done for sample in self.parked)
+
+    def set_version(self, version: int) -> None:
+        """New weights."""
+        change = version - self.version
+        self.version_changes += change
+        self.version_weights += change * self.clock
+        self.version = version
+
+    def take_out(self) -> list[Sample]:
+        """All samples of the batch, without their KV, in the order in which they joined; between two steps only."""
+        out = [entry[2] for entry in sorted(self.ends, key=_joined)]
+        for sample in out:
+            self._leave(sample)
+            self._free(sample)
+        self.ends.clear()
+        self.prefill = 0
+        return out
+
+    def unpark(self, sample: Sample) -> None:
+        """Throw out the KV of a sample that waits for a tool, if it is still here."""
+        if sample in self.parked:
+            del self.parked[sample]
+            self._free(sample)
+
+    def called_back(self, sample: Sample, tokens: int) -> None:
+        """A tool has answered: the sample goes to the head of the queue, with so many tokens more to compute."""
+        sample.held += tokens
+        if sample in self.parked:
+            self.held += tokens
+            self.prefill += tokens
+        self.queue.appendleft(sample)
+
+    def compute_anew(self) -> None:
+        """The KV of every sample here is computed once more in the coming step, each prompt once."""
+        self.prefill += self.held
+
+    def forget_prefixes(self) -> None:
+        """Empty the prefix cache; prompts of samples with KV stay."""
+        self.prefixes = set(self.prompts)
+
+    def _boundary(self) -> None:
+        self._advance(self.planned)
+        ends, clock = self.ends, self.clock
+        while ends and ends[0][0] == clock:
+            sample = heappop(ends)[2]
+            self._leave(sample)
+            if sample.done < sample.length:
+                self.parked[sample] = None
+            else:
+                self._free(sample)
+            self.ended(sample, self)
+        self.stepped(self)
+
+    def _advance(self, steps: int) -> None:
+        """Let the first steps of the run have ended, and the run with them."""
+        tokens = steps * len(self.ends)
+        self.last_batch = len(self.ends)
+        if steps:
+            seconds = self._time_of(steps)
+            self.busy_seconds += seconds
+            self.slot_seconds += seconds * self.last_batch
+        self.clock += steps
+        self.context += tokens
+        self.held += tokens
+        self.generated += tokens
+        self.entry = None
+        self.run_prefill = 0
+
+    def _leave(self, sample: Sample) -> None:
+        """A sample leaves the batch: its tokens so far, and their versions, become its own."""
+        joined = sample.joined
+        tokens = self.clock - joined
+        since = joined * (self.version_changes - sample.changed) - (self.version_weights - sample.weighed)
+        sample.stamped += tokens * self.version + since
+        sample.done += tokens
+        sample.held += tokens
+        self.context -= self.prompt_tokens + sample.held
+
+    def _free(self, sample: Sample) -> None:
+        """Give back the KV of a sample, and that of its prompt if no other sample of its group is here."""
+        self.held -= sample.held
+        group = sample.group
+        left = self.prompts[group] - 1
+        if left:
+            self.prompts[group] = left
+        else:
+            del self.prompts[group]
+            self.held -= self.prompt_tokens
+            if not group.unfinished or group.dropped:
+                self.prefixes.discard(group)
+        sample.engine = None
+
+    def _join(self) -> None:
+        queue, ends, slots = self.queue, self.ends, self.slots
+        while queue and len(ends) < slots:
+            sample = queue[0]
+            resident = sample in self.parked
+            if self.closed and not resident:
+                return
+            group = sample.group
+            fresh = 0 if resident else sample.held + (0 if group in self.prompts else self.prompt_tokens)
+            if self.held + fresh + len(ends) + 1 > self.capacity and (ends or self.parked):
+                if ends or not self._unpark_another(sample):
+                    return
+                continue
+            queue.popleft()
+            self._take_in(sample, group, resident)
+
+    def _take_in(self, sample: Sample, group: Group, resident: bool) -> None:
+        if resident:
+            del self.parked[sample]
+        else:
+            if group not in self.prefixes:
+                self.prefixes.add(group)
+                self.prefill += self.prompt_tokens
+            if group in self.prompts:
+                self.prompts[group] += 1
+            else:
+                self.prompts[group] = 1
+                self.held += self.prompt_tokens
+            self.held += sample.held
+            self.prefill += sample.held
+        if sample.version < 0:
+            sample.version = self.version
+        clock = self.clock
+        sample.engine, sample.joined = self, clock
+        sample.changed, sample.weighed = self.version_changes, self.version_weights
+        self.context += self.prompt_tokens + sample.held
+        self.joined += 1
+        heappush(self.ends, (clock + sample.stop - sample.done, self.joined, sample))
+
+    def _unpark_another(self, but: Sample) -> bool:
+        """Throw the KV of the sample out that went to its tool last; whether there was one."""
+        for sample in reversed(self.parked):
+            if sample is not but:
+                del self.parked[sample]
+                self._free(sample)
+                return True
+        return False
+
+    def _steps_that_fit(self) -> int:
+        """Steps until the cache is full, after throwing out what keeps even the first from fitting."""
+        ends = self.ends
+        while self.held + len(ends) > self.capacity:
+            if self.parked:
+                sample = self.parked.popitem()[0]
+                self._free(sample)
+            elif len(ends) > 1:
+                self._preempt()
+            else:
+                return ends[0][0] - self.clock
+        return int((self.capacity - self.held) // len(ends))
+
+    def _preempt(self) -> None:
+        """The sample that joined last goes back to the head of the queue."""
+        entry = max(self.ends, key=_joined)
+        self.ends.remove(entry)
+        heapify(self.ends)
+        sample = entry[2]
+        self._leave(sample)
+        self._free(sample)
+        self.queue.appendleft(sample)
+        self.preemptions += 1
+
+    def _time_of(self, steps: int) -> float:
+        """Seconds of the first steps of a run: the live KV grows by the batch with each of them."""
+        batch = len(self.ends)
+        each = self.fixed_seconds + self.sample_seconds * batch + self.kv_seconds * self.context
+        growth = self.kv_seconds * batch * (steps * (steps - 1) / 2)
+        return (steps * each + growth + self.prefill_seconds * self.run_prefill) * self.slowdown
+
+    def _steps_by(self, now: float) -> int:
+        """Steps of the run under way that have ended by then."""
+        batch = len(self.ends)
+        passed = (now - self.started) / self.slowdown - self.prefill_seconds * self.run_prefill
+        half = self.kv_seconds * batch / 2
+        each = self.fixed_seconds + self.sample_seconds * batch + self.kv_seconds * self.context - half
+        if passed <= 0.0:
+            guess = 0
+        elif half > 0.0:
+            guess = int((sqrt(each * each + 4.0 * half * passed) - each) / (2.0 * half))
+        else:
+            guess = int(passed / each)
+        guess = min(guess, self.planned)
+        while guess < self.planned and self.started + self._time_of(guess + 1) <= now:
+            guess += 1
+        while guess > 0 and self.started + self._time_of(guess) > now:
+            guess -= 1
+        return guess
+
+
+def _joined(entry: tuple[int, int, Sample]) -> int:
+    return entry[1]

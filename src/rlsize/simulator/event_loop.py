@@ -1,0 +1,78 @@
+"""The kernel: things that happen at times, in order. It knows nothing of what they are."""
+
+from __future__ import annotations
+
+from heapq import heappop, heappush
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+LATE = 1 << 40
+"""Rank of what comes after everything with a rank of its own at the same time."""
+
+_ACTION = 3
+
+
+class Conductor(Protocol):
+    """What the loop asks after everything at one time has happened."""
+
+    def decide(self) -> None:
+        """React to what happened; whatever this makes happen at the same time is still part of it."""
+
+    def begin(self) -> None:
+        """Begin what takes time; called once when nothing more happens at this time."""
+
+
+class EventLoop:
+    """
+    Calls actions in the order of their times.
+
+    An instant is all that happens at one time: actions by rank, then `decide`, then what that made happen at the same
+    time, and so on; when nothing is left, `begin`.
+    """
+
+    __slots__ = ("_heap", "_number", "now")
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self._heap: list[list[Any]] = []
+        self._number = 0
+
+    def at(self, time: float, action: Callable[[], None], rank: int = LATE) -> list[Any]:
+        """
+        Have something happen.
+
+        Args:
+            time: When; not before now. [s]
+            action: What.
+            rank: Its place among what happens at the same time; equals follow each other as they were announced.
+
+        Returns:
+            What `cancel` takes.
+        """
+        self._number += 1
+        entry = [time, rank, self._number, action]
+        heappush(self._heap, entry)
+        return entry
+
+    @staticmethod
+    def cancel(entry: list[Any]) -> None:
+        """Have it not happen."""
+        entry[_ACTION] = None
+
+    def run(self, conductor: Conductor, done: Callable[[], bool]) -> None:
+        """Let time pass until `done`, asked after each instant, or until nothing is left to happen."""
+        heap = self._heap
+        conductor.decide()
+        while True:
+            while heap and heap[0][0] <= self.now:
+                while heap and heap[0][0] <= self.now:
+                    action = heappop(heap)[_ACTION]
+                    if action is not None:
+                        action()
+                conductor.decide()
+            conductor.begin()
+            if done() or not heap:
+                return
+            self.now = heap[0][0]

@@ -1,0 +1,354 @@
+"""The rollout fleet: instances, the samples under way on them, and when they stop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.simulator.dealing import Dealer
+from rlsize.simulator.engine import Engine
+from rlsize.simulator.samples import Group, Sample
+from rlsize.simulator.scoring import Scoring
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.simulator.draws import Outcomes
+    from rlsize.simulator.event_loop import EventLoop
+    from rlsize.simulator.history import Recorder
+    from rlsize.simulator.setting import Setting
+
+STATES = ("generating", "paused", "down", "away", "idle")
+
+
+class Fleet:
+    """
+    The instances and what they work on.
+
+    Args:
+        setting: What is simulated.
+        outcomes: What chance brings.
+        loop: The event loop.
+        completed: Called with each group whose last sample is finished and scored.
+        recorder: What notes runs of instances, if anything does.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        outcomes: Outcomes,
+        loop: EventLoop,
+        completed: Callable[[Group], None],
+        recorder: Recorder | None = None,
+    ) -> None:
+        work, trouble = setting.work, setting.trouble
+        self.loop, self.completed, self.outcomes, self.recorder = loop, completed, outcomes, recorder
+        self.own_instances = setting.engine.instances
+        self.engines = [
+            Engine(index, setting.engine, work.prompt_tokens, loop, self._ended, self._stepped)
+            for index in range(self.own_instances + trouble.lent_instances)
+        ]
+        for engine in self.engines[self.own_instances :]:
+            engine.up, engine.state = False, "away"
+        for index in outcomes.stragglers(self.own_instances, trouble.straggler_fraction):
+            self.engines[index].slowdown = trouble.straggler_slowdown
+        self.dealer = Dealer(self.engines, setting.engine.routing, outcomes, self.touch)
+        self.scoring = Scoring(work, outcomes, loop, self._called_back, self._scored)
+        self.version = 0
+        self.admitted = 0  # groups, ever
+        self.under_way: dict[Group, None] = {}  # groups that are not complete, in the order of admission
+        self.carried: list[Sample] = []  # that go on in the next batch
+        self.dropped_tokens = 0
+        self.keeps_ejected = False
+        self.barrier = setting.rules.mode != "async"
+        self._turns = work.turns
+        self._touched: list[Engine] = []
+        self._halting, self._way = False, "in-flight"
+        self._counts = dict.fromkeys(STATES, 0) | {"idle": self.own_instances, "away": trouble.lent_instances}
+        self._seconds = dict.fromkeys((*STATES, "tail"), 0.0)
+        self._since = 0.0
+
+    # Samples and groups
+
+    def admit(self) -> None:
+        """Admit the next group, and deal its samples."""
+        group = Group(self.admitted, self.outcomes.lengths(self.admitted))
+        self.admitted += 1
+        self.under_way[group] = None
+        if self._turns > 1:
+            for sample in group.samples:
+                self.scoring.first_turn(sample)
+        self.dealer.deal(group.samples)
+
+    def deal_carried(self) -> None:
+        """Deal what was left over from the last batch."""
+        carried = sorted(self.carried, key=_order)
+        self.carried = []
+        while carried:
+            group = carried[0].group
+            own = [sample for sample in carried if sample.group is group]
+            carried = carried[len(own) :]
+            self.dealer.deal(own)
+
+    def samples_under_way(self) -> int:
+        """Samples that have not finished. [1]"""
+        return sum(engine.load + len(engine.parked) for engine in self.engines) + len(self.dealer.queue)
+
+    def stop(self, *, keeps: bool) -> None:
+        """
+        Stop all samples under way: at once if they are queued or wait for a tool, else when their step ends.
+
+        Args:
+            keeps: Whether they go on with the next batch, or are dropped with their groups.
+        """
+        self.keeps_ejected = keeps
+        if not keeps:
+            for group in self.under_way:
+                self._drop_finished(group)
+            self.under_way.clear()
+        self._put_away(list(self.dealer.queue))
+        self.dealer.queue.clear()
+        for engine in self.engines:
+            self._put_away(list(engine.queue))
+            engine.queue.clear()
+            self._unpark_all(engine)
+            if engine.entry is not None:
+                engine.ejecting = True
+                engine.interrupt()
+            self.dealer.changed(engine)
+
+    def drop(self, group: Group) -> None:
+        """Drop a group that is complete."""
+        self.dropped_tokens += group.tokens
+
+    def lose(self, samples: list[Sample]) -> None:
+        """Samples start anew; their tokens are lost."""
+        for sample in samples:
+            self.dropped_tokens += sample.done
+            sample.forget()
+            if self._turns > 1:
+                self.scoring.first_turn(sample)
+
+    # Weight sync
+
+    def halt(self, way: str) -> None:
+        """Have all instances pause: when their step ends, or when they have drained."""
+        self._halting, self._way = True, way
+        for engine in self.engines:
+            if not engine.up:
+                continue
+            engine.pausing = True
+            if way == "drain":
+                engine.closed = True
+            elif engine.entry is not None:
+                engine.interrupt()
+            if engine.entry is None:
+                self._pause_if_due(engine)
+
+    @property
+    def halted(self) -> bool:
+        """Whether every instance that is up has paused."""
+        return all(engine.paused or not engine.up for engine in self.engines)
+
+    def go_on(self, version: int, *, keeps_kv: bool) -> None:
+        """Go on with new weights."""
+        self._halting = False
+        self.version = version
+        for engine in self.engines:
+            engine.set_version(version)
+            if not engine.up:
+                continue
+            engine.paused = engine.pausing = False
+            engine.closed = engine.leaving
+            if not keeps_kv:
+                engine.compute_anew()
+                engine.forget_prefixes()
+            self.touch(engine)
+
+    # Instances that come and go
+
+    def bring_up(self, engine: Engine) -> None:
+        """An instance is back, with the fleet's weights."""
+        engine.up, engine.closed, engine.leaving = True, False, False
+        engine.paused, engine.pausing = self._halting, False
+        self.dealer.rank_all()
+        self.dealer.deal_queue()
+        self.touch(engine)
+
+    def give_notice(self, engine: Engine) -> None:
+        """An instance will go: it takes nothing more, and what is queued on it goes elsewhere."""
+        engine.leaving = engine.closed = True
+        queued = list(engine.queue)
+        engine.queue.clear()
+        self.dealer.changed(engine)
+        self.dealer.rank_all()
+        self._deal_again(queued)
+
+    def take_down(self, engine: Engine, *, keeps_tokens: bool) -> None:
+        """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
+        engine.break_off()
+        samples = list(engine.queue)
+        engine.queue.clear()
+        running = engine.take_out()
+        parked = list(engine.parked)
+        for sample in parked:
+            engine.unpark(sample)
+        if not keeps_tokens:
+            self.lose([*running, *parked])
+            for sample in parked:
+                self.scoring.forget_call(sample)
+            running = [*running, *parked]
+        engine.up = engine.paused = engine.pausing = engine.ejecting = False
+        engine.prefixes.clear()
+        self.dealer.changed(engine)
+        self.dealer.rank_all()
+        self._deal_again([*running, *samples])
+        self.touch(engine)
+
+    # Starts and accounts
+
+    def touch(self, engine: Engine) -> None:
+        """Have an instance begin a step, if it can, when this instant ends."""
+        if not engine.touched:
+            engine.touched = True
+            self._touched.append(engine)
+
+    def begin(self) -> None:
+        """Have every instance that can begin a step begin it."""
+        touched = self._touched
+        if not touched:
+            return
+        self._touched = []
+        for engine in touched:
+            engine.touched = False
+            if engine.entry is not None:
+                continue
+            if not engine.up:
+                state = "down" if engine.index < self.own_instances else "away"
+            elif engine.paused:
+                state = "paused"
+            else:
+                state = "generating" if engine.begin() else "idle"
+            if state != engine.state:
+                self._change(engine, state)
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of instances in each state, idle ones while others generate as `tail`. [s]"""
+        self._pass()
+        return dict(self._seconds)
+
+    def so_far(self) -> tuple[float, ...]:
+        """Response tokens, seconds, and seconds of samples of all steps that have ended, over all instances."""
+        return tuple(map(sum, zip(*(engine.so_far() for engine in self.engines), strict=True)))
+
+    def tokens_under_way(self) -> int:
+        """Tokens of samples that have not finished, and of finished ones whose group is not complete. [token]"""
+        running = sum(engine.tokens_in_batch() for engine in self.engines)
+        queued = sum(sample.done for engine in self.engines for sample in engine.queue if sample not in engine.parked)
+        waiting = sum(sample.done for sample in [*self.dealer.queue, *self.carried])
+        finished = sum(s.length for group in self.under_way for s in group.samples if s.done == s.length)
+        return running + queued + waiting + finished + self.scoring.called_elsewhere()
+
+    @property
+    def preemptions(self) -> int:
+        """Samples thrown out of a batch for want of cache, so far. [1]"""
+        return sum(engine.preemptions for engine in self.engines)
+
+    def _pass(self) -> None:
+        elapsed = self.loop.now - self._since
+        if elapsed:
+            counts, seconds = self._counts, self._seconds
+            for state, count in counts.items():
+                seconds[state] += count * elapsed
+            if counts["generating"]:
+                seconds["tail"] += counts["idle"] * elapsed
+            self._since = self.loop.now
+
+    def _change(self, engine: Engine, state: str) -> None:
+        self._pass()
+        self._counts[engine.state] -= 1
+        self._counts[state] += 1
+        engine.state = state
+
+    # What engines and tools report
+
+    def _ended(self, sample: Sample, engine: Engine) -> None:
+        self.dealer.changed(engine)
+        if sample.done < sample.length:
+            self.scoring.call_tool(sample, engine)
+        else:
+            self.scoring.score(sample)
+
+    def _stepped(self, engine: Engine) -> None:
+        if self.recorder is not None:
+            self.recorder.run(engine)
+        if engine.ejecting:
+            engine.ejecting = False
+            self._put_away(engine.take_out())
+            self._unpark_all(engine)
+            self.dealer.changed(engine)
+        if engine.pausing:
+            self._pause_if_due(engine)
+        self.touch(engine)
+
+    def _called_back(self, sample: Sample, engine: Engine) -> None:
+        """A tool has answered: its sample goes on where its KV is, or elsewhere if the instance is gone."""
+        if engine.up and not (engine.leaving and sample not in engine.parked):
+            engine.called_back(sample, self.scoring.tool_tokens)
+            self.dealer.changed(engine)
+            if engine.entry is not None and len(engine.ends) < engine.slots:
+                engine.interrupt()
+            self.touch(engine)
+        else:
+            sample.held += self.scoring.tool_tokens
+            self._deal_again([sample])
+
+    def _scored(self, sample: Sample) -> None:
+        group = sample.group
+        group.unfinished -= 1
+        if not group.unfinished and not group.dropped:
+            group.oldest = min(one.version for one in group.samples)
+            del self.under_way[group]
+            self.completed(group)
+
+    # Stopping
+
+    def _pause_if_due(self, engine: Engine) -> None:
+        if self._way == "drain" and (engine.ends or engine.parked):
+            return
+        engine.pausing, engine.paused = False, True
+        if self._way == "abort":
+            parked = list(engine.parked)
+            for sample in parked:
+                engine.unpark(sample)
+                self.scoring.forget_call(sample)
+            running = [*engine.take_out(), *parked]
+            self.lose(running)
+            running = [sample for sample in running if sample not in engine.queue]
+            engine.queue.extendleft(reversed(running))
+            self.dealer.changed(engine)
+        self.touch(engine)
+
+    def _unpark_all(self, engine: Engine) -> None:
+        parked = list(engine.parked)
+        for sample in parked:
+            engine.unpark(sample)
+            self.scoring.skip_call(sample)
+        self._put_away(parked)
+
+    def _put_away(self, samples: list[Sample]) -> None:
+        if self.keeps_ejected:
+            self.carried += samples
+        else:
+            self.dropped_tokens += sum(sample.done for sample in samples)
+
+    def _drop_finished(self, group: Group) -> None:
+        group.dropped = True
+        self.dropped_tokens += sum(sample.length for sample in group.samples if sample.done == sample.length)
+
+    def _deal_again(self, samples: list[Sample]) -> None:
+        for sample in samples:
+            self.dealer.deal([sample])
+
+
+def _order(sample: Sample) -> tuple[int, int]:
+    return sample.group.serial, sample.member

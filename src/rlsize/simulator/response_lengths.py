@@ -1,0 +1,90 @@
+"""Response lengths from normal variables, so that alternatives can share their draws."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from math import inf, lgamma
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.equations import batch_drain, lengths
+
+if TYPE_CHECKING:
+    from rlsize.simulator.setting import LengthSetting
+
+_GRID = 4001  # points of a tabulated quantile function
+_NORMAL = 8.0  # standard normal deviates beyond which hardly a draw goes
+_PER_STEPS = 1000.0  # optimizer steps over which drift counts
+_ALMOST = 0.999  # of the cap, above which a mean cannot be reached with a spread
+
+
+def tokens_of(setting: LengthSetting, shared: Any, own: Any, batch: Any) -> Any:  # noqa: ANN401 (arrays)
+    """
+    Response lengths.
+
+    Args:
+        setting: Their distribution.
+        shared: A standard normal for each group. [group]
+        own: A standard normal for each sample. [member, group]
+        batch: The optimizer step, roughly, for which a group is generated. [group]
+
+    Returns:
+        Whole tokens, at least 1. [member, group]
+    """
+    rho = setting.correlation
+    normal = np.sqrt(rho) * shared + np.sqrt(1.0 - rho) * own
+    raw = _quantile(setting, normal) * (1.0 + setting.drift * batch / _PER_STEPS)
+    return np.maximum(1, np.rint(np.minimum(raw, setting.cap))).astype(np.int64)
+
+
+def _quantile(setting: LengthSetting, normal: Any) -> Any:  # noqa: ANN401 (arrays)
+    """The length that as many are shorter than as normal variables are smaller, the cap left out."""
+    if setting.shape == "constant" or (setting.cv == 0.0 and setting.shape != "empirical"):
+        return np.full_like(normal, setting.mean)
+    if setting.shape == "lognormal":
+        sigma = lengths.lognormal_sigma(setting.cv)
+        mean = setting.mean
+        if setting.cap < inf:
+            mean = batch_drain.uncapped_mean(
+                mean_tokens=min(mean, _ALMOST * setting.cap), length_cv=setting.cv, max_tokens=setting.cap
+            )
+        return mean * np.exp(sigma * normal - sigma**2 / 2)
+    grid, table = _table(setting)
+    return np.interp(normal, grid, table)
+
+
+@lru_cache(maxsize=8)
+def _table(setting: LengthSetting) -> tuple[Any, Any]:
+    grid = np.linspace(-_NORMAL, _NORMAL, _GRID)
+    share = lengths._phi(grid)  # noqa: SLF001 (the one distribution function of the normal that the house has)
+    if setting.shape == "empirical":
+        values = np.asarray(setting.values, dtype=float)
+        index = np.minimum((share * len(values)).astype(int), len(values) - 1)
+        return grid, values[index]
+    return grid, _gamma(setting, share)
+
+
+def _gamma(setting: LengthSetting, share: Any) -> Any:  # noqa: ANN401 (arrays)
+    """Quantiles of a gamma distribution whose mean is that of the setting once the cap has cut it."""
+    shape = 1.0 / setting.cv**2
+    logs = np.linspace(np.log(1e-9 / shape), np.log(1.0 + 60.0 * (setting.cv + setting.cv**2)), 20 * _GRID)
+    at = np.exp(logs)  # in units of the mean
+    density = np.exp(shape * (np.log(shape) + logs) - shape * at - lgamma(shape))  # times dx = x dlog x
+    below = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(logs))])
+    quantiles = np.interp(share, below / below[-1], at)
+    if setting.cap == inf:
+        return setting.mean * quantiles
+    target = min(setting.mean, _ALMOST * setting.cap)
+    low, high = target, target * 1e6
+    for _ in range(80):
+        middle = (low * high) ** 0.5
+        mean = np.interp(np.log(setting.cap / middle), logs, _limited(at, below / below[-1])) * middle
+        low, high = (middle, high) if mean < target else (low, middle)
+    return (low * high) ** 0.5 * quantiles
+
+
+def _limited(at: Any, below: Any) -> Any:  # noqa: ANN401 (arrays)
+    """E[min(X, x)] at each x: the integral of what is above."""
+    above = 1.0 - below
+    return np.concatenate([[at[0]], at[0] + np.cumsum((above[1:] + above[:-1]) / 2 * np.diff(at))])

@@ -1,0 +1,59 @@
+"""Samples and their groups, as they move through the loop."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from rlsize.simulator.engine import Engine
+
+NEVER = -1
+
+
+class Group:
+    """
+    The samples of one prompt.
+
+    Args:
+        serial: Its number, in the order of admission.
+        lengths: Response tokens of its samples.
+    """
+
+    __slots__ = ("dropped", "oldest", "samples", "serial", "tokens", "unfinished")
+
+    def __init__(self, serial: int, lengths: list[int]) -> None:
+        self.serial = serial
+        self.tokens = sum(lengths)
+        self.unfinished = len(lengths)
+        self.oldest = NEVER  # version of its stalest sample, once it is complete
+        self.dropped = False
+        self.samples = [Sample(self, member, length) for member, length in enumerate(lengths)]
+
+
+class Sample:
+    """
+    One response.
+
+    `done` counts its tokens up to the last time that it joined a batch; while it runs, its engine's clock says the
+    rest. `stop` is where this stretch ends: at a tool call, or at its length. `held` counts KV tokens beside the
+    prompt. `stamped` sums the versions of its tokens.
+    """
+
+    __slots__ = (
+        "changed", "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn", "version",
+        "weighed",
+    )  # fmt: skip
+
+    def __init__(self, group: Group, member: int, length: int) -> None:
+        self.group = group
+        self.member = member
+        self.length = length
+        self.stop = length
+        self.engine: Engine | None = None
+        self.done = self.held = self.joined = self.turn = self.stamped = self.changed = self.weighed = 0
+        self.version = NEVER
+
+    def forget(self) -> None:
+        """Begin anew: its tokens are gone."""
+        self.done = self.held = self.turn = self.stamped = 0
+        self.version = NEVER

@@ -1,0 +1,105 @@
+"""What happens to a sample outside the GPUs: tools between its turns, a verifier at its end."""
+
+from __future__ import annotations
+
+from collections import deque
+from functools import partial
+from math import ceil
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.simulator.draws import Outcomes
+    from rlsize.simulator.engine import Engine
+    from rlsize.simulator.event_loop import EventLoop
+    from rlsize.simulator.samples import Sample
+    from rlsize.simulator.setting import WorkSetting
+
+
+class Scoring:
+    """
+    Tools and verifier.
+
+    Args:
+        work: How long they take.
+        outcomes: What chance brings.
+        loop: The event loop.
+        called_back: Called with a sample whose tool has answered, and the instance that it ran on.
+        scored: Called with a sample that is finished and scored.
+    """
+
+    def __init__(
+        self,
+        work: WorkSetting,
+        outcomes: Outcomes,
+        loop: EventLoop,
+        called_back: Callable[[Sample, Engine], None],
+        scored: Callable[[Sample], None],
+    ) -> None:
+        self.loop, self.outcomes = loop, outcomes
+        self.called_back, self.scored = called_back, scored
+        self.tool_tokens = work.tool_tokens
+        self._turns = work.turns
+        self._verifies = work.verify.seconds > 0.0
+        self._workers = work.verify_workers
+        self._at_work = 0
+        self._waiting: deque[Sample] = deque()
+        self._calls: dict[Sample, list[Any]] = {}
+
+    def first_turn(self, sample: Sample) -> None:
+        """Where the first turn of a sample ends."""
+        sample.turn = 1
+        sample.stop = ceil(sample.length / self._turns)
+
+    def call_tool(self, sample: Sample, engine: Engine) -> None:
+        """The turn is over: a tool works on it."""
+        seconds = self.outcomes.tool_seconds(sample.group.serial, sample.member, sample.turn)
+        self._calls[sample] = self.loop.at(self.loop.now + seconds, partial(self._answer, sample, engine))
+
+    def forget_call(self, sample: Sample) -> None:
+        """What the tool answers is of no use any more."""
+        entry = self._calls.pop(sample, None)
+        if entry is not None:
+            self.loop.cancel(entry)
+
+    def skip_call(self, sample: Sample) -> None:
+        """The sample stops while a tool works on it: what the tool says is there when it goes on."""
+        self.forget_call(sample)
+        self._next_turn(sample)
+        sample.held += self.tool_tokens
+
+    def called_elsewhere(self) -> int:
+        """Tokens of samples that wait for a tool without KV on an instance. [token]"""
+        return sum(
+            sample.done for sample in self._calls if sample.engine is None or sample not in sample.engine.parked
+        )
+
+    def score(self, sample: Sample) -> None:
+        """The sample is finished: a verifier scores it, when one is free."""
+        if not self._verifies:
+            self.scored(sample)
+        elif self._workers is None or self._at_work < self._workers:
+            self._verify(sample)
+        else:
+            self._waiting.append(sample)
+
+    def _answer(self, sample: Sample, engine: Engine) -> None:
+        del self._calls[sample]
+        self._next_turn(sample)
+        self.called_back(sample, engine)
+
+    def _next_turn(self, sample: Sample) -> None:
+        sample.turn += 1
+        sample.stop = max(sample.done + 1, ceil(sample.length * sample.turn / self._turns))
+
+    def _verify(self, sample: Sample) -> None:
+        self._at_work += 1
+        seconds = self.outcomes.verify_seconds(sample.group.serial, sample.member)
+        self.loop.at(self.loop.now + seconds, partial(self._verified, sample))
+
+    def _verified(self, sample: Sample) -> None:
+        self._at_work -= 1
+        if self._waiting:
+            self._verify(self._waiting.popleft())
+        self.scored(sample)

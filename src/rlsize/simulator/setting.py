@@ -1,0 +1,236 @@
+"""What is simulated: engines, work, trainer, weight sync, rules and trouble, in base units."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import inf
+from typing import Literal, TypeAlias
+
+Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
+Routing: TypeAlias = Literal["affine", "random", "round-robin", "queue"]
+Way: TypeAlias = Literal["in-flight", "drain", "abort"]
+Order: TypeAlias = Literal["completion", "admission", "freshest"]
+Unfinished: TypeAlias = Literal["drop", "keep"]
+Shape: TypeAlias = Literal["lognormal", "gamma", "constant", "empirical"]
+
+MODES: tuple[Mode, ...] = ("colocated", "sync", "one-step-off", "async")
+BARRIER_MODES: frozenset[Mode] = frozenset({"colocated", "sync", "one-step-off"})
+"""Modes in which a batch is generated as a whole and waited for."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineSetting:
+    """
+    The rollout fleet.
+
+    Args:
+        instances: Rollout instances. [1]
+        slots: Samples that an instance runs at once. [1]
+        fixed_seconds: An engine step with nothing in it, t0. [s]
+        sample_seconds: What each running sample adds, t1. [s]
+        kv_seconds: What each live KV token adds, t2. [s]
+        prefill_seconds: What each prompt token that is computed adds, t3. [s]
+        kv_tokens: KV cache of an instance. [token]
+        routing: Which instance a sample goes to.
+    """
+
+    instances: int
+    slots: int
+    fixed_seconds: float
+    sample_seconds: float = 0.0
+    kv_seconds: float = 0.0
+    prefill_seconds: float = 0.0
+    kv_tokens: float = inf
+    routing: Routing = "affine"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LengthSetting:
+    """
+    Response lengths.
+
+    Args:
+        mean: As it is seen, samples cut at the cap included, at the start of the run. [token]
+        cv: Coefficient of variation without the cap. [1]
+        cap: Longest response. [token]
+        shape: Family of the distribution.
+        correlation: Of the lengths within a group, in the normal variable behind them. [1]
+        drift: Relative growth of the mean over 1,000 optimizer steps. [1]
+        values: Lengths of an empirical distribution, sorted, each as likely as any other. [token]
+    """
+
+    mean: float
+    cv: float = 0.0
+    cap: float = inf
+    shape: Shape = "lognormal"
+    correlation: float = 0.0
+    drift: float = 0.0
+    values: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Latency:
+    """
+    Time that something outside the GPUs takes, lognormal.
+
+    Args:
+        seconds: Mean. [s]
+        cv: Coefficient of variation. [1]
+    """
+
+    seconds: float = 0.0
+    cv: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkSetting:
+    """
+    What an optimizer step is made of.
+
+    Args:
+        groups: Prompts per optimizer step, P. [1]
+        group_size: Samples of one prompt, G. [1]
+        lengths: Of the responses.
+        prompt_tokens: Of every prompt. [token]
+        acceptance: Share of groups that dynamic sampling keeps. [1]
+        turns: Turns of a sample; a tool answers between them. [1]
+        tool: Time of one tool call.
+        tool_tokens: What a tool's answer adds to the context. [token]
+        verify: Time to score one sample.
+        verify_workers: How many are scored at once; None for as many as there are. [1]
+    """
+
+    groups: int
+    group_size: int
+    lengths: LengthSetting
+    prompt_tokens: int = 0
+    acceptance: float = 1.0
+    turns: int = 1
+    tool: Latency = field(default_factory=Latency)
+    tool_tokens: int = 0
+    verify: Latency = field(default_factory=Latency)
+    verify_workers: int | None = None
+
+    @property
+    def samples(self) -> int:
+        """Samples that an optimizer step trains on. [1]"""
+        return self.groups * self.group_size
+
+    @property
+    def tokens(self) -> float:
+        """Response tokens of a step of mean lengths. [token]"""
+        return self.samples * self.lengths.mean
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerSetting:
+    """
+    The trainer.
+
+    Args:
+        seconds: Busy seconds of a step whose samples have the mean length; others take time in proportion to their
+            tokens. [s]
+        logprob_fraction: Of it, extra forward passes before the update. [1]
+        micro_batches: Parts of a batch that are trained one by one, each as soon as it is there. [1]
+    """
+
+    seconds: float
+    logprob_fraction: float = 0.0
+    micro_batches: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncSetting:
+    """
+    How new weights reach the fleet.
+
+    Args:
+        seconds: Time of the transport, in which neither side works. [s]
+        every: Optimizer steps from one sync to the next, m. [1]
+        way: What becomes of samples that are running: they go on (in-flight), are waited for (drain), or start anew
+            (abort).
+        keeps_kv: Whether samples that go on keep their KV cache, or compute it anew under the new weights.
+        swap_seconds: Where colocated, one change-over, to training or back. [s]
+    """
+
+    seconds: float = 0.0
+    every: int = 1
+    way: Way = "in-flight"
+    keeps_kv: bool = True
+    swap_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleSetting:
+    """
+    The rules of the loop.
+
+    Args:
+        mode: How generation and training follow each other.
+        max_staleness: Most optimizer steps by which a sample may lag, k; None for no cap; for async. [1]
+        drops_over_stale: Whether samples above the cap are dropped when a batch is taken, or trained all the same.
+        order: Which finished groups are trained first.
+        queue_steps: Finished batches at which no new sample starts; None for no limit. [1]
+        oversampling: Groups started for each that a batch needs; the batch is complete with the first of them. [1]
+        unfinished: What becomes of the others: dropped, or kept and gone on with in the next batch (partial rollouts).
+    """
+
+    mode: Mode = "sync"
+    max_staleness: int | None = None
+    drops_over_stale: bool = False
+    order: Order = "completion"
+    queue_steps: float | None = None
+    oversampling: float = 1.0
+    unfinished: Unfinished = "drop"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TroubleSetting:
+    """
+    What goes wrong.
+
+    Args:
+        straggler_fraction: Share of instances that are slow. [1]
+        straggler_slowdown: How many times as long their steps take. [1]
+        losses_per_hour: How often an instance is lost, while it is up. [1/h]
+        notice_seconds: Time between the announcement of a loss and the loss. [s]
+        restart_seconds: Until a lost instance is back. [s]
+        failures_per_hour: How often the trainer fails, per hour of its work. [1/h]
+        trainer_restart_seconds: Until it is back. [s]
+        checkpoint_every: Optimizer steps from one checkpoint to the next. [1]
+        lent_instances: Rollout instances that the trainer's GPUs make while they wait for samples. [1]
+        lend_seconds: Changing over, each way. [s]
+    """
+
+    straggler_fraction: float = 0.0
+    straggler_slowdown: float = 1.0
+    losses_per_hour: float = 0.0
+    notice_seconds: float = 0.0
+    restart_seconds: float = 0.0
+    failures_per_hour: float = 0.0
+    trainer_restart_seconds: float = 0.0
+    checkpoint_every: int = 1
+    lent_instances: int = 0
+    lend_seconds: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """
+    A loop to simulate.
+
+    Args:
+        engine: The rollout fleet.
+        work: What a step is made of.
+        trainer: The trainer.
+        sync: The weight sync.
+        rules: Mode and policies.
+        trouble: What goes wrong.
+    """
+
+    engine: EngineSetting
+    work: WorkSetting
+    trainer: TrainerSetting
+    sync: SyncSetting = field(default_factory=SyncSetting)
+    rules: RuleSetting = field(default_factory=RuleSetting)
+    trouble: TroubleSetting = field(default_factory=TroubleSetting)

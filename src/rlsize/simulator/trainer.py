@@ -1,0 +1,176 @@
+"""The trainer: it takes groups, trains, and counts versions; with failures and GPUs that are lent out."""
+
+from __future__ import annotations
+
+from functools import partial
+from math import inf
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.simulator.draws import Outcomes
+    from rlsize.simulator.event_loop import EventLoop
+    from rlsize.simulator.history import Recorder
+    from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.samples import Group
+    from rlsize.simulator.setting import Setting
+
+_HOUR = 3600.0
+
+
+class Trainer:
+    """
+    The trainer.
+
+    Args:
+        setting: What is simulated.
+        outcomes: What chance brings.
+        loop: The event loop.
+        ledger: Accounts.
+        updated: Called when an optimizer step has been made.
+        recorder: What notes its phases, if anything does.
+    """
+
+    def __init__(
+        self,
+        setting: Setting,
+        outcomes: Outcomes,
+        loop: EventLoop,
+        ledger: Ledger,
+        updated: Callable[[], None],
+        recorder: Recorder | None = None,
+    ) -> None:
+        self.loop, self.ledger, self.updated, self.recorder = loop, ledger, updated, recorder
+        self.version = 0
+        self.idle = True  # waits for samples
+        self.training: list[Group] = []  # what it works on
+        self._work, self._own, trouble = setting.work, setting.trainer, setting.trouble
+        parts, groups = setting.trainer.micro_batches, setting.work.groups
+        self._sizes = [groups // parts + (part < groups % parts) for part in range(parts)]
+        self._part = 0
+        self._since = 0.0  # when it began to wait
+        self._batch_seconds = 0.0  # busy so far in this batch
+        self._replayed: list[float] = []  # busy seconds of the steps since the last checkpoint
+        self._checkpoint_every, self._restart = trouble.checkpoint_every, trouble.trainer_restart_seconds
+        self._failures = outcomes.failures() if trouble.failures_per_hour > 0.0 else None
+        self._between = _HOUR / trouble.failures_per_hour if trouble.failures_per_hour > 0.0 else inf
+        self._left = next(self._failures) * self._between if self._failures is not None else inf
+
+    @property
+    def next_groups(self) -> int:
+        """Groups that its next micro-batch needs. [1]"""
+        return self._sizes[self._part]
+
+    @property
+    def between_steps(self) -> bool:
+        """Whether it waits for the first samples of a step."""
+        return self.idle and self._part == 0
+
+    def wait(self) -> None:
+        """It may go on, and waits for samples."""
+        self.idle, self._since = True, self.loop.now
+
+    def reserve(self, seconds: float, ready: Callable[[], None]) -> None:
+        """It stops waiting, and begins only when something else is out of the way."""
+        self.stop_waiting()
+        self.loop.at(self.loop.now + seconds, ready)
+
+    def take(self, groups: list[Group]) -> None:
+        """Train a micro-batch."""
+        if self.idle:
+            self.stop_waiting()
+        self.training = groups
+        self.ledger.trained(groups, self.version)
+        tokens = sum(group.tokens for group in groups)
+        seconds = self._own.seconds * (tokens / self._work.tokens)
+        lost = self._lost_to_failures(seconds)
+        self.ledger.add("train_seconds", seconds)
+        self.ledger.add("failure_seconds", lost)
+        self._note(seconds, lost)
+        self._batch_seconds += seconds
+        self.loop.at(self.loop.now + (seconds + lost), self._trained)
+
+    def stop_waiting(self) -> None:
+        """What it waited for is there."""
+        self.ledger.add("waiting_seconds", self.loop.now - self._since)
+        if self.recorder is not None and self.loop.now > self._since:
+            self.recorder.phase("trainer", "waiting", self._since, self.loop.now)
+        self.idle = False
+
+    def _trained(self) -> None:
+        self.training = []
+        self._part += 1
+        if self._part < len(self._sizes):
+            self.wait()
+            return
+        self._part = 0
+        self.version += 1
+        self._replayed.append(self._batch_seconds)
+        self._batch_seconds = 0.0
+        if self.version % self._checkpoint_every == 0:
+            self._replayed.clear()
+        self.updated()
+
+    def _lost_to_failures(self, seconds: float) -> float:
+        """Seconds of restarts, of replaying steps since the checkpoint, and of beginning this batch again."""
+        lost, begun = 0.0, 0.0
+        while self._failures is not None and self._left < seconds - begun:
+            begun += self._left
+            lost += self._restart + sum(self._replayed) + self._batch_seconds + begun
+            self._left = next(self._failures) * self._between
+        self._left -= seconds - begun
+        return lost
+
+    def _note(self, seconds: float, lost: float) -> None:
+        if self.recorder is None:
+            return
+        start = self.loop.now
+        end = start + seconds + lost
+        split = start + seconds * self._own.logprob_fraction
+        if split > start:
+            self.recorder.phase("trainer", "logprob", start, split)
+        self.recorder.phase("trainer", "update", split, start + seconds)
+        if lost:
+            self.recorder.phase("trainer", "failure", start + seconds, end)
+
+
+class Lending:
+    """
+    The trainer's GPUs as rollout instances while it waits.
+
+    Args:
+        setting: What is simulated.
+        loop: The event loop.
+        come: Brings the instances up.
+        go: Takes them down, their samples going on elsewhere.
+    """
+
+    def __init__(self, setting: Setting, loop: EventLoop, come: Callable[[], None], go: Callable[[], None]) -> None:
+        self.on = setting.trouble.lent_instances > 0
+        self._seconds = setting.trouble.lend_seconds
+        self._loop, self._come, self._go = loop, come, go
+        self._entry: list[Any] | None = None
+        self._lent, self._since = False, 0.0
+
+    def offer(self) -> None:
+        """The trainer waits: its GPUs change over."""
+        if self.on and not self._lent and self._entry is None:
+            self._since = self._loop.now
+            self._entry = self._loop.at(self._loop.now + self._seconds, partial(self._arrive))
+
+    def reclaim(self) -> float:
+        """The trainer has work: seconds until it has its GPUs back."""
+        if self._lent:
+            self._lent = False
+            self._go()
+            return self._seconds
+        if self._entry is not None:
+            self._loop.cancel(self._entry)
+            self._entry = None
+            return min(self._seconds, self._loop.now - self._since)
+        return 0.0
+
+    def _arrive(self) -> None:
+        self._entry, self._lent = None, True
+        self._come()

@@ -1,0 +1,78 @@
+"""The weight sync: instances pause, weights travel, instances go on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.simulator.event_loop import EventLoop
+    from rlsize.simulator.fleet import Fleet
+    from rlsize.simulator.history import Recorder
+    from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.setting import SyncSetting
+
+
+class WeightSync:
+    """
+    Syncs, one after the other.
+
+    Args:
+        setting: How they go.
+        loop: The event loop.
+        fleet: Who gets the weights.
+        ledger: Accounts.
+        done: Called when the fleet has them.
+        recorder: What notes them, if anything does.
+    """
+
+    def __init__(
+        self,
+        setting: SyncSetting,
+        loop: EventLoop,
+        fleet: Fleet,
+        ledger: Ledger,
+        done: Callable[[], None],
+        recorder: Recorder | None = None,
+    ) -> None:
+        self._setting, self._loop, self._fleet, self._ledger = setting, loop, fleet, ledger
+        self._done, self._recorder = done, recorder
+        self._version = 0
+        self._since = 0.0
+        self._halting = self._travelling = False
+
+    @property
+    def under_way(self) -> bool:
+        """Whether a sync is."""
+        return self._halting or self._travelling
+
+    @property
+    def drains(self) -> bool:
+        """Whether the fleet is draining, or has, for a sync."""
+        return self.under_way and self._setting.way == "drain"
+
+    def due(self, version: int) -> bool:
+        """Whether weights of this version are synced."""
+        return version > 0 and version % self._setting.every == 0
+
+    def begin(self, version: int) -> None:
+        """Sync weights of this version."""
+        self._version, self._since, self._halting = version, self._loop.now, True
+        self._fleet.halt(self._setting.way)
+
+    def proceed(self) -> None:
+        """Let the weights travel, if every instance has paused."""
+        if self._halting and self._fleet.halted:
+            self._halting, self._travelling = False, True
+            self._loop.at(self._loop.now + self._setting.seconds, self._arrived)
+
+    def _arrived(self) -> None:
+        self._travelling = False
+        self._ledger.add("sync_seconds", self._loop.now - self._since)
+        if self._recorder is not None:
+            self._recorder.phase("sync", f"version {self._version}", self._since, self._loop.now)
+            self._recorder.phase("trainer", "sync", self._since, self._loop.now)
+        keeps = self._setting.keeps_kv and self._setting.way == "in-flight"
+        self._fleet.go_on(self._version, keeps_kv=keeps)
+        self._done()

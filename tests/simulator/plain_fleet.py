@@ -1,0 +1,274 @@
+"""The fleet of the plain model: which groups are admitted, dealt, accepted and stopped, and what pauses for a sync."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import ceil
+from typing import Literal, Protocol
+
+import simpy
+from tests.simulator.plain_engine import Group, Instance, Sample
+
+from rlsize.simulator.setting import BARRIER_MODES, Setting
+
+
+class Table(Protocol):
+    """What the run draws, by the number of the group."""
+
+    def lengths(self, group: int) -> list[int]:
+        """Response tokens of the group's samples, at least 1. [token]"""
+
+    def accepted(self, group: int) -> bool:
+        """Whether dynamic sampling keeps the group."""
+
+    def place(self, group: int, member: int) -> float:
+        """In [0, 1): where random routing puts the sample, as a share of the instances. [1]"""
+
+
+class Fleet:
+    """
+    All instances and what they work on.
+
+    Args:
+        env: The simulation.
+        setting: What is simulated.
+        table: What is drawn.
+    """
+
+    def __init__(self, env: simpy.Environment, setting: Setting, table: Table) -> None:
+        self.env, self.setting, self.table = env, setting, table
+        self.rules, self.wanted = setting.rules, setting.work.groups
+        self.barrier = self.rules.mode in BARRIER_MODES
+        self.version = 0
+        self.changed = env.event()  # something has happened that may let somebody decide
+        self.sync: Literal["no", "asked", "under way"] = "no"
+        self.quiet = env.event()  # no instance hinders the transport
+        self.instances = [Instance(env, index, setting, self) for index in range(setting.engine.instances)]
+        self.shared: deque[Sample] = deque()  # of routing `queue`
+        self.next_instance = 0  # of routing `round-robin`
+
+        self.admitted = 0
+        self.lost = 0  # groups rejected or dropped
+        self.dropped_tokens = 0
+        self.under_way: list[Group] = []  # admitted and not complete, in order
+        self.complete: list[Group] = []  # neither accepted nor rejected yet
+        self.waiting: list[Group] = []  # accepted, for the trainer to take
+
+        self.open = False  # barrier modes: a batch is being generated
+        self.batch: list[Group] = []  # its accepted groups
+        self.ahead: list[Group] = []  # accepted when the batch had been completed by others
+        self.batch_done = env.event()
+
+    def wake(self) -> None:
+        """Ask for decisions at this instant."""
+        if not self.changed.triggered:
+            self.changed.succeed()
+
+    # Groups that have finished
+
+    def step_ended(self, instance: Instance, finished: list[Sample]) -> None:
+        """Note what has finished; what was to interrupt the instance takes effect."""
+        for sample in finished:
+            group = sample.group
+            sample.dealt = sample.has_kv = False
+            if group.dropped:
+                self.dropped_tokens += sample.tokens
+            elif group.finished:
+                self.under_way.remove(group)
+                self.complete.append(group)
+                for each in self.instances:
+                    each.prompts.discard(group)
+        if instance.stops:
+            self._stop(instance)
+        if self.sync != "no":
+            self._pause(instance)
+        self.wake()
+
+    def judge(self) -> bool:
+        """Accept or reject what is complete; end the batch with its last group."""
+        judged = bool(self.complete)
+        self._judge_batch()
+        while self.complete:
+            group = self.complete.pop(0)
+            if not self.table.accepted(group.number):
+                self.drop(group)
+            elif self.barrier:
+                self.ahead.append(group)
+                self._judge_batch()
+            else:
+                self.waiting.append(group)
+        return judged
+
+    def _judge_batch(self) -> None:
+        """Count what was accepted for the batch; with the last that it needs, the others stop."""
+        while self.open and self.ahead:
+            self.batch.append(self.ahead.pop(0))
+            if self.rules.mode == "sync":
+                self.waiting.append(self.batch[-1])
+            if len(self.batch) == self.wanted:
+                self.open = False
+                self._stop_others()
+                self.batch_done.succeed()
+
+    def not_taken(self) -> list[Group]:
+        """Accepted groups that the trainer has not taken."""
+        held = [] if self.rules.mode == "sync" else self.batch
+        return [*self.waiting, *held, *self.ahead]
+
+    def drop(self, group: Group) -> None:
+        """Throw a finished group away."""
+        self.dropped_tokens += group.tokens
+        self.lost += 1
+
+    # Batches of barrier modes
+
+    def begin_batch(self) -> None:
+        """Admit the groups of the next batch, beside those left over from the last."""
+        self.open = True
+        self.batch = []
+        self.batch_done = self.env.event()
+        self.admit()
+
+    def release_batch(self) -> None:
+        """Let the trainer take from the batch that is done."""
+        self.waiting, self.batch = self.batch, []
+
+    def _stop_others(self) -> None:
+        """Stop all samples, now or when the step under way ends."""
+        if self.rules.unfinished == "drop":
+            for group in [*self.under_way, *self.complete, *self.ahead]:
+                group.dropped = True
+                self.dropped_tokens += sum(sample.tokens for sample in group.samples if not sample.dealt)
+            self.under_way, self.complete, self.ahead = [], [], []
+        self._set_aside(list(self.shared))
+        self.shared.clear()
+        for instance in self.instances:
+            self._set_aside(list(instance.queue))
+            instance.queue.clear()
+            instance.stops = True
+            if not instance.in_step:
+                self._stop(instance)
+
+    def _stop(self, instance: Instance) -> None:
+        instance.stops = False
+        self._set_aside(instance.give_up_running())
+
+    def _set_aside(self, samples: list[Sample]) -> None:
+        for sample in samples:
+            sample.dealt = False
+            if sample.group.dropped:
+                self.dropped_tokens += sample.tokens
+
+    # Admission and routing
+
+    def admit(self) -> bool:
+        """Deal what was set aside and what may be admitted; whether there was anything."""
+        if self.drains() or (self.barrier and not self.open):
+            return False
+        moved = self._deal()
+        while self._may_admit():
+            group = Group(self.admitted)
+            lengths = self.table.lengths(group.number)
+            group.samples = [Sample(group, member, length) for member, length in enumerate(lengths)]
+            self.admitted += 1
+            self.under_way.append(group)
+            moved = self._deal()
+        return moved
+
+    def _may_admit(self) -> bool:
+        if self.barrier:
+            there = len(self.under_way) + len(self.complete) + len(self.batch) + len(self.ahead)
+            return there < ceil(self.wanted * self.rules.oversampling)
+        k, most_waiting = self.rules.max_staleness, self.rules.queue_steps
+        if k is not None and self.admitted - self.lost >= (self.version + 1 + k) * self.wanted:
+            return False
+        if most_waiting is not None and len(self.waiting) >= most_waiting * self.wanted:
+            return False
+        slots = self.setting.engine.slots
+        if self.setting.engine.routing == "affine":
+            return min(instance.samples for instance in self.instances) < slots
+        return sum(instance.samples for instance in self.instances) + len(self.shared) < slots * len(self.instances)
+
+    def _deal(self) -> bool:
+        """Deal, group by group, the samples that are neither finished nor dealt."""
+        moved = False
+        for group in self.under_way:
+            undealt = [sample for sample in group.samples if not sample.finished and not sample.dealt]
+            fewest = min(self.instances, key=lambda instance: instance.samples)
+            for sample in undealt:
+                sample.dealt = moved = True
+                self._queue_for(sample, fewest).append(sample)
+        while self.shared:
+            free = [each for each in self.instances if each.samples < self.setting.engine.slots]
+            if not free:
+                break
+            min(free, key=lambda instance: instance.samples).queue.append(self.shared.popleft())
+            moved = True
+        return moved
+
+    def _queue_for(self, sample: Sample, fewest: Instance) -> deque[Sample]:
+        match self.setting.engine.routing:
+            case "affine":
+                return fewest.queue
+            case "random":
+                place = self.table.place(sample.group.number, sample.member)
+                return self.instances[int(place * len(self.instances))].queue
+            case "round-robin":
+                chosen = self.instances[self.next_instance]
+                self.next_instance = (self.next_instance + 1) % len(self.instances)
+                return chosen.queue
+            case "queue":
+                return self.shared
+
+    # Weight sync
+
+    def ask_for_sync(self) -> None:
+        """Instances pause, now or when their step ends."""
+        self.sync = "asked"
+        self.quiet = self.env.event()
+        for instance in self.instances:
+            if not instance.in_step:
+                self._pause(instance)
+
+    def _pause(self, instance: Instance) -> None:
+        if self.setting.sync.way == "abort":
+            aborted = instance.give_up_running()
+            for sample in aborted:
+                self.dropped_tokens += sample.tokens
+                sample.tokens = 0
+            instance.queue.extendleft(reversed(aborted))
+
+    def check_quiet(self) -> bool:
+        """Let the transport begin if nothing hinders it any more."""
+        if self.sync != "asked" or any(each.in_step for each in self.instances):
+            return False
+        if self.drains() and any(each.running for each in self.instances):
+            return False
+        self.sync = "under way"
+        self.quiet.succeed()
+        return True
+
+    def end_sync(self, version: int) -> None:
+        """Go on with new weights."""
+        self.sync = "no"
+        self.version = version
+        if self.setting.sync.way == "in-flight" and not self.setting.sync.keeps_kv:
+            for instance in self.instances:
+                instance.forget_kv()
+
+    def drains(self) -> bool:
+        """Whether nothing new may begin because of a sync."""
+        return self.sync != "no" and self.setting.sync.way == "drain"
+
+    def joins(self) -> bool:
+        """Whether samples may join."""
+        return self.sync == "no"
+
+    # Starts
+
+    def start(self) -> None:
+        """Begin a step wherever one can begin."""
+        for each in self.instances:
+            can = self.sync == "no" or (self.sync == "asked" and self.drains())
+            if can and not each.in_step and (each.running or (self.joins() and each.queue)):
+                each.begin.succeed()
