@@ -27,11 +27,12 @@ class Asynchronous(Conductor):
 
     def decide(self) -> None:
         """Have the trainer take what is there, then admit what may begin."""
-        self.sync.proceed()
+        if self.sync.under_way:
+            self.sync.proceed()
+            if self.sync.drains:
+                return
         if self.trainer.idle:
             self._train()
-        if self.sync.drains:
-            return
         fleet, dealer, backlog = self.fleet, self.fleet.dealer, self.backlog
         allowed = (fleet.version + 1 + self._cap) * self._groups + self.rejected
         while fleet.admitted < allowed and len(backlog) < self._most_waiting and dealer.room():

@@ -32,7 +32,7 @@ class Backlog:
 
     def add(self, group: Group) -> None:
         """A group is accepted."""
-        self.samples += len(group.samples)
+        self.samples += group.size
         self.tokens += group.tokens
         if self._order == "admission":
             heappush(self._by_serial, (group.serial, group))
@@ -86,5 +86,5 @@ class Backlog:
         return min((group.oldest for group in groups), default=None)
 
     def _gone(self, groups: list[Group]) -> None:
-        self.samples -= sum(len(group.samples) for group in groups)
+        self.samples -= sum(group.size for group in groups)
         self.tokens -= sum(group.tokens for group in groups)

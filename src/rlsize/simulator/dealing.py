@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from heapq import heapify, heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -31,43 +31,41 @@ class Dealer:
     ) -> None:
         self.engines, self.routing, self.outcomes, self.touch = engines, routing, outcomes, touch
         self.queue: deque[Sample] = deque()  # of the fleet
-        self._ranks: list[tuple[int, int]] = []  # loads and instances, a heap; entries that no longer hold are skipped
-        self._turn = 0
-        self._slots = 0
         self.present = 0  # samples that run or are queued on instances
-        self._most_ranks = 64 + 4 * len(engines)
-        self._ranked = routing in {"affine", "queue"}
-        self.rank_all()
+        self.with_room = 0  # open instances with a free slot
+        self._slots_each = engines[0].slots
+        self._slots = 0
+        self._loads: list[float] = []  # samples on each instance; infinite on one that takes none
+        self._turn = 0
+        self.recount()
 
-    def rank_all(self) -> None:
-        """Rank all instances anew, as after one has come or gone."""
-        self._slots = sum(engine.slots for engine in self.engines if _open(engine))
-        if self._ranked:
-            self._ranks = [(engine.load, engine.index) for engine in self.engines if _open(engine)]
-            heapify(self._ranks)
+    def recount(self) -> None:
+        """Look at all instances anew, as after one has come or gone, or was emptied."""
+        opened = [_open(engine) for engine in self.engines]
+        self._slots = self._slots_each * sum(opened)
+        self.present = sum(engine.load for engine in self.engines)
+        self._loads = [engine.load if is_open else inf for engine, is_open in zip(self.engines, opened, strict=True)]
+        self.with_room = sum(load < self._slots_each for load in self._loads)
 
-    def changed(self, engine: Engine) -> None:
-        """Note that an instance has more samples, or fewer."""
-        load = len(engine.ends) + len(engine.queue)
-        self.present += load - engine.noted
-        engine.noted = load
-        if self._ranked:
-            ranks = self._ranks
-            if len(ranks) > self._most_ranks:
-                self.rank_all()
-            else:
-                heappush(ranks, (load, engine.index))
+    def left(self, engine: Engine) -> None:
+        """A sample has left the batch of an instance."""
+        self.present -= 1
+        load = self._loads[engine.index] = self._loads[engine.index] - 1
+        if load == self._slots_each - 1:
+            self.with_room += 1
+
+    def came(self, engine: Engine) -> None:
+        """A sample has been queued on an instance."""
+        self.present += 1
+        load = self._loads[engine.index] = self._loads[engine.index] + 1
+        if load == self._slots_each:
+            self.with_room -= 1
 
     def least(self) -> Engine | None:
         """The open instance with the fewest samples, the first of equals; None where none is open."""
-        ranks, engines = self._ranks, self.engines
-        while ranks:
-            load, index = ranks[0]
-            engine = engines[index]
-            if len(engine.ends) + len(engine.queue) == load and engine.up and not engine.leaving:
-                return engine
-            heappop(ranks)
-        return None
+        loads = self._loads
+        fewest = min(loads)
+        return self.engines[loads.index(fewest)] if fewest < inf else None
 
     def free_slots(self) -> int:
         """Slots of open instances, less samples that run or are queued anywhere. [1]"""
@@ -75,10 +73,7 @@ class Dealer:
 
     def room(self) -> bool:
         """Whether there is a free slot: under `affine` on the instance with the fewest samples, else anywhere."""
-        if self.routing != "affine":
-            return self.free_slots() > 0
-        engine = self.least()
-        return engine is not None and len(engine.ends) + len(engine.queue) < engine.slots
+        return self.with_room > 0 if self.routing == "affine" else self.free_slots() > 0
 
     def deal(self, samples: Iterable[Sample]) -> None:
         """Deal samples in order; under `affine` all to one instance."""
@@ -107,8 +102,8 @@ class Dealer:
                     self.deal([sample])
             return
         while queue:
-            engine = self.least()
-            if engine is None or engine.load >= engine.slots:
+            engine = self.least() if self.with_room else None
+            if engine is None:
                 return
             self._hand(queue.popleft(), engine)
 
@@ -126,7 +121,7 @@ class Dealer:
 
     def _hand(self, sample: Sample, engine: Engine) -> None:
         engine.queue.append(sample)
-        self.changed(engine)
+        self.came(engine)
         if engine.entry is not None and len(engine.ends) < engine.slots:
             engine.interrupt()
         self.touch(engine)

@@ -34,7 +34,8 @@ class Engine:
 
     __slots__ = (
         "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry", "fixed_seconds",
-        "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop", "noted", "parked", "paused", "pausing", "planned",
+        "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop", "parked", "paused", "pausing", "planned",
+        "planned_seconds",
         "preemptions", "prefill", "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill",
         "sample_seconds", "slot_seconds", "slots", "slowdown", "started", "state", "stepped", "touched", "up", "version",
         "version_changes", "version_weights",
@@ -58,7 +59,6 @@ class Engine:
         self.up = True
         self.paused = self.pausing = self.ejecting = self.closed = self.leaving = False
         self.touched, self.state = False, "idle"  # for the fleet
-        self.noted = 0  # its load, as routing knows it
         self.version = 0
         self.queue: deque[Sample] = deque()
         self.ends: list[tuple[int, int, Sample]] = []  # (clock at its end, order of joining, sample), a heap
@@ -68,7 +68,7 @@ class Engine:
         self.clock = self.joined = self.context = self.held = 0
         self.prefill = self.run_prefill = 0  # prompt tokens to compute in the coming step, and in the run under way
         self.entry: list[Any] | None = None
-        self.started, self.planned = 0.0, 0
+        self.started, self.planned, self.planned_seconds = 0.0, 0, 0.0
         self.busy_seconds = self.slot_seconds = 0.0  # of steps that have ended, and of the samples in them
         self.generated = self.preemptions = self.last_batch = 0
         self.version_changes = self.version_weights = 0  # sums of changes, and of changes times the clock then
@@ -88,9 +88,11 @@ class Engine:
         steps = ends[0][0] - self.clock
         if self.capacity < inf:
             steps = min(ends[0][0] - self.clock, self._steps_that_fit())
-        self.planned, self.started = steps, self.loop.now
+        loop = self.loop
+        self.planned, self.started = steps, loop.now
         self.run_prefill, self.prefill = self.prefill, 0
-        self.entry = self.loop.at(self.started + self._time_of(steps), self._boundary, self.index)
+        seconds = self.planned_seconds = self._time_of(steps)
+        self.entry = loop.at(loop.now + seconds, self._boundary, self.index)
         return True
 
     def interrupt(self) -> None:
@@ -102,17 +104,15 @@ class Engine:
             steps += 1
         if steps < self.planned:
             self.loop.cancel(self.entry)
-            self.planned = steps
-            self.entry = self.loop.at(self.started + self._time_of(steps), self._boundary, self.index)
+            self.planned, self.planned_seconds = steps, self._time_of(steps)
+            self.entry = self.loop.at(self.started + self.planned_seconds, self._boundary, self.index)
 
     def break_off(self) -> None:
         """End the run under way at once; steps that have not ended count for nothing."""
         if self.entry is None:
             return
         self.loop.cancel(self.entry)
-        before = self.busy_seconds
-        self._advance(self._steps_by(self.loop.now))
-        self.busy_seconds = before + self.loop.now - self.started
+        self._advance(self._steps_by(self.loop.now), self.loop.now - self.started)
 
     def so_far(self) -> tuple[int, float, float]:
         """Tokens, seconds, and seconds of samples of the steps that have ended, those of the run under way included."""
@@ -168,8 +168,9 @@ class Engine:
         self.prefixes = set(self.prompts)
 
     def _boundary(self) -> None:
-        self._advance(self.planned)
-        ends, clock = self.ends, self.clock
+        """The run of steps has ended, and with it at least one sample, unless it was interrupted or the cache is full."""
+        self._advance(self.planned, self.planned_seconds)
+        ends, clock, ended = self.ends, self.clock, self.ended
         while ends and ends[0][0] == clock:
             sample = heappop(ends)[2]
             self._leave(sample)
@@ -177,17 +178,15 @@ class Engine:
                 self.parked[sample] = None
             else:
                 self._free(sample)
-            self.ended(sample, self)
+            ended(sample, self)
         self.stepped(self)
 
-    def _advance(self, steps: int) -> None:
+    def _advance(self, steps: int, seconds: float) -> None:
         """Let the first steps of the run have ended, and the run with them."""
-        tokens = steps * len(self.ends)
-        self.last_batch = len(self.ends)
-        if steps:
-            seconds = self._time_of(steps)
-            self.busy_seconds += seconds
-            self.slot_seconds += seconds * self.last_batch
+        batch = self.last_batch = len(self.ends)
+        self.busy_seconds += seconds
+        self.slot_seconds += seconds * batch
+        tokens = steps * batch
         self.clock += steps
         self.context += tokens
         self.held += tokens
@@ -220,35 +219,35 @@ class Engine:
         sample.engine = None
 
     def _join(self) -> None:
-        queue, ends, slots = self.queue, self.ends, self.slots
+        """Let samples join from the head of the queue, while there is a slot and room in the cache."""
+        queue, ends, slots, parked, prompts = self.queue, self.ends, self.slots, self.parked, self.prompts
         while queue and len(ends) < slots:
             sample = queue[0]
-            resident = sample in self.parked
-            if self.closed and not resident:
-                return
-            group = sample.group
-            fresh = 0 if resident else sample.held + (0 if group in self.prompts else self.prompt_tokens)
-            if self.held + fresh + len(ends) + 1 > self.capacity and (ends or self.parked):
-                if ends or not self._unpark_another(sample):
+            if sample in parked:
+                if self._overfull(0) and ends:
                     return
-                continue
-            queue.popleft()
-            self._take_in(sample, group, resident)
-
-    def _take_in(self, sample: Sample, group: Group, resident: bool) -> None:
-        if resident:
-            del self.parked[sample]
-        else:
-            if group not in self.prefixes:
-                self.prefixes.add(group)
-                self.prefill += self.prompt_tokens
-            if group in self.prompts:
-                self.prompts[group] += 1
+                del parked[sample]
+            elif self.closed:
+                return
             else:
-                self.prompts[group] = 1
-                self.held += self.prompt_tokens
-            self.held += sample.held
-            self.prefill += sample.held
+                group = sample.group
+                fresh = sample.held if group in prompts else sample.held + self.prompt_tokens
+                while self._overfull(fresh) and (ends or self._unpark_last()):
+                    if ends:
+                        return
+                prompts[group] = prompts.get(group, 0) + 1
+                self.held += fresh
+                self.prefill += sample.held
+                if group not in self.prefixes:
+                    self.prefixes.add(group)
+                    self.prefill += self.prompt_tokens
+            self._take_in(queue.popleft())
+
+    def _overfull(self, fresh: int) -> bool:
+        """Whether so many tokens more, and those of the coming step, do not fit into the cache."""
+        return self.held + fresh + len(self.ends) + 1 > self.capacity
+
+    def _take_in(self, sample: Sample) -> None:
         if sample.version < 0:
             sample.version = self.version
         clock = self.clock
@@ -258,23 +257,20 @@ class Engine:
         self.joined += 1
         heappush(self.ends, (clock + sample.stop - sample.done, self.joined, sample))
 
-    def _unpark_another(self, but: Sample) -> bool:
+    def _unpark_last(self) -> bool:
         """Throw the KV of the sample out that went to its tool last; whether there was one."""
-        for sample in reversed(self.parked):
-            if sample is not but:
-                del self.parked[sample]
-                self._free(sample)
-                return True
-        return False
+        if not self.parked:
+            return False
+        self._free(self.parked.popitem()[0])
+        return True
 
     def _steps_that_fit(self) -> int:
         """Steps until the cache is full, after throwing out what keeps even the first from fitting."""
         ends = self.ends
         while self.held + len(ends) > self.capacity:
-            if self.parked:
-                sample = self.parked.popitem()[0]
-                self._free(sample)
-            elif len(ends) > 1:
+            if self._unpark_last():
+                continue
+            if len(ends) > 1:
                 self._preempt()
             else:
                 return ends[0][0] - self.clock

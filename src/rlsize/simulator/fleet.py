@@ -60,7 +60,7 @@ class Fleet:
         self.dropped_tokens = 0
         self.keeps_ejected = False
         self.barrier = setting.rules.mode != "async"
-        self._turns = work.turns
+        self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
         self._touched: list[Engine] = []
         self._halting, self._way = False, "in-flight"
         self._counts = dict.fromkeys(STATES, 0) | {"idle": self.own_instances, "away": trouble.lent_instances}
@@ -114,11 +114,12 @@ class Fleet:
             if engine.entry is not None:
                 engine.ejecting = True
                 engine.interrupt()
-            self.dealer.changed(engine)
+        self.dealer.recount()
 
     def drop(self, group: Group) -> None:
         """Drop a group that is complete."""
         self.dropped_tokens += group.tokens
+        group.release()
 
     def lose(self, samples: list[Sample]) -> None:
         """Samples start anew; their tokens are lost."""
@@ -170,7 +171,7 @@ class Fleet:
         """An instance is back, with the fleet's weights."""
         engine.up, engine.closed, engine.leaving = True, False, False
         engine.paused, engine.pausing = self._halting, False
-        self.dealer.rank_all()
+        self.dealer.recount()
         self.dealer.deal_queue()
         self.touch(engine)
 
@@ -179,8 +180,7 @@ class Fleet:
         engine.leaving = engine.closed = True
         queued = list(engine.queue)
         engine.queue.clear()
-        self.dealer.changed(engine)
-        self.dealer.rank_all()
+        self.dealer.recount()
         self._deal_again(queued)
 
     def take_down(self, engine: Engine, *, keeps_tokens: bool) -> None:
@@ -199,8 +199,7 @@ class Fleet:
             running = [*running, *parked]
         engine.up = engine.paused = engine.pausing = engine.ejecting = False
         engine.prefixes.clear()
-        self.dealer.changed(engine)
-        self.dealer.rank_all()
+        self.dealer.recount()
         self._deal_again([*running, *samples])
         self.touch(engine)
 
@@ -272,11 +271,13 @@ class Fleet:
     # What engines and tools report
 
     def _ended(self, sample: Sample, engine: Engine) -> None:
-        self.dealer.changed(engine)
+        self.dealer.left(engine)
         if sample.done < sample.length:
             self.scoring.call_tool(sample, engine)
-        else:
+        elif self._verifies:
             self.scoring.score(sample)
+        else:
+            self._scored(sample)
 
     def _stepped(self, engine: Engine) -> None:
         if self.recorder is not None:
@@ -285,7 +286,7 @@ class Fleet:
             engine.ejecting = False
             self._put_away(engine.take_out())
             self._unpark_all(engine)
-            self.dealer.changed(engine)
+            self.dealer.recount()
         if engine.pausing:
             self._pause_if_due(engine)
         self.touch(engine)
@@ -294,7 +295,7 @@ class Fleet:
         """A tool has answered: its sample goes on where its KV is, or elsewhere if the instance is gone."""
         if engine.up and not (engine.leaving and sample not in engine.parked):
             engine.called_back(sample, self.scoring.tool_tokens)
-            self.dealer.changed(engine)
+            self.dealer.came(engine)
             if engine.entry is not None and len(engine.ends) < engine.slots:
                 engine.interrupt()
             self.touch(engine)
@@ -325,7 +326,7 @@ class Fleet:
             self.lose(running)
             running = [sample for sample in running if sample not in engine.queue]
             engine.queue.extendleft(reversed(running))
-            self.dealer.changed(engine)
+            self.dealer.recount()
         self.touch(engine)
 
     def _unpark_all(self, engine: Engine) -> None:
@@ -344,6 +345,7 @@ class Fleet:
     def _drop_finished(self, group: Group) -> None:
         group.dropped = True
         self.dropped_tokens += sum(sample.length for sample in group.samples if sample.done == sample.length)
+        group.release()
 
     def _deal_again(self, samples: list[Sample]) -> None:
         for sample in samples:

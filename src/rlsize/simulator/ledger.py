@@ -47,8 +47,9 @@ class Ledger:
                 counts[lag] = counts.get(lag, 0) + 1
                 stamped += sample.stamped
             row["trained_tokens"] += group.tokens
-            row["trained_samples"] += len(group.samples)
+            row["trained_samples"] += group.size
             row["token_staleness_sum"] += version * group.tokens - stamped
+            group.release()
 
     def add(self, name: str, amount: float) -> None:
         """Add to a column of the step under way."""

@@ -19,15 +19,19 @@ class Group:
         lengths: Response tokens of its samples.
     """
 
-    __slots__ = ("dropped", "oldest", "samples", "serial", "tokens", "unfinished")
+    __slots__ = ("dropped", "oldest", "samples", "serial", "size", "tokens", "unfinished")
 
     def __init__(self, serial: int, lengths: list[int]) -> None:
         self.serial = serial
         self.tokens = sum(lengths)
-        self.unfinished = len(lengths)
+        self.size = self.unfinished = len(lengths)
         self.oldest = NEVER  # version of its stalest sample, once it is complete
         self.dropped = False
-        self.samples = [Sample(self, member, length) for member, length in enumerate(lengths)]
+        self.samples: list[Sample] = [Sample(self, member, length) for member, length in enumerate(lengths)]
+
+    def release(self) -> None:
+        """Let go of the samples, which are trained or dropped: they point back here, and nothing else would free them."""
+        self.samples = []
 
 
 class Sample:
@@ -50,10 +54,10 @@ class Sample:
         self.length = length
         self.stop = length
         self.engine: Engine | None = None
-        self.done = self.held = self.joined = self.turn = self.stamped = self.changed = self.weighed = 0
+        self.done = self.held = self.stamped = 0
         self.version = NEVER
 
     def forget(self) -> None:
         """Begin anew: its tokens are gone."""
-        self.done = self.held = self.turn = self.stamped = 0
+        self.done = self.held = self.stamped = 0
         self.version = NEVER

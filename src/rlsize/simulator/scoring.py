@@ -41,7 +41,6 @@ class Scoring:
         self.called_back, self.scored = called_back, scored
         self.tool_tokens = work.tool_tokens
         self._turns = work.turns
-        self._verifies = work.verify.seconds > 0.0
         self._workers = work.verify_workers
         self._at_work = 0
         self._waiting: deque[Sample] = deque()
@@ -77,9 +76,7 @@ class Scoring:
 
     def score(self, sample: Sample) -> None:
         """The sample is finished: a verifier scores it, when one is free."""
-        if not self._verifies:
-            self.scored(sample)
-        elif self._workers is None or self._at_work < self._workers:
+        if self._workers is None or self._at_work < self._workers:
             self._verify(sample)
         else:
             self._waiting.append(sample)

@@ -40,12 +40,8 @@ class WeightSync:
         self._done, self._recorder = done, recorder
         self._version = 0
         self._since = 0.0
-        self._halting = self._travelling = False
-
-    @property
-    def under_way(self) -> bool:
-        """Whether a sync is."""
-        return self._halting or self._travelling
+        self._halting = False
+        self.under_way = False  # a sync, from its beginning to its arrival
 
     @property
     def drains(self) -> bool:
@@ -58,17 +54,18 @@ class WeightSync:
 
     def begin(self, version: int) -> None:
         """Sync weights of this version."""
-        self._version, self._since, self._halting = version, self._loop.now, True
+        self._version, self._since = version, self._loop.now
+        self._halting = self.under_way = True
         self._fleet.halt(self._setting.way)
 
     def proceed(self) -> None:
         """Let the weights travel, if every instance has paused."""
         if self._halting and self._fleet.halted:
-            self._halting, self._travelling = False, True
+            self._halting = False
             self._loop.at(self._loop.now + self._setting.seconds, self._arrived)
 
     def _arrived(self) -> None:
-        self._travelling = False
+        self.under_way = False
         self._ledger.add("sync_seconds", self._loop.now - self._since)
         if self._recorder is not None:
             self._recorder.phase("sync", f"version {self._version}", self._since, self._loop.now)
