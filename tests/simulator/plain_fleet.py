@@ -252,7 +252,7 @@ class Fleet:
         """Go on with new weights."""
         self.sync = "no"
         self.version = version
-        if self.setting.sync.way == "in-flight" and not self.setting.sync.keeps_kv:
+        if self.setting.sync.way != "in-flight" or not self.setting.sync.keeps_kv:
             for instance in self.instances:
                 instance.forget_kv()
 

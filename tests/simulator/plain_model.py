@@ -214,13 +214,11 @@ class Loop:
             self.fleet.release_batch()
             self._begin_batch()
             yield from self._train()
-            due = self._due
-            if not due:
-                self._end_step()
             yield self.fleet.batch_done
-            if due:
+            self.updated = self.env.now  # until here the trainer waited for samples
+            if self._due:
                 yield from self._sync()
-                self._end_step()
+            self._end_step()
 
     def _async(self) -> Process:
         self.fleet.wake()

@@ -92,7 +92,7 @@ def small_scenarios(draw: st.DrawFn) -> Scenario:
     mode = draw(st.sampled_from(MODES))
     groups, group_size = draw(st.sampled_from((1, 2, 4))), draw(st.sampled_from((1, 2, 4)))
     prompt_tokens = draw(st.integers(0, 5))
-    every = draw(st.sampled_from((1, 1, 2, 3)))
+    every = 1 if mode == "colocated" else draw(st.sampled_from((1, 1, 2, 3)))
     asynchronous = mode == "async"
     setting = Setting(
         engine=draw(engines(prompt_tokens)),

@@ -21,7 +21,6 @@ class Asynchronous(Conductor):
         rules, groups = setting.rules, setting.work.groups
         self._cap = inf if rules.max_staleness is None else max(rules.max_staleness, setting.sync.every - 1)
         self._drops = rules.drops_over_stale and rules.max_staleness is not None
-        self._by_admission = rules.order == "admission"
         self._groups = groups
         self._most_waiting = inf if rules.queue_steps is None else rules.queue_steps * groups
 
@@ -58,9 +57,7 @@ class Asynchronous(Conductor):
             for group in old:
                 self.fleet.drop(group)
         count = self.trainer.next_groups
-        under_way = self.fleet.under_way
-        first = next(iter(under_way)).serial if self._by_admission and under_way else None
-        if self.backlog.ready(count, first):
+        if self.backlog.ready(count, self.first_under_way):
             self.take(self.backlog.take(count))
         else:
             self.lending.offer()

@@ -48,7 +48,10 @@ class Barrier(Conductor):
         if self.collected >= self.setting.work.groups:
             self._close()
             return
+        if self.sync.drains:
+            return
         self.fleet.deal_carried()
+        self.fleet.dealer.deal_queue()
         while self._replaced < self.rejected:
             self._replaced += 1
             self.fleet.admit()
@@ -63,6 +66,14 @@ class Barrier(Conductor):
         if len(self.backlog) > before:
             self._accepted.append(group)
             self.collected += 1
+
+    def _so_far(self) -> dict[str, float]:
+        row = super()._so_far()
+        for group in self.spare:
+            row["backlog_samples"] += group.size
+            row["backlog_tokens"] += group.tokens
+            row["oldest_age_steps"] = max(row["oldest_age_steps"], self.trainer.version - group.oldest)
+        return row
 
     def _close(self) -> None:
         self.open = False
@@ -101,7 +112,8 @@ class Synchronous(Barrier):
         if not self.trainer.idle:
             return
         count = self.trainer.next_groups
-        if len(self.backlog) < count or (self._colocated and self.open):
+        first = self.first_under_way if self.open else None
+        if not self.backlog.ready(count, first) or (self._colocated and self.open):
             self.lending.offer()
         elif self._colocated and not self._ready:
             self._swap()

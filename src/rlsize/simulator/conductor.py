@@ -64,6 +64,12 @@ class Conductor:
         """The trainer may go on."""
         raise NotImplementedError
 
+    @property
+    def first_under_way(self) -> int | None:
+        """The lowest number of a group that is under way; None where none is."""
+        first = next(iter(self.fleet.under_way), None)
+        return None if first is None else first.serial
+
     def completed(self, group: Group) -> None:
         """A group is complete: it is accepted, or rejected."""
         accepted = self.outcomes.accepted(group.serial)

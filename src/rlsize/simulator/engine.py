@@ -96,16 +96,20 @@ class Engine:
         return True
 
     def interrupt(self) -> None:
-        """End the run under way with the step under way."""
+        """End the run under way with the step under way; at once if a step ends just now."""
         if self.entry is None:
             return
-        steps = max(1, self._steps_by(self.loop.now))
-        if self.started + self._time_of(steps) < self.loop.now:
-            steps += 1
-        if steps < self.planned:
-            self.loop.cancel(self.entry)
-            self.planned, self.planned_seconds = steps, self._time_of(steps)
-            self.entry = self.loop.at(self.started + self.planned_seconds, self._boundary, self.index)
+        loop = self.loop
+        steps = self._steps_by(loop.now)
+        seconds = self._time_of(steps) if steps else 0.0
+        if steps and self.started + seconds == loop.now:
+            loop.cancel(self.entry)
+            self._advance(steps, seconds)
+            self.stepped(self)
+        elif steps + 1 < self.planned:
+            loop.cancel(self.entry)
+            self.planned, self.planned_seconds = steps + 1, self._time_of(steps + 1)
+            self.entry = loop.at(self.started + self.planned_seconds, self._boundary, self.index)
 
     def break_off(self) -> None:
         """End the run under way at once; steps that have not ended count for nothing."""

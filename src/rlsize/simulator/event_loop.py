@@ -62,17 +62,18 @@ class EventLoop:
         entry[_ACTION] = None
 
     def run(self, conductor: Conductor, done: Callable[[], bool]) -> None:
-        """Let time pass until `done`, asked after each instant, or until nothing is left to happen."""
+        """Let time pass until `done`, asked after each `decide`, or until nothing is left to happen."""
         heap = self._heap
         conductor.decide()
-        while True:
-            while heap and heap[0][0] <= self.now:
+        while not done():
+            if heap and heap[0][0] <= self.now:
                 while heap and heap[0][0] <= self.now:
                     action = heappop(heap)[_ACTION]
                     if action is not None:
                         action()
                 conductor.decide()
+                continue
             conductor.begin()
-            if done() or not heap:
+            if not heap:
                 return
             self.now = heap[0][0]

@@ -110,10 +110,11 @@ class Fleet:
         for engine in self.engines:
             self._put_away(list(engine.queue))
             engine.queue.clear()
-            self._unpark_all(engine)
             if engine.entry is not None:
                 engine.ejecting = True
                 engine.interrupt()
+            else:
+                self._eject(engine)
         self.dealer.recount()
 
     def drop(self, group: Group) -> None:
@@ -142,7 +143,7 @@ class Fleet:
                 engine.closed = True
             elif engine.entry is not None:
                 engine.interrupt()
-            if engine.entry is None:
+            if engine.entry is None and not engine.paused:
                 self._pause_if_due(engine)
 
     @property
@@ -274,6 +275,8 @@ class Fleet:
         self.dealer.left(engine)
         if sample.done < sample.length:
             self.scoring.call_tool(sample, engine)
+        elif sample.group.dropped:
+            self.dropped_tokens += sample.length
         elif self._verifies:
             self.scoring.score(sample)
         else:
@@ -283,9 +286,7 @@ class Fleet:
         if self.recorder is not None:
             self.recorder.run(engine)
         if engine.ejecting:
-            engine.ejecting = False
-            self._put_away(engine.take_out())
-            self._unpark_all(engine)
+            self._eject(engine)
             self.dealer.recount()
         if engine.pausing:
             self._pause_if_due(engine)
@@ -328,6 +329,13 @@ class Fleet:
             engine.queue.extendleft(reversed(running))
             self.dealer.recount()
         self.touch(engine)
+
+    def _eject(self, engine: Engine) -> None:
+        """An instance between two steps gives up its batch, and all KV."""
+        engine.ejecting = False
+        self._put_away(engine.take_out())
+        self._unpark_all(engine)
+        engine.prefixes.clear()
 
     def _unpark_all(self, engine: Engine) -> None:
         parked = list(engine.parked)

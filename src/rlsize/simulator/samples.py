@@ -30,7 +30,7 @@ class Group:
         self.samples: list[Sample] = [Sample(self, member, length) for member, length in enumerate(lengths)]
 
     def release(self) -> None:
-        """Let go of the samples, which are trained or dropped: they point back here, and nothing else would free them."""
+        """Let go of the samples, which are trained or dropped: they point back here, which would keep all of them."""
         self.samples = []
 
 
@@ -47,6 +47,10 @@ class Sample:
         "changed", "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn", "version",
         "weighed",
     )  # fmt: skip
+    joined: int  # its engine's clock when it joined; with the next two, how its tokens' versions are summed
+    changed: int
+    weighed: int
+    turn: int
 
     def __init__(self, group: Group, member: int, length: int) -> None:
         self.group = group

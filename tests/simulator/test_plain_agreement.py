@@ -1,0 +1,61 @@
+"""The simulator against an independent model of the same rules, token by token."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from hypothesis import HealthCheck, given, settings
+
+from rlsize.simulator.draws import SeededOutcomes
+from rlsize.simulator.run import conductor_of
+from tests.simulator.plain_model import plain_run
+from tests.simulator.small_scenarios import small_scenarios
+
+if TYPE_CHECKING:
+    from rlsize.simulator.setting import Setting
+    from tests.simulator.plain_model import Table
+    from tests.simulator.small_scenarios import Scenario
+
+
+class Tabled(SeededOutcomes):
+    """Outcomes of which lengths, verdicts and places are looked up."""
+
+    def __init__(self, setting: Setting, table: Table) -> None:
+        super().__init__(setting.work, 0)
+        self._table = table
+
+    def lengths(self, group: int) -> list[int]:
+        """Response tokens of a group's samples. [token]"""
+        return self._table.lengths(group)
+
+    def accepted(self, group: int) -> bool:
+        """Whether the group is kept."""
+        return self._table.accepted(group)
+
+    def place(self, group: int, member: int) -> float:
+        """Where a sample goes, 0 to 1. [1]"""
+        return self._table.place(group, member)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(small_scenarios())
+def test_step_times_idle_fractions_and_staleness_are_those_of_a_plain_model(scenario: Scenario) -> None:
+    """A model written plainly with SimPy, token by token, gives the same steps, waits, syncs, staleness and tokens."""
+    setting, table, steps = scenario
+    conductor = conductor_of(setting, Tabled(setting, table))
+    conductor.run(steps)
+    columns, staleness = conductor.ledger.columns, conductor.ledger.staleness
+    expected = plain_run(setting, table, steps)
+    assert len(conductor.ledger) == len(expected) == steps
+    for index, step in enumerate(expected):
+        found = {name: column[index] for name, column in columns.items()}
+        assert found["end_seconds"] == step.end_seconds
+        assert found["train_seconds"] == step.train_seconds
+        assert found["waiting_seconds"] == step.waiting_seconds
+        assert found["sync_seconds"] == step.sync_seconds
+        assert staleness[index] == dict(Counter(step.staleness))
+        assert found["trained_tokens"] == step.trained_tokens
+        assert found["generated_tokens"] == step.generated_tokens
+        assert found["stepping_seconds"] == step.engine_busy_seconds
+        assert found["preemptions"] == step.preemptions
