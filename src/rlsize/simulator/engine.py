@@ -33,7 +33,7 @@ class Engine:
     """
 
     __slots__ = (
-        "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry", "fixed_seconds",
+        "anew", "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry", "fixed_seconds",
         "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop", "parked", "paused", "pausing", "planned",
         "planned_seconds",
         "preemptions", "prefill", "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill",
@@ -57,6 +57,7 @@ class Engine:
         self.prompt_tokens = prompt_tokens
         self.slowdown = 1.0
         self.up = True
+        self.anew = False  # whether all KV is to be computed once more
         self.paused = self.pausing = self.ejecting = self.closed = self.leaving = False
         self.touched, self.state = False, "idle"  # for the fleet
         self.version = 0
@@ -64,7 +65,7 @@ class Engine:
         self.ends: list[tuple[int, int, Sample]] = []  # (clock at its end, order of joining, sample), a heap
         self.prompts: dict[Group, int] = {}  # samples with KV here, by group
         self.prefixes: set[Group] = set()  # groups whose prompt was computed here
-        self.parked: dict[Sample, None] = {}  # samples that wait for a tool, their KV here
+        self.parked: dict[Sample, int] = {}  # samples between two turns, their KV here; the tool's tokens to compute
         self.clock = self.joined = self.context = self.held = 0
         self.prefill = self.run_prefill = 0  # prompt tokens to compute in the coming step, and in the run under way
         self.entry: list[Any] | None = None
@@ -80,14 +81,20 @@ class Engine:
 
     def begin(self) -> bool:
         """Begin a run of steps, if there is anything to run; whether there is."""
+        ends = self.ends
+        if self.held + len(ends) > self.capacity:
+            self._make_room()
+        if self.anew:
+            self.anew = False
+            self.prefill += self.held
+            self.prefixes.update(self.prompts)
         if self.queue:
             self._join()
-        ends = self.ends
         if not ends:
             return False
         steps = ends[0][0] - self.clock
         if self.capacity < inf:
-            steps = min(ends[0][0] - self.clock, self._steps_that_fit())
+            steps = min(steps, max(1, int((self.capacity - self.held) // len(ends))))
         loop = self.loop
         self.planned, self.started = steps, loop.now
         self.run_prefill, self.prefill = self.prefill, 0
@@ -146,30 +153,34 @@ class Engine:
             self._leave(sample)
             self._free(sample)
         self.ends.clear()
-        self.prefill = 0
+        self.prefill, self.anew = 0, False
         return out
 
     def unpark(self, sample: Sample) -> None:
-        """Throw out the KV of a sample that waits for a tool, if it is still here."""
+        """Throw out the KV of a sample between two turns, if it is still here."""
         if sample in self.parked:
-            del self.parked[sample]
             self._free(sample)
+            sample.held += self.parked.pop(sample)
+
+    def unpark_all(self) -> list[Sample]:
+        """Throw out the KV of all samples between two turns; which these are."""
+        parked = list(self.parked)
+        for sample in parked:
+            self.unpark(sample)
+        return parked
 
     def called_back(self, sample: Sample, tokens: int) -> None:
         """A tool has answered: the sample goes to the head of the queue, with so many tokens more to compute."""
-        sample.held += tokens
         if sample in self.parked:
-            self.held += tokens
-            self.prefill += tokens
+            self.parked[sample] = tokens
+        else:
+            sample.held += tokens
         self.queue.appendleft(sample)
 
     def compute_anew(self) -> None:
-        """The KV of every sample here is computed once more in the coming step, each prompt once."""
-        self.prefill += self.held
-
-    def forget_prefixes(self) -> None:
-        """Empty the prefix cache; prompts of samples with KV stay."""
-        self.prefixes = set(self.prompts)
+        """Have the KV of every sample here computed once more in the coming step, each prompt once; forget the rest."""
+        self.anew = self.held > 0
+        self.prefixes.clear()
 
     def _boundary(self) -> None:
         """The run of steps has ended, and with it at least one sample, unless it was interrupted or the cache is full."""
@@ -179,7 +190,7 @@ class Engine:
             sample = heappop(ends)[2]
             self._leave(sample)
             if sample.done < sample.length:
-                self.parked[sample] = None
+                self.parked[sample] = 0
             else:
                 self._free(sample)
             ended(sample, self)
@@ -225,31 +236,49 @@ class Engine:
     def _join(self) -> None:
         """Let samples join from the head of the queue, while there is a slot and room in the cache."""
         queue, ends, slots, parked, prompts = self.queue, self.ends, self.slots, self.parked, self.prompts
+        limited = self.capacity < inf
         while queue and len(ends) < slots:
-            sample = queue[0]
-            if sample in parked:
-                if self._overfull(0) and ends:
-                    return
-                del parked[sample]
-            elif self.closed:
+            if self.closed and not self._bring_parked():
                 return
+            sample = queue[0]
+            while limited and self._overfull(sample):
+                if ends:
+                    return
+                if not self._unpark_last(sample):
+                    break
+            if sample in parked:
+                fresh = parked.pop(sample)
+                sample.held += fresh
+                self.held += fresh
+                self.prefill += fresh
             else:
                 group = sample.group
-                fresh = sample.held if group in prompts else sample.held + self.prompt_tokens
-                while self._overfull(fresh) and (ends or self._unpark_last()):
-                    if ends:
-                        return
+                self.held += self._fresh(sample)
                 prompts[group] = prompts.get(group, 0) + 1
-                self.held += fresh
                 self.prefill += sample.held
                 if group not in self.prefixes:
                     self.prefixes.add(group)
                     self.prefill += self.prompt_tokens
             self._take_in(queue.popleft())
 
-    def _overfull(self, fresh: int) -> bool:
-        """Whether so many tokens more, and those of the coming step, do not fit into the cache."""
-        return self.held + fresh + len(self.ends) + 1 > self.capacity
+    def _bring_parked(self) -> bool:
+        """Bring the first sample of the queue whose KV is here to its head; whether there is one."""
+        sample = next((one for one in self.queue if one in self.parked), None)
+        if sample is None:
+            return False
+        self.queue.remove(sample)
+        self.queue.appendleft(sample)
+        return True
+
+    def _fresh(self, sample: Sample) -> int:
+        """Tokens that a sample brings into the cache when it joins."""
+        if sample in self.parked:
+            return self.parked[sample]
+        return sample.held if sample.group in self.prompts else sample.held + self.prompt_tokens
+
+    def _overfull(self, sample: Sample) -> bool:
+        """Whether a sample, and the tokens of the coming step, do not fit into the cache."""
+        return self.held + self._fresh(sample) + len(self.ends) + 1 > self.capacity
 
     def _take_in(self, sample: Sample) -> None:
         if sample.version < 0:
@@ -261,24 +290,23 @@ class Engine:
         self.joined += 1
         heappush(self.ends, (clock + sample.stop - sample.done, self.joined, sample))
 
-    def _unpark_last(self) -> bool:
-        """Throw the KV of the sample out that went to its tool last; whether there was one."""
-        if not self.parked:
+    def _unpark_last(self, but: Sample | None = None) -> bool:
+        """Throw the KV of the sample out that went to its tool last, but one; whether there was one."""
+        last = next((one for one in reversed(self.parked) if one is not but), None)
+        if last is None:
             return False
-        self._free(self.parked.popitem()[0])
+        self.unpark(last)
         return True
 
-    def _steps_that_fit(self) -> int:
-        """Steps until the cache is full, after throwing out what keeps even the first from fitting."""
+    def _make_room(self) -> None:
+        """Throw samples out until the tokens of the coming step fit; a single sample always runs."""
         ends = self.ends
-        while self.held + len(ends) > self.capacity:
+        while ends and self.held + len(ends) > self.capacity:
             if self._unpark_last():
                 continue
-            if len(ends) > 1:
-                self._preempt()
-            else:
-                return ends[0][0] - self.clock
-        return int((self.capacity - self.held) // len(ends))
+            if len(ends) == 1:
+                return
+            self._preempt()
 
     def _preempt(self) -> None:
         """The sample that joined last goes back to the head of the queue."""

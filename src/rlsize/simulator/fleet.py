@@ -108,6 +108,9 @@ class Fleet:
         self._put_away(list(self.dealer.queue))
         self.dealer.queue.clear()
         for engine in self.engines:
+            engine.unpark_all()
+        self._put_away(self.scoring.skip_calls())
+        for engine in self.engines:
             self._put_away(list(engine.queue))
             engine.queue.clear()
             if engine.entry is not None:
@@ -162,8 +165,8 @@ class Fleet:
             engine.paused = engine.pausing = False
             engine.closed = engine.leaving
             if not keeps_kv:
+                engine.unpark_all()
                 engine.compute_anew()
-                engine.forget_prefixes()
             self.touch(engine)
 
     # Instances that come and go
@@ -181,27 +184,27 @@ class Fleet:
         engine.leaving = engine.closed = True
         queued = list(engine.queue)
         engine.queue.clear()
+        engine.queue.extend(sample for sample in queued if sample in engine.parked)
         self.dealer.recount()
-        self._deal_again(queued)
+        self._deal_again([sample for sample in queued if sample not in engine.parked])
 
     def take_down(self, engine: Engine, *, keeps_tokens: bool) -> None:
         """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
         engine.break_off()
-        samples = list(engine.queue)
+        queued = list(engine.queue)
         engine.queue.clear()
-        running = engine.take_out()
-        parked = list(engine.parked)
-        for sample in parked:
-            engine.unpark(sample)
-        if not keeps_tokens:
-            self.lose([*running, *parked])
-            for sample in parked:
-                self.scoring.forget_call(sample)
-            running = [*running, *parked]
+        if keeps_tokens:
+            running = engine.take_out()
+            engine.unpark_all()
+        else:
+            running = self._start_anew(engine)
+        if engine.ejecting:
+            self._put_away(running)
+            running = []
         engine.up = engine.paused = engine.pausing = engine.ejecting = False
         engine.prefixes.clear()
         self.dealer.recount()
-        self._deal_again([*running, *samples])
+        self._deal_again([*running, *queued])
         self.touch(engine)
 
     # Starts and accounts
@@ -319,30 +322,23 @@ class Fleet:
             return
         engine.pausing, engine.paused = False, True
         if self._way == "abort":
-            parked = list(engine.parked)
-            for sample in parked:
-                engine.unpark(sample)
-                self.scoring.forget_call(sample)
-            running = [*engine.take_out(), *parked]
-            self.lose(running)
-            running = [sample for sample in running if sample not in engine.queue]
-            engine.queue.extendleft(reversed(running))
+            engine.queue.extendleft(reversed(self._start_anew(engine)))
             self.dealer.recount()
         self.touch(engine)
+
+    def _start_anew(self, engine: Engine) -> list[Sample]:
+        """Samples with KV on an instance lose it, and their tokens; those of them that are not queued there."""
+        running, between = engine.take_out(), engine.unpark_all()
+        self.lose([*running, *between])
+        return [*running, *(sample for sample in between if self.scoring.forget_call(sample))]
 
     def _eject(self, engine: Engine) -> None:
         """An instance between two steps gives up its batch, and all KV."""
         engine.ejecting = False
         self._put_away(engine.take_out())
-        self._unpark_all(engine)
+        engine.unpark_all()
+        self._put_away(self.scoring.skip_calls())
         engine.prefixes.clear()
-
-    def _unpark_all(self, engine: Engine) -> None:
-        parked = list(engine.parked)
-        for sample in parked:
-            engine.unpark(sample)
-            self.scoring.skip_call(sample)
-        self._put_away(parked)
 
     def _put_away(self, samples: list[Sample]) -> None:
         if self.keeps_ejected:

@@ -56,17 +56,22 @@ class Scoring:
         seconds = self.outcomes.tool_seconds(sample.group.serial, sample.member, sample.turn)
         self._calls[sample] = self.loop.at(self.loop.now + seconds, partial(self._answer, sample, engine))
 
-    def forget_call(self, sample: Sample) -> None:
-        """What the tool answers is of no use any more."""
+    def forget_call(self, sample: Sample) -> bool:
+        """What a tool answers is of no use any more; whether one was at work."""
         entry = self._calls.pop(sample, None)
-        if entry is not None:
-            self.loop.cancel(entry)
+        if entry is None:
+            return False
+        self.loop.cancel(entry)
+        return True
 
-    def skip_call(self, sample: Sample) -> None:
-        """The sample stops while a tool works on it: what the tool says is there when it goes on."""
-        self.forget_call(sample)
-        self._next_turn(sample)
-        sample.held += self.tool_tokens
+    def skip_calls(self) -> list[Sample]:
+        """All samples stop that tools work on, without KV: what the tools say is there when they go on."""
+        samples = list(self._calls)
+        for sample in samples:
+            self.forget_call(sample)
+            self._next_turn(sample)
+            sample.held += self.tool_tokens
+        return samples
 
     def called_elsewhere(self) -> int:
         """Tokens of samples that wait for a tool without KV on an instance. [token]"""
