@@ -95,3 +95,25 @@ def sync_cadence(exposed_sync_seconds: Real, step_seconds_without_sync: Real, ta
     3.75
     """
     return maximum(1.0, exposed_sync_seconds * (1.0 - target_fraction) / (target_fraction * step_seconds_without_sync))
+
+
+def sync_seconds_per_step(exposed_sync_seconds: Real, sync_every: Real) -> Real:
+    """
+    Pause for weight syncs that falls on one optimizer step.
+
+    t = t_x / m
+
+    Args:
+        exposed_sync_seconds: Part of one sync that nothing hides, t_x. [s]
+        sync_every: Optimizer steps from one sync to the next, m. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes the loop waits for the pause.
+    Source: own definition.
+
+    >>> sync_seconds_per_step(exposed_sync_seconds=5.0, sync_every=2)
+    2.5
+    """
+    return exposed_sync_seconds / sync_every

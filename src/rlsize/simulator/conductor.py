@@ -86,6 +86,7 @@ class Conductor:
         """Have the trainer train groups, once it has its GPUs."""
         delay = self.lending.reclaim()
         if delay > 0.0:
+            self.ledger.add("waiting_seconds", delay)
             self.trainer.reserve(delay, lambda: self.trainer.take(groups))
         else:
             self.trainer.take(groups)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rlsize.simulator.samples import Group, Sample
     from rlsize.simulator.setting import EngineSetting
 
+_FEW = 64  # prompts
+
 
 class Engine:
     """
@@ -34,7 +36,7 @@ class Engine:
 
     __slots__ = (
         "anew", "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry", "fixed_seconds",
-        "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop", "parked", "paused", "pausing", "planned",
+        "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop", "most_prefixes", "parked", "paused", "pausing", "planned",
         "planned_seconds",
         "preemptions", "prefill", "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill",
         "sample_seconds", "slot_seconds", "slots", "slowdown", "started", "state", "stepped", "touched", "up", "version",
@@ -65,6 +67,7 @@ class Engine:
         self.ends: list[tuple[int, int, Sample]] = []  # (clock at its end, order of joining, sample), a heap
         self.prompts: dict[Group, int] = {}  # samples with KV here, by group
         self.prefixes: set[Group] = set()  # groups whose prompt was computed here
+        self.most_prefixes = _FEW  # at which those of finished groups are forgotten
         self.parked: dict[Sample, int] = {}  # samples between two turns, their KV here; the tool's tokens to compute
         self.clock = self.joined = self.context = self.held = 0
         self.prefill = self.run_prefill = 0  # prompt tokens to compute in the coming step, and in the run under way
@@ -229,8 +232,6 @@ class Engine:
         else:
             del self.prompts[group]
             self.held -= self.prompt_tokens
-            if not group.unfinished or group.dropped:
-                self.prefixes.discard(group)
         sample.engine = None
 
     def _join(self) -> None:
@@ -257,9 +258,16 @@ class Engine:
                 prompts[group] = prompts.get(group, 0) + 1
                 self.prefill += sample.held
                 if group not in self.prefixes:
-                    self.prefixes.add(group)
+                    self._add_prefix(group)
                     self.prefill += self.prompt_tokens
             self._take_in(queue.popleft())
+
+    def _add_prefix(self, group: Group) -> None:
+        """Note that a prompt is computed here, and now and then forget those of groups that are done with."""
+        if len(self.prefixes) >= self.most_prefixes:
+            self.prefixes = {one for one in self.prefixes if one.unfinished and not one.dropped}
+            self.most_prefixes = 2 * len(self.prefixes) + _FEW
+        self.prefixes.add(group)
 
     def _bring_parked(self) -> bool:
         """Bring the first sample of the queue whose KV is here to its head; whether there is one."""

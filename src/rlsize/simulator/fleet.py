@@ -336,8 +336,7 @@ class Fleet:
         """An instance between two steps gives up its batch, and all KV."""
         engine.ejecting = False
         self._put_away(engine.take_out())
-        engine.unpark_all()
-        self._put_away(self.scoring.skip_calls())
+        self._put_away(self.scoring.skip_calls(engine.unpark_all()))
         engine.prefixes.clear()
 
     def _put_away(self, samples: list[Sample]) -> None:

@@ -8,7 +8,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from rlsize.simulator.draws import Outcomes
     from rlsize.simulator.engine import Engine
@@ -64,14 +64,13 @@ class Scoring:
         self.loop.cancel(entry)
         return True
 
-    def skip_calls(self) -> list[Sample]:
-        """All samples stop that tools work on, without KV: what the tools say is there when they go on."""
-        samples = list(self._calls)
-        for sample in samples:
-            self.forget_call(sample)
+    def skip_calls(self, samples: Iterable[Sample] | None = None) -> list[Sample]:
+        """Samples without KV, or all, that tools work on stop: what the tools say is there when they go on."""
+        called = [sample for sample in (list(self._calls) if samples is None else samples) if self.forget_call(sample)]
+        for sample in called:
             self._next_turn(sample)
             sample.held += self.tool_tokens
-        return samples
+        return called
 
     def called_elsewhere(self) -> int:
         """Tokens of samples that wait for a tool without KV on an instance. [token]"""

@@ -1,0 +1,88 @@
+"""Why a simulation differs from the first-order formulas: the same loop, with one cause after the other let in."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from math import inf
+from typing import TYPE_CHECKING
+
+from rlsize.simulator.setting import Latency, TroubleSetting
+
+if TYPE_CHECKING:
+    from rlsize.simulator.setting import Setting
+
+BASE = "whole samples and steps"
+"""The first rung: constant lengths, nothing that goes wrong; what is left is that work comes in whole pieces."""
+
+
+def rungs(setting: Setting) -> list[tuple[str, Setting]]:
+    """
+    Settings from the simplest to the whole, each with one cause more, and what that cause is called.
+
+    A cause that the setting does not have has no rung. The last rung is the setting itself.
+
+    Args:
+        setting: What is simulated.
+    """
+    simple = _simplest(setting)
+    work, lengths = simple.work, setting.work.lengths
+    even = replace(lengths, correlation=0.0, drift=0.0)
+    steps = [
+        ("tail of the lengths", _with_work(simple, lengths=even)),
+        ("alike in a group, drift", _with_work(simple, lengths=lengths)),
+    ]
+    work = replace(work, lengths=lengths)
+    cached = replace(simple, work=work, engine=setting.engine)
+    work = replace(work, acceptance=setting.work.acceptance)
+    ruled = replace(cached, work=work, rules=setting.rules)
+    scored = replace(ruled, work=setting.work)
+    trouble = setting.trouble
+    slow = TroubleSetting(
+        straggler_fraction=trouble.straggler_fraction, straggler_slowdown=trouble.straggler_slowdown
+    )
+    lost = replace(
+        slow,
+        losses_per_hour=trouble.losses_per_hour,
+        notice_seconds=trouble.notice_seconds,
+        restart_seconds=trouble.restart_seconds,
+    )
+    failing = replace(trouble, lent_instances=0, lend_seconds=0.0)
+    steps += [
+        ("KV cache", cached),
+        ("policies", ruled),
+        ("tools and verifier", scored),
+        ("stragglers", replace(scored, trouble=slow)),
+        ("lost instances", replace(scored, trouble=lost)),
+        ("trainer failures", replace(scored, trouble=failing)),
+        ("lent GPUs", setting),
+    ]
+    found = [(BASE, simple)]
+    for name, rung in steps:
+        if rung != found[-1][1]:
+            found.append((name, rung))
+    return found
+
+
+def _simplest(setting: Setting) -> Setting:
+    work = replace(
+        setting.work,
+        lengths=replace(setting.work.lengths, shape="constant", cv=0.0, correlation=0.0, drift=0.0, values=()),
+        acceptance=1.0,
+        turns=1,
+        tool=Latency(),
+        tool_tokens=0,
+        verify=Latency(),
+        verify_workers=None,
+    )
+    rules = replace(setting.rules, oversampling=1.0, unfinished="drop", drops_over_stale=False, order="completion")
+    return replace(
+        setting,
+        engine=replace(setting.engine, kv_tokens=inf),
+        work=work,
+        rules=rules,
+        trouble=TroubleSetting(),
+    )
+
+
+def _with_work(setting: Setting, **changes: object) -> Setting:
+    return replace(setting, work=replace(setting.work, **changes))  # type: ignore[arg-type]  # fields of WorkSetting

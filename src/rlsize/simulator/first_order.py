@@ -1,0 +1,229 @@
+"""What the first-order formulas say of a setting: mean lengths, constant rates, no queue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+from typing import TYPE_CHECKING
+
+from rlsize.equations import (
+    batch_drain,
+    engine_step,
+    imbalance,
+    iteration,
+    long_tail,
+    loop_time,
+    money,
+    prefill,
+    rollout_batch,
+    staleness,
+    sync_pause,
+)
+from rlsize.simulator.setting import BARRIER_MODES
+
+if TYPE_CHECKING:
+    from rlsize.simulator.setting import LengthSetting, Setting
+
+_FAR = 1e4  # mean lengths beyond which no sample goes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """
+    GPUs and prices of both pools; None where they are not known.
+
+    Args:
+        rollout_gpus: GPUs of the fleet; the trainer's own where colocated. [1]
+        trainer_gpus: GPUs of the trainer. [1]
+        rollout_gpu_hour: Price. [usd]
+        trainer_gpu_hour: Price. [usd]
+    """
+
+    rollout_gpus: float | None = None
+    trainer_gpus: float | None = None
+    rollout_gpu_hour: float | None = None
+    trainer_gpu_hour: float | None = None
+
+    def cost(self, step_seconds: float) -> float | None:
+        """Dollars of a step of so many seconds."""
+        known = (self.rollout_gpus, self.rollout_gpu_hour, self.trainer_gpus, self.trainer_gpu_hour)
+        rollout, rollout_price, trainer, trainer_price = known
+        if rollout is None or rollout_price is None or trainer is None or trainer_price is None:
+            return None
+        return float(
+            money.cost_per_step(
+                rollout_gpus=rollout,
+                rollout_gpu_hour=rollout_price,
+                trainer_gpus=trainer,
+                trainer_gpu_hour=trainer_price,
+                step_seconds=step_seconds,
+            )
+        )
+
+    def goodput(self, tokens_per_step: float, step_seconds: float) -> float | None:
+        """Trained tokens per GPU-second of both pools."""
+        if self.rollout_gpus is None or self.trainer_gpus is None:
+            return None
+        return float(
+            money.goodput(
+                tokens_per_step=tokens_per_step,
+                step_seconds=step_seconds,
+                rollout_gpus=self.rollout_gpus,
+                trainer_gpus=self.trainer_gpus,
+            )
+        )
+
+
+def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
+    """
+    The closed forms' answers, by the names of what a run measures.
+
+    Args:
+        setting: What is simulated.
+        pools: GPUs and prices.
+    """
+    work, rules = setting.work, setting.rules
+    waste = _waste(setting)
+    batch = concurrency(setting)
+    rate = instance_rate(setting, batch)
+    generation = rollout_batch.fleet_time(
+        samples=loop_time.generated_samples(samples_per_step=work.samples, tokens_generated_per_trained_token=waste),
+        response_tokens=work.lengths.mean,
+        instances=setting.engine.instances,
+        instance_rate=rate,
+    )
+    train, sync = setting.trainer.seconds, _exposed(setting)
+    if rules.mode in {"one-step-off", "async"} and rules.max_staleness != 0:
+        step = iteration.overlapped_iteration_time(generation, train, sync)
+    else:
+        step = iteration.synchronous_iteration_time(generation, train, sync)
+    shared = rules.mode == "colocated"
+    sync_share = rollout_batch.share_of(part=sync, whole=step)
+    at_work = generation + train if shared else train
+    return {
+        "step_seconds": step,
+        "step_p50_seconds": step,
+        "step_p95_seconds": step,
+        "trainer_idle_fraction": loop_time.waiting_fraction(busy_seconds=at_work, iteration_seconds=step),
+        "waiting_for_samples_fraction": loop_time.waiting_fraction(busy_seconds=at_work + sync, iteration_seconds=step),
+        "sync_fraction": sync_share,
+        "failure_fraction": 0.0,
+        "rollout_idle_fraction": loop_time.waiting_fraction(
+            busy_seconds=generation + sync + (train if shared else 0.0), iteration_seconds=step
+        ),
+        "tail_idle_fraction": 0.0,
+        "slots_busy_fraction": batch / setting.engine.slots * generation / step,
+        "staleness_mean_steps": _staleness(setting, batch, generation, train),
+        "tokens_generated_per_trained_token": waste,
+        "trained_tokens_per_second": rollout_batch.batch_rate(
+            samples=work.samples, response_tokens=work.lengths.mean, seconds=step
+        ),
+        "goodput_tokens_per_gpu_second": pools.goodput(work.tokens, step),
+        "cost_per_step_usd": pools.cost(step),
+        "steps_per_day": iteration.iterations_per_day(step),
+    }
+
+
+def concurrency(setting: Setting) -> float:
+    """Samples in flight on the mean instance, as far as slots, cache and admission let them be. [1]"""
+    work, rules, engine = setting.work, setting.rules, setting.engine
+    offered = work.samples * rules.oversampling
+    if rules.mode == "async":
+        offered = inf if rules.max_staleness is None else work.samples * (rules.max_staleness + 1.0)
+    live = work.prompt_tokens / _sharing(setting) + live_response(work.lengths)
+    room = engine_step.cache_concurrency(cache_tokens=engine.kv_tokens, fill_fraction=1.0, live_tokens=live)
+    return float(
+        rollout_batch.samples_in_flight(
+            concurrency=rollout_batch.per_instance(amount=offered, instances=engine.instances),
+            capacity=room,
+            engine_limit=engine.slots,
+        )
+    )
+
+
+def instance_rate(setting: Setting, batch: float) -> float:
+    """Response tokens per second of an instance whose batch stays full. [token/s]"""
+    engine, work = setting.engine, setting.work
+    step = engine_step.engine_step_time(
+        fixed_seconds=engine.fixed_seconds,
+        seconds_per_sample=engine.sample_seconds,
+        seconds_per_kv_token=engine.kv_seconds,
+        seconds_per_prefill_token=engine.prefill_seconds,
+        batch=batch,
+        live_kv_tokens=batch * (work.prompt_tokens + live_response(work.lengths)),
+        prefill_tokens=prefill.prefill_in_step(
+            batch=batch,
+            response_tokens=work.lengths.mean,
+            prefill_seconds=work.prompt_tokens / _sharing(setting),  # tokens in place of seconds: the same share
+        ),
+    )
+    return float(rollout_batch.steady_rate(batch, work.lengths.mean, 0.0, step))
+
+
+def live_response(lengths: LengthSetting) -> float:
+    """Response tokens of the mean sample in flight: half of the length-weighted mean. [token]"""
+    if lengths.shape == "empirical":
+        squares = sum(value**2 for value in lengths.values)
+        return float(squares / sum(lengths.values) / 2.0)
+    cap = min(lengths.cap, _FAR * lengths.mean)
+    uncapped = batch_drain.uncapped_mean(mean_tokens=lengths.mean, length_cv=max(lengths.cv, 1e-9), max_tokens=cap)
+    return float(
+        long_tail.mean_remaining_tokens(mean_tokens=min(uncapped, cap), length_cv=lengths.cv, max_tokens=cap)
+    )
+
+
+def _sharing(setting: Setting) -> float:
+    """Samples that share a prompt on an instance."""
+    return float(setting.work.group_size) if setting.engine.routing == "affine" else 1.0
+
+
+def _waste(setting: Setting) -> float:
+    rules = setting.rules
+    drops = rules.mode in BARRIER_MODES and rules.unfinished == "drop"
+    return float(
+        imbalance.tokens_generated_per_trained_token(
+            oversampling=rules.oversampling if drops else 1.0,
+            kept_fraction=setting.work.acceptance,
+            dropped_fraction=0.0,
+        )
+    )
+
+
+def _exposed(setting: Setting) -> float:
+    sync = setting.sync
+    if setting.rules.mode == "colocated":
+        return 2.0 * sync.swap_seconds
+    return float(sync_pause.sync_seconds_per_step(exposed_sync_seconds=sync.seconds, sync_every=sync.every))
+
+
+def _staleness(setting: Setting, batch: float, generation: float, train: float) -> float:
+    rules, work = setting.rules, setting.work
+    cadence = float(staleness.staleness_of_cadence(sync_every=setting.sync.every))
+    if rules.mode in {"sync", "colocated"} or rules.max_staleness == 0:
+        return cadence
+    if rules.mode == "one-step-off":
+        return 1.0 + cadence
+    flying = batch * setting.engine.instances
+    waiting = 0.0
+    if rules.max_staleness is not None:
+        waiting = staleness.batches_that_wait(rules.max_staleness, flying, work.samples)
+    if rules.queue_steps is not None:
+        waiting = min(waiting, rules.queue_steps) if rules.max_staleness is not None else rules.queue_steps
+    mean = staleness.mean_staleness(
+        rate_ratio=train / generation,
+        concurrent_samples=flying,
+        samples_per_step=work.samples,
+        longest_over_mean=longest_of_group(setting) / work.lengths.mean,
+        queue_steps=waiting,
+    )
+    return float(staleness.capped_staleness(mean, inf if rules.max_staleness is None else rules.max_staleness))
+
+
+def longest_of_group(setting: Setting) -> float:
+    """Expected longest response of a group. [token]"""
+    lengths = setting.work.lengths
+    if lengths.cv == 0.0 or lengths.shape not in {"lognormal", "gamma"}:
+        return lengths.mean
+    cap = min(lengths.cap, _FAR * lengths.mean)
+    uncapped = batch_drain.uncapped_mean(mean_tokens=lengths.mean, length_cv=lengths.cv, max_tokens=cap)
+    return float(long_tail.longest_of(setting.work.group_size, uncapped, lengths.cv, cap))

@@ -1,0 +1,248 @@
+"""What a run came to: warm-up cut off, means of what is left, and how sure several seeds make them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import isfinite, sqrt
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.simulator.first_order import Pools
+    from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.setting import Setting
+
+_BATCH = 5  # steps whose mean is one value of the warm-up search
+_FEWEST = 20  # steps below which no warm-up is cut beyond the first
+_GROWS = 0.5  # batches by which the backlog grows over the last half, from which it is said to
+# Two-sided 95 % points of Student's t for 1, 2, ... degrees of freedom (any table of it), then the normal's.
+_STUDENT = (
+    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131, 2.120,
+    2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
+)  # fmt: skip
+_NORMAL = 1.960
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """
+    What one run came to.
+
+    Args:
+        seed: Its seed.
+        steps: Optimizer steps that it made. [1]
+        warm_up: Of them, the first ones that are not counted. [1]
+        measures: Means over the others, by name; the unit is the name's ending.
+        staleness: Share of trained samples by staleness.
+        grows: Samples by which the backlog grows per step; 0 where it is steady. [1]
+    """
+
+    seed: int
+    steps: int
+    warm_up: int
+    measures: Mapping[str, float]
+    staleness: Mapping[int, float] = field(default_factory=dict)
+    grows: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """
+    The mean over seeds, and its 95 % confidence interval.
+
+    Args:
+        mean: Over seeds.
+        low: Low end; the mean itself where there is one seed.
+        high: High end.
+    """
+
+    mean: float
+    low: float
+    high: float
+
+
+def outcome_of(ledger: Ledger, setting: Setting, pools: Pools, seed: int) -> Outcome:
+    """
+    What a run came to.
+
+    Args:
+        ledger: Its accounts.
+        setting: What was simulated.
+        pools: GPUs and prices.
+        seed: Its seed.
+    """
+    rows = {name: np.frombuffer(column, dtype=float) for name, column in ledger.columns.items()}
+    steps = len(ledger)
+    cut = max(warm_up(np.diff(rows["end_seconds"], prepend=0.0)), warm_up(_mean_staleness(rows)))
+    staleness = _histogram(ledger, cut)
+    return Outcome(
+        seed=seed,
+        steps=steps,
+        warm_up=cut,
+        measures=_measures(rows, cut, setting, pools, staleness),
+        staleness=staleness,
+        grows=_growth(rows["backlog_samples"], setting.work.samples),
+    )
+
+
+def warm_up(series: Any) -> int:  # noqa: ANN401 (an array)
+    """
+    How many values at the beginning of a series to leave out.
+
+    The rule is MSER-5: the cut that makes the standard error of the mean of what is left the smallest, over means of
+    five, within the first half (White, An effective truncation heuristic, Simulation 69, 1997). At least the first
+    value goes.
+
+    Args:
+        series: Values in the order of time.
+    """
+    count = len(series)
+    if count < _FEWEST:
+        return min(1, count - 1)
+    means = series[: count // _BATCH * _BATCH].reshape(-1, _BATCH).mean(axis=1)
+    left = np.arange(len(means), 0, -1)
+    tail = np.cumsum(means[::-1])[::-1]
+    squares = np.cumsum(means[::-1] ** 2)[::-1]
+    error = np.maximum(squares / left - (tail / left) ** 2, 0.0) / left
+    half = max(1, len(means) // 2)
+    best = int(np.argmin(np.round(error[:half], 12)))
+    return max(1, best * _BATCH)
+
+
+def spread_over(outcomes: Sequence[Outcome], name: str) -> Spread:
+    """
+    A measure over seeds.
+
+    Args:
+        outcomes: One for each seed.
+        name: The measure.
+    """
+    values = [outcome.measures[name] for outcome in outcomes]
+    count = len(values)
+    mean = sum(values) / count
+    if count == 1:
+        return Spread(mean, mean, mean)
+    deviation = sqrt(sum((value - mean) ** 2 for value in values) / (count - 1))
+    half = (_STUDENT[count - 2] if count - 2 < len(_STUDENT) else _NORMAL) * deviation / sqrt(count)
+    return Spread(mean, mean - half, mean + half)
+
+
+def _measures(
+    rows: Mapping[str, Any], cut: int, setting: Setting, pools: Pools, staleness: Mapping[int, float]
+) -> dict[str, float]:
+    ends = rows["end_seconds"]
+    start = float(ends[cut - 1]) if cut else 0.0
+    count, seconds = len(ends) - cut, float(ends[-1]) - start
+    step = seconds / count
+    trained = float(rows["trained_tokens"][cut:].sum())
+    generated = _grown(rows["generated_tokens"], cut)
+    found = {
+        "step_seconds": step,
+        "step_p50_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.5)),
+        "step_p95_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.95)),
+        **_trainer(rows, cut, seconds, shared=setting.rules.mode == "colocated"),
+        **_fleet(rows, cut, setting),
+        **_waiting(rows, cut, setting),
+        **_staleness(rows, cut, staleness),
+        "dropped_fraction": _ratio(_grown(rows["dropped_tokens"], cut), generated),
+        "tokens_generated_per_trained_token": _ratio(generated, trained),
+        "trained_tokens_per_second": trained / seconds,
+        "preemptions_per_step": _grown(rows["preemptions"], cut) / count,
+        "steps_per_day": 86400.0 / step,
+    }
+    extra = {
+        "goodput_tokens_per_gpu_second": pools.goodput(trained / count, step),
+        "cost_per_step_usd": pools.cost(step),
+    }
+    return {**found, **{name: value for name, value in extra.items() if value is not None and isfinite(value)}}
+
+
+def _trainer(rows: Mapping[str, Any], cut: int, seconds: float, *, shared: bool) -> dict[str, float]:
+    """Shares of the trainer's time by what it did; where GPUs are shared, generating is no waiting."""
+    parts = {name: float(rows[f"{name}_seconds"][cut:].sum()) / seconds for name in ("waiting", "sync", "failure")}
+    if shared:
+        parts["waiting"] = 0.0
+    return {
+        "trainer_idle_fraction": sum(parts.values()),
+        "waiting_for_samples_fraction": parts["waiting"],
+        "sync_fraction": parts["sync"],
+        "failure_fraction": parts["failure"],
+    }
+
+
+def _fleet(rows: Mapping[str, Any], cut: int, setting: Setting) -> dict[str, float]:
+    states = {name: _grown(rows[f"{name}_seconds"], cut) for name in ("generating", "paused", "down", "idle", "tail")}
+    whole = states["generating"] + states["paused"] + states["down"] + states["idle"]
+    idle = states["idle"]
+    if setting.rules.mode == "colocated":  # the same GPUs train and change over in the meantime
+        other = sum(float(rows[f"{name}_seconds"][cut:].sum()) for name in ("train", "sync", "failure"))
+        idle = max(0.0, idle - other * setting.engine.instances)
+    barrier = setting.rules.mode != "async"
+    return {
+        "rollout_idle_fraction": idle / whole,
+        "tail_idle_fraction": states["tail"] / whole if barrier else 0.0,
+        "rollout_paused_fraction": states["paused"] / whole,
+        "rollout_lost_fraction": states["down"] / whole,
+        "slots_busy_fraction": _grown(rows["slot_seconds"], cut) / (whole * setting.engine.slots),
+    }
+
+
+def _waiting(rows: Mapping[str, Any], cut: int, setting: Setting) -> dict[str, float]:
+    backlog = rows["backlog_samples"][cut:]
+    return {
+        "backlog_samples": float(backlog.mean()),
+        "backlog_steps": float(backlog.mean()) / setting.work.samples,
+        "oldest_age_steps": float(rows["oldest_age_steps"][cut:].mean()),
+        "oldest_age_max_steps": float(rows["oldest_age_steps"][cut:].max()),
+    }
+
+
+def _staleness(rows: Mapping[str, Any], cut: int, shares: Mapping[int, float]) -> dict[str, float]:
+    samples = float(rows["trained_samples"][cut:].sum())
+    reached, p95 = 0.0, 0
+    for lag, share in sorted(shares.items()):
+        reached, p95 = reached + share, lag
+        if reached >= 0.95 - 1e-12:  # noqa: PLR2004 (the percentile that the name says)
+            break
+    tokens = float(rows["trained_tokens"][cut:].sum())
+    return {
+        "staleness_mean_steps": float(rows["staleness_sum"][cut:].sum()) / samples,
+        "staleness_p95_steps": float(p95),
+        "staleness_max_steps": float(rows["most_stale"][cut:].max()),
+        "token_staleness_mean_steps": float(rows["token_staleness_sum"][cut:].sum()) / tokens,
+        "over_cap_fraction": float(rows["over_cap_samples"][cut:].sum()) / samples,
+    }
+
+
+def _histogram(ledger: Ledger, cut: int) -> dict[int, float]:
+    counts: dict[int, int] = {}
+    for step in ledger.staleness[cut:]:
+        for lag, count in step.items():
+            counts[lag] = counts.get(lag, 0) + count
+    whole = sum(counts.values())
+    return {lag: count / whole for lag, count in sorted(counts.items())}
+
+
+def _mean_staleness(rows: Mapping[str, Any]) -> Any:  # noqa: ANN401 (an array)
+    return rows["staleness_sum"] / np.maximum(rows["trained_samples"], 1.0)
+
+
+def _growth(backlog: Any, samples: int) -> float:  # noqa: ANN401 (an array)
+    """Samples per step by which the backlog grew over the last half, where that is more than its ups and downs."""
+    half = len(backlog) // 2
+    if half < _FEWEST // 2:
+        return 0.0
+    third, last = backlog[half : half + half // 2].mean(), backlog[half + half // 2 :].mean()
+    return float(last - third) / (half / 2) if last - third > _GROWS * samples else 0.0
+
+
+def _grown(column: Any, cut: int) -> float:  # noqa: ANN401 (an array)
+    """By how much a running total grew after the cut."""
+    return float(column[-1]) - (float(column[cut - 1]) if cut else 0.0)
+
+
+def _ratio(part: float, whole: float) -> float:
+    return part / whole if whole else 0.0
