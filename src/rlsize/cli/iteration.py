@@ -35,7 +35,7 @@ ROLLOUT = "Rollout (groups, a token rate, or its time)"
 MODES: Mapping[str, str] = MappingProxyType(
     {
         SYNC: SYNC, OVERLAPPED: OVERLAPPED, COLOCATED: COLOCATED,
-        "disaggregated": SYNC, "one-step-off": OVERLAPPED, "async": OVERLAPPED,
+        "disaggregated": SYNC, "partial": SYNC, "one-step-off": OVERLAPPED, "async": OVERLAPPED,
     }
 )  # fmt: skip
 

@@ -25,6 +25,7 @@ LOOPS: Mapping[str, Loop] = MappingProxyType(
         "colocated": "colocated",
         "disaggregated": "synchronous",
         "sync": "synchronous",
+        "partial": "synchronous",
         "overlapped": "one-step-off",
         "one-step-off": "one-step-off",
         "async": "async",

@@ -6,10 +6,11 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
 from rlsize.facts.fields import Quantity, Says, Uncertain
+from rlsize.facts.simulation import AgentChoice, LengthShape, PolicyChoice, StepTimeChoice, SyncWay, TroubleChoice
 
 Algorithm = Literal["grpo", "ppo", "rloo", "reinforce++", "dapo", "sft"]
-Mode = Literal["colocated", "disaggregated", "sync", "overlapped", "one-step-off", "async"]
-Routing = Literal["affine", "random", "round-robin"]
+Mode = Literal["colocated", "disaggregated", "sync", "overlapped", "one-step-off", "async", "partial"]
+Routing = Literal["affine", "random", "round-robin", "queue"]
 OptimizerName = Literal["adamw", "adam-8bit", "adamw-bf16-states", "sgd-momentum", "muon"]
 Dtype = Literal["fp32", "bf16", "fp16", "fp8", "int8", "fp4", "int4"]
 
@@ -60,6 +61,18 @@ class LengthChoice:
         float | None, Quantity("1", "Coefficient of variation: standard deviation over mean.", least=0.0, most=20.0)
     ] = None
     max: Annotated[float | None, Quantity("token", "Cap on the response length.")] = None
+    distribution: Annotated[
+        LengthShape | None, Says("Family of the lengths: lognormal, gamma, constant, or empirical with a file.")
+    ] = None
+    file: Annotated[
+        str | None, Says("A file of lengths: one a line, or length and count; `simulate` draws from it.")
+    ] = None
+    group_correlation: Annotated[
+        float | None, Quantity("1", "How alike the lengths of a group are, 0 to 1.", least=0.0, most=1.0)
+    ] = None
+    drift: Annotated[
+        float | None, Quantity("1", "Relative growth of the mean over 1,000 optimizer steps.", least=-0.99, most=100.0)
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +115,10 @@ class RolloutChoice:
     ] = None
     concurrency: Annotated[float | None, Quantity("count", "Samples generated at the same time on one instance.")] = (
         None
+    )
+    kv_cache_tokens: Annotated[float | None, Quantity("token", "Tokens that the KV cache of an instance holds.")] = None
+    step_time: Annotated[StepTimeChoice, Says("Time of an engine step, for `simulate`.")] = field(
+        default_factory=StepTimeChoice
     )
     block_size: Annotated[float | None, Quantity("token", "Tokens in a KV-cache block.")] = None
     temperature: Annotated[
@@ -157,6 +174,17 @@ class WeightSyncChoice:
     bandwidth: Annotated[float | None, Quantity("B/s", "Slowest link on the path, one direction.")] = None
     link: Annotated[str | None, Says("A link profile, in place of the bandwidth.")] = None
     dtype: Annotated[Dtype | None, Says("Width of the weights on the wire.")] = None
+    way: Annotated[
+        SyncWay | None,
+        Says("What running samples do meanwhile: in-flight (go on), drain (finish), abort (start anew)."),
+    ] = None
+    kv: Annotated[
+        Literal["kept", "recomputed"] | None, Says("The KV cache of samples that go on with new weights.")
+    ] = None
+    swap_seconds: Annotated[
+        float | None,
+        Quantity("s", "Seconds that a colocated step spends changing over, both ways together.", least=0.0),
+    ] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,6 +283,9 @@ class Scenario:
         default_factory=WeightSyncChoice
     )
     rates: Annotated[RateChoice, Says("What has been measured.")] = field(default_factory=RateChoice)
+    policies: Annotated[PolicyChoice, Says("Rules of the loop, for `simulate`.")] = field(default_factory=PolicyChoice)
+    agents: Annotated[AgentChoice, Says("Tools and verifiers, for `simulate`.")] = field(default_factory=AgentChoice)
+    trouble: Annotated[TroubleChoice, Says("What goes wrong, for `simulate`.")] = field(default_factory=TroubleChoice)
     prices: Annotated[PriceChoice, Says("What GPUs cost.")] = field(default_factory=PriceChoice)
     budget: Annotated[BudgetChoice, Says("Limits to keep; not used by this version.")] = field(
         default_factory=BudgetChoice

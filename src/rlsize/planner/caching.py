@@ -14,6 +14,7 @@ ROUTINGS: dict[str, str] = {
     "affine": "a group is kept on one instance",
     "random": "each sample goes to an instance at random",
     "round-robin": "the samples of a group are dealt out in turn",
+    "queue": "each sample goes to whichever instance has a free slot",
 }
 
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["lines", "bars", "stacked", "areas"]
-Role: TypeAlias = Literal["rollout", "trainer", "main", "expected", "nameplate", "limit", "other"]
+Kind: TypeAlias = Literal["lines", "bars", "stacked", "areas", "spans"]
+Role: TypeAlias = Literal[
+    "rollout", "trainer", "main", "expected", "nameplate", "limit", "other",
+    "update", "logprob", "waiting", "sync", "swap", "failure",  # what a trainer does
+]  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,8 @@ class Series:
         xs: Positions, or categories for bars.
         ys: Heights, one for each x.
         role: What it stands for, so that the same thing has the same colour in every chart.
-        steps: Whether values hold from one x to the next (whole instances) rather than change in between.
+        steps: Whether values hold from one x to the next (whole instances) rather than change in between; for areas,
+            whether each fills the width around its x.
         dots: Whether each point stands for itself, rather than for a place on a line.
         bands: Low and high end of each y, drawn as a thin bar; None where a point has no band.
         right: Whether it is a line against the axis on the right; for areas.
@@ -61,7 +65,7 @@ class Chart:
         x_label: What runs along the bottom, with its unit.
         y_label: What runs up the side, with its unit.
         series: What is drawn.
-        kind: Lines, bars side by side, bars on top of each other, or areas on top of each other.
+        kind: Lines, bars side by side, bars on top of each other, or areas on top of each other; a `Gantt` has spans.
         marks: Lines across.
         percent: Whether y is a fraction, shown in percent.
         x_percent: Whether x is a fraction, shown in percent.
@@ -83,3 +87,71 @@ class Chart:
     log_x: bool = False
     subtitle: str = ""
     right_label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """
+    Something that lasted, in a lane.
+
+    Args:
+        lane: In which.
+        start: From, in the unit of x.
+        end: To.
+        name: What it was, for the legend.
+        role: What it stands for, which gives it its colour unless it has a shade.
+        shade: How full something was, 0 to 1, drawn from light to dark; None where that is not the question.
+        label: What is written beside it where there is room.
+    """
+
+    lane: str
+    start: float
+    end: float
+    name: str = ""
+    role: Role = "rollout"
+    shade: float | None = None
+    label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gantt(Chart):
+    """
+    Lanes from top to bottom, and what lasted how long in each.
+
+    Args:
+        kind: Spans.
+        series: None.
+        y_label: What lanes are, where their names do not say it.
+        lanes: Their names, from top to bottom.
+        spans: What is drawn in them; those of a lane do not overlap.
+        full: What a shade of 1 stands for.
+        shade_label: What shades count.
+    """
+
+    kind: Kind = "spans"
+    series: tuple[Series, ...] = ()
+    y_label: str = ""
+    lanes: tuple[str, ...]
+    spans: tuple[Bar, ...]
+    full: float = 1.0
+    shade_label: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Panels:
+    """
+    Charts below each other, along the same x.
+
+    Args:
+        title: The takeaway in a sentence.
+        charts: From top to bottom; the title of each says what it shows, the last one's x label holds for all.
+        subtitle: The inputs, in a line.
+    """
+
+    title: str
+    charts: tuple[Chart, ...]
+    subtitle: str = ""
+
+
+Picture: TypeAlias = Chart | Panels
+"""What a report may have drawn."""

@@ -10,7 +10,7 @@ from rlsize.facts.figure import Figure, Value
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.reports.chart import Chart
+    from rlsize.reports.chart import Picture
 
 Cell: TypeAlias = "Figure | Value"
 Side: TypeAlias = Literal["left", "right"]
@@ -79,7 +79,7 @@ class Report:
     tables: Mapping[str, Table] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
-    chart: Chart | None = None
+    chart: Picture | None = None
     no: bool = False
     quiet: frozenset[str] = frozenset()
 

@@ -37,9 +37,7 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     ruled = replace(cached, work=work, rules=setting.rules)
     scored = replace(ruled, work=setting.work)
     trouble = setting.trouble
-    slow = TroubleSetting(
-        straggler_fraction=trouble.straggler_fraction, straggler_slowdown=trouble.straggler_slowdown
-    )
+    slow = TroubleSetting(straggler_fraction=trouble.straggler_fraction, straggler_slowdown=trouble.straggler_slowdown)
     lost = replace(
         slow,
         losses_per_hour=trouble.losses_per_hour,

@@ -167,9 +167,7 @@ def live_response(lengths: LengthSetting) -> float:
         return float(squares / sum(lengths.values) / 2.0)
     cap = min(lengths.cap, _FAR * lengths.mean)
     uncapped = batch_drain.uncapped_mean(mean_tokens=lengths.mean, length_cv=max(lengths.cv, 1e-9), max_tokens=cap)
-    return float(
-        long_tail.mean_remaining_tokens(mean_tokens=min(uncapped, cap), length_cv=lengths.cv, max_tokens=cap)
-    )
+    return float(long_tail.mean_remaining_tokens(mean_tokens=min(uncapped, cap), length_cv=lengths.cv, max_tokens=cap))
 
 
 def _sharing(setting: Setting) -> float:

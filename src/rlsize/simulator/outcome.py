@@ -205,7 +205,7 @@ def _staleness(rows: Mapping[str, Any], cut: int, shares: Mapping[int, float]) -
     reached, p95 = 0.0, 0
     for lag, share in sorted(shares.items()):
         reached, p95 = reached + share, lag
-        if reached >= 0.95 - 1e-12:  # noqa: PLR2004 (the percentile that the name says)
+        if reached >= 0.95 - 1e-12:
             break
     tokens = float(rows["trained_tokens"][cut:].sum())
     return {

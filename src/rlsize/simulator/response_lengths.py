@@ -51,17 +51,18 @@ def _quantile(setting: LengthSetting, normal: Any) -> Any:  # noqa: ANN401 (arra
             )
         return mean * np.exp(sigma * normal - sigma**2 / 2)
     grid, table = _table(setting)
+    if setting.shape == "empirical":
+        return np.asarray(setting.values, dtype=float)[np.searchsorted(table, normal, side="right")]
     return np.interp(normal, grid, table)
 
 
 @lru_cache(maxsize=8)
 def _table(setting: LengthSetting) -> tuple[Any, Any]:
+    """Deviates, and quantiles there; for an empirical distribution the deviates at which the next value begins."""
     grid = np.linspace(-_NORMAL, _NORMAL, _GRID)
     share = lengths._phi(grid)  # noqa: SLF001 (the one distribution function of the normal that the house has)
     if setting.shape == "empirical":
-        values = np.asarray(setting.values, dtype=float)
-        index = np.minimum((share * len(values)).astype(int), len(values) - 1)
-        return grid, values[index]
+        return grid, np.interp(np.arange(1, len(setting.values)) / len(setting.values), share, grid)
     return grid, _gamma(setting, share)
 
 

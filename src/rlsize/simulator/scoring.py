@@ -74,9 +74,7 @@ class Scoring:
 
     def called_elsewhere(self) -> int:
         """Tokens of samples that wait for a tool without KV on an instance. [token]"""
-        return sum(
-            sample.done for sample in self._calls if sample.engine is None or sample not in sample.engine.parked
-        )
+        return sum(sample.done for sample in self._calls if sample.engine is None or sample not in sample.engine.parked)
 
     def score(self, sample: Sample) -> None:
         """The sample is finished: a verifier scores it, when one is free."""

@@ -26,14 +26,22 @@ def draw_areas(axes: Any, chart: Chart, colours: Sequence[str]) -> None:  # noqa
     """
     stacked = [series for series in chart.series if not series.right]
     lines = [series for series in chart.series if series.right]
+    if not stacked:
+        return
     xs = [float(x) for x in stacked[0].xs]
+    heights = [series.ys for series in stacked]
+    if stacked[0].steps:  # each value is as wide as it is far from the next, the outer ones on both sides
+        half = (xs[1] - xs[0]) / 2 if len(xs) > 1 else 0.5
+        xs = [xs[0] - half, *xs, xs[-1] + half]
+        heights = [(ys[0], *ys, ys[-1]) for ys in heights]
     axes.stackplot(
         xs,
-        *(series.ys for series in stacked),
+        *heights,
         labels=[series.name for series in stacked],
         colors=[colours[index % len(colours)] for index in range(len(stacked))],
         alpha=0.85,
         linewidth=0,
+        step="mid" if stacked[0].steps else None,
     )
     axes.set_xlim(xs[0], xs[-1])
     if not lines:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import os
 import secrets
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 
 def check_target(path: str | Path, force: bool) -> Path:
@@ -48,21 +52,60 @@ def write_whole(path: str | Path, content: str | bytes, force: bool = False) -> 
     Raises:
         InputError: As `check_target`, or the disk refused.
     """
-    target = check_target(path, force)
     data = content.encode("utf-8") if isinstance(content, str) else content
-    beside = target.with_name(f".{target.name[:40]}.{secrets.token_hex(6)}.tmp")
+    file = FileBeside(path, force)
     try:
-        mode = target.stat().st_mode & 0o777 if target.exists() else 0o666
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb") as stream:
-            stream.write(data)
-            stream.flush()
-            os.fsync(stream.fileno())
-        beside.replace(target)
-    except (OSError, ValueError) as error:
-        raise _unwritable(path, error) from None
+        file.write(data)
+        file.put_in_place()
     finally:
+        file.give_up()
+
+
+class FileBeside:
+    """
+    A new file beside the one that it is to replace, until it is whole.
+
+    Args:
+        path: Where it belongs in the end.
+        force: Whether a file that exists may be replaced.
+
+    Raises:
+        InputError: As `check_target`, or the disk refused; so do all methods but `give_up`.
+    """
+
+    def __init__(self, path: str | Path, force: bool = False) -> None:
+        self._path, self._target = path, check_target(path, force)
+        self._beside = self._target.with_name(f".{self._target.name[:40]}.{secrets.token_hex(6)}.tmp")
+        with _told(path):
+            mode = self._target.stat().st_mode & 0o777 if self._target.exists() else 0o666
+            self._stream = os.fdopen(os.open(self._beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode), "wb")
+
+    def write(self, data: bytes) -> None:
+        """Write on."""
+        with _told(self._path):
+            self._stream.write(data)
+
+    def put_in_place(self, size: int | None = None) -> None:
+        """
+        Close it, and have it replace what is there.
+
+        Args:
+            size: Bytes after which it is cut; None for all of it.
+        """
+        with _told(self._path):
+            self._stream.flush()
+            if size is not None:
+                self._stream.truncate(size)
+            os.fsync(self._stream.fileno())
+            self._stream.close()
+            self._beside.replace(self._target)
+
+    def give_up(self) -> None:
+        """Close and remove it; without effect once it is in its place."""
+        with suppress(OSError, ValueError):
+            self._stream.close()
         with suppress(OSError):
-            beside.unlink()
+            self._beside.unlink()
 
 
 def make_folder(path: str | Path) -> None:
@@ -72,8 +115,15 @@ def make_folder(path: str | Path) -> None:
     Raises:
         InputError: It cannot be made, or a file stands there.
     """
-    try:
+    with _told(path):
         Path(path).mkdir(parents=True, exist_ok=True)
+
+
+@contextmanager
+def _told(path: str | Path) -> Iterator[None]:
+    """Say it as a fault where the disk refuses."""
+    try:
+        yield
     except (OSError, ValueError) as error:
         raise _unwritable(path, error) from None
 

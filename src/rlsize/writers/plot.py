@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.reports.chart import Gantt, Panels
 from rlsize.units import short
 from rlsize.writers.areas import draw_areas
+from rlsize.writers.colours import COLOURS, PHASES, STACK
 from rlsize.writers.files import write_whole
+from rlsize.writers.panels import draw_panels
+from rlsize.writers.spans import draw_spans
 
 if TYPE_CHECKING:
-    from rlsize.reports.chart import Chart, Mark, Series
+    from rlsize.reports.chart import Chart, Mark, Picture, Series
 
 FORMATS = ("png", "svg", "pdf")
-# One colour for one thing in every chart; the palette is Okabe and Ito's, which colour-blind readers can tell apart.
-_COLOURS = {
-    "rollout": "#0072B2", "trainer": "#D55E00", "main": "#0072B2", "expected": "#0072B2", "nameplate": "#8DB9D6",
-    "limit": "#444444", "other": "#009E73",
-}  # fmt: skip
-_STACK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#F0E442")
 _MOST_LABELS = 24  # more collide
+_MANY = 150  # points of a line, which is drawn thinner then
 _ROOM, _LOG_ROOM = 1.08, 1.8  # above the tallest bar, for its label
 _LABEL_ROOM = 90  # characters of labels that fit side by side
 _STYLE: dict[Any, Any] = {
@@ -43,7 +43,7 @@ _STYLE: dict[Any, Any] = {
 }
 
 
-def write_picture(chart: Chart | None, target: str, *, force: bool = False) -> None:
+def write_picture(chart: Picture | None, target: str, *, force: bool = False) -> None:
     """
     Draw a chart into a file.
 
@@ -61,7 +61,7 @@ def write_picture(chart: Chart | None, target: str, *, force: bool = False) -> N
     write_whole(target, picture(chart, ending), force=force)
 
 
-def picture(chart: Chart, form: str) -> bytes:
+def picture(chart: Picture, form: str) -> bytes:
     """The chart's bytes in one of `FORMATS`; the same chart gives the same bytes, so it can be committed."""
     import matplotlib as mpl
 
@@ -69,9 +69,8 @@ def picture(chart: Chart, form: str) -> bytes:
     from matplotlib import pyplot as plt
 
     with mpl.rc_context(_STYLE):
-        figure, axes = plt.subplots(figsize=(8.0, 4.5), layout="constrained")
+        figure = _panels(plt, chart) if isinstance(chart, (Gantt, Panels)) else _single(plt, chart)
         try:
-            _draw(axes, chart)
             stream = BytesIO()
             metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
             figure.savefig(stream, format=form, metadata=metadata)
@@ -80,15 +79,9 @@ def picture(chart: Chart, form: str) -> bytes:
             plt.close(figure)
 
 
-def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
-    if chart.kind == "lines":
-        _lines(axes, chart)
-    elif chart.kind == "areas":
-        draw_areas(axes, chart, _STACK)
-    else:
-        _bars(axes, chart)
-    for mark in chart.marks:
-        _mark(axes, mark)
+def _single(plt: Any, chart: Chart) -> Any:  # noqa: ANN401 (matplotlib is untyped here)
+    figure, axes = plt.subplots(figsize=(8.0, 4.5), layout="constrained")
+    _content(axes, chart)
     axes.set_title(chart.title, pad=24 if chart.subtitle else 12, wrap=True)
     if chart.subtitle:
         axes.text(0.0, 1.02, chart.subtitle, transform=axes.transAxes, fontsize=9.5, color="#555555")
@@ -100,6 +93,39 @@ def _draw(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
             loc="best" if chart.kind == "lines" else "upper left",
             bbox_to_anchor=None if chart.kind == "lines" else (1.16 if chart.kind == "areas" else 1.0, 1.0),
         )
+    return figure
+
+
+def _panels(plt: Any, chart: Gantt | Panels) -> Any:  # noqa: ANN401 (matplotlib is untyped here)
+    """A figure of panels; a Gantt chart is one, too, as its height is its own."""
+    if isinstance(chart, Gantt):
+        alone = replace(chart, title="", subtitle="")
+        chart = Panels(title=chart.title, subtitle=chart.subtitle, charts=(alone,))
+    return draw_panels(plt, chart, _panel)
+
+
+def _panel(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    _content(axes, chart)
+    if not isinstance(chart, Gantt):
+        _scale(axes, chart)
+
+
+def _content(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    if isinstance(chart, Gantt):
+        draw_spans(axes, chart)
+    elif chart.kind == "lines":
+        _lines(axes, chart)
+    elif chart.kind == "areas":
+        stacked = [series for series in chart.series if not series.right]
+        draw_areas(
+            axes,
+            chart,
+            [COLOURS[s.role] if s.role in PHASES else STACK[i % len(STACK)] for i, s in enumerate(stacked)],
+        )
+    else:
+        _bars(axes, chart)
+    for mark in chart.marks:
+        _mark(axes, mark)
 
 
 def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
@@ -140,15 +166,15 @@ def _heights(chart: Chart) -> list[float]:
 def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
     for index, series in enumerate(chart.series):
         if series.dots:
-            _dots(axes, series, _STACK[index % len(_STACK)])
+            _dots(axes, series, STACK[index % len(STACK)])
             continue
         few = len(series.xs) <= 12 and not chart.log_x  # noqa: PLR2004 (more dots than that hide the line)
         axes.plot(
             series.xs,
             series.ys,
             label=series.name,
-            color=_COLOURS[series.role],
-            linewidth=0.9 if series.role == "limit" else 2.2,
+            color=COLOURS[series.role],
+            linewidth=0.9 if series.role == "limit" else 2.2 if len(series.xs) <= _MANY else 1.3,
             marker="o" if few else None,
             drawstyle="steps-post" if series.steps else "default",
             linestyle="--" if series.role in {"nameplate", "limit"} else "-",
@@ -172,7 +198,7 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
         places = [names.index(str(x)) + offset for x in series.xs]
         bottoms = [base[str(x)] for x in series.xs] if chart.kind == "stacked" else None
         colour = (
-            _STACK[index % len(_STACK)] if chart.kind == "stacked" or series.role == "main" else _COLOURS[series.role]
+            STACK[index % len(STACK)] if chart.kind == "stacked" or series.role == "main" else COLOURS[series.role]
         )
         drawn = axes.bar(places, series.ys, width=width, bottom=bottoms, label=series.name, color=colour)
         if chart.kind == "bars" and len(names) * len(chart.series) <= _MOST_LABELS:
@@ -196,7 +222,7 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
 
 
 def _mark(axes: Any, mark: Mark) -> None:  # noqa: ANN401 (matplotlib is untyped here)
-    colour = _COLOURS["limit"]
+    colour = COLOURS["limit"]
     if mark.axis == "x":
         axes.axvline(mark.at, color=colour, linewidth=1.2, linestyle=":")
         axes.annotate(

@@ -1,0 +1,259 @@
+"""`rlsize simulate`: what the loop does over time."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rlsize.cli import flags
+from rlsize.cli import simulate_flags as of
+from rlsize.cli.beliefs import CalibrationFile
+from rlsize.cli.inputs import Inputs
+from rlsize.facts.fields import Quantity
+from rlsize.reports.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.cli.simulate_runs import Done, Job
+    from rlsize.cli.simulate_setting import Simulated
+
+INTERRUPTED = 130
+_STEPS, _SEEDS = 1000, 5
+_NOT_SWEPT = frozenset(
+    {
+        "context", "scenario", "calibration", "profiles", "sweep", "steps", "seeds", "seed", "backend", "jobs", "runs",
+        "most_samples", "trace", "history", "accept_lower_bound", "lengths",
+    }
+)  # fmt: skip
+
+
+def simulate(
+    context: typer.Context,
+    scenario: flags.ScenarioFile = None,
+    model: flags.ModelName = None,
+    gpu: flags.GpuName = None,
+    prompts: flags.Prompts = None,
+    group: flags.Group = None,
+    prompt_tokens: flags.PromptTokens = None,
+    response_tokens: flags.ResponseTokens = None,
+    response_cv: of.ResponseCv = None,
+    max_response_tokens: of.MaxResponseTokens = None,
+    length_distribution: of.LengthDistribution = None,
+    lengths: of.LengthFile = None,
+    group_correlation: of.GroupCorrelation = None,
+    length_drift: of.LengthDrift = None,
+    mode: of.Mode = None,
+    max_staleness: of.MaxStaleness = None,
+    over_stale: of.OverStale = None,
+    queue_order: of.QueueOrder = None,
+    queue_steps: of.QueueSteps = None,
+    oversampling: of.Oversampling = None,
+    unfinished: of.Unfinished = None,
+    kept_fraction: of.KeptFraction = None,
+    micro_batches: of.MicroBatches = None,
+    instances: flags.Instances = None,
+    rollout_gpus: flags.RolloutGpus = None,
+    trainer_gpus: flags.TrainerGpus = None,
+    gpus_per_instance: flags.GpusPerInstance = None,
+    routing: of.Routing = None,
+    per_instance: flags.PerInstance = None,
+    accept_lower_bound: flags.AcceptLowerBound = False,
+    concurrency: of.Concurrency = None,
+    step_fixed: of.StepFixed = None,
+    step_sample: of.StepSample = None,
+    step_kv_token: of.StepKvToken = None,
+    step_prompt_token: of.StepPromptToken = None,
+    kv_cache_tokens: of.KvCacheTokens = None,
+    train_seconds: flags.TrainSeconds = None,
+    sync_seconds: of.SyncSeconds = None,
+    sync_every: of.SyncEvery = None,
+    sync_way: of.SyncWay = None,
+    kv_after_sync: of.KvAfterSync = None,
+    swap_seconds: of.SwapSeconds = None,
+    turns: of.Turns = None,
+    tool_seconds: of.ToolSeconds = None,
+    tool_cv: of.ToolCv = None,
+    tool_tokens: of.ToolTokens = None,
+    verify_seconds: of.VerifySeconds = None,
+    verify_cv: of.VerifyCv = None,
+    verify_workers: of.VerifyWorkers = None,
+    straggler_fraction: of.StragglerFraction = None,
+    straggler_slowdown: of.StragglerSlowdown = None,
+    losses_per_hour: of.LossesPerHour = None,
+    notice_seconds: of.NoticeSeconds = None,
+    restart_seconds: of.RestartSeconds = None,
+    failures_per_hour: of.FailuresPerHour = None,
+    trainer_restart_seconds: of.TrainerRestartSeconds = None,
+    checkpoint_every: of.CheckpointEvery = None,
+    lent_instances: of.LentInstances = None,
+    lend_seconds: of.LendSeconds = None,
+    gpu_hour: flags.GpuHour = None,
+    rollout_gpu_hour: flags.RolloutGpuHour = None,
+    trainer_gpu_hour: flags.TrainerGpuHour = None,
+    price: flags.Price = None,
+    calibration: CalibrationFile = None,
+    steps: of.Steps = None,
+    seeds: of.Seeds = None,
+    seed: flags.Seed = "0",
+    sweep: of.Sweep = None,
+    backend: of.Backend = None,
+    jobs: of.Jobs = None,
+    runs: of.Runs = None,
+    most_samples: of.MostSamples = None,
+    trace: of.Trace = None,
+    history: of.History = None,
+    profiles: flags.Profiles = None,
+) -> Report:
+    """
+    What the loop does over time: idle, backlog, staleness and step time, beside the first-order formulas.
+
+    Example:  rlsize simulate --mode async --max-staleness 4 --instances 13 --per-instance 4000 --concurrency 64
+    --prompts 64 --group 8 --response-tokens 1536 --train-seconds 20 --sync-seconds 2 --steps 200
+    """
+    said = {name: value for name, value in locals().items() if name not in {"context", "scenario", "profiles"}}
+    inputs = Inputs(scenario, profiles)
+    orders = _orders(inputs, said, context.obj or {})
+    if sweep:
+        from rlsize.cli.simulate_grid import grid_report
+
+        return grid_report(inputs, said, orders, [name for name in said if name not in _NOT_SWEPT])
+    return _answer(inputs, said, orders)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """
+    How to run.
+
+    Args:
+        steps: Optimizer steps of each run. [1]
+        seeds: Seeds of the runs.
+        backend: Where they work.
+        workers: How many at the same time; -1 for as many as there are cores.
+        most_samples: That all of them may generate. [1]
+        runs: File of finished runs; None for none.
+        draws: Whether a picture is wanted.
+        trace: File for a trace; None for none.
+        history: File for everything that happens; None for none.
+        force: Whether files may be replaced.
+    """
+
+    steps: int
+    seeds: tuple[int, ...]
+    backend: str
+    workers: int
+    most_samples: float
+    runs: str | None
+    draws: bool
+    trace: str | None
+    history: str | None
+    force: bool
+
+
+def _orders(inputs: Inputs, said: Mapping[str, Any], output: Mapping[str, Any]) -> Orders:
+    from rlsize.cli.simulate_runs import BACKENDS, MOST_SAMPLES
+
+    def whole(name: str, default: int, most: float) -> int:
+        kind = Quantity("count", whole=True, least=1.0, most=most)
+        figure = inputs.number(name, f"--{name}", said[name], kind, default=default)
+        return int(figure.number) if figure.known else default
+
+    steps, count = whole("steps", _STEPS, 1e6), whole("seeds", _SEEDS, 1000)
+    try:
+        first = int(said["seed"])
+        if first < 0:
+            raise ValueError
+    except ValueError:
+        inputs.fault(f"{said['seed']!r} is no seed", "--seed", "give a whole number from 0 on")
+        first = 0
+    backend = said["backend"] or "processes"
+    if backend not in BACKENDS:
+        inputs.fault(f"{backend!r} is unknown", "--backend", f"known: {', '.join(BACKENDS)}")
+    workers = inputs.number("jobs", "--jobs", said["jobs"], Quantity("count", whole=True, least=1.0, most=4096))
+    most = inputs.number("most_samples", "--most-samples", said["most_samples"], Quantity("count"))
+    for key in ("jobs", "most_samples"):
+        inputs.used.pop(key, None)  # how the work is done says nothing about the answer
+    return Orders(
+        steps=steps,
+        seeds=tuple(range(first, first + count)),
+        backend=backend,
+        workers=int(workers.number) if workers.known else -1,
+        most_samples=most.number if most.known else MOST_SAMPLES,
+        runs=said["runs"],
+        draws=bool(output.get("plot")),
+        trace=said["trace"],
+        history=said["history"],
+        force=bool(output.get("force")),
+    )
+
+
+def _answer(inputs: Inputs, said: Mapping[str, Any], orders: Orders) -> Report:
+    from rlsize.cli.simulate_record import check_targets, record
+    from rlsize.cli.simulate_runs import Job
+    from rlsize.cli.simulate_setting import simulated
+    from rlsize.reports.simulate import Answer, simulate_report
+    from rlsize.simulator.causes import rungs
+    from rlsize.simulator.first_order import first_order
+
+    found = simulated(inputs, said)
+    check_targets(orders)
+    ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
+    own = [
+        Job(simulated=found, steps=orders.steps, seed=seed, keeps_ledger=orders.draws and seed == orders.seeds[0])
+        for seed in orders.seeds
+    ]
+    simpler = [_simpler(found, rung, orders) for _, rung in ladder]
+    done, interrupted = run([*own, *simpler], orders)
+    finished = [done[index] for index in range(len(own)) if index in done]
+    if not finished:
+        raise typer.Exit(INTERRUPTED)
+    rows = [(name, done[len(own) + i].outcome) for i, (name, _) in enumerate(ladder) if len(own) + i in done]
+    if interrupted:
+        inputs.warnings.append(f"interrupted: {len(finished)} of {len(own)} runs are in this answer")
+        rows = []
+    recorded = None if interrupted else record(found, orders, finished[0])
+    answer = Answer(
+        setting=found.setting,
+        outcomes=tuple(result.outcome for result in finished),
+        first_order=first_order(found.setting, found.pools),
+        ladder=tuple(rows),
+        recorded=recorded,
+    )
+    report = simulate_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    return leave(report) if interrupted else report
+
+
+def _simpler(found: Simulated, rung: Any, orders: Orders) -> Job:
+    from dataclasses import replace
+
+    from rlsize.cli.simulate_runs import Job
+
+    return Job(simulated=replace(found, setting=rung), steps=orders.steps, seed=orders.seeds[0])
+
+
+def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
+    """Finished runs by the number of the job, and whether Ctrl-C kept the others from it."""
+    from rlsize.cli.progress import progress
+    from rlsize.cli.simulate_runs import Interrupted, Kept, check_bounds, run_all
+
+    check_bounds(jobs, orders.most_samples)
+    kept = Kept(orders.runs) if orders.runs is not None else None
+    try:
+        with progress() as say:
+            results = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
+    except Interrupted as stop:
+        return stop.done, True
+    return dict(enumerate(results)), False
+
+
+def leave(report: Report) -> Report:
+    """Say what is finished, and go with the exit code of an interruption."""
+    from rlsize.writers.table import print_report
+
+    print_report(report)
+    sys.stdout.flush()
+    raise typer.Exit(INTERRUPTED)

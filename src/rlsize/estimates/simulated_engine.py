@@ -1,0 +1,89 @@
+"""A predicted engine as the simulator takes it: a straight line in batch, cache and prompt tokens, slots and cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.equations import kernel_time, rollout_batch
+from rlsize.estimates.affine_line import affine
+from rlsize.estimates.engine_compiled import capacity
+from rlsize.estimates.generation_batch import StepBatch, lengths_of
+from rlsize.estimates.planned import ALL_THAT_FIT
+from rlsize.estimates.rollout_prediction import check_fits, engine, engine_limit, steady
+from rlsize.estimates.working import numbers
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.planned import RolloutPlan
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepLine:
+    """
+    Time of an engine step as a straight line, and what the engine holds.
+
+    Args:
+        fixed: A step with nothing in it. [s]
+        sample: What each running sample adds. [s]
+        kv_token: What each live KV token adds. [s]
+        prompt_token: What each prompt token that is computed adds. [s]
+        slots: Samples that it runs at most. [1]
+        kv_tokens: Tokens that its cache holds; None where nobody knows. [token]
+        batch: Samples at which the line was taken. [1]
+    """
+
+    fixed: float
+    sample: float
+    kv_token: float
+    prompt_token: float
+    slots: int
+    kv_tokens: float | None
+    batch: float
+
+
+def predicted_line(plan: RolloutPlan, values: Mapping[str, float], concurrency: float | None) -> StepLine:
+    """
+    The engine of a plan, within a loop.
+
+    Args:
+        plan: One instance and its load.
+        values: Constants of rollout, memory and step by name.
+        concurrency: Samples that it is given; as many as fit where None. [1]
+
+    Raises:
+        Refused: It does not fit, or cannot run so.
+    """
+    asked = engine(plan.question)
+    batch = StepBatch(
+        samples=1.0,
+        instances=1.0,
+        prompt_tokens=plan.prompt,
+        response_tokens=plan.response,
+        response_cv=plan.response_cv,
+        max_tokens=plan.cap,
+        hit_ratio=0.0,  # the simulator says itself which prompts are found in the cache
+    )
+    lengths = lengths_of(numbers, batch)
+    check_fits(asked, lengths, values)
+    found = steady(numbers, asked, ALL_THAT_FIT if concurrency is None else concurrency, lengths, values)
+    line = affine(numbers, asked, found.batch, lengths, values)
+    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=plan.prompt))
+    slow = values["step_rollout_slowdown"]
+    if plan.question.model.architecture.moe:
+        slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])
+    fixed, sample, kv_token, prompt = (
+        max(0.0, float(kernel_time.slowed(seconds=seconds, slowdown=slow)))
+        for seconds in (line.fixed, line.per_sample, line.per_kv_token, prompt)
+    )
+    limit = engine_limit(plan.question)
+    return StepLine(
+        fixed=fixed,
+        sample=sample,
+        kv_token=kv_token,
+        prompt_token=prompt,
+        slots=int(limit if concurrency is None else min(limit, concurrency)),
+        kv_tokens=float(capacity(plan.question, values, lengths.live).kv_tokens),
+        batch=float(found.batch),
+    )

@@ -1,0 +1,137 @@
+"""Bars of spans, few enough to be drawn: what follows without a gap and is alike becomes one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rlsize.reports.chart import Bar
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from rlsize.reports.chart import Role
+    from rlsize.simulator.history import Span
+
+MOST_BARS = 20_000
+_TOUCHING = 1e-9  # of the time shown: spans that are no further apart follow each other
+# What may differ within a bar, and shall: share of the slots by which batches differ, share of the time shown that a
+# bar lasts at least. Each rung draws fewer bars than the one before.
+_RUNGS = (
+    (0.0, 0.0), (1 / 64, 0.0), (1 / 32, 1 / 4000), (1 / 16, 1 / 2000), (1 / 12, 1 / 1000), (1 / 8, 1 / 500),
+    (1 / 6, 1 / 250), (1 / 4, 1 / 120), (1 / 3, 1 / 60),
+)  # fmt: skip
+_ROLES: Mapping[str, Role] = {
+    "update": "update", "logprob": "logprob", "waiting": "waiting", "sync": "sync", "swap": "swap", "failure": "failure",
+}  # fmt: skip
+_INSTANCE = "instance "
+
+
+def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
+    """
+    Bars for spans.
+
+    Args:
+        spans: In any order; those of one track do not overlap.
+        slots: Samples that an instance runs at once.
+        unit: What times are counted in. [s]
+
+    Returns:
+        At most `MOST_BARS`, unless there are very many tracks: similar batches are averaged, short ones with what is
+        beside them, idleness included.
+    """
+    tracks: dict[str, list[Span]] = {}
+    for span in spans:
+        if span.end > span.start:
+            tracks.setdefault(span.track, []).append(span)
+    for own in tracks.values():
+        own.sort(key=lambda span: span.start)
+    instances = {track: own for track, own in tracks.items() if track.startswith(_INSTANCE)}
+    phases = {track: own for track, own in tracks.items() if track not in instances}
+    edges = [edge for own in tracks.values() for edge in (own[0].start, own[-1].end)]
+    long = max(edges, default=0.0) - min(edges, default=0.0)
+    few = _few(phases, MOST_BARS // 5, long, slots, unit)
+    return (*few, *_few(instances, MOST_BARS - len(few), long, slots, unit))
+
+
+def _few(tracks: Mapping[str, Sequence[Span]], most: int, long: float, slots: int, unit: float) -> list[Bar]:
+    """Bars of some tracks, coarser and coarser until they are few enough."""
+    found: list[Bar] = []
+    for near, least in _RUNGS:
+        rules = _Rules(near * slots, least * long, _TOUCHING * long, slots, unit)
+        found = [bar for track, own in tracks.items() for bar in _bars(track, own, rules)]
+        if len(found) <= most:
+            break
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class _Rules:
+    near: float  # batches that differ by no more are alike [1]
+    least: float  # a bar lasts at least so long, if something follows it [s]
+    touching: float  # gaps that are none [s]
+    slots: int
+    unit: float
+
+
+@dataclass(slots=True)
+class _Open:
+    """A bar that may still grow."""
+
+    start: float
+    end: float
+    name: str  # of what came last
+    low: int  # smallest batch in it
+    high: int
+    filled: float = 0.0  # batch times seconds
+    seconds: dict[str, float] = field(default_factory=dict)  # of each name
+
+
+def _bars(track: str, spans: Iterable[Span], rules: _Rules) -> Iterator[Bar]:
+    """Bars of one track."""
+    held: _Open | None = None
+    for start, end, name, batch in _with_gaps(track, spans, rules):
+        if held is None or not _grows(held, name, batch, rules):
+            if held is not None:
+                yield from _closed(held, track, rules)
+            held = _Open(start, end, name, batch, batch)
+        held.end, held.name, held.low, held.high = end, name, min(held.low, batch), max(held.high, batch)
+        held.filled += batch * (end - start)
+        held.seconds[name] = held.seconds.get(name, 0.0) + end - start
+    if held is not None:
+        yield from _closed(held, track, rules)
+
+
+def _with_gaps(track: str, spans: Iterable[Span], rules: _Rules) -> Iterator[tuple[float, float, str, int]]:
+    """Start, end, name and batch of each span, and of the time in between, which has no name."""
+    last: float | None = None
+    for span in spans:
+        if last is not None and span.start - last > rules.touching:
+            yield last, span.start, "", 0
+            last = span.start
+        name = "busy" if track.startswith(_INSTANCE) else span.name
+        yield (span.start if last is None else last), span.end, name, span.batch
+        last = span.end
+
+
+def _grows(held: _Open, name: str, batch: int, rules: _Rules) -> bool:
+    """Whether what follows a bar becomes part of it."""
+    near = max(held.high, batch) - min(held.low, batch) <= rules.near
+    return held.end - held.start < rules.least or (near and name == held.name)
+
+
+def _closed(held: _Open, track: str, rules: _Rules) -> Iterator[Bar]:
+    start, end = held.start / rules.unit, held.end / rules.unit
+    if track.startswith(_INSTANCE):
+        mean = held.filled / (held.end - held.start)
+        if mean > 0.0:
+            yield Bar(lane=track, start=start, end=end, shade=min(mean / rules.slots, 1.0))
+        return
+    name = max(held.seconds, key=lambda name: held.seconds[name])
+    if not name:
+        return
+    if track == "sync":
+        short = name.replace("version ", "v")
+        yield Bar(lane=track, start=start, end=end, name="sync", role="sync", label=short)
+    else:
+        yield Bar(lane=track, start=start, end=end, name=name, role=_ROLES.get(name, "other"))

@@ -1,0 +1,207 @@
+"""Rules and troubles of the loop, each in a case that is worked out by hand in seconds and tokens."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from tests.simulator.tables import Table
+
+from rlsize.simulator.ledger import Ledger
+from rlsize.simulator.run import conductor_of
+from rlsize.simulator.setting import (
+    EngineSetting,
+    Latency,
+    LengthSetting,
+    RuleSetting,
+    Setting,
+    SyncSetting,
+    TrainerSetting,
+    TroubleSetting,
+    WorkSetting,
+)
+
+EACH_SECOND = 3600.0  # per hour: one a second, so that a table's times are seconds
+
+
+def played(
+    rows: tuple[tuple[int, ...], ...],
+    steps: int = 1,
+    *,
+    groups: int = 1,
+    engine: dict[str, Any] | None = None,
+    work: dict[str, Any] | None = None,
+    micro_batches: int = 1,
+    sync: SyncSetting | None = None,
+    rules: RuleSetting | None = None,
+    trouble: TroubleSetting | None = None,
+    **outcomes: Any,
+) -> Ledger:
+    """One instance with steps of 1 s; a trainer that needs 1 s for a token where rows have 2 tokens to a sample."""
+    setting = Setting(
+        engine=EngineSetting(**{"instances": 1, "slots": 8, "fixed_seconds": 1.0, **(engine or {})}),
+        work=WorkSetting(groups=groups, group_size=len(rows[0]), lengths=LengthSetting(mean=2.0), **(work or {})),
+        trainer=TrainerSetting(seconds=2.0 * groups * len(rows[0]), micro_batches=micro_batches),
+        sync=sync or SyncSetting(),
+        rules=rules or RuleSetting(),
+        trouble=trouble or TroubleSetting(),
+    )
+    loop = conductor_of(setting, Table(rows, **outcomes))
+    loop.run(steps)
+    return loop.ledger
+
+
+def column(ledger: Ledger, name: str) -> list[float]:
+    """A column."""
+    return list(ledger.columns[name])
+
+
+def seconds(ledger: Ledger) -> list[float]:
+    """Duration of every step. [s]"""
+    return [after - before for before, after in pairwise([0.0, *ledger.columns["end_seconds"]])]
+
+
+def test_micro_batches_are_trained_as_they_come() -> None:
+    """Group 0 ends at 1 s and is trained for 1 s; group 1 ends at 3 s and is trained for 3 s."""
+    ledger = played(((1,), (3,)), 2, groups=2, micro_batches=2)
+    assert seconds(ledger) == [6.0, 6.0]
+    assert column(ledger, "waiting_seconds") == [2.0, 2.0]
+    assert column(ledger, "train_seconds") == [4.0, 4.0]
+
+
+def test_every_second_step_is_synced() -> None:
+    """2 s of generation, 4 s of training, and 1.5 s of sync after even steps; the step in between is one version old."""
+    ledger = played(((2, 2),), 4, sync=SyncSetting(seconds=1.5, every=2))
+    assert seconds(ledger) == [6.0, 7.5, 6.0, 7.5]
+    assert [dict(counts) for counts in ledger.staleness] == [{0: 2}, {1: 2}, {0: 2}, {1: 2}]
+
+
+def test_oversampling_drops_what_is_late() -> None:
+    """Of ceil(2 × 1.3) = 3 groups two are done after 2 s; the two tokens of the third are lost, each time."""
+    rows = ((1,), (2,), (5,))
+    ledger = played(rows, 3, groups=2, rules=RuleSetting(oversampling=1.3))
+    assert column(ledger, "waiting_seconds") == [2.0, 2.0, 2.0]
+    assert column(ledger, "trained_tokens") == [3.0, 3.0, 3.0]
+    assert column(ledger, "dropped_tokens") == [2.0, 4.0, 6.0]
+
+
+def test_partial_rollouts_go_on() -> None:
+    """
+    Group 1 has one of its three tokens when group 0 ends the first batch, two after the second, and is the third.
+
+    It began two versions before it is trained; nothing is lost, and it computes its tokens anew when it goes on.
+    """
+    rules = RuleSetting(oversampling=2.0, unfinished="keep")
+    ledger = played(((1,), (3,)), 3, rules=rules, engine={"prefill_seconds": 0.125})
+    assert column(ledger, "waiting_seconds") == [1.0, 1.125, 1.25]
+    assert column(ledger, "trained_tokens") == [1.0, 1.0, 3.0]
+    assert column(ledger, "under_way_tokens")[:2] == [1.0, 2.0]
+    assert column(ledger, "dropped_tokens") == [0.0] * 3
+    assert [dict(counts) for counts in ledger.staleness] == [{0: 1}, {0: 1}, {2: 1}]
+
+
+def test_a_rejected_group_is_replaced() -> None:
+    """Group 0 is thrown away after 2 s, and group 1 takes 3 s in its place; then group 2 takes 2 s."""
+    ledger = played(((2, 2), (3, 1)), 2, rejected=frozenset({0}))
+    assert column(ledger, "waiting_seconds") == [5.0, 2.0]
+    assert column(ledger, "dropped_tokens") == [4.0, 4.0]
+
+
+@pytest.mark.parametrize(
+    ("way", "keeps_kv", "ends", "sync", "dropped"),
+    [
+        ("in-flight", True, [5.5, 13.0], [1.5, 1.5], [0, 0]),
+        ("in-flight", False, [5.5, 15.0], [1.5, 1.5], [0, 0]),
+        ("drain", True, [6.5, 13.0], [2.5, 1.5], [0, 0]),
+        ("abort", True, [5.5, 11.0], [1.5, 1.5], [4, 8]),
+    ],
+)
+def test_ways_of_a_weight_sync(
+    way: Any, keeps_kv: bool, ends: list[float], sync: list[float], dropped: list[int]
+) -> None:
+    """
+    At 4 s group 0 is trained, and group 1 has four of its five tokens. A transport takes 1.5 s.
+
+    It goes on for the fifth, which takes 1 s, with its KV; without it 3 s; or it is waited for; then it is trained for
+    5 s. Or it starts anew, is overtaken by group 2, which is trained from 7.5 to 9.5 s, and starts anew once more.
+    """
+    ledger = played(
+        ((2,), (5,)),
+        2,
+        engine={"prefill_seconds": 0.0 if keeps_kv else 0.5},
+        sync=SyncSetting(seconds=1.5, way=way, keeps_kv=keeps_kv),
+        rules=RuleSetting(mode="async", max_staleness=1),
+    )
+    assert column(ledger, "end_seconds") == ends
+    assert column(ledger, "sync_seconds") == sync
+    assert column(ledger, "dropped_tokens") == dropped
+
+
+@pytest.mark.parametrize(("workers", "waiting"), [(None, 4.0), (2, 4.0), (1, 6.0)])
+def test_verifiers_score_one_after_the_other(workers: int | None, waiting: float) -> None:
+    """Two samples end at 2 s and are scored for 2 s each, side by side or one after the other."""
+    work = {"verify": Latency(seconds=2.0), "verify_workers": workers}
+    ledger = played(((2, 2),), work=work, verify=2.0)
+    assert column(ledger, "waiting_seconds") == [waiting]
+
+
+def test_a_tool_works_between_two_turns() -> None:
+    """2 s of steps, 1.5 s of the tool, its three tokens at 0.5 s each, and 2 s of steps; the prompt has its KV."""
+    work = {"turns": 2, "tool_tokens": 3, "tool": Latency(seconds=1.5), "prompt_tokens": 2}
+    ledger = played(((4,),), work=work, engine={"prefill_seconds": 0.5}, tool=1.5)
+    assert column(ledger, "waiting_seconds") == [2 * 0.5 + 2.0 + 1.5 + 3 * 0.5 + 2.0]
+    assert column(ledger, "generating_seconds") == [2 * 0.5 + 2.0 + 3 * 0.5 + 2.0]
+
+
+def test_a_full_cache_preempts_the_last() -> None:
+    """A prompt of 3 and 3 + 3 tokens are more than 8: the second goes on after the first, and computes its 2 tokens."""
+    engine = {"kv_tokens": 8.0, "prefill_seconds": 0.5}
+    ledger = played(((4, 4),), engine=engine, work={"prompt_tokens": 3})
+    assert column(ledger, "waiting_seconds") == [6 + 0.5 * (3 + 2)]
+    assert column(ledger, "preemptions") == [1.0]
+
+
+@pytest.mark.parametrize(
+    ("notice", "waiting", "dropped", "down"), [(0.0, 6.5, 4.0, 1.0), (0.5, 3.0, 0.0, 1.0), (0.25, 6.75, 4.0, 1.0)]
+)
+def test_a_lost_instance_loses_its_tokens(notice: float, waiting: float, dropped: float, down: float) -> None:
+    """Told of at 2.5 s: two samples of 3 tokens lose 2 each, and start anew a second later, unless they end before."""
+    trouble = TroubleSetting(losses_per_hour=EACH_SECOND, notice_seconds=notice, restart_seconds=1.0)
+    ledger = played(((3, 3),), trouble=trouble, lost={0: (2.5,)})
+    assert column(ledger, "waiting_seconds") == [waiting]
+    assert column(ledger, "dropped_tokens") == [dropped]
+    assert column(ledger, "down_seconds") == [down]
+
+
+@pytest.mark.parametrize(("checkpoint_every", "third"), [(1, 3.0), (2, 3.0), (5, 11.0)])
+def test_a_failed_trainer_replays(checkpoint_every: int, third: float) -> None:
+    """
+    It fails after 3 s of work, and after 6 s more: 3 s into the first step, and 1 s into the third, of 4 s each.
+
+    A failure costs 2 s of restart, the steps since the checkpoint, and what was done of the step.
+    """
+    trouble = TroubleSetting(
+        failures_per_hour=EACH_SECOND, trainer_restart_seconds=2.0, checkpoint_every=checkpoint_every
+    )
+    ledger = played(((2, 2),), 3, trouble=trouble, failing=(3.0, 6.0))
+    assert column(ledger, "failure_seconds") == [5.0, 0.0, third]
+    assert seconds(ledger) == [11.0, 6.0, 6.0 + third]
+
+
+def test_the_trainer_lends_its_gpus_while_it_waits() -> None:
+    """A second sample finds a slot at 1 s on what the trainer lends, ends at 5 s, and the trainer is back at 6 s."""
+    trouble = TroubleSetting(lent_instances=1, lend_seconds=1.0)
+    ledger = played(((4,), (4,)), 2, groups=2, engine={"slots": 1, "routing": "queue"}, trouble=trouble)
+    assert column(ledger, "waiting_seconds") == [6.0, 6.0]
+    assert column(ledger, "train_seconds") == [8.0, 8.0]
+    assert column(ledger, "away_seconds") == [1.0 + 9.0, 2 * (1.0 + 9.0)]
+
+
+def test_a_straggler_takes_its_time() -> None:
+    """One of two instances takes 3 s for a step: its sample of 2 tokens ends at 6 s, while the other is its tail."""
+    trouble = TroubleSetting(straggler_fraction=0.5, straggler_slowdown=3.0)
+    ledger = played(((2,), (2,)), groups=2, engine={"instances": 2}, trouble=trouble)
+    assert column(ledger, "waiting_seconds") == [6.0]
+    assert column(ledger, "tail_seconds") == [4.0]
+    assert column(ledger, "idle_seconds") == [4.0 + 2 * 4.0]
