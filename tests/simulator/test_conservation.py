@@ -15,7 +15,6 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import approx
 from tests.simulator.any_settings import any_setting
 
 from rlsize.simulator import run
@@ -116,7 +115,7 @@ def test_seconds_of_trainer_and_instances_add_up(setting: Setting, seed: int, st
     begun = 0.0
     for step, end in enumerate(columns["end_seconds"]):
         at = {name: column[step] for name, column in columns.items()}
-        close = partial(approx, rel=1e-9, abs=1e-9 * max(1.0, end))
+        close = partial(pytest.approx, rel=1e-9, abs=1e-9 * max(1.0, end))
         assert sum(at[f"{part}_seconds"] for part in ("train", "waiting", "sync", "failure")) == close(end - begun)
         assert min(at[f"{part}_seconds"] for part in ("train", "waiting", "sync", "failure")) >= 0.0
         instances = setting.engine.instances + setting.trouble.lent_instances

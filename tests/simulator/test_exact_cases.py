@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pytest import approx
 from tests.simulator.tables import Table
 
 from rlsize.equations import imbalance, iteration, matching
@@ -29,7 +28,7 @@ from rlsize.simulator.setting import (
     WorkSetting,
 )
 
-exactly = partial(approx, rel=1e-12, abs=1e-10)
+exactly = partial(pytest.approx, rel=1e-12, abs=1e-10)
 
 GROUPS, GROUP_SIZE, LENGTH, TRAIN = 64, 8, 1536, 20.0
 RATE, SLOTS = 4000.0, 64

@@ -71,7 +71,7 @@ def test_micro_batches_are_trained_as_they_come() -> None:
 
 
 def test_every_second_step_is_synced() -> None:
-    """2 s of generation, 4 s of training, and 1.5 s of sync after even steps; the step in between is one version old."""
+    """2 s of generation, 4 s of training, 1.5 s of sync after even steps; steps in between are one version old."""
     ledger = played(((2, 2),), 4, sync=SyncSetting(seconds=1.5, every=2))
     assert seconds(ledger) == [6.0, 7.5, 6.0, 7.5]
     assert [dict(counts) for counts in ledger.staleness] == [{0: 2}, {1: 2}, {0: 2}, {1: 2}]

@@ -85,7 +85,7 @@ def test_slots_that_are_refilled_schedule_a_list(lengths: list[int], slots: int)
     loop = conductor_of(setting, Table(tuple((length,) for length in lengths)))
     loop.run(1)
     makespan = loop.ledger.columns["waiting_seconds"][0]
-    assert makespan >= max(sum(lengths) / slots, max(lengths))
+    assert makespan >= max(sum(lengths) / slots, *lengths)
     assert makespan <= sum(lengths) / slots + (1 - 1 / slots) * max(lengths) + 1e-9
 
 

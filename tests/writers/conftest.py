@@ -1,6 +1,10 @@
-"""Three reports that every writer must put into words."""
+"""Three reports that every writer must put into words, and simulations whose history it must write."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
 
 import pytest
 
@@ -9,6 +13,20 @@ from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table
+from rlsize.simulator.history import Event, Recorder, Span
+from rlsize.simulator.ledger import Ledger
+from rlsize.simulator.run import simulate
+from rlsize.simulator.setting import (
+    EngineSetting,
+    LengthSetting,
+    Mode,
+    RuleSetting,
+    Setting,
+    SyncSetting,
+    TrainerSetting,
+    TroubleSetting,
+    WorkSetting,
+)
 
 
 @pytest.fixture
@@ -91,3 +109,50 @@ def bars() -> Chart:
             Series(name="critic", xs=("grpo", "ppo"), ys=(0.0, 1120.0)),
         ),
     )
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """A run with all that was noted of it."""
+
+    ledger: Ledger
+    entries: list[Span | Event]
+
+    @property
+    def spans(self) -> list[Span]:
+        """What lasted."""
+        return [entry for entry in self.entries if isinstance(entry, Span)]
+
+    @property
+    def events(self) -> list[Event]:
+        """What happened."""
+        return [entry for entry in self.entries if isinstance(entry, Event)]
+
+
+@pytest.fixture(scope="session")
+def simulated() -> Callable[..., Simulated]:
+    """A function that simulates a few steps of long-tailed responses on so many instances of 64 slots."""
+
+    @cache
+    def run(
+        instances: int = 13, mode: Mode = "sync", steps: int = 3, trouble: TroubleSetting | None = None
+    ) -> Simulated:
+        setting = Setting(
+            engine=EngineSetting(instances=instances, slots=64, fixed_seconds=0.016),
+            work=WorkSetting(
+                groups=5 * instances, group_size=8, lengths=LengthSetting(mean=1536.0, cv=1.0, cap=16384.0)
+            ),
+            trainer=TrainerSetting(seconds=20.0, logprob_fraction=0.2),
+            sync=SyncSetting(seconds=2.0, swap_seconds=5.0 if mode == "colocated" else 0.0),
+            rules=RuleSetting(mode=mode, max_staleness=2 if mode == "async" else None),
+            trouble=trouble or TroubleSetting(),
+        )
+        entries: list[Span | Event] = []
+
+        def take(entry: Span | Event) -> bool:
+            entries.append(entry)
+            return True
+
+        return Simulated(simulate(setting, steps, 1, Recorder(take)), entries)
+
+    return run

@@ -163,13 +163,10 @@ def _orders(inputs: Inputs, said: Mapping[str, Any], output: Mapping[str, Any]) 
         return int(figure.number) if figure.known else default
 
     steps, count = whole("steps", _STEPS, 1e6), whole("seeds", _SEEDS, 1000)
-    try:
-        first = int(said["seed"])
-        if first < 0:
-            raise ValueError
-    except ValueError:
-        inputs.fault(f"{said['seed']!r} is no seed", "--seed", "give a whole number from 0 on")
-        first = 0
+    seed = str(said["seed"])
+    if not seed.isdecimal():
+        inputs.fault(f"{seed!r} is no seed", "--seed", "give a whole number from 0 on")
+    first = int(seed) if seed.isdecimal() else 0
     backend = said["backend"] or "processes"
     if backend not in BACKENDS:
         inputs.fault(f"{backend!r} is unknown", "--backend", f"known: {', '.join(BACKENDS)}")

@@ -34,6 +34,7 @@ _CV = Quantity("1", least=0.0, most=20.0)
 _WHOLE = Quantity("count", whole=True)
 _WHOLE_OR_NONE = Quantity("count", least=0.0, whole=True)
 _RATE = Quantity("count", least=0.0, most=3600.0)
+_OFF = (0.0, 1.0)  # defaults that leave something out
 _STEP_PART = Quantity("s", least=0.0)
 
 NUMBERS: dict[str, Number] = {
@@ -91,6 +92,9 @@ WORDS: dict[str, Word] = {
 }
 
 
+_SHOWN = frozenset({"routing", "sync_way"})  # words whose default is worth telling
+
+
 class Asked:
     """
     Asks for quantities and words by name.
@@ -119,6 +123,8 @@ class Asked:
             default=entry.default,
             why=entry.why,
         )
+        if figure.provenance == "default" and entry.default in _OFF and name != "response_cv":
+            self.inputs.used.pop(name, None)  # what is left out is no input
         return figure.number if figure.known else entry.default
 
     def whole(self, name: str) -> int:
@@ -137,7 +143,7 @@ class Asked:
     def word(self, name: str) -> str:
         """One of a few words; the first where nobody says."""
         entry = WORDS[name]
-        return (
+        found = (
             self.inputs.word(
                 name,
                 f"--{name.replace('_', '-')}",
@@ -148,3 +154,6 @@ class Asked:
             )
             or entry.known[0]
         )
+        if name not in _SHOWN and not self.said.get(name) and self.inputs.said(entry.scenario) is None:
+            self.inputs.used.pop(name, None)
+        return found

@@ -91,8 +91,8 @@ def _fitted(inputs: Inputs, concurrency: float | None) -> StepLine | None:
     slots = round(concurrency) if concurrency is not None else measured.at_concurrency
     if slots > 2 * fit.largest_batch:
         inputs.warnings.append(
-            f"{inputs.rates_name}: the step time was fitted up to a batch of {fit.largest_batch:.0f}, and {slots} samples "
-            "run at once"
+            f"{inputs.rates_name}: the step time was fitted up to a batch of {fit.largest_batch:.0f}, and {slots} "
+            "samples run at once"
         )
     inputs.notes.append(f"The engine step is the one that {inputs.rates_name} fitted over measured steps.")
     cache = measured.kv_cache_tokens
@@ -120,6 +120,7 @@ def _from_rate(
         return line
     faults = len(inputs.faults)
     rate, _ = asking.instance_rate(inputs, text, None, default_headroom=FULL_HEADROOM)
+    inputs.used.pop("headroom", None)  # what it stands for is simulated
     if not rate.known:
         if len(inputs.faults) == faults:
             inputs.fault("nothing says how fast an instance is", "--per-instance", "give a rate, or --step-fixed")
@@ -128,8 +129,8 @@ def _from_rate(
         return _scaled(line, rate.number, mean_tokens)
     slots = _slots(concurrency, instances, samples)
     inputs.notes.append(
-        f"An engine step takes {slots / rate.number * 1e3:.3g} ms at every batch, as nobody says how it grows with it: a "
-        "rates file of `rlsize measure`, --step-fixed and --step-sample, or a model and a GPU do."
+        f"An engine step takes {slots / rate.number * 1e3:.3g} ms at every batch, as nobody says how it grows with it: "
+        "a rates file of `rlsize measure`, --step-fixed and --step-sample, or a model and a GPU do."
     )
     return StepLine(
         fixed=slots / rate.number,

@@ -71,7 +71,9 @@ MicroBatches = Annotated[
 ]
 Routing = Annotated[
     str | None,
-    quantity("--routing", "affine, random, round-robin, or queue (a sample goes where a slot is free).", ENGINE, "NAME"),
+    quantity(
+        "--routing", "affine, random, round-robin, or queue (a sample goes where a slot is free).", ENGINE, "NAME"
+    ),
 ]
 Concurrency = Annotated[
     str | None, quantity("--concurrency", "Samples that an instance runs at once: its slots.", ENGINE)

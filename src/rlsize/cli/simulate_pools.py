@@ -47,14 +47,15 @@ def gpus_of(asked: Asked, mode: str) -> Gpus:
     if mode == "colocated":
         shared = whole if whole.known else pools["trainer_gpus"]
         pools = {"rollout_gpus": shared, "trainer_gpus": shared}
-    elif whole.known and said.get("rollout_gpus") and not said.get("trainer_gpus"):
-        pools["trainer_gpus"] = _left(inputs, "trainer_gpus", whole, pools["rollout_gpus"])
-    elif whole.known and said.get("trainer_gpus") and not said.get("rollout_gpus"):
-        pools["rollout_gpus"] = _left(inputs, "rollout_gpus", whole, pools["trainer_gpus"])
+    else:
+        for own, other in (("trainer_gpus", "rollout_gpus"), ("rollout_gpus", "trainer_gpus")):
+            moved = said.get(other) is not None and said.get(own) is None
+            if whole.known and pools[other].known and (moved or not pools[own].known):
+                pools[own] = _left(inputs, own, whole, pools[other])
     instances = inputs.number(
         "instances", "--instances", said.get("instances"), flags.COUNT, scenario="placement.instances"
     )
-    by_gpus = said.get("rollout_gpus") and said.get("instances") is None
+    by_gpus = said.get("instances") is None and (said.get("rollout_gpus") or said.get("trainer_gpus"))
     if (not instances.known or by_gpus) and size.known and pools["rollout_gpus"].known:
         exact = apply("instances", matching.instances_of, gpus=pools["rollout_gpus"], gpus_per_instance=size)
         if exact.number < 1:

@@ -26,6 +26,7 @@ _SMALL = 100_000  # samples below which starting processes takes longer than the
 _BYTES_PER_SAMPLE = 700  # of a sample under way, with its group
 _MOST_BYTES = 8e9
 _LARGEST_FILE = 256 * 2**20
+_TOLD = 10  # times that progress is told
 _DIGITS = 24  # of a run's key
 
 
@@ -161,7 +162,8 @@ def run_all(
             done[index] = result
             if kept is not None:
                 kept.add(jobs[index], result.outcome)
-            say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
+            if len(done) * _TOLD // len(jobs) > (len(done) - 1) * _TOLD // len(jobs):
+                say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
     except KeyboardInterrupt:
         raise Interrupted(done) from None
     return [done[index] for index in range(len(jobs))]
@@ -175,7 +177,9 @@ def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
     import joblib
 
     with _registered(backend):
-        parallel = joblib.Parallel(n_jobs=workers, backend=BACKENDS[backend], return_as="generator", pre_dispatch="3*n_jobs")
+        parallel = joblib.Parallel(
+            n_jobs=workers, backend=BACKENDS[backend], return_as="generator", pre_dispatch="3*n_jobs"
+        )
         yield from parallel(joblib.delayed(run_job)(job) for job in jobs)
 
 

@@ -36,8 +36,8 @@ def points_of(inputs: Inputs, sweeps: Sequence[str], known: Sequence[str]) -> li
         else:
             axes[name] = _values(inputs, text, values)
     count = 1
-    for values in axes.values():
-        count *= max(1, len(values))
+    for said in axes.values():
+        count *= max(1, len(said))
     if count > MOST_POINTS:
         inputs.fault(f"the grid has {count:,} points, more than {MOST_POINTS:,}", "--sweep", "take larger steps")
         return []

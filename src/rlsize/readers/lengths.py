@@ -52,7 +52,9 @@ def _lines(text: str, path: str) -> list[tuple[float, float]]:
         if row is not None:
             rows.append(row)
         elif rows or number > 1:
-            faults.append(Fault(f"{line.strip()[:60]!r} is no length", f"{path}, line {number}", "give tokens, above 0"))
+            faults.append(
+                Fault(f"{line.strip()[:60]!r} is no length", f"{path}, line {number}", "give tokens, above 0")
+            )
     if faults:
         raise InputError(*faults[:5])
     return rows

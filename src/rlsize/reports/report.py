@@ -45,6 +45,9 @@ class Table:
         rows: The cells by key.
         marked: Index of the row that the answer points at.
         note: A line below the table.
+        shown: How many rows people see, the first ones; all where None.
+
+    Cells whose keys begin with `_` are for people only: JSON and CSV leave them out.
     """
 
     title: str
@@ -52,6 +55,12 @@ class Table:
     rows: tuple[Mapping[str, Cell], ...]
     marked: int | None = None
     note: str = ""
+    shown: int | None = None
+
+    @property
+    def seen(self) -> tuple[Mapping[str, Cell], ...]:
+        """The rows that people see."""
+        return self.rows[: self.shown]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -50,7 +50,7 @@ def over_steps(ledger: Ledger, warm_up: int, title: str, subtitle: str = "") -> 
             marks=marks,
         ),
         Chart(
-            title="Staleness" + ("" if cap is None else f", with its cap of {cap}"),
+            title="Staleness" + ("" if cap is None else f" (cap: {cap})"),
             x_label=x_label,
             y_label="optimizer steps",
             series=(
@@ -66,7 +66,9 @@ def over_steps(ledger: Ledger, warm_up: int, title: str, subtitle: str = "") -> 
             y_label="seconds",
             kind="areas",
             series=tuple(
-                _series(ledger, name, column, _mean, role) for name, column, role in _CAUSES if any(ledger.columns[column])
+                _series(ledger, name, column, _mean, role)
+                for name, column, role in _CAUSES
+                if any(ledger.columns[column])
             ),
             marks=bare,
         ),

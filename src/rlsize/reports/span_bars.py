@@ -19,10 +19,11 @@ _TOUCHING = 1e-9  # of the time shown: spans that are no further apart follow ea
 # bar lasts at least. Each rung draws fewer bars than the one before.
 _RUNGS = (
     (0.0, 0.0), (1 / 64, 0.0), (1 / 32, 1 / 4000), (1 / 16, 1 / 2000), (1 / 12, 1 / 1000), (1 / 8, 1 / 500),
-    (1 / 6, 1 / 250), (1 / 4, 1 / 120), (1 / 3, 1 / 60),
+    (1 / 6, 1 / 250), (1 / 4, 1 / 120),
 )  # fmt: skip
 _ROLES: Mapping[str, Role] = {
-    "update": "update", "logprob": "logprob", "waiting": "waiting", "sync": "sync", "swap": "swap", "failure": "failure",
+    "update": "update", "logprob": "logprob", "waiting": "waiting",
+    "sync": "sync", "swap": "swap", "failure": "failure",
 }  # fmt: skip
 _INSTANCE = "instance "
 
@@ -37,7 +38,7 @@ def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
         unit: What times are counted in. [s]
 
     Returns:
-        At most `MOST_BARS`, unless there are very many tracks: similar batches are averaged, short ones with what is
+        At most `MOST_BARS`, unless there are as many tracks: similar batches are averaged, short ones with what is
         beside them, idleness included.
     """
     tracks: dict[str, list[Span]] = {}
@@ -57,7 +58,7 @@ def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
 def _few(tracks: Mapping[str, Sequence[Span]], most: int, long: float, slots: int, unit: float) -> list[Bar]:
     """Bars of some tracks, coarser and coarser until they are few enough."""
     found: list[Bar] = []
-    for near, least in _RUNGS:
+    for near, least in (*_RUNGS, (1.0, len(tracks) / max(most - len(tracks), 1))):  # the last is never too many
         rules = _Rules(near * slots, least * long, _TOUCHING * long, slots, unit)
         found = [bar for track, own in tracks.items() for bar in _bars(track, own, rules)]
         if len(found) <= most:

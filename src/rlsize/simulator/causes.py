@@ -11,7 +11,7 @@ from rlsize.simulator.setting import Latency, TroubleSetting
 if TYPE_CHECKING:
     from rlsize.simulator.setting import Setting
 
-BASE = "whole samples and steps"
+BASE = "granularity"
 """The first rung: constant lengths, nothing that goes wrong; what is left is that work comes in whole pieces."""
 
 
@@ -28,8 +28,8 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     work, lengths = simple.work, setting.work.lengths
     even = replace(lengths, correlation=0.0, drift=0.0)
     steps = [
-        ("tail of the lengths", _with_work(simple, lengths=even)),
-        ("alike in a group, drift", _with_work(simple, lengths=lengths)),
+        ("long tail", _with_work(simple, lengths=even)),
+        ("alike groups, drift", _with_work(simple, lengths=lengths)),
     ]
     work = replace(work, lengths=lengths)
     cached = replace(simple, work=work, engine=setting.engine)
@@ -48,10 +48,10 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
     steps += [
         ("KV cache", cached),
         ("policies", ruled),
-        ("tools and verifier", scored),
+        ("tools, verifier", scored),
         ("stragglers", replace(scored, trouble=slow)),
         ("lost instances", replace(scored, trouble=lost)),
-        ("trainer failures", replace(scored, trouble=failing)),
+        ("failures", replace(scored, trouble=failing)),
         ("lent GPUs", setting),
     ]
     found = [(BASE, simple)]

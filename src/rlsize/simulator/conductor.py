@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rlsize.simulator.samples import Group
     from rlsize.simulator.setting import Setting
 
+_PATIENCE, _ROUNDS = 100_000, 200  # rounds of decisions without an optimizer step: in all, and for each sample of one
+
 
 class Conductor:
     """
@@ -45,8 +47,23 @@ class Conductor:
         self.steps = 0
 
     def run(self, steps: int) -> None:
-        """Run on until so many optimizer steps have been made in all."""
-        self.loop.run(self, lambda: self.steps >= steps)
+        """
+        Run on until so many optimizer steps have been made in all.
+
+        It stops with fewer where nothing that the loop waits for can come, or where as good as nothing does.
+        """
+        work, rules = self.setting.work, self.setting.rules
+        patience = _PATIENCE + _ROUNDS * work.turns * (work.samples * rules.oversampling + len(self.fleet.engines))
+        rounds, reached = 0, self.steps
+
+        def done() -> bool:
+            nonlocal rounds, reached
+            if self.steps > reached:
+                rounds, reached = 0, self.steps
+            rounds += 1
+            return self.steps >= steps or rounds > patience
+
+        self.loop.run(self, done)
 
     def begin(self) -> None:
         """The end of an instant: instances begin their steps."""

@@ -7,12 +7,14 @@ from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Sequence
 
     from rlsize.simulator.draws import Outcomes
     from rlsize.simulator.engine import Engine
     from rlsize.simulator.samples import Sample
     from rlsize.simulator.setting import Routing
+
+_BLOCK = 64  # instances among which the one with the fewest samples is looked for at once
 
 
 class Dealer:
@@ -33,57 +35,67 @@ class Dealer:
         self.queue: deque[Sample] = deque()  # of the fleet
         self.present = 0  # samples that run or are queued on instances
         self.with_room = 0  # open instances with a free slot
-        self._slots_each = engines[0].slots
-        self._slots = 0
+        self._slots = engines[0].slots
+        self._open: list[Engine] = []
         self._loads: list[float] = []  # samples on each instance; infinite on one that takes none
+        self._fewest: list[float] = []  # the least of these in each block of instances
         self._turn = 0
         self.recount()
 
     def recount(self) -> None:
         """Look at all instances anew, as after one has come or gone, or was emptied."""
-        opened = [_open(engine) for engine in self.engines]
-        self._slots = self._slots_each * sum(opened)
+        self._open = [engine for engine in self.engines if engine.up and not engine.leaving]
         self.present = sum(engine.load for engine in self.engines)
-        self._loads = [engine.load if is_open else inf for engine, is_open in zip(self.engines, opened, strict=True)]
-        self.with_room = sum(load < self._slots_each for load in self._loads)
+        loads = self._loads = [inf] * len(self.engines)
+        for engine in self._open:
+            loads[engine.index] = engine.load
+        self._fewest = [min(loads[first : first + _BLOCK]) for first in range(0, len(loads), _BLOCK)]
+        self.with_room = sum(load < self._slots for load in loads)
 
     def left(self, engine: Engine) -> None:
         """A sample has left the batch of an instance."""
         self.present -= 1
-        load = self._loads[engine.index] = self._loads[engine.index] - 1
-        if load == self._slots_each - 1:
+        index, loads = engine.index, self._loads
+        load = loads[index] = loads[index] - 1
+        if load == self._slots - 1:
             self.with_room += 1
+        if load < self._fewest[index // _BLOCK]:
+            self._fewest[index // _BLOCK] = load
 
-    def came(self, engine: Engine) -> None:
-        """A sample has been queued on an instance."""
-        self.present += 1
-        load = self._loads[engine.index] = self._loads[engine.index] + 1
-        if load == self._slots_each:
-            self.with_room -= 1
+    def came(self, engine: Engine, samples: int = 1) -> None:
+        """So many samples have been queued on an instance; less than none if they have been taken away."""
+        self.present += samples
+        index, loads, slots = engine.index, self._loads, self._slots
+        before = loads[index]
+        load = loads[index] = before + samples
+        self.with_room += (load < slots) - (before < slots)
+        block = index // _BLOCK
+        if min(before, load) <= self._fewest[block]:
+            self._fewest[block] = min(loads[block * _BLOCK : (block + 1) * _BLOCK])
 
     def least(self) -> Engine | None:
         """The open instance with the fewest samples, the first of equals; None where none is open."""
-        loads = self._loads
-        fewest = min(loads)
-        return self.engines[loads.index(fewest)] if fewest < inf else None
+        fewest = min(self._fewest)
+        if fewest == inf:
+            return None
+        return self.engines[self._loads.index(fewest, self._fewest.index(fewest) * _BLOCK)]
 
     def free_slots(self) -> int:
         """Slots of open instances, less samples that run or are queued anywhere. [1]"""
-        return self._slots - self.present - len(self.queue)
+        return self._slots * len(self._open) - self.present - len(self.queue)
 
     def room(self) -> bool:
         """Whether there is a free slot: under `affine` on the instance with the fewest samples, else anywhere."""
         return self.with_room > 0 if self.routing == "affine" else self.free_slots() > 0
 
-    def deal(self, samples: Iterable[Sample]) -> None:
+    def deal(self, samples: Sequence[Sample]) -> None:
         """Deal samples in order; under `affine` all to one instance."""
         if self.routing == "affine":
             engine = self.least()
             if engine is None:
                 self.queue.extend(samples)
-                return
-            for sample in samples:
-                self._hand(sample, engine)
+            else:
+                self._hand(samples, engine)
         elif self.routing == "queue":
             self.queue.extend(samples)
             self.deal_queue()
@@ -95,37 +107,34 @@ class Dealer:
         """Deal what waits in the fleet's queue, as far as there are free slots, or instances again."""
         queue = self.queue
         if self.routing != "queue":
-            if queue and any(_open(engine) for engine in self.engines):
+            if queue and self._open:
                 waiting = list(queue)
                 queue.clear()
                 for sample in waiting:
-                    self.deal([sample])
+                    self.deal((sample,))
             return
         while queue:
             engine = self.least() if self.with_room else None
             if engine is None:
                 return
-            self._hand(queue.popleft(), engine)
+            self._hand((queue.popleft(),), engine)
 
     def _place(self, sample: Sample) -> None:
-        places = [engine for engine in self.engines if _open(engine)]
+        places = self._open
         if not places:
             self.queue.append(sample)
             return
         if self.routing == "random":
             share = self.outcomes.place(sample.group.serial, sample.member)
-            self._hand(sample, places[int(share * len(places))])
+            engine = places[int(share * len(places))]
         else:
-            self._hand(sample, places[self._turn % len(places)])
+            engine = places[self._turn % len(places)]
             self._turn += 1
+        self._hand((sample,), engine)
 
-    def _hand(self, sample: Sample, engine: Engine) -> None:
-        engine.queue.append(sample)
-        self.came(engine)
+    def _hand(self, samples: Sequence[Sample], engine: Engine) -> None:
+        engine.queue.extend(samples)
+        self.came(engine, len(samples))
         if engine.entry is not None and len(engine.ends) < engine.slots:
             engine.interrupt()
         self.touch(engine)
-
-
-def _open(engine: Engine) -> bool:
-    return engine.up and not engine.leaving

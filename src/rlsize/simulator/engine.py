@@ -35,11 +35,11 @@ class Engine:
     """
 
     __slots__ = (
-        "anew", "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry", "fixed_seconds",
-        "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop", "most_prefixes", "parked", "paused", "pausing", "planned",
-        "planned_seconds",
-        "preemptions", "prefill", "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill",
-        "sample_seconds", "slot_seconds", "slots", "slowdown", "started", "state", "stepped", "touched", "up", "version",
+        "anew", "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry",
+        "fixed_seconds", "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop",
+        "most_prefixes", "parked", "paused", "pausing", "planned", "planned_seconds", "preemptions", "prefill",
+        "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill", "sample_seconds",
+        "slot_seconds", "slots", "slowdown", "started", "state", "stepped", "touched", "up", "version",
         "version_changes", "version_weights",
     )  # fmt: skip
 
@@ -186,7 +186,7 @@ class Engine:
         self.prefixes.clear()
 
     def _boundary(self) -> None:
-        """The run of steps has ended, and with it at least one sample, unless it was interrupted or the cache is full."""
+        """The run of steps has ended, and a sample with it, unless it was interrupted or the cache is full."""
         self._advance(self.planned, self.planned_seconds)
         ends, clock, ended = self.ends, self.clock, self.ended
         while ends and ends[0][0] == clock:

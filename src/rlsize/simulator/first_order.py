@@ -13,6 +13,7 @@ from rlsize.equations import (
     iteration,
     long_tail,
     loop_time,
+    matching,
     money,
     prefill,
     rollout_batch,
@@ -108,11 +109,7 @@ def first_order(setting: Setting, pools: Pools) -> dict[str, float | None]:
         "waiting_for_samples_fraction": loop_time.waiting_fraction(busy_seconds=at_work + sync, iteration_seconds=step),
         "sync_fraction": sync_share,
         "failure_fraction": 0.0,
-        "rollout_idle_fraction": loop_time.waiting_fraction(
-            busy_seconds=generation + sync + (train if shared else 0.0), iteration_seconds=step
-        ),
-        "tail_idle_fraction": 0.0,
-        "slots_busy_fraction": batch / setting.engine.slots * generation / step,
+        "rollout_unused_fraction": loop_time.waiting_fraction(busy_seconds=generation, iteration_seconds=step),
         "staleness_mean_steps": _staleness(setting, batch, generation, train),
         "tokens_generated_per_trained_token": waste,
         "trained_tokens_per_second": rollout_batch.batch_rate(
@@ -158,6 +155,12 @@ def instance_rate(setting: Setting, batch: float) -> float:
         ),
     )
     return float(rollout_batch.steady_rate(batch, work.lengths.mean, 0.0, step))
+
+
+def nameplate_rate(setting: Setting) -> float:
+    """Response tokens per second that the fleet generates with all that the loop lets be in flight. [token/s]"""
+    rate = instance_rate(setting, concurrency(setting))
+    return float(matching.fleet_supply(instances=setting.engine.instances, instance_rate=rate, headroom=1.0))
 
 
 def live_response(lengths: LengthSetting) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from rlsize.simulator.dealing import Dealer
@@ -81,13 +82,12 @@ class Fleet:
 
     def deal_carried(self) -> None:
         """Deal what was left over from the last batch."""
+        if not self.carried:
+            return
         carried = sorted(self.carried, key=_order)
         self.carried = []
-        while carried:
-            group = carried[0].group
-            own = [sample for sample in carried if sample.group is group]
-            carried = carried[len(own) :]
-            self.dealer.deal(own)
+        for _, own in groupby(carried, key=_group):
+            self.dealer.deal(list(own))
 
     def samples_under_way(self) -> int:
         """Samples that have not finished. [1]"""
@@ -289,8 +289,9 @@ class Fleet:
         if self.recorder is not None:
             self.recorder.run(engine)
         if engine.ejecting:
+            before = engine.load
             self._eject(engine)
-            self.dealer.recount()
+            self.dealer.came(engine, engine.load - before)
         if engine.pausing:
             self._pause_if_due(engine)
         self.touch(engine)
@@ -322,8 +323,9 @@ class Fleet:
             return
         engine.pausing, engine.paused = False, True
         if self._way == "abort":
+            before = engine.load
             engine.queue.extendleft(reversed(self._start_anew(engine)))
-            self.dealer.recount()
+            self.dealer.came(engine, engine.load - before)
         self.touch(engine)
 
     def _start_anew(self, engine: Engine) -> list[Sample]:
@@ -352,8 +354,12 @@ class Fleet:
 
     def _deal_again(self, samples: list[Sample]) -> None:
         for sample in samples:
-            self.dealer.deal([sample])
+            self.dealer.deal((sample,))
 
 
 def _order(sample: Sample) -> tuple[int, int]:
     return sample.group.serial, sample.member
+
+
+def _group(sample: Sample) -> Group:
+    return sample.group

@@ -15,7 +15,8 @@ COLUMNS = (
     "train_seconds", "waiting_seconds", "sync_seconds", "failure_seconds",  # of the step, by what the trainer did
     "trained_tokens", "trained_samples", "staleness_sum", "token_staleness_sum", "over_cap_samples", "most_stale",
     "generated_tokens", "dropped_tokens", "under_way_tokens",  # so far
-    "generating_seconds", "paused_seconds", "down_seconds", "away_seconds", "idle_seconds", "tail_seconds",  # so far, of instances
+    # so far, of instances
+    "generating_seconds", "paused_seconds", "down_seconds", "away_seconds", "idle_seconds", "tail_seconds",
     "stepping_seconds", "slot_seconds",  # so far, of steps that have ended, and of the samples in them
     "backlog_samples", "backlog_tokens", "oldest_age_steps", "preemptions",  # at the end of the step
 )  # fmt: skip

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.simulator.first_order import nameplate_rate
+
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
@@ -144,6 +146,7 @@ def _measures(
         "step_p50_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.5)),
         "step_p95_seconds": float(np.quantile(np.diff(ends, prepend=0.0)[cut:], 0.95)),
         **_trainer(rows, cut, seconds, shared=setting.rules.mode == "colocated"),
+        "rollout_unused_fraction": 1.0 - generated / (nameplate_rate(setting) * seconds),
         **_fleet(rows, cut, setting),
         **_waiting(rows, cut, setting),
         **_staleness(rows, cut, staleness),

@@ -44,8 +44,8 @@ class Sample:
     """
 
     __slots__ = (
-        "changed", "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn", "version",
-        "weighed",
+        "changed", "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn",
+        "version", "weighed",
     )  # fmt: skip
     joined: int  # its engine's clock when it joined; with the next two, how its tokens' versions are summed
     changed: int

@@ -1,4 +1,4 @@
-"""One colour for one thing in every chart; the palette is Okabe and Ito's, which colour-blind readers can tell apart."""
+"""One colour for one thing in every chart; the palette is Okabe and Ito's, which the colour-blind can tell apart."""
 
 from __future__ import annotations
 

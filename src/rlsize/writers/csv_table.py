@@ -23,7 +23,7 @@ def csv_text(report: Report) -> str:
     """
     table = next(iter(report.tables.values()), None)
     if table is not None:
-        keys = list(dict.fromkeys(key for row in table.rows for key in row))
+        keys = list(dict.fromkeys(key for row in table.rows for key in row if not key.startswith("_")))
         return _written(keys, ([_cell(row, key) for key in keys] for row in table.rows))
     header = ["key", "value", "provenance", "source"]
     return _written(

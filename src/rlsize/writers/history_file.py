@@ -32,7 +32,7 @@ class HistoryFile:
         most_bytes: How large it may get.
 
     Raises:
-        InputError: It cannot be written there, or exists and may not be replaced; while it is written, the disk refused.
+        InputError: It cannot be written there, or exists and may not be replaced; later, the disk refused.
     """
 
     def __init__(self, path: str | Path, *, force: bool = False, most_bytes: int = MOST_BYTES) -> None:
@@ -76,7 +76,7 @@ class HistoryFile:
 def line_of(entry: Span | Event) -> dict[str, Any]:
     """A span or an event as plain data; keys end in their unit, and what is not finite is null."""
     if isinstance(entry, Span):
-        found = {"kind": "span", "track": entry.track, "name": entry.name}
+        found: dict[str, Any] = {"kind": "span", "track": entry.track, "name": entry.name}
         found |= {"start_seconds": _finite(entry.start), "end_seconds": _finite(entry.end)}
         return found | ({"batch_samples": entry.batch} if entry.batch else {})
     numbers = {_KEYS.get(name, name): _finite(number) for name, number in entry.numbers.items()}

@@ -40,7 +40,7 @@ def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
         "inputs": {figure.key: _finite(figure) for figure in report.inputs},
         "results": {figure.key: _finite(figure) for figure in report.results},
         "rows": {
-            name: [{key: _finite(cell) for key, cell in row.items()} for row in table.rows]
+            name: [{key: _finite(cell) for key, cell in row.items() if key[:1] != "_"} for row in table.rows]
             for name, table in report.tables.items()
         },
         "explain": _explained(report),

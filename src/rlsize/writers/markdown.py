@@ -62,7 +62,7 @@ def _shown(figure: Figure | None) -> str:
 
 
 def _table(table: Table) -> str:
-    rows = [[shown(row.get(column.key), column.key) for column in table.columns] for row in table.rows]
+    rows = [[shown(row.get(column.key), column.key) for column in table.columns] for row in table.seen]
     sides = [column.side for column in table.columns]
     text = _grid([column.title for column in table.columns], sides, rows, table.marked)
     return f"{text}\n\n{_escaped(table.note)}" if table.note else text

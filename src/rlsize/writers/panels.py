@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 _WIDTH, _HEIGHT = 8.0, 2.0  # of a picture, of a panel; inches
 _TITLE, _SUBTITLE, _FOOT, _EDGE = 0.26, 0.22, 0.35, 0.10  # of a line of the title, ...; inches
+_FEW = 12  # positions along x that all have a number
 _TITLE_LETTERS, _SUBTITLE_LETTERS = 80, 118  # that fit on a line
 
 
@@ -27,14 +28,18 @@ def draw_panels(plt: Any, panels: Panels, draw: Callable[[Any, Chart], None]) ->
         panels: What to draw.
         draw: Draws one chart into its axes, all but its title, labels and legend.
     """
-    from matplotlib.ticker import MaxNLocator
-
     heights = [height_of(chart) if isinstance(chart, Gantt) else _HEIGHT for chart in panels.charts]
     title, subtitle = wrap(panels.title, _TITLE_LETTERS), wrap(panels.subtitle, _SUBTITLE_LETTERS)
     head = _EDGE + _TITLE * len(title) + _SUBTITLE * len(subtitle)
     height = head + sum(heights) + _FOOT
     figure, grid = plt.subplots(
-        len(heights), 1, sharex=True, squeeze=False, height_ratios=heights, figsize=(_WIDTH, height), layout="constrained"
+        len(heights),
+        1,
+        sharex=True,
+        squeeze=False,
+        height_ratios=heights,
+        figsize=(_WIDTH, height),
+        layout="constrained",
     )
     figure.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1.0 - head / height), h_pad=0.06)
     top = 1.0 - _EDGE / height
@@ -44,7 +49,7 @@ def draw_panels(plt: Any, panels: Panels, draw: Callable[[Any, Chart], None]) ->
     for axes, chart in zip(grid[:, 0], panels.charts, strict=True):
         _panel(axes, chart, draw)
     grid[-1, 0].set_xlabel(panels.charts[-1].x_label)
-    grid[-1, 0].xaxis.set_major_locator(MaxNLocator(nbins=9, steps=[1, 2, 5, 10], integer=_whole(panels)))
+    _ticks(grid[-1, 0].xaxis, panels)
     figure.align_ylabels(grid[:, 0])
     return figure
 
@@ -59,11 +64,18 @@ def _panel(axes: Any, chart: Chart, draw: Callable[[Any, Chart], None]) -> None:
         return
     if axes.get_ylim()[1] < 1.0 and not any(y for series in chart.series for y in series.ys):
         axes.set_ylim(0.0, 1.0)  # nothing at all, rather than an axis of tiny numbers
+        axes.set_yticks([0.0, 1.0])
     if len(chart.series) > 1:
         axes.legend(loc="upper left", bbox_to_anchor=(1.16 if chart.right_label else 1.0, 1.02), fontsize=9.5)
 
 
-def _whole(panels: Panels) -> bool:
-    """Whether x counts something."""
-    xs = [x for chart in panels.charts for series in chart.series for x in series.xs]
-    return bool(xs) and all(float(x).is_integer() for x in xs)
+def _ticks(axis: Any, panels: Panels) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+    """Round places along x; where it counts a few things, each of them."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
+    xs = {float(x) for chart in panels.charts for series in chart.series for x in series.xs}
+    whole = bool(xs) and all(x.is_integer() for x in xs)
+    few = whole and len(xs) <= _FEW
+    axis.set_major_locator(
+        FixedLocator(sorted(xs)) if few else MaxNLocator(nbins=9, steps=[1, 2, 5, 10], integer=whole)
+    )

@@ -197,9 +197,7 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
         offset = 0.0 if chart.kind == "stacked" else (index - (len(chart.series) - 1) / 2) * width
         places = [names.index(str(x)) + offset for x in series.xs]
         bottoms = [base[str(x)] for x in series.xs] if chart.kind == "stacked" else None
-        colour = (
-            STACK[index % len(STACK)] if chart.kind == "stacked" or series.role == "main" else COLOURS[series.role]
-        )
+        colour = STACK[index % len(STACK)] if chart.kind == "stacked" or series.role == "main" else COLOURS[series.role]
         drawn = axes.bar(places, series.ys, width=width, bottom=bottoms, label=series.name, color=colour)
         if chart.kind == "bars" and len(names) * len(chart.series) <= _MOST_LABELS:
             axes.bar_label(drawn, labels=[short(y) for y in series.ys], padding=2, fontsize=9)

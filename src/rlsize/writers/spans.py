@@ -21,8 +21,9 @@ _LEGEND = 0.45  # above the lanes; inches
 _BETWEEN = 0.12  # lanes of phases and those of shades; inches
 _STRIP, _SHADES = (90.0, 9.0), 46  # the scale of shades; points, and how many there are
 _NARROW = 1 / 800  # of the width: phases are drawn at least as wide, if nothing follows
+_MOST_SHAPES = 3000  # beyond that, SVG and PDF have a picture of the shades
 _THIN = 0.15  # lanes below that have no gap; inches
-_LABEL_ROOM = 0.06  # of the width, for what is written beside a bar
+_LABEL_ROOM = 0.045  # of the width, for what is written beside a bar
 
 
 def height_of(chart: Gantt) -> float:
@@ -50,9 +51,10 @@ def draw_spans(axes: Any, chart: Gantt) -> None:  # noqa: ANN401 (matplotlib is 
             facecolors=[COLOURS[bar.role] if bar.shade is None else shaded(bar.shade) for bar in bars],
             linewidth=0,
             antialiased=False,  # else bars that touch have a pale line between them
+            rasterized=len(chart.spans) > _MOST_SHAPES and bars[0].shade is not None,
         )
         _labels(axes, bars, top + height / 2, (end - begin) * _LABEL_ROOM)
-    axes.set_xlim(begin, end)
+    axes.set_xlim(begin, end + (end - begin) * _NARROW)
     axes.set_ylim(deep, 0.0)
     _names(axes, chart, places)
     _legend(axes, chart)

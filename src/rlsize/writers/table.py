@@ -136,7 +136,7 @@ def _print_table(out: Console, table: Table) -> None:
     grid = _grid(table.title)
     for column in table.columns:
         grid.add_column(column.title, justify=column.side, overflow="fold", no_wrap=not column.wide)
-    for index, row in enumerate(table.rows):
+    for index, row in enumerate(table.seen):
         cells = [_cell(row.get(column.key), column.key) for column in table.columns]
         grid.add_row(*cells, style="bold green" if index == table.marked else "")
     _whole(out, grid)

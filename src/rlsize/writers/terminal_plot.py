@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
+from rlsize.reports.chart import Gantt, Panels
 from rlsize.units import short
 from rlsize.writers.table import console
+from rlsize.writers.terminal_spans import span_rows
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.reports.chart import Chart, Series
+    from rlsize.reports.chart import Chart, Picture, Series
 
-HEIGHT = 14
+HEIGHT, PANEL_HEIGHT = 14, 8
 LEFT = 9
 _DOTS = ((0x01, 0x08), (0x02, 0x10), (0x04, 0x20), (0x40, 0x80))  # bit of each dot in a braille cell: 4 rows of 2
 _COLOURS = ("cyan", "yellow", "green", "magenta", "blue", "red", "white")
@@ -24,17 +26,29 @@ _BLOCKS = " ▏▎▍▌▋▊▉█"
 _MOST_ROWS = 12  # of areas, which have more positions than a terminal has lines
 
 
-def print_chart(chart: Chart) -> None:
-    """Draw a chart on stdout, as wide as the terminal, at most 100 columns."""
+def print_chart(chart: Picture) -> None:
+    """Draw a chart on stdout, as wide as the terminal, at most 100 columns; panels one after the other."""
     out = console()
     width = min(out.width, 100)
     out.print()
     out.print(Text(chart.title, style="bold"))
-    for line in _lines(chart, width) if chart.kind == "lines" else _bars(_as_bars(chart), width):
-        out.print(line)
+    if not isinstance(chart, Panels):
+        for line in _drawn(chart, width, HEIGHT):
+            out.print(line)
+        return
+    for panel in chart.charts:
+        out.print()
+        for line in [Text(panel.title), *_drawn(panel, width, PANEL_HEIGHT)]:
+            out.print(line)
 
 
-def _lines(chart: Chart, width: int) -> list[Text]:
+def _drawn(chart: Chart, width: int, height: int) -> list[Text]:
+    if isinstance(chart, Gantt):
+        return span_rows(chart, width)
+    return _lines(chart, width, height) if chart.kind == "lines" else _bars(_as_bars(chart), width)
+
+
+def _lines(chart: Chart, width: int, height: int) -> list[Text]:
     columns = width - LEFT - 1
     across = _Scale([float(x) for series in chart.series for x in series.xs], powers=chart.log_x)
     up = _Scale([y for series in chart.series for y in series.ys], powers=chart.log_y)
@@ -43,7 +57,7 @@ def _lines(chart: Chart, width: int) -> list[Text]:
     ys = [up.place(y) for series in chart.series for y in series.ys]
     ys += [up.place(mark.at) for mark in chart.marks if mark.axis == "y"]
     left, right, top = min(xs), max(xs), max(*ys, 1e-12)
-    canvas = _Canvas(columns, HEIGHT, (left, right if right > left else left + 1), top)
+    canvas = _Canvas(columns, height, (left, right if right > left else left + 1), top)
     for mark in chart.marks:
         canvas.rule((across if mark.axis == "x" else up).place(mark.at), mark.axis)
     for index, series in sorted(enumerate(chart.series), key=lambda entry: entry[1].dots):  # dots lie on top of lines
@@ -54,11 +68,11 @@ def _lines(chart: Chart, width: int) -> list[Text]:
             canvas.draw(points, _style(index, series), _stroke(index, series)[1])
     rows = [
         Text.assemble(
-            _axis(up.value(top * (HEIGHT - row) / HEIGHT), chart) if row % 4 == 0 else " " * LEFT,
+            _axis(up.value(top * (height - row) / height), chart) if row % 4 == 0 else " " * LEFT,
             "│",
             *canvas.row(row),
         )
-        for row in range(HEIGHT)
+        for row in range(height)
     ]
     ends = [f"{100 * end:.0f} %" if chart.x_percent else short(across.value(end)) for end in (left, right)]
     foot = [
@@ -101,7 +115,7 @@ def _legend(chart: Chart) -> Text:
         (f"{'•' if series.dots else _stroke(index, series)[0]} {series.name}   ", _style(index, series))
         for index, series in enumerate(chart.series)
     ]
-    return Text.assemble(*named, *((f"┈ {mark.label}   ", "dim") for mark in chart.marks))
+    return Text.assemble(*named, *((f"┈ {mark.label}   ", "dim") for mark in chart.marks if mark.label))
 
 
 def _axis(value: float, chart: Chart) -> str:

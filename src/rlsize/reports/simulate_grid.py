@@ -1,0 +1,162 @@
+"""What to say about a grid of simulated loops."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlsize.facts.figure import Figure
+from rlsize.reports.chart import Chart, Series
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.simulate_measures import number_shown
+from rlsize.reports.wording import words
+from rlsize.simulator.outcome import spread_over
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.reports.chart import Role
+    from rlsize.simulator.outcome import Outcome
+
+_TOLD = (
+    "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "over_cap_fraction",
+    "tokens_generated_per_trained_token", "cost_per_step_usd",
+)  # fmt: skip
+_SHORT = {
+    "step_seconds": "step",
+    "trainer_idle_fraction": "trainer idle",
+    "rollout_unused_fraction": "rollout unused",
+    "staleness_mean_steps": "staleness",
+    "over_cap_fraction": "over cap",
+    "tokens_generated_per_trained_token": "tokens/trained",
+    "cost_per_step_usd": "cost",
+}
+_ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "main", "limit")
+_MOST_LINES = 8
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """
+    One point of a grid.
+
+    Args:
+        said: What is said there, by flag.
+        outcomes: Of each seed; none where there can be no such loop, or nothing finished.
+        refused: Why there can be none.
+    """
+
+    said: Mapping[str, str]
+    outcomes: tuple[Outcome, ...]
+    refused: str = ""
+
+
+def grid_answer(
+    points: Sequence[Point], inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]
+) -> Report:
+    """
+    The report of `rlsize simulate --sweep`.
+
+    Args:
+        points: The grid, in its order.
+        inputs: What all points share.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+    """
+    done = [point for point in points if point.outcomes]
+    best = min(done, key=lambda point: spread_over(point.outcomes, "step_seconds").mean)
+    cheapest = _cheapest(done)
+    seconds = spread_over(best.outcomes, "step_seconds").mean
+    headline = f"Of {len(done)} loops the quickest step is {show(seconds, '_seconds')}, at {_name(best)}"
+    if cheapest is not None and cheapest is not best:
+        cost = spread_over(cheapest.outcomes, "cost_per_step_usd").mean
+        headline += f"; the cheapest costs {show(cost, '_usd')}, at {_name(cheapest)}"
+    return Report(
+        command="simulate",
+        headline=f"{headline}.",
+        results=(
+            Figure(key="points", value=len(done), provenance="predicted", source="points of the grid that were run"),
+            Figure(key="best_step_seconds", value=seconds, provenance="predicted", source="the quickest step"),
+        ),
+        inputs=tuple(inputs),
+        tables={"grid": _table(points, best)},
+        warnings=tuple(warnings),
+        notes=("All points meet the same samples: their lengths belong to groups, not to moments.", *notes),
+        chart=_chart(done, headline),
+        quiet=frozenset({"points", "best_step_seconds"}),
+    )
+
+
+def _cheapest(done: Sequence[Point]) -> Point | None:
+    priced = [point for point in done if "cost_per_step_usd" in point.outcomes[0].measures]
+    return min(priced, key=lambda point: spread_over(point.outcomes, "cost_per_step_usd").mean, default=None)
+
+
+def _name(point: Point) -> str:
+    return ", ".join(f"{words(key)} {value}" for key, value in point.said.items())
+
+
+def _table(points: Sequence[Point], best: Point) -> Table:
+    rows: list[dict[str, Any]] = []
+    told = [
+        name
+        for name in _TOLD
+        if any(
+            name in point.outcomes[0].measures and _worth_telling(points, name) for point in points if point.outcomes
+        )
+    ]
+    for point in points:
+        row: dict[str, Any] = dict(point.said)
+        for name in told if point.outcomes else ():
+            spread = spread_over(point.outcomes, name)
+            row |= {name: spread.mean, f"{name}_low": spread.low, f"{name}_high": spread.high}
+            row[f"_{name}"] = number_shown(spread.mean, name)
+        row["refused"] = point.refused
+        rows.append(row)
+    columns = [Column(key, words(key)) for key in points[0].said]
+    columns += [Column(f"_{name}", _SHORT[name]) for name in told]
+    columns += [Column("refused", "refused", "left", wide=True)] if any(point.refused for point in points) else []
+    return Table(title="", columns=tuple(columns), rows=tuple(rows), marked=list(points).index(best))
+
+
+def _worth_telling(points: Sequence[Point], name: str) -> bool:
+    """Whether a measure differs from its usual value anywhere."""
+    usual = {"over_cap_fraction": 0.0, "tokens_generated_per_trained_token": 1.0}.get(name)
+    means = [spread_over(point.outcomes, name).mean for point in points if point.outcomes]
+    return usual is None or any(abs(mean - usual) > 0.005 for mean in means)  # noqa: PLR2004 (what rounds away)
+
+
+def _chart(done: Sequence[Point], headline: str) -> Chart | None:
+    """Step time over the first number that is swept, a line for each value of the others."""
+    numeric = [key for key in done[0].said if all(_number(point.said[key]) is not None for point in done)]
+    if not numeric or len({point.said[numeric[0]] for point in done}) < 2:  # noqa: PLR2004 (a line needs two points)
+        return None
+    axis = max(numeric, key=lambda key: len({point.said[key] for point in done}))
+    lines: dict[str, list[Point]] = {}
+    for point in done:
+        others = ", ".join(f"{words(key)} {value}" for key, value in point.said.items() if key != axis)
+        lines.setdefault(others, []).append(point)
+    series = tuple(
+        Series(
+            name=name or "step time",
+            xs=tuple(_number(point.said[axis]) or 0.0 for point in line),
+            ys=tuple(spread_over(point.outcomes, "step_seconds").mean for point in line),
+            role=_ROLES[index % len(_ROLES)],
+        )
+        for index, (name, line) in enumerate(list(lines.items())[:_MOST_LINES])
+    )
+    return Chart(
+        title=headline.partition(";")[0],
+        x_label=words(axis),
+        y_label="seconds per optimizer step",
+        series=series,
+        subtitle=f"mean over {len(done[0].outcomes)} seeds, the same for all points",
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
