@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ENGINES = "it is for running engines, whose answer has the keys of saved pages, and the inputs of ENGINE_INPUTS"
+_WORK = "it says how the work is done, not what comes out"
 _FORM = "it says how the answer is shown"
 _STARTS = "it says what a measurement starts or reaches, which no page can; what comes out has the keys of `--show`"
 
@@ -48,6 +49,13 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--output": "it says where the file goes",
         "--quick": "it measures for a shorter time",
         "--name": "it says what the file is called",
+        "--backend": _WORK,
+        "--jobs": _WORK,
+        "--most-samples": _WORK,
+        "--runs": "it names a file of finished runs",
+        "--trace": "it writes a file",
+        "--history": "it writes a file",
+        "--lengths": "it names a file of lengths, whose mean is `response_tokens`",
         "--force": "it overwrites files",
         "--csv": _FORM,
         "--explain": _FORM,
@@ -176,6 +184,25 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rol
 rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 --samples 512 --response-tokens 3200 \\
     --fsdp 32
 rlsize predict step examples/unmeasured-8b.yaml
+rlsize simulate --mode async --max-staleness 2 --over-stale drop --queue-order completion --queue-steps 3 \\
+    --prompts 16 --group 4 --prompt-tokens 300 --response-tokens 1000 --response-cv 1 --max-response-tokens 8k \\
+    --length-distribution gamma --group-correlation 0.3 --length-drift 0.2 --instances 4 --gpus-per-instance 2 \\
+    --trainer-gpus 8 --routing affine --per-instance 4000 --concurrency 16 --kv-cache-tokens 100k \\
+    --train-seconds 5 --sync-seconds 1 --sync-every 2 --sync-way in-flight --kv-after-sync kept \\
+    --kept-fraction 0.8 --micro-batches 4 --turns 3 --tool-seconds 5 --tool-cv 1 --tool-tokens 100 \\
+    --verify-seconds 1 --verify-cv 0.5 --verify-workers 32 --straggler-fraction 0.25 --straggler-slowdown 1.5 \\
+    --losses-per-hour 2 --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
+    --trainer-restart-seconds 30 --checkpoint-every 4 --lent-instances 1 --lend-seconds 1 --gpu-hour 2.5 \\
+    --steps 20 --seeds 2
+rlsize simulate --mode partial --oversampling 1.5 --unfinished keep --prompts 16 --group 4 --response-tokens 1000 \\
+    --max-response-tokens 8k --instances 4 --step-fixed "10 ms" --step-sample "50 us" --step-kv-token "0.01 us" \\
+    --step-prompt-token "20 us" --train-seconds 5 --swap-seconds 2 --rollout-gpus 8 --gpus-per-instance 2 \\
+    --trainer-gpus 8 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 10 --seeds 1
+rlsize simulate examples/unmeasured-8b.yaml --model qwen3-8b --gpu h100-sxm --price nebius-h100-sxm-8x \\
+    --steps 5 --seeds 1
+rlsize simulate --per-instance examples/rates-lower-bound.yaml --accept-lower-bound --prompts 16 --group 4 \\
+    --response-tokens 1000 --instances 4 --train-seconds 5 --steps 20 --seeds 1 --sweep mode=sync,async \\
+    --sweep instances=2:4
 rlsize validate examples/my-runs.yaml --transfer --max-median 3 --max-p90 50
 rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
     --max-num-seqs 256 --gpus-per-instance 2

@@ -22,6 +22,7 @@ import typer
 
 from generate.files import ROOT
 from rlsize.cli.app import app
+from rlsize.reports.chart import Panels
 from rlsize.writers.plot import picture
 
 if TYPE_CHECKING:
@@ -45,12 +46,25 @@ PICTURES: Mapping[str, str] = MappingProxyType(
             "rlsize predict train --model qwen3-8b --gpu h100-sxm --trainer-gpus 8 --samples 512 "
             "--prompt-tokens 300 --response-tokens 3200 --response-cv 0.8"
         ),
+        "simulate-matched.svg": "rlsize simulate examples/matched-loop.yaml --steps 60 --seeds 2 --plot",
+        "simulate-queue.svg": (
+            "rlsize simulate examples/matched-loop.yaml --instances 14 --max-staleness 20 --losses-per-hour 6 "
+            "--restart-seconds 120 --steps 60 --seeds 2 --sweep queue_steps=1:4"
+        ),
+        "simulate-staleness.svg": (
+            "rlsize simulate examples/matched-loop.yaml --steps 40 --seeds 1 --sweep max_staleness=0:5 "
+            "--sweep response_cv=0.3,0.6,1"
+        ),
+        "simulate-tail.svg": (
+            "rlsize simulate examples/matched-loop.yaml --steps 40 --seeds 1 --sweep response_cv=0.2:1.4:0.4 "
+            "--sweep mode=sync,one-step-off,partial,async"
+        ),
         "split.svg": "rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000",
     }
 )
 
 
-def chart(line: str) -> Chart:
+def chart(line: str) -> Chart | Panels:
     """
     What a command draws.
 
@@ -59,20 +73,22 @@ def chart(line: str) -> Chart:
     """
     with chdir(ROOT), redirect_stdout(StringIO()):
         report = typer.main.get_command(app).main(shlex.split(line)[1:], prog_name="rlsize", standalone_mode=False)
-    found: Chart | None = getattr(report, "chart", None)
+    found: Chart | Panels | None = getattr(report, "chart", None)
     if found is None:
         raise RuntimeError(f"draws nothing: {line}")
     return found
 
 
-def texts(drawn: Chart) -> list[str]:
+def texts(drawn: Chart | Panels) -> list[str]:
     """The words of a chart that every matplotlib writes in the same way."""
+    if isinstance(drawn, Panels):
+        return [drawn.title, drawn.subtitle, *(chart.title for chart in drawn.charts)]
     found = [drawn.title, drawn.subtitle, drawn.x_label, drawn.y_label]
     found += [mark.label for mark in drawn.marks]
     return [text for text in found if text]
 
 
-def signature(line: str, drawn: Chart) -> str:
+def signature(line: str, drawn: Chart | Panels) -> str:
     """
     The comment at the end of a picture: its command, and a digest of its data to six digits.
 

@@ -124,6 +124,18 @@ def test_a_gantt_chart_may_be_a_panel(chart: Chart, simulated: Any) -> None:
         assert picture(drawn, "png").startswith(STARTS["png"])
 
 
+def test_panels_with_another_x_keep_their_own(figure: Any, simulated: Any) -> None:
+    """Lanes over time below lines over steps: two groups, each with its own numbers and label."""
+    run = simulated(4, "async", 20)
+    panels, lanes = over_steps(run.ledger, 5, "Title"), gantt(run.spans, 64, "Who does what when")
+    drawn = figure(replace(panels, charts=(*panels.charts, lanes))).axes
+    assert [axes.get_xlabel() for axes in drawn] == ["", "", "optimizer step", lanes.x_label]
+    assert drawn[0].get_xlim() == drawn[2].get_xlim() == (0.5, 20.5)
+    assert drawn[3].get_xlim()[0] == 0.0
+    assert drawn[3].get_xlim()[1] == pytest.approx(max(bar.end for bar in lanes.spans), rel=0.01)
+    assert drawn[3].get_title(loc="left") == lanes.title
+
+
 @pytest.mark.parametrize("instances", [1, 13, 300])
 def test_the_terminal_shows_lanes_within_80_columns(
     instances: int, simulated: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch

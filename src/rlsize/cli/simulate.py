@@ -13,6 +13,7 @@ from rlsize.cli import simulate_flags as of
 from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.inputs import Inputs
 from rlsize.facts.fields import Quantity
+from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
@@ -109,7 +110,7 @@ def simulate(
     profiles: flags.Profiles = None,
 ) -> Report:
     """
-    What the loop does over time: idle, backlog, staleness and step time, beside the first-order formulas.
+    What the loop does over time: step time, idle, staleness.
 
     Example:  rlsize simulate --mode async --max-staleness 4 --instances 13 --per-instance 4000 --concurrency 64
     --prompts 64 --group 8 --response-tokens 1536 --train-seconds 20 --sync-seconds 2 --steps 200
@@ -157,12 +158,15 @@ class Orders:
 def _orders(inputs: Inputs, said: Mapping[str, Any], output: Mapping[str, Any]) -> Orders:
     from rlsize.cli.simulate_runs import BACKENDS, MOST_SAMPLES
 
-    def whole(name: str, default: int, most: float) -> int:
-        kind = Quantity("count", whole=True, least=1.0, most=most)
-        figure = inputs.number(name, f"--{name}", said[name], kind, default=default)
-        return int(figure.number) if figure.known else default
+    def number(name: str, most: float, whole: bool = True) -> float | None:
+        kind = Quantity("count", whole=whole, least=1.0, most=most)
+        figure = inputs.number(name, f"--{name.replace('_', '-')}", said[name], kind)
+        return figure.number if figure.known else None
 
-    steps, count = whole("steps", _STEPS, 1e6), whole("seeds", _SEEDS, 1000)
+    steps, count = int(number("steps", 1e6) or _STEPS), int(number("seeds", 1000) or _SEEDS)
+    for key, value in (("steps", _STEPS), ("seeds", _SEEDS)):
+        if key not in inputs.used:
+            inputs.keep(Figure(key=key, value=value, provenance="default", source=f"default of --{key}"))
     seed = str(said["seed"])
     if not seed.isdecimal():
         inputs.fault(f"{seed!r} is no seed", "--seed", "give a whole number from 0 on")
@@ -170,16 +174,15 @@ def _orders(inputs: Inputs, said: Mapping[str, Any], output: Mapping[str, Any]) 
     backend = said["backend"] or "processes"
     if backend not in BACKENDS:
         inputs.fault(f"{backend!r} is unknown", "--backend", f"known: {', '.join(BACKENDS)}")
-    workers = inputs.number("jobs", "--jobs", said["jobs"], Quantity("count", whole=True, least=1.0, most=4096))
-    most = inputs.number("most_samples", "--most-samples", said["most_samples"], Quantity("count"))
+    workers, most = number("jobs", 4096), number("most_samples", 1e15, whole=False)
     for key in ("jobs", "most_samples"):
         inputs.used.pop(key, None)  # how the work is done says nothing about the answer
     return Orders(
         steps=steps,
         seeds=tuple(range(first, first + count)),
         backend=backend,
-        workers=int(workers.number) if workers.known else -1,
-        most_samples=most.number if most.known else MOST_SAMPLES,
+        workers=-1 if workers is None else int(workers),
+        most_samples=MOST_SAMPLES if most is None else most,
         runs=said["runs"],
         draws=bool(output.get("plot")),
         trace=said["trace"],

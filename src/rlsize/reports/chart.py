@@ -140,11 +140,11 @@ class Gantt(Chart):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Panels:
     """
-    Charts below each other, along the same x.
+    Charts below each other; those that follow each other with the same x label share their x.
 
     Args:
         title: The takeaway in a sentence.
-        charts: From top to bottom; the title of each says what it shows, the last one's x label holds for all.
+        charts: From top to bottom; the title of each says what it shows.
         subtitle: The inputs, in a line.
     """
 

@@ -153,6 +153,8 @@ def main_cause(answer: Answer, name: str, spread: Spread) -> str:
         return ""
     difference = spread.mean - first
     scale = max(abs(first), abs(spread.mean))
+    if number_shown(first, name) == number_shown(spread.mean, name):
+        return ""
     if abs(difference) <= max(_SMALL * scale, (spread.high - spread.low) / 2):
         return ""
     cause, change = max(changes, key=lambda entry: entry[1] * (1 if difference > 0 else -1))

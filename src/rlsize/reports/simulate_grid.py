@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.chart import Chart, Series
+from rlsize.reports.chart import Chart, Panels, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.simulate_measures import number_shown
 from rlsize.reports.wording import words
@@ -33,7 +33,12 @@ _SHORT = {
     "cost_per_step_usd": "cost",
 }
 _ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "main", "limit")
-_MOST_LINES = 8
+_MOST_LINES = len(_ROLES)  # a colour for each
+_DRAWN = (
+    ("step_seconds", "Time of an optimizer step", "seconds"),
+    ("trainer_idle_fraction", "Trainer idle", "share of its time"),
+    ("staleness_mean_steps", "Mean staleness", "optimizer steps"),
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +132,8 @@ def _worth_telling(points: Sequence[Point], name: str) -> bool:
     return usual is None or any(abs(mean - usual) > 0.005 for mean in means)  # noqa: PLR2004 (what rounds away)
 
 
-def _chart(done: Sequence[Point], headline: str) -> Chart | None:
-    """Step time over the first number that is swept, a line for each value of the others."""
+def _chart(done: Sequence[Point], headline: str) -> Panels | None:
+    """Step time, idle trainer and staleness over the number that has most values, a line for each of the others."""
     numeric = [key for key in done[0].said if all(_number(point.said[key]) is not None for point in done)]
     if not numeric or len({point.said[numeric[0]] for point in done}) < 2:  # noqa: PLR2004 (a line needs two points)
         return None
@@ -137,21 +142,27 @@ def _chart(done: Sequence[Point], headline: str) -> Chart | None:
     for point in done:
         others = ", ".join(f"{words(key)} {value}" for key, value in point.said.items() if key != axis)
         lines.setdefault(others, []).append(point)
-    series = tuple(
-        Series(
-            name=name or "step time",
-            xs=tuple(_number(point.said[axis]) or 0.0 for point in line),
-            ys=tuple(spread_over(point.outcomes, "step_seconds").mean for point in line),
-            role=_ROLES[index % len(_ROLES)],
+    shown = dict(list(lines.items())[:_MOST_LINES])
+    charts = tuple(
+        Chart(
+            title=title,
+            x_label=words(axis),
+            y_label=label,
+            percent=name.endswith("_fraction"),
+            series=tuple(_line(name, axis, *entry, index) for index, entry in enumerate(shown.items())),
         )
-        for index, (name, line) in enumerate(list(lines.items())[:_MOST_LINES])
+        for name, title, label in _DRAWN
     )
-    return Chart(
-        title=headline.partition(";")[0],
-        x_label=words(axis),
-        y_label="seconds per optimizer step",
-        series=series,
-        subtitle=f"mean over {len(done[0].outcomes)} seeds, the same for all points",
+    subtitle = f"mean over {len(done[0].outcomes)} seeds, the same for all points"
+    return Panels(title=headline.partition(";")[0], subtitle=subtitle, charts=charts)
+
+
+def _line(measure: str, axis: str, name: str, line: Sequence[Point], index: int) -> Series:
+    return Series(
+        name=name or words(measure),
+        xs=tuple(_number(point.said[axis]) or 0.0 for point in line),
+        ys=tuple(spread_over(point.outcomes, measure).mean for point in line),
+        role=_ROLES[index % len(_ROLES)],
     )
 
 

@@ -58,7 +58,7 @@ def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
 def _few(tracks: Mapping[str, Sequence[Span]], most: int, long: float, slots: int, unit: float) -> list[Bar]:
     """Bars of some tracks, coarser and coarser until they are few enough."""
     found: list[Bar] = []
-    for near, least in (*_RUNGS, (1.0, len(tracks) / max(most - len(tracks), 1))):  # the last is never too many
+    for near, least in (*_RUNGS, (1 / 4, len(tracks) / max(most - len(tracks), 1))):  # the last is never too many
         rules = _Rules(near * slots, least * long, _TOUCHING * long, slots, unit)
         found = [bar for track, own in tracks.items() for bar in _bars(track, own, rules)]
         if len(found) <= most:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections import deque
-from heapq import heappop, heappush
+from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -19,23 +20,26 @@ class Backlog:
         order: The rule.
     """
 
-    __slots__ = ("_by_serial", "_order", "_waiting", "samples", "tokens")
+    __slots__ = ("_by_serial", "_order", "_stalest", "_waiting", "groups", "samples", "tokens")
 
     def __init__(self, order: Order) -> None:
         self._order = order
         self._waiting: deque[Group] = deque()
-        self._by_serial: list[tuple[int, Group]] = []  # a heap; serials are unique
-        self.samples = self.tokens = 0
+        self._by_serial: list[tuple[int, Group]] = []  # sorted; serials are unique
+        self._stalest: float = inf  # no sample that waits is older than this version
+        self.groups = self.samples = self.tokens = 0
 
     def __len__(self) -> int:
-        return len(self._waiting) + len(self._by_serial)
+        return self.groups
 
     def add(self, group: Group) -> None:
         """A group is accepted."""
+        self.groups += 1
         self.samples += group.size
         self.tokens += group.tokens
+        self._stalest = min(self._stalest, group.oldest)
         if self._order == "admission":
-            heappush(self._by_serial, (group.serial, group))
+            insort(self._by_serial, (group.serial, group))
         else:
             self._waiting.append(group)
 
@@ -47,17 +51,17 @@ class Backlog:
             count: How many. [1]
             first_under_way: The lowest number still under way, which `admission` waits for; None for none.
         """
-        if len(self) < count:
+        if self.groups < count:
             return False
         if self._order != "admission" or first_under_way is None:
             return True
-        before = [serial for serial, _ in self._by_serial if serial < first_under_way]
-        return len(before) >= count
+        return count == 0 or self._by_serial[count - 1][0] < first_under_way
 
     def take(self, count: int) -> list[Group]:
         """The next groups to train."""
         if self._order == "admission":
-            groups = [heappop(self._by_serial)[1] for _ in range(count)]
+            groups = [group for _, group in self._by_serial[:count]]
+            del self._by_serial[:count]
         elif self._order == "freshest":
             groups = [self._waiting.pop() for _ in range(count)]
         else:
@@ -69,15 +73,19 @@ class Backlog:
         """Take these groups out."""
         gone = set(groups)
         self._waiting = deque(group for group in self._waiting if group not in gone)
-        self._by_serial = sorted(entry for entry in self._by_serial if entry[1] not in gone)
+        self._by_serial = [entry for entry in self._by_serial if entry[1] not in gone]
         self._gone(groups)
 
     def drop_older(self, version: int) -> list[Group]:
         """Take out all groups whose stalest sample is older than a version."""
+        if self._stalest >= version:
+            return []
         old = [group for group in self._waiting if group.oldest < version]
         old += [group for _, group in self._by_serial if group.oldest < version]
         if old:
             self.remove(old)
+        stalest = self.oldest()
+        self._stalest = inf if stalest is None else stalest
         return old
 
     def oldest(self) -> int | None:
@@ -86,5 +94,6 @@ class Backlog:
         return min((group.oldest for group in groups), default=None)
 
     def _gone(self, groups: list[Group]) -> None:
+        self.groups -= len(groups)
         self.samples -= sum(group.size for group in groups)
         self.tokens -= sum(group.tokens for group in groups)

@@ -7,6 +7,7 @@ longer run continues a shorter one.
 
 from __future__ import annotations
 
+from math import ceil
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
     from rlsize.simulator.setting import Latency, WorkSetting
 
 _CHUNK = 512  # groups drawn at once
-_KEPT = 4  # chunks of a stream that are kept: samples of older groups may still ask
+_KEPT = 4  # chunks of a stream that are kept, at least: samples of older groups may still ask
+_KEPT_STEPS = 8  # optimizer steps whose groups are kept
 _LENGTHS, _ACCEPTED, _PLACES, _TOOLS, _VERIFY, _LOSSES, _FAILURES, _STRAGGLERS = range(8)
 
 
@@ -62,6 +64,7 @@ class SeededOutcomes:
 
     def __init__(self, work: WorkSetting, seed: int) -> None:
         self._work, self._seed = work, seed
+        self._kept = max(_KEPT, ceil(_KEPT_STEPS * work.groups / _CHUNK))
         self._chunks: dict[int, dict[int, Any]] = {stream: {} for stream in range(_FAILURES)}
 
     def lengths(self, group: int) -> list[int]:
@@ -114,7 +117,7 @@ class SeededOutcomes:
     def _chunk(self, stream: int, chunk: int) -> Any:  # noqa: ANN401 (nested lists of the stream's own shape)
         kept = self._chunks[stream]
         if chunk not in kept:
-            if len(kept) == _KEPT:
+            if len(kept) == self._kept:
                 del kept[min(kept)]
             kept[chunk] = self._drawn(stream, chunk)
         return kept[chunk]

@@ -64,6 +64,7 @@ class Fleet:
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
         self._touched: list[Engine] = []
         self._halting, self._way = False, "in-flight"
+        self._halted = 0  # the first so many instances have paused, or are down
         self._counts = dict.fromkeys(STATES, 0) | {"idle": self.own_instances, "away": trouble.lent_instances}
         self._seconds = dict.fromkeys((*STATES, "tail"), 0.0)
         self._since = 0.0
@@ -137,7 +138,7 @@ class Fleet:
 
     def halt(self, way: str) -> None:
         """Have all instances pause: when their step ends, or when they have drained."""
-        self._halting, self._way = True, way
+        self._halting, self._way, self._halted = True, way, 0
         for engine in self.engines:
             if not engine.up:
                 continue
@@ -151,8 +152,12 @@ class Fleet:
 
     @property
     def halted(self) -> bool:
-        """Whether every instance that is up has paused."""
-        return all(engine.paused or not engine.up for engine in self.engines)
+        """Whether every instance that is up has paused; one that has, or is down, runs no more before they go on."""
+        engines, count = self.engines, self._halted
+        while count < len(engines) and (engines[count].paused or not engines[count].up):
+            count += 1
+        self._halted = count
+        return count == len(engines)
 
     def go_on(self, version: int, *, keeps_kv: bool) -> None:
         """Go on with new weights."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 _BATCH = 5  # steps whose mean is one value of the warm-up search
 _FEWEST = 20  # steps below which no warm-up is cut beyond the first
+_NEARLY = 1.1  # of the smallest squared standard error
 _GROWS = 0.5  # batches by which the backlog grows over the last half, from which it is said to
 # Two-sided 95 % points of Student's t for 1, 2, ... degrees of freedom (any table of it), then the normal's.
 _STUDENT = (
@@ -95,8 +96,8 @@ def warm_up(series: Any) -> int:  # noqa: ANN401 (an array)
     How many values at the beginning of a series to leave out.
 
     The rule is MSER-5: the cut that makes the standard error of the mean of what is left the smallest, over means of
-    five, within the first half (White, An effective truncation heuristic, Simulation 69, 1997). At least the first
-    value goes.
+    five, within the first half (White, An effective truncation heuristic, Simulation 69, 1997); or the first cut that
+    is nearly as good, so that noise does not cut half a run. At least the first value goes.
 
     Args:
         series: Values in the order of time.
@@ -110,7 +111,7 @@ def warm_up(series: Any) -> int:  # noqa: ANN401 (an array)
     squares = np.cumsum(means[::-1] ** 2)[::-1]
     error = np.maximum(squares / left - (tail / left) ** 2, 0.0) / left
     half = max(1, len(means) // 2)
-    best = int(np.argmin(np.round(error[:half], 12)))
+    best = int(np.argmax(error[:half] <= _NEARLY * error[:half].min() + 1e-12))
     return max(1, best * _BATCH)
 
 

@@ -33,7 +33,8 @@ def trace_text(spans: Sequence[Span], events: Sequence[Event]) -> str:
     threads = _threads(spans, events)
     timed = [*_slices(spans, threads), *_batches(spans), *_instants(events, threads)]
     timed.sort(key=_time)
-    lines = ",\n".join(json.dumps(entry, allow_nan=False) for entry in [*_names(threads), *timed])
+    encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
+    lines = ",\n".join(encode(entry) for entry in [*_names(threads), *timed])
     return f'{{"displayTimeUnit": "ms", "traceEvents": [\n{lines}\n]}}\n'
 
 
@@ -68,7 +69,7 @@ def _slices(spans: Iterable[Span], threads: dict[str, tuple[int, int]]) -> Itera
     for span in spans:
         process, thread = threads[span.track]
         start = _at(span.start)
-        entry = {"ph": "X", "name": span.name, "cat": _PROCESSES[process], "pid": process, "tid": thread, "ts": start}
+        entry = {"ph": "X", "name": span.name, "pid": process, "tid": thread, "ts": start}
         entry["dur"] = round(_at(span.end) - start, _DIGITS)  # so that a span ends where the next begins, rounded too
         yield entry | ({"args": {"batch_samples": span.batch}} if span.batch else {})
 

@@ -1,0 +1,70 @@
+"""What keys of simulations mean, where nothing else says it."""
+
+from __future__ import annotations
+
+SIMULATED: dict[str, str] = {
+    "backlog_samples": "Finished samples that wait to be trained when an optimizer step ends, in the mean.",
+    "backlog_steps": "The same in batches.",
+    "best_step_seconds": "The shortest mean step time of a grid.",
+    "dropped_fraction": "Share of the generated tokens that were dropped: rejected, over-stale, aborted or lost.",
+    "failure_fraction": "Share of the trainer's time in restarts and in doing again what a failure lost.",
+    "fixed_step_seconds": "Engine step with nothing in it, t_0.",
+    "goodput_tokens_per_gpu_second": "Trained tokens per GPU-second of both pools.",
+    "kv_after_sync": "What becomes of the KV cache of samples that go on with new weights: kept or recomputed.",
+    "kv_token_step_seconds": "What each live KV token adds to an engine step, t_2.",
+    "length_distribution": "Family of response lengths: lognormal, gamma, constant or empirical.",
+    "length_drift": "Relative growth of the mean response length over 1,000 optimizer steps.",
+    "mode": "How rollout and training follow each other.",
+    "oldest_age_max_steps": "The largest age of the oldest sample that waits, in optimizer steps.",
+    "oldest_age_steps": "Age of the oldest sample that waits when an optimizer step ends, in the mean.",
+    "over_cap_fraction": "Share of the trained samples that are staler than the cap.",
+    "points": "Points of a grid that were run.",
+    "preemptions_per_step": "Samples thrown out of a batch for want of KV cache, per optimizer step.",
+    "rollout_idle_fraction": "Share of the instances' time with nothing to run.",
+    "rollout_lost_fraction": "Share of the instances' time in which they are lost.",
+    "rollout_paused_fraction": "Share of the instances' time in which they pause for a weight sync.",
+    "rollout_unused_fraction": "What the fleet generates less than at its full rate, as a share of that.",
+    "sample_step_seconds": "What each running sample adds to an engine step, t_1.",
+    "seeds": "Runs with different seeds.",
+    "slots": "Samples that an instance runs at once.",
+    "slots_busy_fraction": "Share of all slots' time with a running sample.",
+    "staleness_max_steps": "The largest staleness of any trained sample.",
+    "staleness_mean_steps": "Mean staleness of trained samples, by their first token.",
+    "staleness_p95_steps": "95th percentile of the staleness of trained samples.",
+    "step_fixed": "Engine step with nothing in it, t_0, as it was said.",
+    "step_kv_token": "What each live KV token adds to an engine step, t_2, as it was said.",
+    "step_p50_seconds": "Median time of an optimizer step.",
+    "step_p95_seconds": "95th percentile of the time of an optimizer step.",
+    "step_prompt_token": "What each prompt token that is computed adds to an engine step, t_3, as it was said.",
+    "step_sample": "What each running sample adds to an engine step, t_1, as it was said.",
+    "steps": "Optimizer steps of each run.",
+    "steps_per_day": "Optimizer steps in a day.",
+    "swap_seconds": "Seconds that a colocated step spends changing over, both ways together.",
+    "sync_every": "Optimizer steps from one weight sync to the next.",
+    "sync_fraction": "Share of the trainer's time in weight syncs or change-overs.",
+    "sync_way": "What running samples do during a weight sync.",
+    "tail_idle_fraction": "Share of the instances' time with nothing to run while others still finish a batch.",
+    "token_staleness_mean_steps": "Mean staleness of trained tokens, each by the weights that made it.",
+    "trained_tokens_per_second": "Response tokens trained per second.",
+    "waiting_for_samples_fraction": "Share of the trainer's time in which it waits for samples.",
+}
+
+SIMULATED_COLUMNS: dict[str, str] = {
+    "cause": "What moves a figure from its first-order answer.",
+    "first_order": "The closed form's answer.",
+    "measure": "Which figure; its ending says the unit of the row.",
+    "refused": "Why there can be no such loop.",
+    "samples_fraction": "Share of the trained samples.",
+    "staleness_steps": "Optimizer steps that samples lag.",
+    "low": "Low end of the 95 % confidence interval over seeds.",
+    "high": "High end of it.",
+    "value": "Mean over seeds.",
+}
+
+_GRID = (
+    "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "over_cap_fraction",
+    "tokens_generated_per_trained_token", "cost_per_step_usd",
+)  # fmt: skip
+for _name in _GRID:
+    SIMULATED_COLUMNS[f"{_name}_low"] = f"Low end of the 95 % confidence interval of {_name}."
+    SIMULATED_COLUMNS[f"{_name}_high"] = f"High end of the 95 % confidence interval of {_name}."
