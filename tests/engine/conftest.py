@@ -190,6 +190,11 @@ def server(serve: Any) -> Iterator[Server]:
         yield running
 
 
+def _hears_ctrl_c() -> None:
+    """Undo an ignored SIGINT, which children of a job in the background inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 @pytest.fixture(scope="session")
 def start_measure(engine_python: str) -> Callable[..., subprocess.Popen[str]]:
     """Starts `rlsize measure` as a process of its own, with small engines."""
@@ -198,7 +203,13 @@ def start_measure(engine_python: str) -> Callable[..., subprocess.Popen[str]]:
         argv = [sys.executable, "-m", "rlsize", "measure", *args, "--engine-python", engine_python]
         environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
         return subprocess.Popen(
-            argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment, start_new_session=True
+            argv,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            start_new_session=True,
+            preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 (no thread of a test holds a lock that this would need)
         )
 
     return start

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.cli import asking, predicted
 from rlsize.estimates.simulated_engine import StepLine
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, Provenance
 from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.simulator.setting import EngineSetting
 
@@ -31,24 +31,33 @@ def engine_setting(asked: Asked, instances: int, samples: int, mean_tokens: floa
     """
     inputs = asked.inputs
     concurrency = asked.optional("concurrency")
-    line = _said(asked, concurrency, instances, samples) or _fitted(inputs, concurrency)
+    origin: Provenance
+    origin, why = "given", "the step time that was said"
+    line = _said(asked, concurrency, instances, samples)
     if line is None:
+        origin, why = "measured", inputs.rates_name
+        line = _fitted(inputs, concurrency)
+    if line is None:
+        origin, why = "predicted", "the predicted engine, or the rate over the slots"
         line = _from_rate(asked, concurrency, instances, samples, mean_tokens)
     if line is None:
         return None
+    for part in _PARTS:
+        inputs.used.pop(part, None)  # told once, as the line that they make
     cache = asked.optional("kv_cache_tokens")
     held = line.kv_tokens if cache is None else cache
     routing: Any = asked.word("routing")
     if not line.fixed + line.sample:
         inputs.fault("an engine step takes no time", "--step-fixed", "give a time above 0")
         return None
+    stated = concurrency is not None
+    inputs.keep(Figure(key="slots", value=line.slots, provenance="given" if stated else "default"))
     for key, value in (
-        ("slots", line.slots),
         ("fixed_step_seconds", line.fixed),
         ("sample_step_seconds", line.sample),
         ("kv_token_step_seconds", line.kv_token),
     ):
-        inputs.keep(Figure(key=key, value=value, provenance="predicted" if key != "slots" else "default"))
+        inputs.keep(Figure(key=key, value=value, provenance=origin, source=why))
     return EngineSetting(
         instances=instances,
         slots=line.slots,

@@ -103,7 +103,7 @@ def simulate_report(
 
 def _headline(answer: Answer, spreads: Mapping[str, Spread], runs: str) -> str:
     step, first = spreads["step_seconds"], answer.first_order["step_seconds"]
-    beside = f", {_percent(step.mean / first - 1.0)} the first-order {show(first, '_seconds')}" if first else ""
+    beside = _beside(step.mean, first) if first else ""
     idle = show(spreads["trainer_idle_fraction"].mean, "_fraction")
     stale = show(round(spreads["staleness_mean_steps"].mean, 2), "_steps")
     return (
@@ -112,10 +112,12 @@ def _headline(answer: Answer, spreads: Mapping[str, Spread], runs: str) -> str:
     )
 
 
-def _percent(change: float) -> str:
+def _beside(mean: float, first: float) -> str:
+    change = mean / first - 1.0
     if abs(change) < _SMALL:
-        return "as"
-    return f"{abs(change):.1%} {'above' if change > 0 else 'below'}".replace("%", " %")
+        return ", as the first-order formula says"
+    where = "above" if change > 0 else "below"
+    return f", {abs(change):.1%} {where} the first-order ".replace("%", " %") + show(first, "_seconds")
 
 
 def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from rlsize.reports.chart import Bar
@@ -57,13 +58,17 @@ def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
 
 def _few(tracks: Mapping[str, Sequence[Span]], most: int, long: float, slots: int, unit: float) -> list[Bar]:
     """Bars of some tracks, coarser and coarser until they are few enough."""
-    found: list[Bar] = []
-    for near, least in (*_RUNGS, (1 / 4, len(tracks) / max(most - len(tracks), 1))):  # the last is never too many
+    for near, least in _RUNGS:
         rules = _Rules(near * slots, least * long, _TOUCHING * long, slots, unit)
-        found = [bar for track, own in tracks.items() for bar in _bars(track, own, rules)]
+        found = list(islice(_all(tracks, rules), most + 1))  # no more than tells that there are too many
         if len(found) <= most:
-            break
-    return found
+            return found
+    least = len(tracks) / max(most - len(tracks), 1)  # of the time shown: no more bars than `most` last as long
+    return list(_all(tracks, _Rules(_RUNGS[-1][0] * slots, least * long, _TOUCHING * long, slots, unit)))
+
+
+def _all(tracks: Mapping[str, Sequence[Span]], rules: _Rules) -> Iterator[Bar]:
+    return chain.from_iterable(_bars(track, own, rules) for track, own in tracks.items())
 
 
 @dataclass(frozen=True, slots=True)

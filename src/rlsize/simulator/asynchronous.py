@@ -32,9 +32,10 @@ class Asynchronous(Conductor):
                 return
         if self.trainer.idle:
             self._train()
-        fleet, dealer, backlog = self.fleet, self.fleet.dealer, self.backlog
+        fleet = self.fleet
+        dealer = fleet.dealer
         allowed = (fleet.version + 1 + self._cap) * self._groups + self.rejected
-        while fleet.admitted < allowed and len(backlog) < self._most_waiting and dealer.room():
+        while fleet.admitted < allowed and self.backlog.groups < self._most_waiting and dealer.room():
             fleet.admit()
         if dealer.queue:
             dealer.deal_queue()
@@ -51,13 +52,13 @@ class Asynchronous(Conductor):
         """The trainer looks for samples, in this same instant."""
 
     def _train(self) -> None:
-        if self._drops and len(self.backlog):
+        if self._drops and self.backlog.groups:
             old = self.backlog.drop_older(self.trainer.version - int(self._cap))
             self.rejected += len(old)
             for group in old:
                 self.fleet.drop(group)
         count = self.trainer.next_groups
-        if self.backlog.ready(count, self.first_under_way):
+        if self.backlog.groups >= count and self.backlog.ready(count, self.first_under_way):
             self.take(self.backlog.take(count))
         else:
             self.lending.offer()

@@ -36,11 +36,11 @@ class Engine:
 
     __slots__ = (
         "anew", "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry",
-        "fixed_seconds", "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "loop",
+        "fixed_seconds", "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "limited", "loop",
         "most_prefixes", "parked", "paused", "pausing", "planned", "planned_seconds", "preemptions", "prefill",
         "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill", "sample_seconds",
         "slot_seconds", "slots", "slowdown", "started", "state", "stepped", "touched", "up", "version",
-        "version_changes", "version_weights",
+        "version_weights",
     )  # fmt: skip
 
     def __init__(
@@ -53,7 +53,7 @@ class Engine:
         stepped: Callable[[Engine], None],
     ) -> None:
         self.index, self.loop, self.ended, self.stepped = index, loop, ended, stepped
-        self.slots, self.capacity = setting.slots, setting.kv_tokens
+        self.slots, self.capacity, self.limited = setting.slots, setting.kv_tokens, setting.kv_tokens < inf
         self.fixed_seconds, self.sample_seconds = setting.fixed_seconds, setting.sample_seconds
         self.kv_seconds, self.prefill_seconds = setting.kv_seconds, setting.prefill_seconds
         self.prompt_tokens = prompt_tokens
@@ -75,7 +75,7 @@ class Engine:
         self.started, self.planned, self.planned_seconds = 0.0, 0, 0.0
         self.busy_seconds = self.slot_seconds = 0.0  # of steps that have ended, and of the samples in them
         self.generated = self.preemptions = self.last_batch = 0
-        self.version_changes = self.version_weights = 0  # sums of changes, and of changes times the clock then
+        self.version_weights = 0  # sum of its changes, each times the clock then
 
     @property
     def load(self) -> int:
@@ -85,7 +85,7 @@ class Engine:
     def begin(self) -> bool:
         """Begin a run of steps, if there is anything to run; whether there is."""
         ends = self.ends
-        if self.held + len(ends) > self.capacity:
+        if self.limited and self.held + len(ends) > self.capacity:
             self._make_room()
         if self.anew:
             self.anew = False
@@ -96,7 +96,7 @@ class Engine:
         if not ends:
             return False
         steps = ends[0][0] - self.clock
-        if self.capacity < inf:
+        if self.limited:
             steps = min(steps, max(1, int((self.capacity - self.held) // len(ends))))
         loop = self.loop
         self.planned, self.started = steps, loop.now
@@ -144,9 +144,7 @@ class Engine:
 
     def set_version(self, version: int) -> None:
         """New weights."""
-        change = version - self.version
-        self.version_changes += change
-        self.version_weights += change * self.clock
+        self.version_weights += (version - self.version) * self.clock
         self.version = version
 
     def take_out(self) -> list[Sample]:
@@ -214,10 +212,9 @@ class Engine:
 
     def _leave(self, sample: Sample) -> None:
         """A sample leaves the batch: its tokens so far, and their versions, become its own."""
-        joined = sample.joined
-        tokens = self.clock - joined
-        since = joined * (self.version_changes - sample.changed) - (self.version_weights - sample.weighed)
-        sample.stamped += tokens * self.version + since
+        clock = self.clock
+        tokens = clock - sample.joined
+        sample.stamped += clock * self.version - self.version_weights
         sample.done += tokens
         sample.held += tokens
         self.context -= self.prompt_tokens + sample.held
@@ -237,7 +234,7 @@ class Engine:
     def _join(self) -> None:
         """Let samples join from the head of the queue, while there is a slot and room in the cache."""
         queue, ends, slots, parked, prompts = self.queue, self.ends, self.slots, self.parked, self.prompts
-        limited = self.capacity < inf
+        limited = self.limited
         while queue and len(ends) < slots:
             if self.closed and not self._bring_parked():
                 return
@@ -293,7 +290,7 @@ class Engine:
             sample.version = self.version
         clock = self.clock
         sample.engine, sample.joined = self, clock
-        sample.changed, sample.weighed = self.version_changes, self.version_weights
+        sample.stamped -= clock * self.version - self.version_weights
         self.context += self.prompt_tokens + sample.held
         self.joined += 1
         heappush(self.ends, (clock + sample.stop - sample.done, self.joined, sample))

@@ -63,17 +63,16 @@ class EventLoop:
 
     def run(self, conductor: Conductor, done: Callable[[], bool]) -> None:
         """Let time pass until `done`, asked after each `decide`, or until nothing is left to happen."""
-        heap = self._heap
-        conductor.decide()
+        heap, decide, begin, now = self._heap, conductor.decide, conductor.begin, self.now
+        decide()
         while not done():
-            if heap and heap[0][0] <= self.now:
-                while heap and heap[0][0] <= self.now:
-                    action = heappop(heap)[_ACTION]
-                    if action is not None:
-                        action()
-                conductor.decide()
-                continue
-            conductor.begin()
-            if not heap:
-                return
-            self.now = heap[0][0]
+            if not heap or heap[0][0] > now:
+                begin()
+                if not heap:
+                    return
+                now = self.now = heap[0][0]
+            while heap and heap[0][0] <= now:
+                action = heappop(heap)[_ACTION]
+                if action is not None:
+                    action()
+            decide()

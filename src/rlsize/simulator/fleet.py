@@ -223,21 +223,19 @@ class Fleet:
     def begin(self) -> None:
         """Have every instance that can begin a step begin it."""
         touched = self._touched
-        if not touched:
-            return
-        self._touched = []
         for engine in touched:
             engine.touched = False
             if engine.entry is not None:
                 continue
-            if not engine.up:
-                state = "down" if engine.index < self.own_instances else "away"
-            elif engine.paused:
+            if engine.up and not engine.paused:
+                state = "generating" if engine.begin() else "idle"
+            elif engine.up:
                 state = "paused"
             else:
-                state = "generating" if engine.begin() else "idle"
+                state = "down" if engine.index < self.own_instances else "away"
             if state != engine.state:
                 self._change(engine, state)
+        touched.clear()
 
     def seconds(self) -> dict[str, float]:
         """Seconds of instances in each state, idle ones while others generate as `tail`. [s]"""

@@ -40,16 +40,13 @@ class Sample:
 
     `done` counts its tokens up to the last time that it joined a batch; while it runs, its engine's clock says the
     rest. `stop` is where this stretch ends: at a tool call, or at its length. `held` counts KV tokens beside the
-    prompt. `stamped` sums the versions of its tokens.
+    prompt. `stamped` sums the versions of its tokens, while it is in no batch.
     """
 
     __slots__ = (
-        "changed", "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn",
-        "version", "weighed",
+        "done", "engine", "group", "held", "joined", "length", "member", "stamped", "stop", "turn", "version",
     )  # fmt: skip
-    joined: int  # its engine's clock when it joined; with the next two, how its tokens' versions are summed
-    changed: int
-    weighed: int
+    joined: int  # its engine's clock when it joined
     turn: int
 
     def __init__(self, group: Group, member: int, length: int) -> None:
