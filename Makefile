@@ -74,6 +74,7 @@ test-engine: $(VENV)/.dev  ## the tests against a real vLLM and a real trainer; 
 bench: $(VENV)/.dev  ## speed of the program itself
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python -m benchmarks.engine_points
+	$(BIN)/python -m benchmarks.simulator_speed
 
 bench-engine: $(VENV)/.dev  ## measured rates against vLLM's own benchmarks and a hand-written trainer
 	@python=$$($(BIN)/python tests/engine/install.py) && \

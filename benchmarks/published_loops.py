@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
 from benchmarks.accuracy import say, table
 from benchmarks.loop_entries import SIDES, WEIGHTS, Entry, Run, read_entries, read_reasons
+
 from rlsize.simulator.run import simulate
 from rlsize.writers.files import write_whole
 
@@ -166,7 +166,9 @@ def _comparison(
     for baseline, improved in zip(*runs.values(), strict=True):
         worse, better = baseline[entry.metric] * entry.repeats, improved[entry.metric]
         ratios.append(worse / better if entry.metric in _LESS_IS_BETTER else better / worse)
-    means = {side: {name: float(np.mean([one[name] for one in ones])) for name in ones[0]} for side, ones in runs.items()}
+    means = {
+        side: {name: float(np.mean([one[name] for one in ones])) for name in ones[0]} for side, ones in runs.items()
+    }
     return Comparison(entry=entry, ratios=tuple(ratios), sides=means)
 
 
@@ -211,7 +213,7 @@ def page(found: Sequence[Comparison], reasons: Mapping[str, str], seeds: int) ->
     lacking = [one.entry.name for one in found if one.entry.name not in reasons]
     if lacking:
         sys.exit(f"no reasons for {lacking}")
-    parts = [f"Seeds: {seeds}.", summary(found)]
+    parts = [f"Seeds 0 to {seeds - 1}.", summary(found)]
     parts += [_part(one, reasons[one.entry.name]) for one in found]
     return "\n\n".join(parts)
 
@@ -222,9 +224,11 @@ def _part(one: Comparison, reason: str) -> str:
     source, claim = facts["source"], facts["claim"]
     origins = Counter(given["from"] for given in facts["inputs"])
     given = ", ".join(f"{origins[origin]} {origin}" for origin in ("given", "derived", "assumed") if origins[origin])
-    absolute = f"; baseline {claim['baseline']:,}, improved {claim['improved']:,} {claim['unit']}" if "unit" in claim else ""
+    absolute = (
+        f"; baseline {claim['baseline']:,}, improved {claim['improved']:,} {claim['unit']}" if "unit" in claim else ""
+    )
     lines = [
-        f"{facts['compares']}.",
+        f"Compares {facts['compares']}.",
         f"Source: {source['work']}, {source['id']}, {source['loci']}. Read: {source['read']}.",
         f"Published: {_published(entry)}{absolute}.",
         f"Simulated: {one.mean:.2f}; {_sides(one)}. Scale: {facts['scaled']}.",
@@ -234,7 +238,8 @@ def _part(one: Comparison, reason: str) -> str:
         f"{one.verdict[:1].upper()}{one.verdict[1:]}. {reason}",
     ]
     noted = [f"Note with the entry: {' '.join(facts['note'].split())}"] if "note" in facts else []
-    return f"### {entry.name}\n\n" + "\n".join(f"- {' '.join(line.split())}" for line in [*lines, *noted])
+    shown = (" ".join(line.split()).replace("..", ".") for line in [*lines, *noted])
+    return f"### {entry.name}\n\n" + "\n".join(f"- {line}" for line in shown)
 
 
 def _sides(one: Comparison) -> str:
@@ -244,8 +249,13 @@ def _sides(one: Comparison) -> str:
         means = one.sides[side]
         repeats = f" x {one.entry.repeats:g}" if side == "baseline" and one.entry.repeats != 1.0 else ""
         shares = ", ".join(f"{name} {100 * means[name]:.0f} %" for name in _PARTS if means[name] >= 0.005)  # noqa: PLR2004 (half a percent)
-        told.append(f"{side} {means[one.entry.metric]:,.4g}{repeats} {_UNITS[one.entry.metric]} ({shares})")
+        told.append(f"{side} {_rounded(means[one.entry.metric])}{repeats} {_UNITS[one.entry.metric]} ({shares})")
     return "; ".join(told)
+
+
+def _rounded(value: float) -> str:
+    """Four digits, and no exponent."""
+    return f"{round(value, 4 - len(str(int(value)))):,.0f}" if value >= 1000.0 else f"{value:.4g}"  # noqa: PLR2004
 
 
 if __name__ == "__main__":

@@ -1,10 +1,10 @@
 """
 The asynchronous loop in SimPy, as one would write it for this one case: what `benchmarks.simulator_speed` runs against.
 
-It advances by completion, as the simulator does: a process for each instance sleeps until its next samples finish, or
-until it is interrupted; a process for the trainer takes finished groups out of a store. It knows affine routing,
-in-flight syncs and the order of completion, and nothing of caches, tools, verifiers or losses. Only the lengths that are
-drawn are those of the simulator.
+A process for each instance sleeps until its next samples finish, or until it is interrupted, as the simulator does; or
+it wakes for every engine step. A process for the trainer takes finished groups out of a store. Both know affine
+routing, in-flight syncs and the order of completion, and nothing of caches, prefill, tools, verifiers, losses or
+accounts. Only the lengths that are drawn are those of the simulator.
 """
 
 from __future__ import annotations
@@ -100,7 +100,8 @@ class Instance:
                 yield self.resumed
             self.join()
             if self.running:
-                yield from self.run()
+                yield from self.sleep()
+                self.finish()
             else:
                 self.woken = self.env.event()
                 yield self.woken
@@ -114,7 +115,7 @@ class Instance:
             self.context += self.loop.prompt_tokens
             heappush(self.running, (self.clock + length, self.joined, length, group))
 
-    def run(self) -> Process:
+    def sleep(self) -> Process:
         """Run steps up to the next completion, or to the end of the step in which it is interrupted."""
         self.started = self.env.now
         self.planned = self.running[0][0] - self.clock
@@ -123,9 +124,16 @@ class Instance:
         except simpy.Interrupt:
             self.planned = min(self.planned, self.steps_by(self.env.now) + 1)
             yield self.env.timeout(self.started + self.time_of(self.planned) - self.env.now)
-        self.clock += self.planned
-        self.context += self.planned * len(self.running)
+        self.advance(self.planned)
+
+    def advance(self, steps: int) -> None:
+        """So many steps have ended."""
+        self.clock += steps
+        self.context += steps * len(self.running)
         self.planned, self.stops = 0, False
+
+    def finish(self) -> None:
+        """Let samples with all their tokens go."""
         while self.running and self.running[0][0] == self.clock:
             _, _, length, group = heappop(self.running)
             self.context -= self.loop.prompt_tokens + length
@@ -150,6 +158,21 @@ class Instance:
         return int((sqrt(each * each + 4.0 * half * passed) - each) / (2.0 * half)) if half else int(passed / each)
 
 
+class Stepwise(Instance):
+    """An instance that wakes for every engine step."""
+
+    def look_up(self) -> None:
+        """Wake up; while it runs, it sees what has changed when the step under way ends."""
+        if not self.planned:
+            super().look_up()
+
+    def sleep(self) -> Process:
+        """Run a step."""
+        self.planned = 1
+        yield self.env.timeout(self.time_of(1))
+        self.advance(1)
+
+
 class Loop:
     """
     The instances and the trainer.
@@ -157,9 +180,10 @@ class Loop:
     Args:
         setting: What is simulated.
         seed: Of the lengths.
+        kind: Of instance.
     """
 
-    def __init__(self, setting: Setting, seed: int) -> None:
+    def __init__(self, setting: Setting, seed: int, kind: type[Instance] = Instance) -> None:
         self.env, self.setting = simpy.Environment(), setting
         self.outcomes = SeededOutcomes(setting.work, seed)
         self.prompt_tokens = setting.work.prompt_tokens
@@ -169,7 +193,7 @@ class Loop:
         self.finished = simpy.Store(self.env)  # groups
         self.ends: list[float] = []  # of the optimizer steps
         self.staleness: list[int] = []  # sums over the samples of each step
-        self.instances = [Instance(self) for _ in range(setting.engine.instances)]
+        self.instances = [kind(self) for _ in range(setting.engine.instances)]
         self.admit()
 
     def admit(self) -> None:
@@ -186,9 +210,9 @@ class Loop:
         """Train batch after batch, each followed by a sync."""
         env, setting = self.env, self.setting
         for step in range(steps):
-            batch = []
-            for _ in range(self.groups):
-                batch.append((yield self.finished.get()))
+            batch: list[Group] = []
+            while len(batch) < self.groups:
+                batch += [(yield self.finished.get())]
             self.staleness.append(setting.work.samples * step - sum(group.version_sum for group in batch))
             tokens = sum(group.tokens for group in batch)
             yield env.timeout(setting.trainer.seconds * tokens / setting.work.tokens)

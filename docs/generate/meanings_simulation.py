@@ -46,6 +46,7 @@ SIMULATED: dict[str, str] = {
     "tail_idle_fraction": "Share of the instances' time with nothing to run while others still finish a batch.",
     "token_staleness_mean_steps": "Mean staleness of trained tokens, each by the weights that made it.",
     "trained_tokens_per_second": "Response tokens trained per second.",
+    "waiting_seconds": "Time of an optimizer step in which the trainer waits for samples.",
     "waiting_for_samples_fraction": "Share of the trainer's time in which it waits for samples.",
 }
 

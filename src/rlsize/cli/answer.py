@@ -9,6 +9,8 @@ from rlsize.cli.command import TERMINAL
 from rlsize.errors import Fault, InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.reports.report import Report
 
 
@@ -19,9 +21,7 @@ def deliver(report: Report, output: dict[str, Any]) -> None:
     Raises:
         InputError: Two forms at once, or a picture that this command does not have.
     """
-    wanted = [name for name in ("json", "csv", "markdown") if output.get(name)]
-    if len(wanted) > 1:
-        raise InputError(Fault("only one of them can be printed", " ".join(f"--{name}" for name in wanted), "keep one"))
+    form = check_form(output)
     plot = output.get("plot")
     if plot and report.chart is None and plot != TERMINAL:
         raise InputError(Fault("there is nothing to draw for this question", "--plot", "leave it out"))
@@ -29,9 +29,25 @@ def deliver(report: Report, output: dict[str, Any]) -> None:
         from rlsize.writers.plot import write_picture
 
         write_picture(report.chart, plot, force=bool(output.get("force")))
-    _print(report, wanted[0] if wanted else "table", output)
+    _print(report, form, output)
     if plot:
-        _say(report, plot, machine=bool(wanted))
+        _say(report, plot, machine=form != "table")
+
+
+def check_form(output: Mapping[str, Any]) -> str:
+    """
+    The form in which a report is printed: json, csv, markdown or table.
+
+    Args:
+        output: The flags that every command has.
+
+    Raises:
+        InputError: Two forms at once.
+    """
+    wanted = [name for name in ("json", "csv", "markdown") if output.get(name)]
+    if len(wanted) > 1:
+        raise InputError(Fault("only one of them can be printed", " ".join(f"--{name}" for name in wanted), "keep one"))
+    return wanted[0] if wanted else "table"
 
 
 def _print(report: Report, form: str, output: dict[str, Any]) -> None:

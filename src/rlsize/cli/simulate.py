@@ -12,6 +12,7 @@ from rlsize.cli import flags
 from rlsize.cli import simulate_flags as of
 from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.inputs import Inputs
+from rlsize.errors import Fault, UnfinishedError
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED = 130
 _STEPS, _SEEDS = 1000, 5
+_LONGEST_SEED = 18
 _NOT_SWEPT = frozenset(
     {
         "context", "scenario", "calibration", "profiles", "sweep", "steps", "seeds", "seed", "backend", "jobs", "runs",
@@ -137,10 +139,9 @@ class Orders:
         workers: How many at the same time; -1 for as many as there are cores.
         most_samples: That all of them may generate. [1]
         runs: File of finished runs; None for none.
-        draws: Whether a picture is wanted.
+        output: The flags that every command has.
         trace: File for a trace; None for none.
         history: File for everything that happens; None for none.
-        force: Whether files may be replaced.
     """
 
     steps: int
@@ -149,14 +150,24 @@ class Orders:
     workers: int
     most_samples: float
     runs: str | None
-    draws: bool
+    output: Mapping[str, Any]
     trace: str | None
     history: str | None
-    force: bool
+
+    @property
+    def draws(self) -> bool:
+        """Whether a picture is wanted."""
+        return bool(self.output.get("plot"))
+
+    @property
+    def force(self) -> bool:
+        """Whether files may be replaced."""
+        return bool(self.output.get("force"))
 
 
 def _orders(inputs: Inputs, said: Mapping[str, Any], output: Mapping[str, Any]) -> Orders:
-    from rlsize.cli.simulate_runs import BACKENDS, MOST_SAMPLES
+    from rlsize.cli.simulate_record import check_targets
+    from rlsize.cli.simulate_runs import MOST_SAMPLES, backend_fault
 
     def number(name: str, most: float, whole: bool = True) -> float | None:
         kind = Quantity("count", whole=whole, least=1.0, most=most)
@@ -168,31 +179,34 @@ def _orders(inputs: Inputs, said: Mapping[str, Any], output: Mapping[str, Any]) 
         if key not in inputs.used:
             inputs.keep(Figure(key=key, value=value, provenance="default", source=f"default of --{key}"))
     seed = str(said["seed"])
-    if not seed.isdecimal():
-        inputs.fault(f"{seed!r} is no seed", "--seed", "give a whole number from 0 on")
-    first = int(seed) if seed.isdecimal() else 0
-    backend = said["backend"] or "processes"
-    if backend not in BACKENDS:
-        inputs.fault(f"{backend!r} is unknown", "--backend", f"known: {', '.join(BACKENDS)}")
+    counts = seed.isascii() and seed.isdecimal() and len(seed) <= _LONGEST_SEED
+    if not counts:
+        inputs.fault(f"{seed[:20]!r} is not a whole number from 0 on", "--seed", "write 0 or 42")
+    first = int(seed) if counts else 0
+    backend = "processes" if said["backend"] is None else said["backend"]
+    fault = backend_fault(backend)
+    if fault is not None:
+        inputs.faults.append(fault)
     workers, most = number("jobs", 4096), number("most_samples", 1e15, whole=False)
     for key in ("jobs", "most_samples"):
         inputs.used.pop(key, None)  # how the work is done says nothing about the answer
-    return Orders(
+    orders = Orders(
         steps=steps,
         seeds=tuple(range(first, first + count)),
         backend=backend,
         workers=-1 if workers is None else int(workers),
         most_samples=MOST_SAMPLES if most is None else most,
         runs=said["runs"],
-        draws=bool(output.get("plot")),
+        output=output,
         trace=said["trace"],
         history=said["history"],
-        force=bool(output.get("force")),
     )
+    check_targets(inputs, orders)
+    return orders
 
 
 def _answer(inputs: Inputs, said: Mapping[str, Any], orders: Orders) -> Report:
-    from rlsize.cli.simulate_record import check_targets, record
+    from rlsize.cli.simulate_record import record
     from rlsize.cli.simulate_runs import Job
     from rlsize.cli.simulate_setting import simulated
     from rlsize.reports.simulate import Answer, simulate_report
@@ -200,7 +214,6 @@ def _answer(inputs: Inputs, said: Mapping[str, Any], orders: Orders) -> Report:
     from rlsize.simulator.first_order import first_order
 
     found = simulated(inputs, said)
-    check_targets(orders)
     ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
     own = [
         Job(simulated=found, steps=orders.steps, seed=seed, keeps_ledger=orders.draws and seed == orders.seeds[0])
@@ -208,23 +221,31 @@ def _answer(inputs: Inputs, said: Mapping[str, Any], orders: Orders) -> Report:
     ]
     simpler = [_simpler(found, rung, orders) for _, rung in ladder]
     done, interrupted = run([*own, *simpler], orders)
-    finished = [done[index] for index in range(len(own)) if index in done]
-    if not finished:
-        raise typer.Exit(INTERRUPTED)
-    rows = [(name, done[len(own) + i].outcome) for i, (name, _) in enumerate(ladder) if len(own) + i in done]
+    over = [done[index] for index in range(len(own)) if index in done]
+    outcomes = tuple(result.outcome for result in over if result.outcome is not None)
+    if len(outcomes) < len(over):
+        raise stands_still(next(result for result in over if result.outcome is None))
+    if not outcomes:
+        raise nothing_finished()
+    simple = [done[len(own) + i].outcome for i in range(len(ladder)) if len(own) + i in done]
+    rows = [(name, outcome) for (name, _), outcome in zip(ladder, simple, strict=False) if outcome is not None]
+    recorded = None
+    if not interrupted:
+        try:
+            recorded = record(found, orders, over[0])
+        except KeyboardInterrupt:
+            interrupted = True
     if interrupted:
-        inputs.warnings.append(f"interrupted: {len(finished)} of {len(own)} runs are in this answer")
-        rows = []
-    recorded = None if interrupted else record(found, orders, finished[0])
+        inputs.warnings.append(f"interrupted: {len(outcomes)} of {len(own)} runs are in this answer")
     answer = Answer(
         setting=found.setting,
-        outcomes=tuple(result.outcome for result in finished),
+        outcomes=outcomes,
         first_order=first_order(found.setting, found.pools),
-        ladder=tuple(rows),
+        ladder=tuple(rows) if len(rows) == len(ladder) else (),
         recorded=recorded,
     )
     report = simulate_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
-    return leave(report) if interrupted else report
+    return leave(report, orders) if interrupted else report
 
 
 def _simpler(found: Simulated, rung: Any, orders: Orders) -> Job:
@@ -238,7 +259,8 @@ def _simpler(found: Simulated, rung: Any, orders: Orders) -> Job:
 def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
     """Finished runs by the number of the job, and whether Ctrl-C kept the others from it."""
     from rlsize.cli.progress import progress
-    from rlsize.cli.simulate_runs import Interrupted, Kept, check_bounds, run_all
+    from rlsize.cli.simulate_kept import Kept
+    from rlsize.cli.simulate_runs import Interrupted, check_bounds, run_all
 
     check_bounds(jobs, orders.most_samples)
     kept = Kept(orders.runs) if orders.runs is not None else None
@@ -250,10 +272,22 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
     return dict(enumerate(results)), False
 
 
-def leave(report: Report) -> Report:
-    """Say what is finished, and go with the exit code of an interruption."""
-    from rlsize.writers.table import print_report
+def stands_still(result: Done) -> UnfinishedError:
+    """What to say of a loop that makes no more optimizer steps."""
+    todo = "loosen the cap, the queue or the cache, or let less go wrong; if they look right, report this"
+    return UnfinishedError(Fault(f"{result.stood_still}: what it waits for does not come", "", todo))
 
-    print_report(report)
+
+def nothing_finished() -> typer.Exit:
+    """Say that Ctrl-C came before there was anything to answer with."""
+    sys.stderr.write("interrupted: no run was finished\n")
+    return typer.Exit(INTERRUPTED)
+
+
+def leave(report: Report, orders: Orders) -> Report:
+    """Say what is finished, and go with the exit code of an interruption."""
+    from rlsize.cli.answer import deliver
+
+    deliver(report, {**orders.output, "plot": None})
     sys.stdout.flush()
     raise typer.Exit(INTERRUPTED)

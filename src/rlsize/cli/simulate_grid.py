@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-import typer
-
 from rlsize.errors import InputError
 
 if TYPE_CHECKING:
@@ -13,8 +11,11 @@ if TYPE_CHECKING:
 
     from rlsize.cli.inputs import Inputs
     from rlsize.cli.simulate import Orders
+    from rlsize.cli.simulate_runs import Done
     from rlsize.cli.simulate_setting import Simulated
+    from rlsize.facts.figure import Figure
     from rlsize.reports.report import Report
+    from rlsize.reports.simulate_grid import Point
 
 _MOST_NOTES = 6
 
@@ -32,17 +33,17 @@ def grid_report(inputs: Inputs, said: Mapping[str, Any], orders: Orders, known: 
     Raises:
         InputError: Something is wrong with the sweep, or with every point.
     """
-    from rlsize.cli.simulate import INTERRUPTED, leave, run
+    from rlsize.cli.simulate import leave, nothing_finished, run, stands_still
     from rlsize.cli.simulate_runs import Job
     from rlsize.cli.simulate_sweep import points_of
-    from rlsize.reports.simulate_grid import Point, grid_answer
+    from rlsize.reports.simulate_grid import grid_answer
 
     points = points_of(inputs, said["sweep"], known)
     for name in ("trace", "history"):
         if said[name] is not None:
             inputs.fault("a grid has many runs, and this shows one", f"--{name}", "leave it out, or leave --sweep out")
     inputs.settle()
-    loops = [_loop(inputs, said, point) for point in points]
+    loops = _loops(inputs, said, points)
     if all(isinstance(loop, InputError) for loop in loops):
         raise next(loop for loop in loops if isinstance(loop, InputError))
     jobs, owners = [], []
@@ -52,32 +53,59 @@ def grid_report(inputs: Inputs, said: Mapping[str, Any], orders: Orders, known: 
             owners += [index] * len(orders.seeds)
     done, interrupted = run(jobs, orders)
     if not done:
-        raise typer.Exit(INTERRUPTED)
-    rows = []
-    for index, (point, loop) in enumerate(zip(points, loops, strict=True)):
-        outcomes = tuple(done[i].outcome for i, owner in enumerate(owners) if owner == index and i in done)
-        refused = loop.faults[0].what if isinstance(loop, InputError) else ""
-        rows.append(Point(said=point, outcomes=outcomes, refused=refused))
+        raise nothing_finished()
+    rows = _rows(points, loops, owners, done)
+    if not any(row.outcomes for row in rows):
+        raise stands_still(next(iter(done.values())))
     warnings = list(inputs.warnings)
     if interrupted:
         warnings.append(f"interrupted: {len(done)} of {len(jobs)} runs are in this answer")
     report = grid_answer(rows, inputs.shown(), warnings, inputs.notes[:_MOST_NOTES])
-    return leave(report) if interrupted else report
+    return leave(report, orders) if interrupted else report
 
 
-def _loop(inputs: Inputs, said: Mapping[str, Any], point: Mapping[str, str]) -> Simulated | InputError:
-    """The loop of a point, or why there is none; what all points share is noted once."""
+def _rows(
+    points: Sequence[Mapping[str, str]],
+    loops: Sequence[Simulated | InputError],
+    owners: Sequence[int],
+    done: Mapping[int, Done],
+) -> list[Point]:
+    """What each point came to; `owners` has the point of each job."""
+    from rlsize.reports.simulate_grid import Point
+
+    rows = []
+    for index, (point, loop) in enumerate(zip(points, loops, strict=True)):
+        over = [done[i] for i, owner in enumerate(owners) if owner == index and i in done]
+        outcomes = tuple(result.outcome for result in over if result.outcome is not None)
+        refused = loop.faults[0].what if isinstance(loop, InputError) else ""
+        if len(outcomes) < len(over):
+            outcomes, refused = (), next(result.stood_still for result in over if result.outcome is None)
+        rows.append(Point(said=point, outcomes=outcomes, refused=refused))
+    return rows
+
+
+def _loops(
+    inputs: Inputs, said: Mapping[str, Any], points: Sequence[Mapping[str, str]]
+) -> list[Simulated | InputError]:
+    """The loop of each point, or why there is none; inputs that all points share are noted, once."""
     from rlsize.cli.simulate_setting import simulated
 
-    own = inputs.apart()
-    try:
-        found = simulated(own, {**said, **point})
-    except InputError as error:
-        return error
-    swept = set(point)
-    for key, figure in own.used.items():
-        if key not in swept:
-            inputs.used.setdefault(key, figure)
-    inputs.notes += [note for note in own.notes if note not in inputs.notes]
-    inputs.warnings += [warning for warning in own.warnings if warning not in inputs.warnings]
+    found: list[Simulated | InputError] = []
+    shared: dict[str, Figure] | None = None
+    for point in points:
+        own = inputs.apart()
+        try:
+            found.append(simulated(own, {**said, **point}))
+        except InputError as error:
+            found.append(error)
+            continue
+        shared = own.used if shared is None else _alike(shared, own.used)
+        inputs.notes += [note for note in own.notes if note not in inputs.notes]
+        inputs.warnings += [warning for warning in own.warnings if warning not in inputs.warnings]
+    inputs.used = {key: figure for key, figure in (shared or {}).items() if not points or key not in points[0]}
     return found
+
+
+def _alike(first: Mapping[str, Figure], second: Mapping[str, Figure]) -> dict[str, Figure]:
+    """Figures that have the same value in both."""
+    return {key: figure for key, figure in first.items() if key in second and second[key].value == figure.value}

@@ -64,6 +64,7 @@ def gpus_of(asked: Asked, mode: str) -> Gpus:
                 "--rollout-gpus",
                 "give more GPUs, or smaller instances",
             )
+            instances = Figure(key="instances", value=1, provenance="default")  # so that this is told once
         else:
             instances = inputs.keep(rounded(exact, "instances", rounded_down(exact.number)))
     rollout = pools["rollout_gpus"]

@@ -7,7 +7,12 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlsize.errors import InputError
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from rlsize.cli.inputs import Inputs
     from rlsize.cli.simulate import Orders
     from rlsize.cli.simulate_runs import Done
     from rlsize.cli.simulate_setting import Simulated
@@ -26,18 +31,32 @@ class Recorded:
     spans: tuple[Span, ...]
 
 
-def check_targets(orders: Orders) -> None:
+def check_targets(inputs: Inputs, orders: Orders) -> None:
     """
-    Look at the files to write before any work is done for them.
+    Look at what is to be printed and written before any work is done for it.
 
-    Raises:
-        InputError: One cannot be written.
+    Args:
+        inputs: Takes faults.
+        orders: How to run.
     """
+    from rlsize.cli.answer import check_form
+    from rlsize.cli.command import TERMINAL
     from rlsize.writers.files import check_target
+    from rlsize.writers.plot import check_picture
 
-    for path in (orders.trace, orders.history):
-        if path is not None:
-            check_target(path, orders.force)
+    plot = orders.output.get("plot")
+    checks: list[tuple[Callable[[str, bool], object], str]] = []
+    checks += [(check_target, path) for path in (orders.trace, orders.history) if path is not None]
+    checks += [(check_picture, plot)] if plot and plot != TERMINAL else []
+    for check, path in checks:
+        try:
+            check(path, orders.force)
+        except InputError as error:
+            inputs.faults += error.faults
+    try:
+        check_form(orders.output)
+    except InputError as error:
+        inputs.faults += error.faults
 
 
 def record(found: Simulated, orders: Orders, first: Done) -> Recorded | None:
@@ -51,7 +70,7 @@ def record(found: Simulated, orders: Orders, first: Done) -> Recorded | None:
     """
     if orders.trace is not None or orders.history is not None:
         _write(found, orders)
-    if not orders.draws or first.ledger is None:
+    if not orders.draws or first.ledger is None or first.outcome is None:
         return None
     return Recorded(first.ledger, _window(found, orders, first.ledger, first.outcome.warm_up))
 

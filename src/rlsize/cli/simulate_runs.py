@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import json
-from contextlib import contextmanager, nullcontext
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, suggestion
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
 
+    from rlsize.cli.simulate_kept import Kept
     from rlsize.cli.simulate_setting import Simulated
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.outcome import Outcome
 
 BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
+_INSTALLED = {"ray": ("ray", "ray"), "dask": ("distributed", "dask distributed")}  # module, and what to install for it
 MOST_SAMPLES = 200e6
 _SMALL = 100_000  # samples below which starting processes takes longer than the runs
 _BYTES_PER_SAMPLE = 700  # of a sample under way, with its group
 _MOST_BYTES = 8e9
-_LARGEST_FILE = 256 * 2**20
+_MOST_INSTANCES = 100_000
+_LISTS_ONLY = frozenset({"ray"})  # back ends that give results when all are there, so they get a few jobs at a time
 _TOLD = 10  # times that progress is told
 _DIGITS = 24  # of a run's key
 
@@ -49,9 +51,9 @@ class Job:
 
     @property
     def samples(self) -> float:
-        """Samples that it generates, roughly. [1]"""
+        """Samples that it generates, roughly; each turn counts as one. [1]"""
         work, rules = self.simulated.setting.work, self.simulated.setting.rules
-        return self.steps * work.samples * rules.oversampling / work.acceptance
+        return self.steps * work.samples * work.turns * rules.oversampling / work.acceptance
 
     @property
     def key(self) -> str:
@@ -62,10 +64,23 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A finished run: what it came to, and its accounts if they were wanted."""
+    """
+    A run that is over.
 
-    outcome: Outcome
+    Args:
+        outcome: What it came to; None where the loop stood still.
+        ledger: Its accounts, if they were wanted.
+        steps: Optimizer steps that it made. [1]
+    """
+
+    outcome: Outcome | None
     ledger: Ledger | None = None
+    steps: int = 0
+
+    @property
+    def stood_still(self) -> str:
+        """What to say of a loop that stood still."""
+        return f"the loop stands still after {self.steps:,} optimizer step{'' if self.steps == 1 else 's'}"
 
 
 class Interrupted(Exception):  # noqa: N818 (not an error: what is done is kept)
@@ -76,6 +91,22 @@ class Interrupted(Exception):  # noqa: N818 (not an error: what is done is kept)
         self.done = done
 
 
+def backend_fault(backend: str) -> Fault | None:
+    """
+    What is wrong with a back end; None where it can be used.
+
+    Args:
+        backend: Its name.
+    """
+    if backend not in BACKENDS:
+        return Fault(f"{backend!r} is unknown", "--backend", suggestion(backend, BACKENDS))
+    module, package = _INSTALLED.get(backend, ("joblib", "joblib"))
+    if find_spec(module) is None:
+        todo = f"install it (pip install {package}), or leave --backend out"
+        return Fault(f"{backend} is not installed", "--backend", todo)
+    return None
+
+
 def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
     """
     Refuse what would take too long or too much memory.
@@ -83,17 +114,13 @@ def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
     Raises:
         InputError: With what would fit.
     """
+    fleet = max(job.simulated.setting.engine.instances + job.simulated.setting.trouble.lent_instances for job in jobs)
+    if fleet > _MOST_INSTANCES:
+        todo = "simulate a part of the fleet, with as large a part of the batch"
+        raise InputError(Fault(f"{fleet:,} instances are more than {_MOST_INSTANCES:,}", "--instances", todo))
     whole = sum(job.samples for job in jobs)
     if whole > most_samples:
-        runs = len(jobs)
-        fits = max(1, int(jobs[0].steps * most_samples / whole))
-        raise InputError(
-            Fault(
-                f"{runs} runs of {jobs[0].steps:,} steps generate {whole:,.0f} samples, more than {most_samples:,.0f}",
-                "--steps",
-                f"give --steps {fits:,} or fewer seeds or points; or raise --most-samples (about 10 s a million)",
-            )
-        )
+        raise InputError(_too_many(jobs, whole, most_samples))
     needed = max(_most_under_way(job) for job in jobs) * _BYTES_PER_SAMPLE
     if needed > _MOST_BYTES:
         raise InputError(
@@ -103,6 +130,18 @@ def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
                 "cap the staleness or the queue (--queue-steps), or simulate fewer steps or a part of the fleet",
             )
         )
+
+
+def _too_many(jobs: Sequence[Job], whole: float, most_samples: float) -> Fault:
+    runs, steps = len(jobs), jobs[0].steps
+    turns = any(job.simulated.setting.work.turns > 1 for job in jobs)
+    what = (
+        f"{runs} run{'s' if runs > 1 else ''} of {steps:,} steps generate{'' if runs > 1 else 's'} {whole:,.0f} "
+        f"{'turns' if turns else 'samples'}, more than {most_samples:,.0f}"
+    )
+    fits = int(steps * most_samples / whole)
+    shorter = f"give --steps {fits}, or fewer seeds or points" if fits else "simulate a part of the batch and the fleet"
+    return Fault(what, "--steps", f"{shorter}; or raise --most-samples (a million take about 10 s)")
 
 
 def _most_under_way(job: Job) -> float:
@@ -127,10 +166,9 @@ def run_job(job: Job) -> Done:
     setting = job.simulated.setting
     ledger = simulate(setting, job.steps, job.seed)
     if len(ledger) < job.steps:
-        what = f"the loop stands still after {len(ledger)} optimizer steps: nothing that it waits for can come"
-        raise InputError(Fault(what, "", "loosen the cap, the queue or the cache; if they look right, report this"))
+        return Done(None, steps=len(ledger))
     outcome = outcome_of(ledger, setting, job.simulated.pools, job.seed)
-    return Done(outcome, ledger if job.keeps_ledger else None)
+    return Done(outcome, ledger if job.keeps_ledger else None, len(ledger))
 
 
 def run_all(
@@ -148,20 +186,20 @@ def run_all(
 
     Raises:
         Interrupted: Ctrl-C; with what is finished.
-        InputError: The back end is not there.
+        InputError: The disk refuses to keep them.
     """
     done: dict[int, Done] = {}
     for index, job in enumerate(jobs):
-        found = kept.found(job) if kept is not None and not job.keeps_ledger else None
+        found = kept.found(job.key) if kept is not None and not job.keeps_ledger else None
         if found is not None:
-            done[index] = Done(found)
+            done[index] = Done(found, steps=found.steps)
     left = [index for index in range(len(jobs)) if index not in done]
     say(f"{len(done)} of {len(jobs)} runs", len(done) / max(1, len(jobs)))
     try:
         for index, result in zip(left, _results([jobs[i] for i in left], backend, workers), strict=True):
             done[index] = result
-            if kept is not None:
-                kept.add(jobs[index], result.outcome)
+            if kept is not None and result.outcome is not None:
+                kept.add(jobs[index].key, result.outcome)
             if len(done) * _TOLD // len(jobs) > (len(done) - 1) * _TOLD // len(jobs):
                 say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
     except KeyboardInterrupt:
@@ -176,80 +214,28 @@ def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
         return
     import joblib
 
-    with _registered(backend):
-        parallel = joblib.Parallel(
-            n_jobs=workers, backend=BACKENDS[backend], return_as="generator", pre_dispatch="3*n_jobs"
-        )
-        yield from parallel(joblib.delayed(run_job)(job) for job in jobs)
+    with _registered(backend), joblib.parallel_config(backend=BACKENDS[backend], n_jobs=workers):
+        at_once = len(jobs)
+        if backend in _LISTS_ONLY:
+            at_once = 2 * joblib.effective_n_jobs(workers)
+        for first in range(0, len(jobs), at_once):
+            how = {} if backend in _LISTS_ONLY else {"return_as": "generator", "pre_dispatch": "3*n_jobs"}
+            yield from joblib.Parallel(**how)(joblib.delayed(run_job)(job) for job in jobs[first : first + at_once])
 
 
 @contextmanager
 def _registered(backend: str) -> Iterator[None]:
-    """Have joblib know a cluster's back end, which the user has installed."""
-    cluster: AbstractContextManager[Any] = nullcontext()
-    try:
+    """Have joblib know a cluster's back end, which the user has installed; a local cluster ends with the runs."""
+    with ExitStack() as stack:
         if backend == "ray":
+            import ray
             from ray.util.joblib import register_ray
 
+            ray.init(log_to_driver=False)  # where RAY_ADDRESS says, else on this machine; its talk would go to stdout
+            stack.callback(ray.shutdown)
             register_ray()
         elif backend == "dask":
             from dask.distributed import Client
 
-            cluster = Client()  # where DASK_SCHEDULER_ADDRESS says, else on this machine
-    except ImportError as error:
-        todo = f"install it (pip install {'ray' if backend == 'ray' else 'dask distributed'}), or leave --backend out"
-        raise InputError(Fault(f"{backend} is not installed: {error}", "--backend", todo)) from None
-    with cluster:
+            stack.enter_context(Client())  # where DASK_SCHEDULER_ADDRESS says, else on this machine
         yield
-
-
-class Kept:
-    """
-    A file of finished runs, one a line, which grows as runs finish.
-
-    Args:
-        path: The file; made if there is none.
-    """
-
-    def __init__(self, path: str) -> None:
-        from rlsize.readers.yaml_documents import read_text
-
-        self.path = Path(path)
-        self._known: dict[str, dict[str, Any]] = {}
-        if not self.path.exists():
-            if not self.path.parent.is_dir():
-                raise InputError(Fault(f"the folder {self.path.parent} does not exist", path, "make it first"))
-            return
-        for number, line in enumerate(read_text(path, _LARGEST_FILE).splitlines(), start=1):
-            try:
-                row = json.loads(line)
-                self._known[row["key"]] = row["outcome"]
-            except (json.JSONDecodeError, TypeError, KeyError):
-                if not line.startswith('{"key"'):  # a last line that was cut short is run again
-                    fault = Fault("is no finished run", f"{path}, line {number}", "name a file that --runs has written")
-                    raise InputError(fault) from None
-
-    def found(self, job: Job) -> Outcome | None:
-        """What a run came to, if the file has it."""
-        from rlsize.simulator.outcome import Outcome
-
-        row = self._known.get(job.key)
-        if row is None:
-            return None
-        staleness = {int(lag): share for lag, share in row["staleness"].items()}
-        return Outcome(**{**row, "staleness": staleness})
-
-    def add(self, job: Job, outcome: Outcome) -> None:
-        """
-        Note a finished run, whole, at the end of the file.
-
-        Raises:
-            InputError: The disk refuses.
-        """
-        line = json.dumps({"key": job.key, "outcome": asdict(outcome)})
-        try:
-            torn = self.path.exists() and self.path.stat().st_size > 0 and not self.path.read_bytes().endswith(b"\n")
-            with self.path.open("a", encoding="utf-8") as stream:
-                stream.write(("\n" if torn else "") + line + "\n")
-        except OSError as error:
-            raise InputError(Fault(f"cannot be written: {error.strerror}", str(self.path), "check the disk")) from None

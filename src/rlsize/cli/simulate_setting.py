@@ -81,12 +81,13 @@ def simulated(inputs: Inputs, said: Mapping[str, Any]) -> Simulated:
             )
         },
     )  # fmt: skip
+    _named(asked)
     load(inputs, said.get("per_instance"), accept_lower_bound=bool(said.get("accept_lower_bound")))
     mode = inputs.word("mode", "--mode", said.get("mode"), _MODES, scenario="placement.mode", default="sync") or "sync"
     groups, size = _batch(asked)
     lengths = lengths_of(asked)
     gpus = gpus_of(asked, mode)
-    engine = engine_setting(asked, _count(gpus.instances), groups * size, lengths.mean) if lengths.mean else None
+    engine = engine_setting(asked, _count(gpus.instances), groups * size, lengths.mean or 1.0)
     train = train_seconds(asked, gpus)
     sync = _sync(asked, mode)
     inputs.need(gpus.instances, "give the rollout instances, or --rollout-gpus with --gpus-per-instance")
@@ -104,8 +105,32 @@ def simulated(inputs: Inputs, said: Mapping[str, Any]) -> Simulated:
         engine=inputs.settled(engine), work=work, trainer=trainer, sync=sync, rules=rules, trouble=trouble
     )
     _check_cache(inputs, setting)
+    _aside(asked, mode)
     inputs.settle()
     return Simulated(setting=setting, pools=pools)
+
+
+def _named(asked: Asked) -> None:
+    """Model and GPU, where they are named: a name that nobody knows is a fault, whether it is needed or not."""
+    from rlsize.cli.asking import gpu
+    from rlsize.cli.models import model_profile
+
+    if asked.said.get("model") is not None:
+        model_profile(asked.inputs, asked.said["model"])
+    if asked.said.get("gpu") is not None:
+        gpu(asked.inputs, asked.said["gpu"])
+
+
+def _aside(asked: Asked, mode: str) -> None:
+    """Flags that say nothing in this mode: better told than followed in silence."""
+    inputs, asynchronous = asked.inputs, _MODES.get(mode) == "async"
+    names = ["unfinished"] if asynchronous else ["max_staleness", "over_stale", "queue_steps"]
+    names += ["sync_seconds"] if mode == "colocated" else ["swap_seconds"]
+    flagged = [f"--{name.replace('_', '-')}" for name in names if asked.said.get(name) is not None]
+    if flagged:
+        inputs.notes.append(f"Without effect where the mode is {mode}: {', '.join(flagged)}.")
+    for name in names:
+        inputs.used.pop(name, None)
 
 
 def _batch(asked: Asked) -> tuple[int, int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import product
+from math import isfinite
 from typing import TYPE_CHECKING
 
 from rlsize.errors import suggestion
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 2000
 _RANGE_PARTS = (2, 3)
+_FORMS = "give key=from:to, key=from:to:step or key=one,other"
 
 
 def points_of(inputs: Inputs, sweeps: Sequence[str], known: Sequence[str]) -> list[dict[str, str]]:
@@ -29,7 +31,9 @@ def points_of(inputs: Inputs, sweeps: Sequence[str], known: Sequence[str]) -> li
     for text in sweeps:
         key, sign, values = text.partition("=")
         name = key.strip().removeprefix("--").replace("-", "_")
-        if not sign or name not in known:
+        if name in known and not sign:
+            inputs.fault(f"says no values for {key!r}", f"--sweep {text}", _FORMS)
+        elif name not in known:
             inputs.fault(f"{key!r} cannot be swept", f"--sweep {text}", suggestion(name, known))
         elif name in axes:
             inputs.fault(f"{key!r} is swept twice", f"--sweep {text}", "say it once")
@@ -49,18 +53,18 @@ def _values(inputs: Inputs, text: str, values: str) -> list[str]:
     if ":" not in values:
         found = [value.strip() for value in values.split(",") if value.strip()]
         if not found:
-            inputs.fault("no values", f"--sweep {text}", "give key=from:to, key=from:to:step or key=one,other")
+            inputs.fault("says no values", f"--sweep {text}", _FORMS)
         return found
     try:
         numbers = [float(part) for part in values.split(":")]
     except ValueError:
         numbers = []
     step = numbers[2] if len(numbers) == max(_RANGE_PARTS) else 1.0
-    if len(numbers) not in _RANGE_PARTS or step <= 0 or numbers[1] < numbers[0]:
+    if len(numbers) not in _RANGE_PARTS or not all(map(isfinite, numbers)) or step <= 0 or numbers[1] < numbers[0]:
         inputs.fault(f"{values!r} is no range", f"--sweep {text}", "give from:to or from:to:step, upwards")
         return []
-    count = int((numbers[1] - numbers[0]) / step + 1e-9) + 1
-    if count > MOST_POINTS:
-        inputs.fault(f"{count:,} values are more than {MOST_POINTS:,}", f"--sweep {text}", "take a larger step")
+    steps = (numbers[1] - numbers[0]) / step + 1e-9
+    if steps >= MOST_POINTS:
+        inputs.fault(f"{values!r} is more than {MOST_POINTS:,} values", f"--sweep {text}", "take a larger step")
         return []
-    return [f"{numbers[0] + index * step:.12g}" for index in range(count)]
+    return [f"{numbers[0] + index * step:.12g}" for index in range(int(steps) + 1)]

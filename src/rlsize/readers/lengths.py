@@ -15,6 +15,7 @@ MOST_BYTES = 64 * 2**20
 _MOST_TOKENS = 1e8
 _POINTS = 10_000  # quantiles that are kept of a longer list
 _PAIR = 2  # a length and its count
+_TODO = f"give tokens, 1 to {_MOST_TOKENS:.0e}"
 
 
 def read_lengths(path: str | Path) -> tuple[float, ...]:
@@ -31,19 +32,19 @@ def read_lengths(path: str | Path) -> tuple[float, ...]:
 
     text = read_text(path, MOST_BYTES)
     rows = _json_rows(text, str(path)) if text.lstrip().startswith("[") else _lines(text, str(path))
-    if not rows:
-        raise InputError(Fault("holds no lengths", str(path), "give one length a line, or a length and a count"))
     lengths = np.array([row[0] for row in rows])
     counts = np.array([row[1] for row in rows])
+    if not counts.sum():
+        raise InputError(Fault("holds no lengths", str(path), "give one length a line, or a length and a count"))
     order = np.argsort(lengths)
     below = np.cumsum(counts[order]) / counts.sum()
-    points = min(_POINTS, int(counts.sum()))
+    points = max(1, min(_POINTS, int(counts.sum())))
     shares = (np.arange(points) + 0.5) / points
     return tuple(float(value) for value in lengths[order][np.searchsorted(below, shares)])
 
 
 def _lines(text: str, path: str) -> list[tuple[float, float]]:
-    rows, faults = [], []
+    rows, faults, heading = [], [], False
     for number, line in enumerate(text.splitlines(), start=1):
         cells = line.replace(",", " ").replace(";", " ").split()
         if not cells or line.lstrip().startswith("#"):
@@ -51,10 +52,10 @@ def _lines(text: str, path: str) -> list[tuple[float, float]]:
         row = _row(cells)
         if row is not None:
             rows.append(row)
-        elif rows or number > 1:
-            faults.append(
-                Fault(f"{line.strip()[:60]!r} is no length", f"{path}, line {number}", "give tokens, above 0")
-            )
+        elif rows or heading or _number(cells[0]) is not None:
+            faults.append(Fault(f"{line.strip()[:60]!r} is no length", f"{path}, line {number}", _TODO))
+        else:
+            heading = True
     if faults:
         raise InputError(*faults[:5])
     return rows
@@ -63,23 +64,33 @@ def _lines(text: str, path: str) -> list[tuple[float, float]]:
 def _json_rows(text: str, path: str) -> list[tuple[float, float]]:
     try:
         found = json.loads(text)
-    except (json.JSONDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(Fault(f"is no JSON: {error}", path, "give a list of lengths")) from None
     rows = []
     for index, entry in enumerate(found):
         row = _row(entry if isinstance(entry, list) else [entry])
         if row is None:
-            raise InputError(Fault(f"{str(entry)[:60]} is no length", f"{path}, entry {index}", "give tokens, above 0"))
+            raise InputError(Fault(f"{str(entry)[:60]} is no length", f"{path}, entry {index}", _TODO))
         rows.append(row)
     return rows
 
 
 def _row(cells: list[Any]) -> tuple[float, float] | None:
     """A length and its count; None where the cells say something else."""
-    try:
-        numbers = [float(cell) for cell in cells]
-    except (TypeError, ValueError):
+    numbers = [_number(cell) for cell in cells]
+    if not 0 < len(numbers) <= _PAIR:
         return None
     length, count = numbers[0], numbers[1] if len(numbers) == _PAIR else 1.0
-    fits = len(numbers) <= _PAIR and 0.0 < length <= _MOST_TOKENS and 0.0 <= count <= _MOST_TOKENS
-    return (length, count) if fits else None
+    if length is None or count is None:
+        return None
+    return (length, count) if 1.0 <= length <= _MOST_TOKENS and 0.0 <= count <= _MOST_TOKENS else None
+
+
+def _number(cell: Any) -> float | None:  # noqa: ANN401 (whatever a file holds)
+    """A cell as a number; None where it is none."""
+    if isinstance(cell, bool):
+        return None
+    try:
+        return float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return None

@@ -9,7 +9,16 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Panels
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.simulate_chart import gantt, over_steps
-from rlsize.reports.simulate_measures import MEASURES, UNLESS_ZERO, UNSEEN, half_shown, measure_name, number_shown
+from rlsize.reports.simulate_measures import (
+    MEASURES,
+    SHORT,
+    UNLESS_ZERO,
+    UNSEEN,
+    half_shown,
+    meaning,
+    measure_name,
+    number_shown,
+)
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
 
@@ -21,11 +30,11 @@ if TYPE_CHECKING:
     from rlsize.simulator.outcome import Outcome, Spread
     from rlsize.simulator.setting import Setting
 
-_TELLING = {
-    "step_seconds": "step", "trainer_idle_fraction": "trainer idle", "rollout_unused_fraction": "rollout unused",
-    "staleness_mean_steps": "staleness", "cost_per_step_usd": "cost",
-}  # fmt: skip
+_TELLING = (
+    "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "cost_per_step_usd",
+)  # fmt: skip
 _SMALL = 0.005  # relative difference from the first order that is not worth a word
+_MANY = 10.0  # relative difference that no percentage tells
 _FEW_STEPS = 100
 _MOST_SHOWN = 8  # of the staleness table
 _NOTHING = 1e-6  # in any unit: rounding
@@ -87,16 +96,16 @@ def simulate_report(
         tables["causes"] = _causes_table(answer)
     if len(answer.outcomes[0].staleness) > 1:
         tables["staleness"] = _staleness_table(answer)
-    headline = _headline(answer, spreads, runs)
+    tables["over_time"] = _over_time_table(answer)
     return Report(
         command="simulate",
-        headline=headline,
+        headline=_headline(answer, spreads, runs),
         results=results,
         inputs=tuple(inputs),
         tables=tables,
         warnings=(*_warnings(answer, spreads), *warnings),
         notes=(*_notes(answer), *notes),
-        chart=_chart(answer, headline),
+        chart=_chart(answer, spreads),
         quiet=frozenset(spreads),
     )
 
@@ -105,10 +114,10 @@ def _headline(answer: Answer, spreads: Mapping[str, Spread], runs: str) -> str:
     step, first = spreads["step_seconds"], answer.first_order["step_seconds"]
     beside = _beside(step.mean, first) if first else ""
     idle = show(spreads["trainer_idle_fraction"].mean, "_fraction")
-    stale = show(round(spreads["staleness_mean_steps"].mean, 2), "_steps")
+    stale = number_shown(spreads["staleness_mean_steps"].mean, "staleness_mean_steps")
     return (
-        f"{show(step.mean, 'step_seconds')} per step over {runs}{beside}; trainer idle {idle}, samples {stale} stale "
-        "in the mean."
+        f"{show(step.mean, 'step_seconds')} per step over {runs}{beside}; trainer idle {idle}, samples {stale} "
+        "steps stale in the mean."
     )
 
 
@@ -116,6 +125,8 @@ def _beside(mean: float, first: float) -> str:
     change = mean / first - 1.0
     if abs(change) < _SMALL:
         return ", as the first-order formula says"
+    if change > _MANY:
+        return f", {mean / first:,.0f} times the first-order {show(first, '_seconds')}"
     where = "above" if change > 0 else "below"
     return f", {abs(change):.1%} {where} the first-order ".replace("%", " %") + show(first, "_seconds")
 
@@ -194,8 +205,9 @@ def _causes_table(answer: Answer) -> Table:
             row[name], row[f"_{name}"] = change, _signed(change, name)
     first = _row("first order", {name: answer.first_order[name] for name in shown})
     last = _row("simulated, first seed", {name: answer.outcomes[0].measures.get(name) for name in shown})
-    columns = (Column("cause", "", "left"), *(Column(f"_{name}", _TELLING[name]) for name in shown))
-    return Table(title="From the first order to the simulation", columns=columns, rows=(first, *found.values(), last))
+    columns = (Column("cause", "", "left"), *(Column(f"_{name}", SHORT[name]) for name in shown))
+    rows = (first, *found.values(), last)
+    return Table(title="From the first order to the simulation", columns=columns, rows=rows, note=meaning(shown))
 
 
 def _row(cause: str, values: Mapping[str, float | None]) -> dict[str, Any]:
@@ -214,14 +226,31 @@ def _staleness_table(answer: Answer) -> Table:
     for outcome in answer.outcomes:
         for lag, share in outcome.staleness.items():
             shares[lag] = shares.get(lag, 0.0) + share / len(answer.outcomes)
-    rows = [{"staleness_steps": lag, "samples_fraction": share} for lag, share in sorted(shares.items())]
-    columns = (Column("staleness_steps", "staleness"), Column("samples_fraction", "share of samples"))
+    rows: list[dict[str, Any]] = [
+        {"staleness_steps": lag, "samples_fraction": share, "_lag": str(lag)} for lag, share in sorted(shares.items())
+    ]
+    columns = (Column("_lag", "staleness (steps)"), Column("samples_fraction", "share of trained samples"))
     return Table(
-        title="Staleness of trained samples",
+        title="Staleness of the samples trained",
         columns=columns,
         rows=tuple(rows),
         shown=min(len(rows), _MOST_SHOWN),
+        note=f"and {number_shown(rest, '_fraction')} above" if (rest := _rest(rows)) else "",
     )
+
+
+def _over_time_table(answer: Answer) -> Table:
+    """The first run in parts, for JSON and CSV; `--plot` draws it."""
+    series = answer.outcomes[0].over_time
+    rows: list[dict[str, Any]] = [
+        dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)
+    ]
+    return Table(title="", columns=(), rows=tuple(rows), shown=0)
+
+
+def _rest(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Share of the samples that the table does not show."""
+    return float(sum(row["samples_fraction"] for row in rows[_MOST_SHOWN:]))
 
 
 def _warnings(answer: Answer, spreads: Mapping[str, Spread]) -> list[str]:
@@ -229,8 +258,8 @@ def _warnings(answer: Answer, spreads: Mapping[str, Spread]) -> list[str]:
     grows = max(outcome.grows for outcome in answer.outcomes)
     if grows:
         found.append(
-            f"the backlog grows by {grows:,.0f} samples a step and never settles: means over the run say little; cap the "
-            "staleness or the queue"
+            f"the backlog grows by {grows:,.0f} samples a step and never settles: means over the run say little; cap "
+            "the staleness or the queue"
         )
     rules = answer.setting.rules
     over = spreads["over_cap_fraction"].mean
@@ -255,7 +284,7 @@ def _notes(answer: Answer) -> list[str]:
     return notes
 
 
-def _chart(answer: Answer, headline: str) -> Panels | None:
+def _chart(answer: Answer, spreads: Mapping[str, Spread]) -> Panels | None:
     recorded = answer.recorded
     if recorded is None:
         return None
@@ -264,6 +293,8 @@ def _chart(answer: Answer, headline: str) -> Panels | None:
         f"{setting.rules.mode}, {setting.engine.instances} instances x {setting.engine.slots} slots, "
         f"{setting.work.samples:,} samples a step"
     )
-    panels = over_steps(recorded.ledger, answer.outcomes[0].warm_up, headline.partition(";")[0], subtitle)
+    step, first = spreads["step_seconds"].mean, answer.first_order["step_seconds"]
+    title = f"{show(step, 'step_seconds')} per step{_beside(step, first) if first else ''}"
+    panels = over_steps(recorded.ledger, answer.outcomes[0].warm_up, title, subtitle)
     who = gantt(recorded.spans, setting.engine.slots, "A few steps: who does what when")
     return Panels(title=panels.title, subtitle=panels.subtitle, charts=(*panels.charts, who))

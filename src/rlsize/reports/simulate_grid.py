@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Panels, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.simulate_measures import number_shown
+from rlsize.reports.simulate_measures import SHORT, meaning, number_shown
 from rlsize.reports.wording import words
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
@@ -23,15 +23,8 @@ _TOLD = (
     "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "over_cap_fraction",
     "tokens_generated_per_trained_token", "cost_per_step_usd",
 )  # fmt: skip
-_SHORT = {
-    "step_seconds": "step",
-    "trainer_idle_fraction": "trainer idle",
-    "rollout_unused_fraction": "rollout unused",
-    "staleness_mean_steps": "staleness",
-    "over_cap_fraction": "over cap",
-    "tokens_generated_per_trained_token": "tokens/trained",
-    "cost_per_step_usd": "cost",
-}
+_MOST_COLUMNS = 7  # that fit
+_LEAST_TELLING = ("tokens_generated_per_trained_token", "over_cap_fraction", "staleness_mean_steps")  # left to JSON
 _ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "main", "limit")
 _MOST_LINES = len(_ROLES)  # a colour for each
 _DRAWN = (
@@ -73,7 +66,8 @@ def grid_answer(
     best = min(done, key=lambda point: spread_over(point.outcomes, "step_seconds").mean)
     cheapest = _cheapest(done)
     seconds = spread_over(best.outcomes, "step_seconds").mean
-    headline = f"Of {len(done)} loops the quickest step is {show(seconds, '_seconds')}, at {_name(best)}"
+    loops = f"{len(done)} loop{'s' if len(done) > 1 else ''}"
+    headline = f"Of {loops} the quickest step is {show(seconds, '_seconds')}, at {_name(best)}"
     if cheapest is not None and cheapest is not best:
         cost = spread_over(cheapest.outcomes, "cost_per_step_usd").mean
         headline += f"; the cheapest costs {show(cost, '_usd')}, at {_name(cheapest)}"
@@ -86,11 +80,24 @@ def grid_answer(
         ),
         inputs=tuple(inputs),
         tables={"grid": _table(points, best)},
-        warnings=tuple(warnings),
+        warnings=(*_refusals(points), *warnings),
         notes=("All points meet the same samples: their lengths belong to groups, not to moments.", *notes),
         chart=_chart(done, headline),
         quiet=frozenset({"points", "best_step_seconds"}),
     )
+
+
+def _refusals(points: Sequence[Point]) -> list[str]:
+    """Why some points have no answer; one sentence for each reason."""
+    found: dict[str, list[Point]] = {}
+    for point in points:
+        if point.refused:
+            found.setdefault(point.refused, []).append(point)
+    return [
+        f"{len(refused)} of {len(points)} points {'has' if len(refused) == 1 else 'have'} no answer, such as "
+        f"{_name(refused[0])}: {why}"
+        for why, refused in found.items()
+    ]
 
 
 def _cheapest(done: Sequence[Point]) -> Point | None:
@@ -120,9 +127,12 @@ def _table(points: Sequence[Point], best: Point) -> Table:
         row["refused"] = point.refused
         rows.append(row)
     columns = [Column(key, words(key)) for key in points[0].said]
-    columns += [Column(f"_{name}", _SHORT[name]) for name in told]
-    columns += [Column("refused", "refused", "left", wide=True)] if any(point.refused for point in points) else []
-    return Table(title="", columns=tuple(columns), rows=tuple(rows), marked=list(points).index(best))
+    hidden = _LEAST_TELLING[: max(0, len(columns) + len(told) - _MOST_COLUMNS)]
+    told = [name for name in told if name not in hidden]
+    columns += [Column(f"_{name}", SHORT[name]) for name in told]
+    return Table(
+        title="", columns=tuple(columns), rows=tuple(rows), marked=list(points).index(best), note=meaning(told)
+    )
 
 
 def _worth_telling(points: Sequence[Point], name: str) -> bool:

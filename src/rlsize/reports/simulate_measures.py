@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rlsize.reports.wording import words
 from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 MEASURES = (
     "step_seconds", "step_p50_seconds", "step_p95_seconds", "steps_per_day",
@@ -40,6 +45,21 @@ _NAMES = {
     "tokens_generated_per_trained_token": "tokens per trained token",
     "preemptions_per_step": "preemptions per step",
 }
+SHORT = {
+    "step_seconds": "step",
+    "trainer_idle_fraction": "idle",
+    "rollout_unused_fraction": "unused",
+    "staleness_mean_steps": "staleness",
+    "over_cap_fraction": "over cap",
+    "tokens_generated_per_trained_token": "tokens",
+    "cost_per_step_usd": "cost",
+}
+"""Headings of measures that stand side by side."""
+_MEANT = {
+    "trainer_idle_fraction": "idle: of the trainer's time",
+    "rollout_unused_fraction": "unused: of the fleet's rate",
+    "tokens_generated_per_trained_token": "tokens: generated per trained one",
+}
 _PLAIN = {"staleness_mean_steps", "staleness_p95_steps", "oldest_age_steps", "tokens_generated_per_trained_token"}
 _COUNTS = {"backlog_samples", "preemptions_per_step"}
 
@@ -47,6 +67,11 @@ _COUNTS = {"backlog_samples", "preemptions_per_step"}
 def measure_name(name: str) -> str:
     """What people call a measure; a dash says that it is part of the one above."""
     return _NAMES.get(name, words(name))
+
+
+def meaning(names: Iterable[str]) -> str:
+    """What the short headings leave out, in a line."""
+    return "; ".join(_MEANT[name] for name in names if name in _MEANT)
 
 
 def number_shown(value: float, name: str) -> str:

@@ -45,7 +45,7 @@ class Conductor:
         self.lending = Lending(setting, self.loop, lambda: self._come(lent), lambda: self._go(lent))
         self.rejected = 0  # groups that dynamic sampling threw out, or that were too stale
         self.steps = 0
-        self._first: Group | None = None  # of the groups under way
+        self._eldest: Group | None = None  # of the groups under way
 
     def run(self, steps: int) -> None:
         """
@@ -86,9 +86,9 @@ class Conductor:
     def first_under_way(self) -> int | None:
         """The lowest number of a group that is under way; None where none is."""
         under_way = self.fleet.under_way
-        if self._first not in under_way:  # looking for it anew passes over all that are gone
-            self._first = next(iter(under_way), None)
-        return None if self._first is None else self._first.serial
+        if self._eldest not in under_way:  # looking for it anew passes over all that are gone
+            self._eldest = next(iter(under_way), None)
+        return None if self._eldest is None else self._eldest.serial
 
     def completed(self, group: Group) -> None:
         """A group is complete: it is accepted, or rejected."""

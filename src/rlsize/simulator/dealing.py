@@ -59,7 +59,7 @@ class Dealer:
         load = loads[index] = loads[index] - 1
         if load == self._slots - 1:
             self.with_room += 1
-        if load < self._fewest[index // _BLOCK]:
+        if load < self._fewest[index // _BLOCK]:  # noqa: PLR1730 (a call less for each sample)
             self._fewest[index // _BLOCK] = load
 
     def came(self, engine: Engine, samples: int = 1) -> None:

@@ -36,8 +36,8 @@ class Engine:
 
     __slots__ = (
         "anew", "busy_seconds", "capacity", "clock", "closed", "context", "ejecting", "ended", "ends", "entry",
-        "fixed_seconds", "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "limited", "loop",
-        "most_prefixes", "parked", "paused", "pausing", "planned", "planned_seconds", "preemptions", "prefill",
+        "fixed_seconds", "generated", "held", "index", "joined", "kv_seconds", "last_batch", "leaving", "limited",
+        "loop", "most_prefixes", "parked", "paused", "pausing", "planned", "planned_seconds", "preemptions", "prefill",
         "prefill_seconds", "prefixes", "prompt_tokens", "prompts", "queue", "run_prefill", "sample_seconds",
         "slot_seconds", "slots", "slowdown", "started", "state", "stepped", "touched", "up", "version",
         "version_weights",
@@ -99,10 +99,10 @@ class Engine:
         if self.limited:
             steps = min(steps, max(1, int((self.capacity - self.held) // len(ends))))
         loop = self.loop
-        self.planned, self.started = steps, loop.now
-        self.run_prefill, self.prefill = self.prefill, 0
+        now = self.started = loop.now
+        self.planned, self.run_prefill, self.prefill = steps, self.prefill, 0
         seconds = self.planned_seconds = self._time_of(steps)
-        self.entry = loop.at(loop.now + seconds, self._boundary, self.index)
+        self.entry = loop.at(now + seconds, self._boundary, self.index)
         return True
 
     def interrupt(self) -> None:
@@ -208,7 +208,6 @@ class Engine:
         self.held += tokens
         self.generated += tokens
         self.entry = None
-        self.run_prefill = 0
 
     def _leave(self, sample: Sample) -> None:
         """A sample leaves the batch: its tokens so far, and their versions, become its own."""
@@ -216,8 +215,8 @@ class Engine:
         tokens = clock - sample.joined
         sample.stamped += clock * self.version - self.version_weights
         sample.done += tokens
-        sample.held += tokens
-        self.context -= self.prompt_tokens + sample.held
+        held = sample.held = sample.held + tokens
+        self.context -= self.prompt_tokens + held
 
     def _free(self, sample: Sample) -> None:
         """Give back the KV of a sample, and that of its prompt if no other sample of its group is here."""
@@ -234,16 +233,13 @@ class Engine:
     def _join(self) -> None:
         """Let samples join from the head of the queue, while there is a slot and room in the cache."""
         queue, ends, slots, parked, prompts = self.queue, self.ends, self.slots, self.parked, self.prompts
-        limited = self.limited
         while queue and len(ends) < slots:
             if self.closed and not self._bring_parked():
                 return
             sample = queue[0]
-            while limited and self._overfull(sample):
-                if ends:
-                    return
-                if not self._unpark_last(sample):
-                    break
+            if self.limited and not self._fits(sample):
+                return
+            queue.popleft()
             if sample in parked:
                 fresh = parked.pop(sample)
                 sample.held += fresh
@@ -251,13 +247,14 @@ class Engine:
                 self.prefill += fresh
             else:
                 group = sample.group
-                self.held += self._fresh(sample)
-                prompts[group] = prompts.get(group, 0) + 1
+                others = prompts.get(group, 0)
+                prompts[group] = others + 1
+                self.held += sample.held if others else sample.held + self.prompt_tokens
                 self.prefill += sample.held
                 if group not in self.prefixes:
                     self._add_prefix(group)
                     self.prefill += self.prompt_tokens
-            self._take_in(queue.popleft())
+            self._take_in(sample)
 
     def _add_prefix(self, group: Group) -> None:
         """Note that a prompt is computed here, and now and then forget those of groups that are done with."""
@@ -281,19 +278,25 @@ class Engine:
             return self.parked[sample]
         return sample.held if sample.group in self.prompts else sample.held + self.prompt_tokens
 
-    def _overfull(self, sample: Sample) -> bool:
-        """Whether a sample, and the tokens of the coming step, do not fit into the cache."""
-        return self.held + self._fresh(sample) + len(self.ends) + 1 > self.capacity
+    def _fits(self, sample: Sample) -> bool:
+        """Whether a sample, and the tokens of the coming step, fit into the cache; if nothing runs, room is made."""
+        while self.held + self._fresh(sample) + len(self.ends) + 1 > self.capacity:
+            if self.ends:
+                return False
+            if not self._unpark_last(sample):
+                break
+        return True
 
     def _take_in(self, sample: Sample) -> None:
+        """A sample joins the batch."""
+        clock, version = self.clock, self.version
         if sample.version < 0:
-            sample.version = self.version
-        clock = self.clock
+            sample.version = version
         sample.engine, sample.joined = self, clock
-        sample.stamped -= clock * self.version - self.version_weights
+        sample.stamped -= clock * version - self.version_weights
         self.context += self.prompt_tokens + sample.held
-        self.joined += 1
-        heappush(self.ends, (clock + sample.stop - sample.done, self.joined, sample))
+        number = self.joined = self.joined + 1
+        heappush(self.ends, (clock + sample.stop - sample.done, number, sample))
 
     def _unpark_last(self, but: Sample | None = None) -> bool:
         """Throw the KV of the sample out that went to its tool last, but one; whether there was one."""
@@ -326,9 +329,9 @@ class Engine:
 
     def _time_of(self, steps: int) -> float:
         """Seconds of the first steps of a run: the live KV grows by the batch with each of them."""
-        batch = len(self.ends)
-        each = self.fixed_seconds + self.sample_seconds * batch + self.kv_seconds * self.context
-        growth = self.kv_seconds * batch * (steps * (steps - 1) / 2)
+        batch, kv_seconds = len(self.ends), self.kv_seconds
+        each = self.fixed_seconds + self.sample_seconds * batch + kv_seconds * self.context
+        growth = kv_seconds * batch * (steps * (steps - 1) / 2)
         return (steps * each + growth + self.prefill_seconds * self.run_prefill) * self.slowdown
 
     def _steps_by(self, now: float) -> int:

@@ -51,8 +51,8 @@ class EventLoop:
         Returns:
             What `cancel` takes.
         """
-        self._number += 1
-        entry = [time, rank, self._number, action]
+        number = self._number = self._number + 1
+        entry = [time, rank, number, action]
         heappush(self._heap, entry)
         return entry
 
@@ -71,8 +71,10 @@ class EventLoop:
                 if not heap:
                     return
                 now = self.now = heap[0][0]
-            while heap and heap[0][0] <= now:
+            while True:
                 action = heappop(heap)[_ACTION]
                 if action is not None:
                     action()
+                if not heap or heap[0][0] > now:
+                    break
             decide()

@@ -59,6 +59,7 @@ class Fleet:
         self.under_way: dict[Group, None] = {}  # groups that are not complete, in the order of admission
         self.carried: list[Sample] = []  # that go on in the next batch
         self.dropped_tokens = 0
+        self._finished_tokens = 0  # of groups that are under way
         self.keeps_ejected = False
         self.barrier = setting.rules.mode != "async"
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
@@ -106,6 +107,7 @@ class Fleet:
             for group in self.under_way:
                 self._drop_finished(group)
             self.under_way.clear()
+            self._finished_tokens = 0
         self._put_away(list(self.dealer.queue))
         self.dealer.queue.clear()
         for engine in self.engines:
@@ -251,8 +253,7 @@ class Fleet:
         running = sum(engine.tokens_in_batch() for engine in self.engines)
         queued = sum(sample.done for engine in self.engines for sample in engine.queue if sample not in engine.parked)
         waiting = sum(sample.done for sample in [*self.dealer.queue, *self.carried])
-        finished = sum(s.length for group in self.under_way for s in group.samples if s.done == s.length)
-        return running + queued + waiting + finished + self.scoring.called_elsewhere()
+        return running + queued + waiting + self._finished_tokens + self.scoring.called_elsewhere()
 
     @property
     def preemptions(self) -> int:
@@ -279,14 +280,17 @@ class Fleet:
 
     def _ended(self, sample: Sample, engine: Engine) -> None:
         self.dealer.left(engine)
-        if sample.done < sample.length:
+        length = sample.length
+        if sample.done < length:
             self.scoring.call_tool(sample, engine)
         elif sample.group.dropped:
-            self.dropped_tokens += sample.length
-        elif self._verifies:
-            self.scoring.score(sample)
+            self.dropped_tokens += length
         else:
-            self._scored(sample)
+            self._finished_tokens += length
+            if self._verifies:
+                self.scoring.score(sample)
+            else:
+                self._scored(sample)
 
     def _stepped(self, engine: Engine) -> None:
         if self.recorder is not None:
@@ -315,8 +319,9 @@ class Fleet:
         group = sample.group
         group.unfinished -= 1
         if not group.unfinished and not group.dropped:
-            group.oldest = min(one.version for one in group.samples)
+            group.oldest = min([one.version for one in group.samples])
             del self.under_way[group]
+            self._finished_tokens -= group.tokens
             self.completed(group)
 
     # Stopping

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 _BATCH = 5  # steps whose mean is one value of the warm-up search
 _FEWEST = 20  # steps below which no warm-up is cut beyond the first
+_PARTS = 40  # of a run, over which means are kept
 _NEARLY = 1.1  # of the smallest squared standard error
 _GROWS = 0.5  # batches by which the backlog grows over the last half, from which it is said to
 # Two-sided 95 % points of Student's t for 1, 2, ... degrees of freedom (any table of it), then the normal's.
@@ -41,6 +43,7 @@ class Outcome:
         measures: Means over the others, by name; the unit is the name's ending.
         staleness: Share of trained samples by staleness.
         grows: Samples by which the backlog grows per step; 0 where it is steady. [1]
+        over_time: Means over parts of the run, warm-up included, by name; `steps` is the last step of each.
     """
 
     seed: int
@@ -49,6 +52,7 @@ class Outcome:
     measures: Mapping[str, float]
     staleness: Mapping[int, float] = field(default_factory=dict)
     grows: float = 0.0
+    over_time: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ def outcome_of(ledger: Ledger, setting: Setting, pools: Pools, seed: int) -> Out
         measures=_measures(rows, cut, setting, pools, staleness),
         staleness=staleness,
         grows=_growth(rows["backlog_samples"], setting.work.samples),
+        over_time=_over_time(rows),
     )
 
 
@@ -232,6 +237,24 @@ def _histogram(ledger: Ledger, cut: int) -> dict[int, float]:
 
 def _mean_staleness(rows: Mapping[str, Any]) -> Any:  # noqa: ANN401 (an array)
     return rows["staleness_sum"] / np.maximum(rows["trained_samples"], 1.0)
+
+
+def _over_time(rows: Mapping[str, Any]) -> dict[str, list[float]]:
+    """What a picture of a run shows, in a few parts of equal length."""
+    series = {
+        "step_seconds": np.diff(rows["end_seconds"], prepend=0.0),
+        "waiting_seconds": rows["waiting_seconds"],
+        "backlog_samples": rows["backlog_samples"],
+        "oldest_age_steps": rows["oldest_age_steps"],
+        "staleness_mean_steps": _mean_staleness(rows),
+    }
+    count = len(rows["end_seconds"])
+    edges = np.unique(np.linspace(0, count, min(count, _PARTS) + 1).round().astype(int))
+    parts = {
+        name: [float(values[start:end].mean()) for start, end in itertools.pairwise(edges)]
+        for name, values in series.items()
+    }
+    return {"steps": [float(end) for end in edges[1:]], **parts}
 
 
 def _growth(backlog: Any, samples: int) -> float:  # noqa: ANN401 (an array)

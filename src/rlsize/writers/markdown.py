@@ -25,7 +25,9 @@ def markdown_text(report: Report, *, explain: bool = False) -> str:
     parts = [f"### rlsize {report.command}", f"**{_escaped(report.headline)}**"]
     if report.told:
         parts.append(_results(report))
-    parts += [f"#### {_escaped(table.title)}\n\n{_table(table)}" for table in report.tables.values()]
+    for table in filter(_seen, report.tables.values()):
+        parts += [f"#### {_escaped(table.title)}"] if table.title else []
+        parts.append(_table(table))
     if report.inputs:
         parts.append(_escaped(f"Inputs: {inputs_line(report.inputs)}"))
     parts += [_escaped(note) for note in report.notes]
@@ -92,3 +94,8 @@ _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|`*_[]!
 def _escaped(text: str) -> str:
     """Text that cannot break out of its cell or start markup that it did not mean."""
     return printable(text).translate(_MARKUP)
+
+
+def _seen(table: Table) -> bool:
+    """Whether people see any of it: some tables are for programs."""
+    return table.shown != 0

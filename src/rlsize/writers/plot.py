@@ -12,7 +12,7 @@ from rlsize.reports.chart import Gantt, Panels
 from rlsize.units import short
 from rlsize.writers.areas import draw_areas
 from rlsize.writers.colours import COLOURS, PHASES, STACK
-from rlsize.writers.files import write_whole
+from rlsize.writers.files import check_target, write_whole
 from rlsize.writers.panels import draw_panels
 from rlsize.writers.spans import draw_spans
 
@@ -55,10 +55,28 @@ def write_picture(chart: Picture | None, target: str, *, force: bool = False) ->
     Raises:
         InputError: The ending is none of png, svg and pdf, the file exists or cannot be written.
     """
-    ending = Path(target).suffix.lower().lstrip(".")
-    if ending not in FORMATS or chart is None:
-        raise InputError(Fault(f"cannot draw to {target}", "--plot", "name a file that ends in .png, .svg or .pdf"))
+    ending = check_picture(target, force)
+    if chart is None:
+        raise InputError(Fault(f"cannot draw to {target}", "--plot", "there is nothing to draw"))
     write_whole(target, picture(chart, ending), force=force)
+
+
+def check_picture(target: str, force: bool) -> str:
+    """
+    The format of a file to draw into, checked before any work is done for it.
+
+    Args:
+        target: The file; its ending says the format.
+        force: Whether a file that exists may be overwritten.
+
+    Raises:
+        InputError: The ending is none of png, svg and pdf, the file exists or cannot be written.
+    """
+    ending = Path(target).suffix.lower().lstrip(".")
+    if ending not in FORMATS:
+        raise InputError(Fault(f"cannot draw to {target}", "--plot", "name a file that ends in .png, .svg or .pdf"))
+    check_target(target, force)
+    return ending
 
 
 def picture(chart: Picture, form: str) -> bytes:

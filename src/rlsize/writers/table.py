@@ -46,7 +46,7 @@ def print_report(report: Report, *, explain: bool = False) -> None:
     if report.told:
         out.print()
         _whole(out, _results(report))
-    for table in report.tables.values():
+    for table in filter(_seen, report.tables.values()):
         out.print()
         _print_table(out, table)
     if report.inputs:
@@ -160,3 +160,8 @@ def _print_explanations(out: Console, report: Report) -> None:
         out.print(Text.assemble((words(explained.key), "bold"), f"  =  {explained.value}"))
         for line in explained.lines:
             out.print(Text(f"  {printable(line)}"))
+
+
+def _seen(table: Table) -> bool:
+    """Whether people see any of it: some tables are for programs."""
+    return table.shown != 0

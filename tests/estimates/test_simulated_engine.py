@@ -1,0 +1,104 @@
+"""The straight line that stands for a predicted engine in the simulator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rlsize.cli.inputs import Inputs
+from rlsize.cli.plans import Said, rollout_plan
+from rlsize.estimates import planned
+from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_step import STAGE as STEP
+from rlsize.estimates.planned import ALL_THAT_FIT, RolloutPlan
+from rlsize.estimates.rollout_prediction import engine_limit
+from rlsize.estimates.simulated_engine import StepLine, predicted_line
+from rlsize.facts.records.record import Refused
+
+VALUES = prior(*planned.ROLLOUT_STAGES, STEP).central()
+
+
+def plan(model: str = "qwen3-8b", gpu: str = "h100-sxm", gpus: str = "1", prompt: str = "300") -> RolloutPlan:
+    """An instance of that model and 2,000 response tokens a sample."""
+    numbers = {
+        "prompt_tokens": prompt, "response_tokens": "2000", "response_cv": "0.8", "max_response_tokens": "8000",
+        "gpus_per_instance": gpus,
+    }  # fmt: skip
+    return rollout_plan(Inputs(), Said(model=model, gpu=gpu, numbers=numbers))
+
+
+def line(concurrency: float | None = 64, **said: Any) -> StepLine:
+    """Its engine within a loop."""
+    return predicted_line(plan(**said), VALUES, concurrency)
+
+
+def step(found: StepLine, batch: float, live: float) -> float:
+    """Seconds of a step with so many samples and so many tokens in the cache of each."""
+    return found.fixed + found.sample * batch + found.kv_token * batch * live
+
+
+def test_every_part_costs_time_and_the_cache_has_an_end() -> None:
+    """Nothing is below 0, a step with nothing in it takes time, and there are as many slots as are asked for."""
+    found = line()
+    assert found.fixed > 0
+    assert min(found.sample, found.kv_token, found.prompt_token) >= 0
+    assert (found.slots, found.batch) == (64, 64)
+    assert found.kv_tokens is not None
+    assert found.kv_tokens > 64 * 2300
+
+
+@pytest.mark.parametrize("concurrency", [1.0, 16.0, 64.0, 256.0])
+def test_the_line_goes_through_the_predicted_rate(concurrency: float) -> None:
+    """At the batch where it was taken, its rate is `predict rollout`'s, but for prompts and the loop's slowdown."""
+    found = line(concurrency)
+    live = 300 + 2000 * (1 + 0.8**2) / 2  # uncapped; the cap at four means takes a little off
+    rate = found.batch / step(found, found.batch, live)
+    predicted = float(plan().rate(concurrency)(VALUES))
+    slow = VALUES["step_rollout_slowdown"]
+    assert predicted * (1 - slow) / 1.15 < rate < predicted * 1.1
+
+
+def test_a_larger_model_takes_longer() -> None:
+    """At each batch, and its cache holds less."""
+    small, large = line(), line(model="qwen3-32b", gpus="1", gpu="h200-sxm")
+    assert step(large, 64, 1000) > step(small, 64, 1000)
+
+
+def test_more_gpus_in_an_instance_take_less_time() -> None:
+    """And hold more."""
+    one, two = line(), line(gpus="2")
+    assert step(two, 64, 1000) < step(one, 64, 1000)
+    assert (two.kv_tokens or 0) > (one.kv_tokens or 0)
+
+
+def test_prompts_cost_by_the_token() -> None:
+    """A prompt token takes about the same time in short and in long prompts, and far less than a response token."""
+    short, long = line(prompt="300"), line(prompt="3000")
+    assert long.prompt_token == pytest.approx(short.prompt_token, rel=0.5)
+    assert short.prompt_token < step(short, 64, 1000) / 64
+
+
+def test_without_a_concurrency_the_engine_takes_what_it_can() -> None:
+    """The engine's own limit of slots, and the line is taken at what fits into the cache."""
+    found = line(None)
+    assert found.slots == int(engine_limit(plan().question))
+    assert 1 < found.batch <= min(found.slots, ALL_THAT_FIT)
+
+
+def test_a_mixture_of_experts_is_slowed_once_more() -> None:
+    """By its own constant."""
+    told = dict(VALUES)
+    found = predicted_line(plan(model="qwen3-30b-a3b"), told, 64)
+    told["step_rollout_moe_slowdown"] += 0.5
+    slower = predicted_line(plan(model="qwen3-30b-a3b"), told, 64)
+    assert slower.fixed == pytest.approx(found.fixed * (1.5 + VALUES["step_rollout_moe_slowdown"])
+                                         / (1 + VALUES["step_rollout_moe_slowdown"]))  # fmt: skip
+    dense = predicted_line(plan(), told, 64)
+    assert dense == line()
+
+
+def test_a_model_that_does_not_fit_is_refused() -> None:
+    """70 B parameters on one GPU."""
+    with pytest.raises(Refused):
+        line(model="llama3.1-70b")
