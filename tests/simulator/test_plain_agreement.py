@@ -6,16 +6,17 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
-
-from rlsize.simulator.draws import SeededOutcomes
-from rlsize.simulator.run import conductor_of
 from tests.simulator.plain_model import plain_run
 from tests.simulator.small_scenarios import small_scenarios
 
+from rlsize.simulator.draws import SeededOutcomes
+from rlsize.simulator.run import conductor_of
+
 if TYPE_CHECKING:
-    from rlsize.simulator.setting import Setting
     from tests.simulator.plain_model import Table
     from tests.simulator.small_scenarios import Scenario
+
+    from rlsize.simulator.setting import Setting
 
 
 class Tabled(SeededOutcomes):

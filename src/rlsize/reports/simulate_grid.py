@@ -25,7 +25,7 @@ _TOLD = (
 )  # fmt: skip
 _MOST_COLUMNS = 7  # that fit
 _LEAST_TELLING = ("tokens_generated_per_trained_token", "over_cap_fraction", "staleness_mean_steps")  # left to JSON
-_ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "main", "limit")
+_ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "logprob", "swap", "failure")
 _MOST_LINES = len(_ROLES)  # a colour for each
 _DRAWN = (
     ("step_seconds", "Time of an optimizer step", "seconds"),
@@ -163,7 +163,8 @@ def _chart(done: Sequence[Point], headline: str) -> Panels | None:
         )
         for name, title, label in _DRAWN
     )
-    subtitle = f"mean over {len(done[0].outcomes)} seeds, the same for all points"
+    seeds = len(done[0].outcomes)
+    subtitle = f"{f'mean over {seeds} seeds' if seeds > 1 else 'one seed'}, the same for all points"
     return Panels(title=headline.partition(";")[0], subtitle=subtitle, charts=charts)
 
 

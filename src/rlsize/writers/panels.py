@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 _WIDTH, _HEIGHT = 8.0, 2.0  # of a picture, of a panel; inches
 _TITLE, _SUBTITLE, _FOOT, _EDGE = 0.26, 0.22, 0.35, 0.10  # of a line of the title, ...; inches
 _ABOVE_LEGEND = 22.0  # points
+_DOT_ROOM = 1.06
 _LABEL_ROOM = 1.15
 _FEW = 12  # positions along x that all have a number
 _TITLE_LETTERS, _SUBTITLE_LETTERS = 80, 118  # that fit on a line
@@ -77,6 +78,8 @@ def _panel(axes: Any, chart: Chart, draw: Callable[[Any, Chart], None]) -> None:
     if axes.get_ylim()[1] < 1.0 and not any(y for series in chart.series for y in series.ys):
         axes.set_ylim(0.0, 1.0)  # nothing at all, rather than an axis of tiny numbers
         axes.set_yticks([0.0, 1.0])
+    elif chart.kind == "lines":
+        axes.set_ylim(top=_DOT_ROOM * axes.get_ylim()[1])  # where the dots of the highest points stand
     if any(mark.label for mark in chart.marks):
         axes.set_ylim(top=_LABEL_ROOM * axes.get_ylim()[1])  # where labels stand
     if len(chart.series) > 1:
