@@ -50,7 +50,7 @@ def test_every_part_costs_time_and_the_cache_has_an_end() -> None:
 
 @pytest.mark.parametrize("concurrency", [1.0, 16.0, 64.0, 256.0])
 def test_the_line_goes_through_the_predicted_rate(concurrency: float) -> None:
-    """At the batch where it was taken, its rate is `predict rollout`'s, but for the loop's slowdown and 1 % of prompts."""
+    """At the batch where it was taken, its rate is `predict rollout`'s, but for the loop's slowdown and prompts."""
     found = line(concurrency)
     live = 300 + 2000 * (1 + 0.8**2) / 2  # uncapped; the cap at four means takes a little off
     rate = found.batch / step(found, found.batch, live)

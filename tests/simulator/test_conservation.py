@@ -21,7 +21,7 @@ from rlsize.simulator import run
 from rlsize.simulator.conductor import Conductor
 from rlsize.simulator.draws import SeededOutcomes
 from rlsize.simulator.engine import Engine
-from rlsize.simulator.fleet import STATES
+from rlsize.simulator.instances import STATES
 from rlsize.simulator.ledger import Ledger
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (

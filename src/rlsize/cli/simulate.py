@@ -101,7 +101,7 @@ def simulate(
     calibration: CalibrationFile = None,
     steps: of.Steps = None,
     seeds: of.Seeds = None,
-    seed: flags.Seed = "0",
+    seed: of.Seed = "0",
     sweep: of.Sweep = None,
     backend: of.Backend = None,
     jobs: of.Jobs = None,

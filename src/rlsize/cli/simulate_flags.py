@@ -141,6 +141,12 @@ LendSeconds = Annotated[
 ]
 Steps = Annotated[str | None, quantity("--steps", "Optimizer steps of each run; 1,000 when not given.", RUN)]
 Seeds = Annotated[str | None, quantity("--seeds", "Runs with different seeds; 5 when not given.", RUN)]
+Seed = Annotated[
+    str,
+    typer.Option(
+        "--seed", metavar="NUMBER", help="Seed of the first run; the others count on from it.", rich_help_panel=RUN
+    ),
+]
 Backend = Annotated[
     str | None, quantity("--backend", "Where runs work: processes, threads, ray or dask.", RUN, metavar="NAME")
 ]

@@ -194,13 +194,15 @@ def run_all(
         if found is not None:
             done[index] = Done(found, steps=found.steps)
     left = [index for index in range(len(jobs)) if index not in done]
-    say(f"{len(done)} of {len(jobs)} runs", len(done) / max(1, len(jobs)))
+    long = sum(jobs[index].samples for index in left) >= _SMALL  # what takes a second or more
+    if long:
+        say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
     try:
         for index, result in zip(left, _results([jobs[i] for i in left], backend, workers), strict=True):
             done[index] = result
             if kept is not None and result.outcome is not None:
                 kept.add(jobs[index].key, result.outcome)
-            if len(done) * _TOLD // len(jobs) > (len(done) - 1) * _TOLD // len(jobs):
+            if long and len(done) * _TOLD // len(jobs) > (len(done) - 1) * _TOLD // len(jobs):
                 say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
     except KeyboardInterrupt:
         raise Interrupted(done) from None

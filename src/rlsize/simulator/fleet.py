@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.simulator.dealing import Dealer
 from rlsize.simulator.engine import Engine
+from rlsize.simulator.instances import Instances
 from rlsize.simulator.samples import Group, Sample
 from rlsize.simulator.scoring import Scoring
 
@@ -18,10 +19,8 @@ if TYPE_CHECKING:
     from rlsize.simulator.history import Recorder
     from rlsize.simulator.setting import Setting
 
-STATES = ("generating", "paused", "down", "away", "idle")
 
-
-class Fleet:
+class Fleet(Instances):
     """
     The instances and what they work on.
 
@@ -42,14 +41,12 @@ class Fleet:
         recorder: Recorder | None = None,
     ) -> None:
         work, trouble = setting.work, setting.trouble
-        self.loop, self.completed, self.outcomes, self.recorder = loop, completed, outcomes, recorder
-        self.own_instances = setting.engine.instances
-        self.engines = [
+        engines = [
             Engine(index, setting.engine, work.prompt_tokens, loop, self._ended, self._stepped)
-            for index in range(self.own_instances + trouble.lent_instances)
+            for index in range(setting.engine.instances + trouble.lent_instances)
         ]
-        for engine in self.engines[self.own_instances :]:
-            engine.up, engine.state = False, "away"
+        super().__init__(engines, setting.engine.instances, loop)
+        self.completed, self.outcomes, self.recorder = completed, outcomes, recorder
         for index in outcomes.stragglers(self.own_instances, trouble.straggler_fraction):
             self.engines[index].slowdown = trouble.straggler_slowdown
         self.dealer = Dealer(self.engines, setting.engine.routing, outcomes, self.touch)
@@ -63,12 +60,7 @@ class Fleet:
         self.keeps_ejected = False
         self.barrier = setting.rules.mode != "async"
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
-        self._touched: list[Engine] = []
         self._halting, self._way = False, "in-flight"
-        self._halted = 0  # the first so many instances have paused, or are down
-        self._counts = dict.fromkeys(STATES, 0) | {"idle": self.own_instances, "away": trouble.lent_instances}
-        self._seconds = dict.fromkeys((*STATES, "tail"), 0.0)
-        self._since = 0.0
 
     # Samples and groups
 
@@ -90,10 +82,6 @@ class Fleet:
         self.carried = []
         for _, own in groupby(carried, key=_group):
             self.dealer.deal(list(own))
-
-    def samples_under_way(self) -> int:
-        """Samples that have not finished. [1]"""
-        return sum(engine.load + len(engine.parked) for engine in self.engines) + len(self.dealer.queue)
 
     def stop(self, *, keeps: bool) -> None:
         """
@@ -152,15 +140,6 @@ class Fleet:
             if engine.entry is None and not engine.paused:
                 self._pause_if_due(engine)
 
-    @property
-    def halted(self) -> bool:
-        """Whether every instance that is up has paused; one that has, or is down, runs no more before they go on."""
-        engines, count = self.engines, self._halted
-        while count < len(engines) and (engines[count].paused or not engines[count].up):
-            count += 1
-        self._halted = count
-        return count == len(engines)
-
     def go_on(self, version: int, *, keeps_kv: bool) -> None:
         """Go on with new weights."""
         self._halting = False
@@ -197,7 +176,8 @@ class Fleet:
 
     def take_down(self, engine: Engine, *, keeps_tokens: bool) -> None:
         """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
-        engine.break_off()
+        if engine.break_off() and self.recorder is not None:
+            self.recorder.run(engine)
         queued = list(engine.queue)
         engine.queue.clear()
         if keeps_tokens:
@@ -214,39 +194,7 @@ class Fleet:
         self._deal_again([*running, *queued])
         self.touch(engine)
 
-    # Starts and accounts
-
-    def touch(self, engine: Engine) -> None:
-        """Have an instance begin a step, if it can, when this instant ends."""
-        if not engine.touched:
-            engine.touched = True
-            self._touched.append(engine)
-
-    def begin(self) -> None:
-        """Have every instance that can begin a step begin it."""
-        touched = self._touched
-        for engine in touched:
-            engine.touched = False
-            if engine.entry is not None:
-                continue
-            if engine.up and not engine.paused:
-                state = "generating" if engine.begin() else "idle"
-            elif engine.up:
-                state = "paused"
-            else:
-                state = "down" if engine.index < self.own_instances else "away"
-            if state != engine.state:
-                self._change(engine, state)
-        touched.clear()
-
-    def seconds(self) -> dict[str, float]:
-        """Seconds of instances in each state, idle ones while others generate as `tail`. [s]"""
-        self._pass()
-        return dict(self._seconds)
-
-    def so_far(self) -> tuple[float, ...]:
-        """Response tokens, seconds, and seconds of samples of all steps that have ended, over all instances."""
-        return tuple(map(sum, zip(*(engine.so_far() for engine in self.engines), strict=True)))
+    # Accounts
 
     def tokens_under_way(self) -> int:
         """Tokens of samples that have not finished, and of finished ones whose group is not complete. [token]"""
@@ -254,27 +202,6 @@ class Fleet:
         queued = sum(sample.done for engine in self.engines for sample in engine.queue if sample not in engine.parked)
         waiting = sum(sample.done for sample in [*self.dealer.queue, *self.carried])
         return running + queued + waiting + self._finished_tokens + self.scoring.called_elsewhere()
-
-    @property
-    def preemptions(self) -> int:
-        """Samples thrown out of a batch for want of cache, so far. [1]"""
-        return sum(engine.preemptions for engine in self.engines)
-
-    def _pass(self) -> None:
-        elapsed = self.loop.now - self._since
-        if elapsed:
-            counts, seconds = self._counts, self._seconds
-            for state, count in counts.items():
-                seconds[state] += count * elapsed
-            if counts["generating"]:
-                seconds["tail"] += counts["idle"] * elapsed
-            self._since = self.loop.now
-
-    def _change(self, engine: Engine, state: str) -> None:
-        self._pass()
-        self._counts[engine.state] -= 1
-        self._counts[state] += 1
-        engine.state = state
 
     # What engines and tools report
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from rlsize.simulator.engine import Engine
+    from rlsize.simulator.batch import Batch
 
 NEVER = -1
 
@@ -54,7 +54,7 @@ class Sample:
         self.member = member
         self.length = length
         self.stop = length
-        self.engine: Engine | None = None
+        self.engine: Batch | None = None
         self.done = self.held = self.stamped = 0
         self.version = NEVER
 
