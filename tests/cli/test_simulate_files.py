@@ -203,7 +203,7 @@ def test_ctrl_c_ends_the_workers_too(tmp_path: Path, jobs: str) -> None:
     """A signal to the command alone: it keeps what is finished, and no process is left that holds its stderr."""
     path = tmp_path / "runs.jsonl"
     large = [*LOOP, "--runs", str(path), "--json"]
-    for flag, text in (("--steps", "400"), ("--prompts", "64"), ("--seeds", "40"), ("--jobs", jobs)):
+    for flag, text in (("--steps", "100"), ("--prompts", "64"), ("--seeds", "40"), ("--jobs", jobs)):
         large[large.index(flag) + 1] = text
     process = subprocess.Popen(
         [sys.executable, "-m", "rlsize", *large],
@@ -225,4 +225,4 @@ def test_ctrl_c_ends_the_workers_too(tmp_path: Path, jobs: str) -> None:
     assert any("interrupted" in warning for warning in json.loads(stdout)["warnings"])
     kept = path.read_text(encoding="utf-8").splitlines()
     assert 0 < len(kept) < 41
-    assert all(json.loads(line)["outcome"]["steps"] == 400 for line in kept)
+    assert all(json.loads(line)["outcome"]["steps"] == 100 for line in kept)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlsize.simulator.samples import Group
     from rlsize.simulator.setting import Setting
 
-_PATIENCE, _ROUNDS = 100_000, 200  # rounds of decisions without an optimizer step: in all, and for each sample of one
+_PATIENCE, _ROUNDS = 20_000, 40  # rounds of decisions without an optimizer step: in all, and for each sample of one
 
 
 class Conductor:
@@ -54,7 +54,9 @@ class Conductor:
         It stops with fewer where nothing that the loop waits for can come, or where as good as nothing does.
         """
         work, rules = self.setting.work, self.setting.rules
-        patience = _PATIENCE + _ROUNDS * work.turns * (work.samples * rules.oversampling + len(self.fleet.engines))
+        patience = _PATIENCE + _ROUNDS * work.turns * (
+            work.samples * rules.oversampling / work.acceptance + len(self.fleet.engines)
+        )
         rounds, reached = 0, self.steps
 
         def done() -> bool:
