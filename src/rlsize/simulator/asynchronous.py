@@ -24,7 +24,7 @@ class Asynchronous(Conductor):
         self._groups = groups
         self._most_waiting = inf if rules.queue_steps is None else rules.queue_steps * groups
 
-    def decide(self) -> None:
+    def react(self) -> None:
         """Have the trainer take what is there, then admit what may begin."""
         if self.sync.under_way:
             self.sync.proceed()
@@ -34,11 +34,18 @@ class Asynchronous(Conductor):
             self._train()
         fleet = self.fleet
         dealer = fleet.dealer
-        allowed = (fleet.version + 1 + self._cap) * self._groups + self.rejected
-        while fleet.admitted < allowed and self.backlog.groups < self._most_waiting and dealer.room():
+        while dealer.room() and self._may_admit():
             fleet.admit()
         if dealer.queue:
             dealer.deal_queue()
+
+    def wants_slots(self) -> bool:
+        """Whether a slot that becomes free would be used at once."""
+        return bool(self.fleet.dealer.queue) or self._may_admit()
+
+    def _may_admit(self) -> bool:
+        allowed = (self.fleet.version + 1 + self._cap) * self._groups + self.rejected
+        return self.fleet.admitted < allowed and self.backlog.groups < self._most_waiting
 
     def updated(self) -> None:
         """The weights are synced if it is their turn."""

@@ -102,7 +102,7 @@ class Synchronous(Barrier):
         self._swaps = self._ready = False
         self._due = True  # a batch is to be opened
 
-    def decide(self) -> None:
+    def react(self) -> None:
         """Open, fill and close batches, and have the trainer take what is there."""
         self.sync.proceed()
         if self._due:
@@ -162,7 +162,7 @@ class OneStepOff(Barrier):
         self._due, self._trains, self._first = True, False, True
         self._batch: list[Group] = []
 
-    def decide(self) -> None:
+    def react(self) -> None:
         """Begin a cycle, fill its batch, train the last one, and end the cycle when both are done."""
         self.sync.proceed()
         if self._due:
@@ -193,7 +193,7 @@ class OneStepOff(Barrier):
         if self._first:
             self._first = False
             self._due = True
-            self.decide()
+            self.react()
         else:
             self.trainer.stop_waiting()
             if self.sync.due(self.trainer.version):
@@ -201,4 +201,4 @@ class OneStepOff(Barrier):
                 self.sync.proceed()
             else:
                 self.end_step()
-                self.decide()
+                self.react()

@@ -74,7 +74,16 @@ class Conductor:
 
     def decide(self) -> None:
         """React to what has happened at this time."""
+        self.react()
+        self.fleet.wants_slots = self.wants_slots()
+
+    def react(self) -> None:
+        """What the mode does about it."""
         raise NotImplementedError
+
+    def wants_slots(self) -> bool:
+        """Whether a slot that becomes free would be used at once."""
+        return bool(self.fleet.dealer.queue)
 
     def updated(self) -> None:
         """The trainer has made an optimizer step."""

@@ -7,7 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from rlsize.simulator.draws import Outcomes
     from rlsize.simulator.engine import Engine
@@ -84,6 +84,10 @@ class Dealer:
         """Slots of open instances, less samples that run or are queued anywhere. [1]"""
         return self._slots * len(self._open) - self.present - len(self.queue)
 
+    def slot_free(self) -> bool:
+        """Whether what waits for a slot may find one; only under `affine` can it be told from the instances alone."""
+        return self.routing != "affine" or self.with_room > 0
+
     def room(self) -> bool:
         """Whether there is a free slot: under `affine` on the instance with the fewest samples, else anywhere."""
         return self.with_room > 0 if self.routing == "affine" else self.free_slots() > 0
@@ -103,6 +107,11 @@ class Dealer:
             for sample in samples:
                 self._place(sample)
 
+    def deal_one_by_one(self, samples: Iterable[Sample]) -> None:
+        """Deal samples that have been dealt before, each by itself."""
+        for sample in samples:
+            self.deal((sample,))
+
     def deal_queue(self) -> None:
         """Deal what waits in the fleet's queue, as far as there are free slots, or instances again."""
         queue = self.queue
@@ -110,8 +119,7 @@ class Dealer:
             if queue and self._open:
                 waiting = list(queue)
                 queue.clear()
-                for sample in waiting:
-                    self.deal((sample,))
+                self.deal_one_by_one(waiting)
             return
         while queue:
             engine = self.least() if self.with_room else None

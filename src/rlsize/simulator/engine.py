@@ -30,7 +30,7 @@ class Engine(Batch):
         setting: What its steps take.
         prompt_tokens: Of every prompt. [token]
         loop: The event loop.
-        ended: Called with each sample whose stretch has ended, and this instance.
+        ended: Called with each sample whose stretch has ended, and this instance; it says whether nobody has to react.
         stepped: Called when a run of steps has ended.
     """
 
@@ -46,7 +46,7 @@ class Engine(Batch):
         setting: EngineSetting,
         prompt_tokens: int,
         loop: EventLoop,
-        ended: Callable[[Sample, Engine], None],
+        ended: Callable[[Sample, Engine], bool],
         stepped: Callable[[Engine], None],
     ) -> None:
         super().__init__(setting, prompt_tokens)
@@ -124,10 +124,15 @@ class Engine(Batch):
         running = sum(entry[2].done + now - entry[2].joined for entry in self.ends)
         return running + sum(sample.done for sample in self.parked)
 
-    def _boundary(self) -> None:
-        """The run of steps has ended, and a sample with it, unless it was interrupted or the cache is full."""
+    def _boundary(self) -> bool:
+        """
+        The run of steps has ended, and a sample with it, unless it was interrupted or the cache is full.
+
+        Returns:
+            Whether nobody else has to react; the next run has begun then.
+        """
         self._advance(self.planned, self.planned_seconds)
-        ends, clock, ended = self.ends, self.clock, self.ended
+        ends, clock, ended, quiet = self.ends, self.clock, self.ended, self.loop.alone
         while ends and ends[0][0] == clock:
             sample = heappop(ends)[2]
             self._leave(sample)
@@ -135,8 +140,12 @@ class Engine(Batch):
                 self.parked[sample] = 0
             else:
                 self._free(sample)
-            ended(sample, self)
+            if not ended(sample, self):
+                quiet = False
+        if quiet and not self.pausing and not self.ejecting and self.begin():
+            return True
         self.stepped(self)
+        return False
 
     def _advance(self, steps: int, seconds: float) -> None:
         """Let the first steps of the run have ended, and the run with them."""

@@ -32,14 +32,15 @@ class EventLoop:
     time, and so on; when nothing is left, `begin`.
     """
 
-    __slots__ = ("_heap", "_number", "now")
+    __slots__ = ("_heap", "_number", "alone", "now")
 
     def __init__(self) -> None:
         self.now = 0.0
+        self.alone = False  # whether nothing else is known to happen at this time
         self._heap: list[list[Any]] = []
         self._number = 0
 
-    def at(self, time: float, action: Callable[[], None], rank: int = LATE) -> list[Any]:
+    def at(self, time: float, action: Callable[[], bool | None], rank: int = LATE) -> list[Any]:
         """
         Have something happen.
 
@@ -62,19 +63,29 @@ class EventLoop:
         entry[_ACTION] = None
 
     def run(self, conductor: Conductor, done: Callable[[], bool]) -> None:
-        """Let time pass until `done`, asked after each `decide`, or until nothing is left to happen."""
+        """
+        Let time pass until `done`, asked after each `decide`, or until nothing is left to happen.
+
+        An action that says True has seen to everything itself: if it is alone in its instant, nobody is asked to decide
+        or to begin.
+        """
         heap, decide, begin, now = self._heap, conductor.decide, conductor.begin, self.now
         decide()
         while not done():
             if not heap or heap[0][0] > now:
                 begin()
-                if not heap:
-                    return
-                now = self.now = heap[0][0]
-            while True:
+                quiet: bool | None = True
+                while quiet:
+                    if not heap:
+                        return
+                    entry = heappop(heap)
+                    now = self.now = entry[0]
+                    alone = self.alone = not heap or heap[0][0] > now
+                    action = entry[_ACTION]
+                    quiet = (action is None or action()) and alone
+                self.alone = False
+            while heap and heap[0][0] <= now:
                 action = heappop(heap)[_ACTION]
                 if action is not None:
                     action()
-                if not heap or heap[0][0] > now:
-                    break
             decide()

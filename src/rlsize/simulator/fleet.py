@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rlsize.simulator.dealing import Dealer
@@ -58,6 +59,8 @@ class Fleet(Instances):
         self.dropped_tokens = 0
         self._finished_tokens = 0  # of groups that are under way
         self.keeps_ejected = False
+        self.wants_slots = True  # whether a free slot would be used at once
+        self._unseen = recorder is None
         self.barrier = setting.rules.mode != "async"
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
         self._halting, self._way = False, "in-flight"
@@ -80,7 +83,7 @@ class Fleet(Instances):
             return
         carried = sorted(self.carried, key=_order)
         self.carried = []
-        for _, own in groupby(carried, key=_group):
+        for _, own in groupby(carried, key=attrgetter("group")):
             self.dealer.deal(list(own))
 
     def stop(self, *, keeps: bool) -> None:
@@ -172,7 +175,7 @@ class Fleet(Instances):
         engine.queue.clear()
         engine.queue.extend(sample for sample in queued if sample in engine.parked)
         self.dealer.recount()
-        self._deal_again([sample for sample in queued if sample not in engine.parked])
+        self.dealer.deal_one_by_one([sample for sample in queued if sample not in engine.parked])
 
     def take_down(self, engine: Engine, *, keeps_tokens: bool) -> None:
         """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
@@ -191,7 +194,7 @@ class Fleet(Instances):
         engine.up = engine.paused = engine.pausing = engine.ejecting = False
         engine.prefixes.clear()
         self.dealer.recount()
-        self._deal_again([*running, *queued])
+        self.dealer.deal_one_by_one([*running, *queued])
         self.touch(engine)
 
     # Accounts
@@ -205,19 +208,24 @@ class Fleet(Instances):
 
     # What engines and tools report
 
-    def _ended(self, sample: Sample, engine: Engine) -> None:
+    def _ended(self, sample: Sample, engine: Engine) -> bool:
+        """A stretch has ended; whether nobody has to react: its group goes on, and no one waits for its slot."""
         self.dealer.left(engine)
-        length = sample.length
+        length, group = sample.length, sample.group
         if sample.done < length:
             self.scoring.call_tool(sample, engine)
-        elif sample.group.dropped:
+        elif group.dropped:
             self.dropped_tokens += length
         else:
             self._finished_tokens += length
             if self._verifies:
                 self.scoring.score(sample)
+            elif group.unfinished > 1:
+                group.unfinished -= 1
+                return self._unseen and not (self.wants_slots and self.dealer.slot_free())
             else:
                 self._scored(sample)
+        return False
 
     def _stepped(self, engine: Engine) -> None:
         if self.recorder is not None:
@@ -240,7 +248,7 @@ class Fleet(Instances):
             self.touch(engine)
         else:
             sample.held += self.scoring.tool_tokens
-            self._deal_again([sample])
+            self.dealer.deal_one_by_one([sample])
 
     def _scored(self, sample: Sample) -> None:
         group = sample.group
@@ -287,14 +295,6 @@ class Fleet(Instances):
         self.dropped_tokens += sum(sample.length for sample in group.samples if sample.done == sample.length)
         group.release()
 
-    def _deal_again(self, samples: list[Sample]) -> None:
-        for sample in samples:
-            self.dealer.deal((sample,))
-
 
 def _order(sample: Sample) -> tuple[int, int]:
     return sample.group.serial, sample.member
-
-
-def _group(sample: Sample) -> Group:
-    return sample.group
