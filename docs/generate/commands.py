@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import tempfile
 from contextlib import chdir
@@ -17,6 +18,9 @@ from rlsize.cli.app import app
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": None}
 PLAIN |= dict.fromkeys(("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))  # unset, or rich takes a pipe for a screen
 _ANSWERED = {0, 1}
+_PROGRESS = re.compile(
+    r"^\d+ of \d+ runs\n", re.MULTILINE
+)  # of long work, on stderr: a terminal draws a bar in its place
 
 
 def output(line: str, folder: Path = ROOT, exit_code: int | None = 0) -> str:
@@ -40,7 +44,7 @@ def output(line: str, folder: Path = ROOT, exit_code: int | None = 0) -> str:
         raise RuntimeError(
             f"exit code {result.exit_code}, not {exit_code or 0}: {line}\n{result.output}"
         ) from result.exception
-    return result.output
+    return _PROGRESS.sub("", result.output)
 
 
 def run(line: str, exit_code: int = 0) -> str:

@@ -27,8 +27,11 @@ UNSEEN = frozenset(
     {"backlog_steps", "oldest_age_max_steps", "staleness_max_steps", "token_staleness_mean_steps", "steps_per_day"}
 )  # in JSON only
 UNLESS_ZERO = frozenset(
-    {"failure_fraction", "rollout_lost_fraction", "over_cap_fraction", "dropped_fraction", "preemptions_per_step"}
-)
+    {
+        "failure_fraction", "rollout_idle_fraction", "tail_idle_fraction", "rollout_lost_fraction", "over_cap_fraction",
+        "dropped_fraction", "preemptions_per_step",
+    }
+)  # fmt: skip
 _NAMES = {
     "waiting_for_samples_fraction": "- waiting for samples",
     "sync_fraction": "- weight sync",
