@@ -18,9 +18,8 @@ from rlsize.cli.app import app
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": None}
 PLAIN |= dict.fromkeys(("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))  # unset, or rich takes a pipe for a screen
 _ANSWERED = {0, 1}
-_PROGRESS = re.compile(
-    r"^\d+ of \d+ runs\n", re.MULTILINE
-)  # of long work, on stderr: a terminal draws a bar in its place
+_PROGRESS = re.compile(r"^(?:\d+ of \d+ runs|calibrating on each record, .*)\n", re.MULTILINE)
+"""What long work says on stderr, if it takes long enough; a terminal draws a bar in its place."""
 
 
 def output(line: str, folder: Path = ROOT, exit_code: int | None = 0) -> str:
