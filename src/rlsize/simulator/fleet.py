@@ -61,7 +61,6 @@ class Fleet(Instances):
         self.keeps_ejected = False
         self.wants_slots = True  # whether a free slot would be used at once
         self._unseen = recorder is None
-        self.barrier = setting.rules.mode != "async"
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
         self._halting, self._way = False, "in-flight"
 

@@ -44,7 +44,6 @@ class Trainer:
         self.loop, self.ledger, self.updated, self.recorder = loop, ledger, updated, recorder
         self.version = 0
         self.idle = True  # waits for samples
-        self.training: list[Group] = []  # what it works on
         self._work, self._own, trouble = setting.work, setting.trainer, setting.trouble
         parts, groups = setting.trainer.micro_batches, setting.work.groups
         self._sizes = [groups // parts + (part < groups % parts) for part in range(parts)]
@@ -62,11 +61,6 @@ class Trainer:
         """Groups that its next micro-batch needs. [1]"""
         return self._sizes[self._part]
 
-    @property
-    def between_steps(self) -> bool:
-        """Whether it waits for the first samples of a step."""
-        return self.idle and self._part == 0
-
     def wait(self) -> None:
         """It may go on, and waits for samples."""
         self.idle, self._since = True, self.loop.now
@@ -80,7 +74,6 @@ class Trainer:
         """Train a micro-batch."""
         if self.idle:
             self.stop_waiting()
-        self.training = groups
         self.ledger.trained(groups, self.version)
         tokens = sum(group.tokens for group in groups)
         seconds = self._own.seconds * (tokens / self._work.tokens)
@@ -99,7 +92,6 @@ class Trainer:
         self.idle = False
 
     def _trained(self) -> None:
-        self.training = []
         self._part += 1
         if self._part < len(self._sizes):
             self.wait()
