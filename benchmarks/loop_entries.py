@@ -23,6 +23,8 @@ from rlsize.simulator.setting import (
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from _typeshed import DataclassInstance
+
 FOLDER = Path(__file__).resolve().parent
 ENTRIES = FOLDER / "published_loops.yaml"
 REASONS = FOLDER / "published_loops_reasons.yaml"
@@ -47,7 +49,7 @@ _MUST_HAVE = {
     "not_given", "not_expressible",
 }  # fmt: skip
 
-_T = TypeVar("_T")
+_T = TypeVar("_T", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,8 +140,8 @@ def built(kind: type[_T], given: object, where: str) -> _T:
         ValueError: A field is unknown or missing, or not of the kind of its default.
     """
     if not isinstance(given, dict):
-        raise ValueError(f"{where}: {given!r} is no mapping")  # noqa: TRY004 (a fault of the file)
-    known = {field.name: field for field in fields(kind)}  # type: ignore[arg-type]
+        raise ValueError(f"{where}: {given!r} is no mapping")  # noqa: TRY004 (the fault is the file's)
+    known = {field.name: field for field in fields(kind)}
     unknown = sorted(set(given) - set(known))
     lacking = sorted(
         name

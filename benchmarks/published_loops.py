@@ -42,6 +42,8 @@ _UNITS = {
     "max_staleness": "steps of largest staleness",
 }
 _PARTS = ("training", "waiting", "sync", "failure")
+_SEEN = 0.005  # a smaller share is written as 0 %
+_EXPONENT = 1000.0  # from here on, four digits would be written with one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,14 +250,14 @@ def _sides(one: Comparison) -> str:
     for side in SIDES:
         means = one.sides[side]
         repeats = f" x {one.entry.repeats:g}" if side == "baseline" and one.entry.repeats != 1.0 else ""
-        shares = ", ".join(f"{name} {100 * means[name]:.0f} %" for name in _PARTS if means[name] >= 0.005)  # noqa: PLR2004 (half a percent)
+        shares = ", ".join(f"{name} {100 * means[name]:.0f} %" for name in _PARTS if means[name] >= _SEEN)
         told.append(f"{side} {_rounded(means[one.entry.metric])}{repeats} {_UNITS[one.entry.metric]} ({shares})")
     return "; ".join(told)
 
 
 def _rounded(value: float) -> str:
     """Four digits, and no exponent."""
-    return f"{round(value, 4 - len(str(int(value)))):,.0f}" if value >= 1000.0 else f"{value:.4g}"  # noqa: PLR2004
+    return f"{round(value, 4 - len(str(int(value)))):,.0f}" if value >= _EXPONENT else f"{value:.4g}"
 
 
 if __name__ == "__main__":

@@ -42,11 +42,11 @@ class Table:
         """By turns on the lower and the upper half."""
         return (group + member) % 2 / 2
 
-    def tool_seconds(self, group: int, member: int, turn: int) -> float:  # noqa: ARG002 (all alike)
+    def tool_seconds(self, group: int, member: int, turn: int) -> float:  # noqa: ARG002 (the protocol's arguments, and all are alike)
         """The same for all."""
         return self.tool
 
-    def verify_seconds(self, group: int, member: int) -> float:  # noqa: ARG002 (all alike)
+    def verify_seconds(self, group: int, member: int) -> float:  # noqa: ARG002 (the protocol's arguments, and all are alike)
         """The same for all."""
         return self.verify
 

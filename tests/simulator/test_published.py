@@ -21,10 +21,12 @@ from rlsize.simulator.setting import (
     MODES,
     EngineSetting,
     LengthSetting,
+    Routing,
     RuleSetting,
     Setting,
     SyncSetting,
     TrainerSetting,
+    Way,
     WorkSetting,
 )
 
@@ -167,11 +169,11 @@ def test_async_wins_where_the_tail_leaves_gpus_idle() -> None:
     assert min(gains(*split(16, 2, 5.0, 1.5))) > 1.5
 
 
-def dealt(routing: str, correlation: float) -> Setting:
+def dealt(routing: Routing, correlation: float) -> Setting:
     """Four slots on each instance for 64 samples of 16 groups of 16."""
     lengths = LengthSetting(mean=400.0, cv=1.5, correlation=correlation)
     return loop(
-        engine=EngineSetting(instances=4, slots=4, fixed_seconds=0.01, routing=routing),  # type: ignore[arg-type]
+        engine=EngineSetting(instances=4, slots=4, fixed_seconds=0.01, routing=routing),
         work=WorkSetting(groups=16, group_size=16, lengths=lengths),
     )
 
@@ -180,7 +182,7 @@ def dealt(routing: str, correlation: float) -> Setting:
     ("routing", "correlation", "margin"),
     [("affine", 0.0, 1.02), ("round-robin", 0.0, 1.02), ("random", 0.0, 1.02), ("affine", 0.7, 1.3)],
 )
-def test_one_queue_beats_dealing_at_once_where_tails_are_long(routing: str, correlation: float, margin: float) -> None:
+def test_one_queue_beats_dealing_at_once_where_tails_are_long(routing: Routing, correlation: float, margin: float) -> None:
     """
     The queue is never slower, and quicker on average by 1.02 where members are independent.
 
@@ -192,13 +194,13 @@ def test_one_queue_beats_dealing_at_once_where_tails_are_long(routing: str, corr
     assert sum(found) / len(found) > margin
 
 
-def synced(cv: float, way: str) -> Setting:
+def synced(cv: float, way: Way) -> Setting:
     """An asynchronous loop whose engines set the pace, with a sync at every step."""
     return loop(
         cv,
         engine=EngineSetting(instances=4, slots=8, fixed_seconds=0.01, sample_seconds=1e-4, routing="queue"),
         trainer=TrainerSetting(seconds=1.0),
-        sync=SyncSetting(seconds=0.2, way=way),  # type: ignore[arg-type]
+        sync=SyncSetting(seconds=0.2, way=way),
         rules=RuleSetting(mode="async", max_staleness=4),
     )
 

@@ -260,16 +260,13 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
     """Finished runs by the number of the job, and whether Ctrl-C kept the others from it."""
     from rlsize.cli.progress import progress
     from rlsize.cli.simulate_kept import Kept
-    from rlsize.cli.simulate_runs import Interrupted, check_bounds, run_all
+    from rlsize.cli.simulate_runs import check_bounds, run_all
 
     check_bounds(jobs, orders.most_samples)
     kept = Kept(orders.runs) if orders.runs is not None else None
-    try:
-        with progress() as say:
-            results = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
-    except Interrupted as stop:
-        return stop.done, True
-    return dict(enumerate(results)), False
+    with progress() as say:
+        done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
+    return done, len(done) < len(jobs)
 
 
 def stands_still(result: Done) -> UnfinishedError:

@@ -104,23 +104,24 @@ def _write(found: Simulated, orders: Orders) -> None:
     from rlsize.writers.history_file import HistoryFile
     from rlsize.writers.trace_file import trace_text
 
-    spans: list[Span] = []
-    events: list[Event] = []
+    entries: list[Span | Event] = []
     with ExitStack() as stack:
         history = None
         if orders.history is not None:
             history = stack.enter_context(HistoryFile(orders.history, force=orders.force))
 
         def take(entry: Span | Event) -> bool:
-            traced = orders.trace is not None and len(spans) + len(events) < _TRACED
+            traced = orders.trace is not None and len(entries) < _TRACED
             if traced:
-                (spans if isinstance(entry, Span) else events).append(entry)  # type: ignore[arg-type]  # each to its own
+                entries.append(entry)
             return (history.take(entry) if history is not None else False) or traced
 
         simulate(found.setting, orders.steps, orders.seeds[0], Recorder(take))
     if orders.trace is not None:
+        spans = [entry for entry in entries if isinstance(entry, Span)]
+        events = [entry for entry in entries if not isinstance(entry, Span)]
         write_whole(orders.trace, trace_text(spans, events), orders.force)
-        cut = f", up to {spans[-1].end:,.0f} s" if len(spans) + len(events) >= _TRACED else ""
+        cut = f", up to {spans[-1].end:,.0f} s" if len(entries) >= _TRACED else ""
         sys.stderr.write(f"wrote {orders.trace}{cut}: open it in ui.perfetto.dev\n")
     if history is not None:
         cut = ", cut short at its largest size" if history.full else ""

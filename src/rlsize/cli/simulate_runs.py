@@ -83,14 +83,6 @@ class Done:
         return f"the loop stands still after {self.steps:,} optimizer step{'' if self.steps == 1 else 's'}"
 
 
-class Interrupted(Exception):  # noqa: N818 (not an error: what is done is kept)
-    """Ctrl-C came; `done` has what is finished, by the number of the job."""
-
-    def __init__(self, done: dict[int, Done]) -> None:
-        super().__init__()
-        self.done = done
-
-
 def backend_fault(backend: str) -> Fault | None:
     """
     What is wrong with a back end; None where it can be used.
@@ -173,9 +165,9 @@ def run_job(job: Job) -> Done:
 
 def run_all(
     jobs: Sequence[Job], say: Callable[[str, float], None], *, backend: str, workers: int, kept: Kept | None
-) -> list[Done]:
+) -> dict[int, Done]:
     """
-    All runs, in the order of the jobs, whatever order they finish in.
+    Finished runs by the number of the job: all of them, unless Ctrl-C keeps some from it.
 
     Args:
         jobs: What to run.
@@ -185,7 +177,6 @@ def run_all(
         kept: A file of finished runs to take from and add to.
 
     Raises:
-        Interrupted: Ctrl-C; with what is finished.
         InputError: The disk refuses to keep them.
     """
     done: dict[int, Done] = {}
@@ -205,13 +196,14 @@ def run_all(
             if long and len(done) * _TOLD // len(jobs) > (len(done) - 1) * _TOLD // len(jobs):
                 say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
     except KeyboardInterrupt:
-        raise Interrupted(done) from None
-    return [done[index] for index in range(len(jobs))]
+        return done  # the caller sees which are lacking
+    return done
 
 
 def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
     """Results in the order of the jobs."""
-    if len(jobs) < 2 or workers == 1 or (backend == "processes" and sum(job.samples for job in jobs) < _SMALL):  # noqa: PLR2004 (one alone needs no company)
+    small = backend == "processes" and sum(job.samples for job in jobs) < _SMALL
+    if len(jobs) <= 1 or workers == 1 or small:
         yield from map(run_job, jobs)
         return
     import joblib

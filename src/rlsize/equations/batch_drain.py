@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations._ops import exp, log, maximum, minimum, where
-from rlsize.equations.lengths import _phi, capped_mean, lognormal_sigma
+from rlsize.equations.lengths import capped_mean, lognormal_sigma, normal_share
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -64,7 +64,7 @@ def finished_share(tokens: Real, mean_tokens: Real, length_cv: Real, max_tokens:
     0.6614
     """
     sigma = maximum(lognormal_sigma(length_cv), 1e-3)
-    share = _phi((log(tokens / mean_tokens) + sigma**2 / 2) / sigma)
+    share = normal_share((log(tokens / mean_tokens) + sigma**2 / 2) / sigma)
     return where(tokens < max_tokens, share, 1.0)
 
 

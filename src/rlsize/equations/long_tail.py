@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations._ops import maximum, minimum
-from rlsize.equations.lengths import _phi, lognormal_sigma
+from rlsize.equations.lengths import lognormal_sigma, normal_share
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
@@ -134,7 +134,7 @@ def _distribution(mean_tokens: Real, length_cv: Real, max_tokens: Real) -> tuple
     lengths = np.exp(_last(centre) + _last(sigma) * normal)
     lengths[..., 0] = 0.0
     lengths = np.minimum(lengths, _last(max_tokens))
-    fresh = _phi(normal)
+    fresh = normal_share(normal)
     widths = np.diff(lengths, axis=-1)
     alive = 1.0 - fresh
     areas = np.cumsum(widths * (alive[..., 1:] + alive[..., :-1]) / 2, axis=-1)

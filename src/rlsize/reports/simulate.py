@@ -19,6 +19,7 @@ from rlsize.reports.simulate_measures import (
     measure_name,
     number_shown,
 )
+from rlsize.simulator.causes import rungs
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
 
@@ -191,8 +192,6 @@ def changes_of(answer: Answer, name: str) -> list[tuple[str, float]]:
 
 
 def _last_cause(answer: Answer) -> str:
-    from rlsize.simulator.causes import rungs  # noqa: PLC0415 (only answers with a ladder need it)
-
     return rungs(answer.setting)[-1][0]
 
 

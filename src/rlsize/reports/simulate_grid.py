@@ -26,6 +26,8 @@ _TOLD = (
 _MOST_COLUMNS = 7  # that fit
 _LEAST_TELLING = ("tokens_generated_per_trained_token", "over_cap_fraction", "staleness_mean_steps")  # left to JSON
 _ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "logprob", "swap", "failure")
+_ROUNDED = 0.005  # what two decimals do not show
+_ENDS = 2  # points that a line needs
 _MOST_LINES = len(_ROLES)  # a colour for each
 _DRAWN = (
     ("step_seconds", "Time of an optimizer step", "seconds"),
@@ -139,13 +141,13 @@ def _worth_telling(points: Sequence[Point], name: str) -> bool:
     """Whether a measure differs from its usual value anywhere."""
     usual = {"over_cap_fraction": 0.0, "tokens_generated_per_trained_token": 1.0}.get(name)
     means = [spread_over(point.outcomes, name).mean for point in points if point.outcomes]
-    return usual is None or any(abs(mean - usual) > 0.005 for mean in means)  # noqa: PLR2004 (what rounds away)
+    return usual is None or any(abs(mean - usual) > _ROUNDED for mean in means)
 
 
 def _chart(done: Sequence[Point], headline: str) -> Panels | None:
     """Step time, idle trainer and staleness over the number that has most values, a line for each of the others."""
     numeric = [key for key in done[0].said if all(_number(point.said[key]) is not None for point in done)]
-    if not numeric or len({point.said[numeric[0]] for point in done}) < 2:  # noqa: PLR2004 (a line needs two points)
+    if not numeric or len({point.said[numeric[0]] for point in done}) < _ENDS:
         return None
     axis = max(numeric, key=lambda key: len({point.said[key] for point in done}))
     lines: dict[str, list[Point]] = {}

@@ -63,6 +63,7 @@ _MEANT = {
     "rollout_unused_fraction": "unused: of the fleet's rate",
     "tokens_generated_per_trained_token": "tokens: generated per trained one",
 }
+_TWO_DIGITS = 10.0  # from here on, whole numbers have enough of them
 _PLAIN = {"staleness_mean_steps", "staleness_p95_steps", "oldest_age_steps", "tokens_generated_per_trained_token"}
 _COUNTS = {"backlog_samples", "preemptions_per_step"}
 
@@ -98,4 +99,4 @@ def half_shown(half: float, name: str) -> str:
         return f"± ${half:.2g}"
     if name.endswith("_fraction"):
         return f"± {half:.1%}".replace("%", " %")
-    return f"± {half:,.0f}" if half >= 10 else f"± {half:.2g}"  # noqa: PLR2004 (two digits are enough)
+    return f"± {half:,.0f}" if half >= _TWO_DIGITS else f"± {half:.2g}"

@@ -25,13 +25,10 @@ def rungs(setting: Setting) -> list[tuple[str, Setting]]:
         setting: What is simulated.
     """
     simple = _simplest(setting)
-    work, lengths = simple.work, setting.work.lengths
-    even = replace(lengths, correlation=0.0, drift=0.0)
-    steps = [
-        ("long tail", _with_work(simple, lengths=even)),
-        ("alike groups, drift", _with_work(simple, lengths=lengths)),
-    ]
-    work = replace(work, lengths=lengths)
+    lengths = setting.work.lengths
+    even = replace(simple.work, lengths=replace(lengths, correlation=0.0, drift=0.0))
+    work = replace(simple.work, lengths=lengths)
+    steps = [("long tail", replace(simple, work=even)), ("alike groups, drift", replace(simple, work=work))]
     cached = replace(simple, work=work, engine=setting.engine)
     work = replace(work, acceptance=setting.work.acceptance)
     ruled = replace(cached, work=work, rules=setting.rules)
@@ -80,7 +77,3 @@ def _simplest(setting: Setting) -> Setting:
         rules=rules,
         trouble=TroubleSetting(),
     )
-
-
-def _with_work(setting: Setting, **changes: object) -> Setting:
-    return replace(setting, work=replace(setting.work, **changes))  # type: ignore[arg-type]  # fields of WorkSetting

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
 from rlsize.simulator.backlog import Backlog
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 _PATIENCE, _ROUNDS = 20_000, 40  # rounds of decisions without an optimizer step: in all, and for each sample of one
 
 
-class Conductor:
+class Conductor(ABC):
     """
     What all modes have in common.
 
@@ -77,21 +78,21 @@ class Conductor:
         self.react()
         self.fleet.wants_slots = self.wants_slots()
 
+    @abstractmethod
     def react(self) -> None:
         """What the mode does about it."""
-        raise NotImplementedError
 
     def wants_slots(self) -> bool:
         """Whether a slot that becomes free would be used at once."""
         return bool(self.fleet.dealer.queue)
 
+    @abstractmethod
     def updated(self) -> None:
         """The trainer has made an optimizer step."""
-        raise NotImplementedError
 
+    @abstractmethod
     def step_ended(self) -> None:
         """The trainer may go on."""
-        raise NotImplementedError
 
     @property
     def first_under_way(self) -> int | None:

@@ -8,14 +8,17 @@ longer run continues a shorter one.
 from __future__ import annotations
 
 from math import ceil
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from rlsize.equations import lengths
 from rlsize.simulator.response_lengths import tokens_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
+
+    from numpy.typing import NDArray
 
     from rlsize.simulator.setting import Latency, WorkSetting
 
@@ -23,6 +26,8 @@ _CHUNK = 512  # groups drawn at once
 _KEPT = 4  # chunks of a stream that are kept, at least: samples of older groups may still ask
 _KEPT_STEPS = 8  # optimizer steps whose groups are kept
 _LENGTHS, _ACCEPTED, _PLACES, _TOOLS, _VERIFY, _LOSSES, _FAILURES, _STRAGGLERS = range(8)
+
+_T = TypeVar("_T")
 
 
 class Outcomes(Protocol):
@@ -53,6 +58,30 @@ class Outcomes(Protocol):
         """Instances that are slow."""
 
 
+class _Groups(Generic[_T]):
+    """
+    What is drawn for each group, a chunk of groups at a time.
+
+    Args:
+        draw: Draws a chunk, by its number.
+        kept: Chunks to keep. [1]
+    """
+
+    def __init__(self, draw: Callable[[int], list[_T]], kept: int) -> None:
+        self._draw, self._kept = draw, kept
+        self._chunks: dict[int, list[_T]] = {}
+
+    def of(self, group: int) -> _T:
+        """What was drawn for a group."""
+        number, row = divmod(group, _CHUNK)
+        chunk = self._chunks.get(number)
+        if chunk is None:
+            if len(self._chunks) == self._kept:
+                del self._chunks[min(self._chunks)]
+            chunk = self._chunks[number] = self._draw(number)
+        return chunk[row]
+
+
 class SeededOutcomes:
     """
     Outcomes drawn from a seed.
@@ -64,36 +93,32 @@ class SeededOutcomes:
 
     def __init__(self, work: WorkSetting, seed: int) -> None:
         self._work, self._seed = work, seed
-        self._kept = max(_KEPT, ceil(_KEPT_STEPS * work.groups / _CHUNK))
-        self._chunks: dict[int, dict[int, Any]] = {stream: {} for stream in range(_FAILURES)}
+        kept = max(_KEPT, ceil(_KEPT_STEPS * work.groups / _CHUNK))
+        self._lengths = _Groups(self._draw_lengths, kept)
+        self._verdicts = _Groups(self._draw_verdicts, kept)
+        self._places = _Groups(self._draw_places, kept)
+        self._tools = _Groups(self._draw_tools, kept)
+        self._scores = _Groups(self._draw_scores, kept)
 
     def lengths(self, group: int) -> list[int]:
         """Response tokens of a group's samples. [token]"""
-        chunk, row = divmod(group, _CHUNK)
-        found: list[int] = self._chunk(_LENGTHS, chunk)[row]
-        return found
+        return self._lengths.of(group)
 
     def accepted(self, group: int) -> bool:
         """Whether dynamic sampling keeps a group."""
-        if self._work.acceptance >= 1.0:
-            return True
-        chunk, row = divmod(group, _CHUNK)
-        return bool(self._chunk(_ACCEPTED, chunk)[row] < self._work.acceptance)
+        return self._work.acceptance >= 1.0 or self._verdicts.of(group) < self._work.acceptance
 
     def place(self, group: int, member: int) -> float:
         """Where a sample goes under random routing, 0 to 1. [1]"""
-        chunk, row = divmod(group, _CHUNK)
-        return float(self._chunk(_PLACES, chunk)[row][member])
+        return self._places.of(group)[member]
 
     def tool_seconds(self, group: int, member: int, turn: int) -> float:
         """Time of a tool call. [s]"""
-        chunk, row = divmod(group, _CHUNK)
-        return float(self._chunk(_TOOLS, chunk)[row][member][turn - 1])
+        return self._tools.of(group)[member][turn - 1]
 
     def verify_seconds(self, group: int, member: int) -> float:
         """Time to score a sample. [s]"""
-        chunk, row = divmod(group, _CHUNK)
-        return float(self._chunk(_VERIFY, chunk)[row][member])
+        return self._scores.of(group)[member]
 
     def losses(self, instance: int) -> Iterator[float]:
         """Times that an instance is up before it is lost, in units of their mean. [1]"""
@@ -114,36 +139,37 @@ class SeededOutcomes:
     def _generator(self, stream: int, part: int = 0) -> np.random.Generator:
         return np.random.Generator(np.random.PCG64(np.random.SeedSequence((self._seed, stream, part))))
 
-    def _chunk(self, stream: int, chunk: int) -> Any:  # noqa: ANN401 (nested lists of the stream's own shape)
-        kept = self._chunks[stream]
-        if chunk not in kept:
-            if len(kept) == self._kept:
-                del kept[min(kept)]
-            kept[chunk] = self._drawn(stream, chunk)
-        return kept[chunk]
+    def _draw_lengths(self, chunk: int) -> list[list[int]]:
+        work, generator = self._work, self._generator(_LENGTHS, chunk)
+        shared = generator.standard_normal(_CHUNK)
+        own = generator.standard_normal((work.group_size, _CHUNK))  # by member: larger groups keep the smaller ones'
+        batch = (chunk * _CHUNK + np.arange(_CHUNK)) / work.groups
+        found: list[list[int]] = tokens_of(work.lengths, shared, own, batch).T.tolist()
+        return found
 
-    def _drawn(self, stream: int, chunk: int) -> Any:  # noqa: ANN401 (as above)
-        work, generator = self._work, self._generator(stream, chunk)
-        size = work.group_size
-        if stream == _LENGTHS:
-            shared = generator.standard_normal(_CHUNK)
-            own = generator.standard_normal((size, _CHUNK))  # member by member: larger groups keep the smaller ones'
-            batch = (chunk * _CHUNK + np.arange(_CHUNK)) / work.groups
-            return tokens_of(work.lengths, shared, own, batch).T.tolist()
-        if stream == _ACCEPTED:
-            return generator.random(_CHUNK).tolist()
-        if stream == _PLACES:
-            return generator.random((size, _CHUNK)).T.tolist()
-        if stream == _TOOLS:
-            shape = (work.turns, size, _CHUNK)
-            return _latencies(work.tool, generator.standard_normal(shape)).T.tolist()
-        return _latencies(work.verify, generator.standard_normal((size, _CHUNK))).T.tolist()
+    def _draw_verdicts(self, chunk: int) -> list[float]:
+        found: list[float] = self._generator(_ACCEPTED, chunk).random(_CHUNK).tolist()
+        return found
+
+    def _draw_places(self, chunk: int) -> list[list[float]]:
+        found: list[list[float]] = self._generator(_PLACES, chunk).random((self._work.group_size, _CHUNK)).T.tolist()
+        return found
+
+    def _draw_tools(self, chunk: int) -> list[list[list[float]]]:
+        work = self._work
+        normal = self._generator(_TOOLS, chunk).standard_normal((work.turns, work.group_size, _CHUNK))
+        found: list[list[list[float]]] = _latencies(work.tool, normal).T.tolist()
+        return found
+
+    def _draw_scores(self, chunk: int) -> list[list[float]]:
+        normal = self._generator(_VERIFY, chunk).standard_normal((self._work.group_size, _CHUNK))
+        found: list[list[float]] = _latencies(self._work.verify, normal).T.tolist()
+        return found
 
 
-def _latencies(latency: Latency, normal: Any) -> Any:  # noqa: ANN401 (arrays)
+def _latencies(latency: Latency, normal: NDArray[np.float64]) -> NDArray[np.float64]:
     """Lognormal times of that mean and cv."""
-    sigma = np.sqrt(np.log1p(latency.cv**2))
-    return latency.seconds * np.exp(sigma * normal - sigma**2 / 2)
+    return np.asarray(lengths.lognormal_quantile(mean=latency.seconds, variation=latency.cv, deviate=normal))
 
 
 def _exponential(generator: np.random.Generator) -> Iterator[float]:

@@ -5,18 +5,24 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 from math import isfinite, sqrt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.equations import iteration
 from rlsize.simulator.first_order import nameplate_rate
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from numpy.typing import NDArray
+
     from rlsize.simulator.first_order import Pools
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.setting import Setting
+
+    Floats = NDArray[np.float64]
+    Rows = Mapping[str, Floats]
 
 _BATCH = 5  # steps whose mean is one value of the warm-up search
 _FEWEST = 20  # steps below which no warm-up is cut beyond the first
@@ -96,7 +102,7 @@ def outcome_of(ledger: Ledger, setting: Setting, pools: Pools, seed: int) -> Out
     )
 
 
-def warm_up(series: Any) -> int:  # noqa: ANN401 (an array)
+def warm_up(series: Floats) -> int:
     """
     How many values at the beginning of a series to leave out.
 
@@ -138,9 +144,7 @@ def spread_over(outcomes: Sequence[Outcome], name: str) -> Spread:
     return Spread(mean, mean - half, mean + half)
 
 
-def _measures(
-    rows: Mapping[str, Any], cut: int, setting: Setting, pools: Pools, staleness: Mapping[int, float]
-) -> dict[str, float]:
+def _measures(rows: Rows, cut: int, setting: Setting, pools: Pools, staleness: Mapping[int, float]) -> dict[str, float]:
     ends = rows["end_seconds"]
     start = float(ends[cut - 1]) if cut else 0.0
     count, seconds = len(ends) - cut, float(ends[-1]) - start
@@ -160,7 +164,7 @@ def _measures(
         "tokens_generated_per_trained_token": _ratio(generated, trained),
         "trained_tokens_per_second": trained / seconds,
         "preemptions_per_step": _grown(rows["preemptions"], cut) / count,
-        "steps_per_day": 86400.0 / step,
+        "steps_per_day": float(iteration.iterations_per_day(iteration_seconds=step)),
     }
     extra = {
         "goodput_tokens_per_gpu_second": pools.goodput(trained / count, step),
@@ -169,7 +173,7 @@ def _measures(
     return {**found, **{name: value for name, value in extra.items() if value is not None and isfinite(value)}}
 
 
-def _trainer(rows: Mapping[str, Any], cut: int, seconds: float, *, shared: bool) -> dict[str, float]:
+def _trainer(rows: Rows, cut: int, seconds: float, *, shared: bool) -> dict[str, float]:
     """Shares of the trainer's time by what it did; where GPUs are shared, generating is no waiting."""
     parts = {name: float(rows[f"{name}_seconds"][cut:].sum()) / seconds for name in ("waiting", "sync", "failure")}
     if shared:
@@ -182,7 +186,7 @@ def _trainer(rows: Mapping[str, Any], cut: int, seconds: float, *, shared: bool)
     }
 
 
-def _fleet(rows: Mapping[str, Any], cut: int, setting: Setting) -> dict[str, float]:
+def _fleet(rows: Rows, cut: int, setting: Setting) -> dict[str, float]:
     states = {name: _grown(rows[f"{name}_seconds"], cut) for name in ("generating", "paused", "down", "idle", "tail")}
     whole = states["generating"] + states["paused"] + states["down"] + states["idle"]
     idle = states["idle"]
@@ -199,7 +203,7 @@ def _fleet(rows: Mapping[str, Any], cut: int, setting: Setting) -> dict[str, flo
     }
 
 
-def _waiting(rows: Mapping[str, Any], cut: int, setting: Setting) -> dict[str, float]:
+def _waiting(rows: Rows, cut: int, setting: Setting) -> dict[str, float]:
     backlog = rows["backlog_samples"][cut:]
     return {
         "backlog_samples": float(backlog.mean()),
@@ -209,7 +213,7 @@ def _waiting(rows: Mapping[str, Any], cut: int, setting: Setting) -> dict[str, f
     }
 
 
-def _staleness(rows: Mapping[str, Any], cut: int, shares: Mapping[int, float]) -> dict[str, float]:
+def _staleness(rows: Rows, cut: int, shares: Mapping[int, float]) -> dict[str, float]:
     samples = float(rows["trained_samples"][cut:].sum())
     reached, p95 = 0.0, 0
     for lag, share in sorted(shares.items()):
@@ -235,11 +239,11 @@ def _histogram(ledger: Ledger, cut: int) -> dict[int, float]:
     return {lag: count / whole for lag, count in sorted(counts.items())}
 
 
-def _mean_staleness(rows: Mapping[str, Any]) -> Any:  # noqa: ANN401 (an array)
+def _mean_staleness(rows: Rows) -> Floats:
     return rows["staleness_sum"] / np.maximum(rows["trained_samples"], 1.0)
 
 
-def _over_time(rows: Mapping[str, Any]) -> dict[str, list[float]]:
+def _over_time(rows: Rows) -> dict[str, list[float]]:
     """What a picture of a run shows, in a few parts of equal length."""
     series = {
         "step_seconds": np.diff(rows["end_seconds"], prepend=0.0),
@@ -257,7 +261,7 @@ def _over_time(rows: Mapping[str, Any]) -> dict[str, list[float]]:
     return {"steps": [float(end) for end in edges[1:]], **parts}
 
 
-def _growth(backlog: Any, samples: int) -> float:  # noqa: ANN401 (an array)
+def _growth(backlog: Floats, samples: int) -> float:
     """Samples per step by which the backlog grew over the last half, where that is more than its ups and downs."""
     half = len(backlog) // 2
     if half < _FEWEST // 2:
@@ -266,7 +270,7 @@ def _growth(backlog: Any, samples: int) -> float:  # noqa: ANN401 (an array)
     return float(last - third) / (half / 2) if last - third > _GROWS * samples else 0.0
 
 
-def _grown(column: Any, cut: int) -> float:  # noqa: ANN401 (an array)
+def _grown(column: Floats, cut: int) -> float:
     """By how much a running total grew after the cut."""
     return float(column[-1]) - (float(column[cut - 1]) if cut else 0.0)
 

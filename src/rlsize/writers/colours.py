@@ -21,6 +21,7 @@ PHASES = frozenset({"update", "logprob", "waiting", "sync", "swap", "failure"})
 """Roles that keep their colour among areas, which else take the next one of `STACK`."""
 STACK = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#999999", "#F0E442")
 """Of things side by side."""
+_HALF = 0.5
 _RAMP = ((0.82, 0.90, 0.96), (0.34, 0.62, 0.81), (0.0, 0.25, 0.47))  # one sample, half, full; idle is white
 
 
@@ -28,7 +29,7 @@ def shaded(shade: float) -> tuple[float, float, float]:
     """A blue that is the darker the fuller something is, white for nothing. [0 to 1]"""
     if shade <= 0.0:
         return (1.0, 1.0, 1.0)
-    upper = shade > 0.5  # noqa: PLR2004 (the middle)
+    upper = shade > _HALF
     low, high = _RAMP[1:] if upper else _RAMP[:2]
     share = 2.0 * shade - 1.0 if upper else 2.0 * shade
     red, green, blue = ((1.0 - share) * a + share * b for a, b in zip(low, high, strict=True))
