@@ -13,7 +13,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.planned import ALL_THAT_FIT, RolloutPlan
 from rlsize.estimates.rollout_prediction import engine_limit
-from rlsize.estimates.simulated_engine import StepLine, predicted_line
+from rlsize.estimates.simulated_engine import StepLine, constant_line, predicted_line, scaled_line
 from rlsize.facts.records.record import Refused
 
 VALUES = prior(*planned.ROLLOUT_STAGES, STEP).central()
@@ -99,3 +99,21 @@ def test_a_model_that_does_not_fit_is_refused() -> None:
     """70 B parameters on one GPU."""
     with pytest.raises(Refused):
         line(model="llama3.1-70b")
+
+
+@pytest.mark.parametrize("rate", [500.0, 20000.0])
+def test_a_line_that_is_scaled_reaches_the_rate_with_its_full_batch(rate: float) -> None:
+    """Its shape stays, and the batch at which it was taken is as fast as is said, prompts included."""
+    found = line()
+    scaled = scaled_line(found, rate)
+    assert scaled.sample / scaled.fixed == pytest.approx(found.sample / found.fixed)
+    live = 300 + 2000 * (1 + 0.8**2) / 2
+    prompts = scaled.prompt_token * 300 * (1 - plan().hits) * scaled.batch
+    steps = 2000 * step(scaled, scaled.batch, live)
+    assert scaled.batch * 2000 / (prompts + steps) == pytest.approx(rate, rel=0.03)  # live tokens are uncapped here
+
+
+def test_a_bare_rate_makes_a_step_that_is_the_same_at_every_batch() -> None:
+    """Slots over rate."""
+    found = constant_line(64, 4000.0)
+    assert (step(found, 1, 0), step(found, 64, 1000), found.slots) == (0.016, 0.016, 64)

@@ -182,7 +182,9 @@ def dealt(routing: Routing, correlation: float) -> Setting:
     ("routing", "correlation", "margin"),
     [("affine", 0.0, 1.02), ("round-robin", 0.0, 1.02), ("random", 0.0, 1.02), ("affine", 0.7, 1.3)],
 )
-def test_one_queue_beats_dealing_at_once_where_tails_are_long(routing: Routing, correlation: float, margin: float) -> None:
+def test_one_queue_beats_dealing_at_once_where_tails_are_long(
+    routing: Routing, correlation: float, margin: float
+) -> None:
     """
     The queue is never slower, and quicker on average by 1.02 where members are independent.
 

@@ -6,7 +6,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
 from rlsize.cli import asking, predicted
-from rlsize.estimates.simulated_engine import StepLine
+from rlsize.estimates.simulated_engine import StepLine, constant_line, scaled_line
 from rlsize.facts.figure import Figure, Provenance
 from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.simulator.setting import EngineSetting
@@ -19,7 +19,7 @@ _USUAL_SLOTS = 256  # of an engine of which nothing else is known
 _PARTS = ("step_fixed", "step_sample", "step_kv_token", "step_prompt_token")
 
 
-def engine_setting(asked: Asked, instances: int, samples: int, mean_tokens: float) -> EngineSetting | None:
+def engine_setting(asked: Asked, instances: int, samples: int) -> EngineSetting | None:
     """
     The fleet's engines; None where a fault was noted.
 
@@ -27,7 +27,6 @@ def engine_setting(asked: Asked, instances: int, samples: int, mean_tokens: floa
         asked: What was asked.
         instances: Rollout instances. [1]
         samples: Samples of an optimizer step. [1]
-        mean_tokens: Mean response length. [token]
     """
     inputs = asked.inputs
     concurrency = asked.optional("concurrency")
@@ -39,7 +38,7 @@ def engine_setting(asked: Asked, instances: int, samples: int, mean_tokens: floa
         line = _fitted(inputs, concurrency)
     if line is None:
         origin, why = "predicted", "the predicted engine, or the rate over the slots"
-        line = _from_rate(asked, concurrency, instances, samples, mean_tokens)
+        line = _from_rate(asked, concurrency, instances, samples)
     if line is None:
         return None
     for part in _PARTS:
@@ -80,14 +79,15 @@ def _said(asked: Asked, concurrency: float | None, instances: int, samples: int)
     if not any(asked.stated(part) for part in _PARTS):
         return None
     parts = [asked.number(part) for part in _PARTS]
+    slots = _slots(concurrency, instances, samples)
     return StepLine(
         fixed=parts[0],
         sample=parts[1],
         kv_token=parts[2],
         prompt_token=parts[3],
-        slots=_slots(concurrency, instances, samples),
+        slots=slots,
         kv_tokens=None,
-        batch=float(_slots(concurrency, instances, samples)),
+        batch=float(slots),
     )
 
 
@@ -116,9 +116,7 @@ def _fitted(inputs: Inputs, concurrency: float | None) -> StepLine | None:
     )
 
 
-def _from_rate(
-    asked: Asked, concurrency: float | None, instances: int, samples: int, mean_tokens: float
-) -> StepLine | None:
+def _from_rate(asked: Asked, concurrency: float | None, instances: int, samples: int) -> StepLine | None:
     """A step time from an instance rate: shaped as predicted where that can be, else the same at every batch."""
     inputs = asked.inputs
     text = asked.said.get("per_instance")
@@ -135,21 +133,13 @@ def _from_rate(
             inputs.fault("nothing says how fast an instance is", "--per-instance", "give a rate, or --step-fixed")
         return None
     if line is not None:
-        return _scaled(line, rate.number, mean_tokens)
-    slots = _slots(concurrency, instances, samples)
+        return scaled_line(line, rate.number)
+    line = constant_line(_slots(concurrency, instances, samples), rate.number)
     inputs.notes.append(
-        f"An engine step takes {slots / rate.number * 1e3:.3g} ms at every batch, as nobody says how it grows with it: "
+        f"An engine step takes {line.fixed * 1e3:.3g} ms at every batch, as nobody says how it grows with it: "
         "a rates file of `rlsize measure`, --step-fixed and --step-sample, or a model and a GPU do."
     )
-    return StepLine(
-        fixed=slots / rate.number,
-        sample=0.0,
-        kv_token=0.0,
-        prompt_token=0.0,
-        slots=slots,
-        kv_tokens=None,
-        batch=float(slots),
-    )
+    return line
 
 
 def _predicted(asked: Asked, concurrency: float | None) -> StepLine | None:
@@ -176,19 +166,3 @@ def _predicted(asked: Asked, concurrency: float | None) -> StepLine | None:
     except (InputError, Refused) as error:
         inputs.unpredicted["instance_tokens_per_second"] = str(error).splitlines()[0]
         return None
-
-
-def _scaled(line: StepLine, rate: float, mean_tokens: float) -> StepLine:
-    """The same shape, with the speed that makes a full batch as fast as the rate says."""
-    from dataclasses import replace
-
-    live = line.batch * mean_tokens / 2
-    step = line.fixed + line.sample * line.batch + line.kv_token * live
-    factor = line.batch / rate / step
-    return replace(
-        line,
-        fixed=line.fixed * factor,
-        sample=line.sample * factor,
-        kv_token=line.kv_token * factor,
-        prompt_token=line.prompt_token * factor,
-    )

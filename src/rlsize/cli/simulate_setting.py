@@ -87,7 +87,7 @@ def simulated(inputs: Inputs, said: Mapping[str, Any]) -> Simulated:
     groups, size = _batch(asked)
     lengths = lengths_of(asked)
     gpus = gpus_of(asked, mode)
-    engine = engine_setting(asked, _count(gpus.instances), groups * size, lengths.mean or 1.0)
+    engine = engine_setting(asked, _count(gpus.instances), groups * size)
     train = train_seconds(asked, gpus)
     sync = _sync(asked, mode)
     inputs.need(gpus.instances, "give the rollout instances, or --rollout-gpus with --gpus-per-instance")

@@ -98,3 +98,25 @@ def cache_concurrency(cache_tokens: Real, fill_fraction: Real, live_tokens: Real
     100.0
     """
     return fill_fraction * cache_tokens / live_tokens
+
+
+def step_time_of_rate(batch: Real, rate: Real) -> Real:
+    """
+    Time of one engine step, from the rate that a full batch reaches.
+
+    T = b / r
+
+    Args:
+        batch: Samples in the step, b. [1]
+        rate: Response tokens per second of the instance, r. [token/s]
+
+    Returns:
+        T. [s/token]
+
+    Assumes a token for each sample in each step, and a rate that holds what prompts cost.
+    Source: definition of the engine step.
+
+    >>> step_time_of_rate(batch=64, rate=4000.0)
+    0.016
+    """
+    return batch / rate

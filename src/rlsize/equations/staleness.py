@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations._ops import maximum, minimum, where
+from rlsize.equations._ops import minimum, where
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
 
 
 def mean_staleness(
-    rate_ratio: Real, concurrent_samples: Real, samples_per_step: Real, longest_over_mean: Real, queue_steps: Real
+    rate_ratio: Real, concurrent_samples: Real, samples_per_step: Real, longest_over_mean: Real, queue_samples: Real
 ) -> Real:
     """
     Mean staleness of the samples of an asynchronous loop.
 
-    s = C M / B + rho for rho < 1, else C M / (rho B) + (2 q + rho - 1) / (2 rho)
+    s = C M / B + rho for rho < 1, else C M / (rho B) + (2 Q / B + rho - 1) / (2 rho)
 
     Args:
         rate_ratio: What the fleet supplies over what the trainer consumes, rho. [1]
         concurrent_samples: Samples in flight, C. [1]
         samples_per_step: Samples per optimizer step, B. [1]
         longest_over_mean: Longest response of a group over the mean response, M. [1]
-        queue_steps: Batches that wait where the fleet is the faster side, q. [1]
+        queue_samples: Samples that wait where the fleet is the faster side, Q. [1]
 
     Returns:
         s. [1]
@@ -33,12 +33,13 @@ def mean_staleness(
     runs lie 5 to 10 % below the formula.
 
     >>> mean_staleness(rate_ratio=0.5, concurrent_samples=1024, samples_per_step=512, longest_over_mean=1.5,
-    ...                queue_steps=0)
+    ...                queue_samples=0)
     3.5
     """
     in_flight = concurrent_samples * longest_over_mean / samples_per_step
     bound = where(rate_ratio < 1.0, 1.0, rate_ratio)
-    waiting = where(rate_ratio < 1.0, rate_ratio, (2.0 * queue_steps + rate_ratio - 1.0) / (2.0 * bound))
+    queue = 2.0 * queue_samples / samples_per_step
+    waiting = where(rate_ratio < 1.0, rate_ratio, (queue + rate_ratio - 1.0) / (2.0 * bound))
     return in_flight / bound + waiting
 
 
@@ -83,26 +84,3 @@ def capped_staleness(mean_staleness: Real, max_staleness: Real) -> Real:
     2
     """
     return minimum(mean_staleness, max_staleness)
-
-
-def batches_that_wait(max_staleness: Real, concurrent_samples: Real, samples_per_step: Real) -> Real:
-    """
-    Finished batches that may wait under a staleness cap, beside what is in flight.
-
-    q = max(0, k + 1 - C / B)
-
-    Args:
-        max_staleness: The cap, k. [1]
-        concurrent_samples: Samples in flight, C. [1]
-        samples_per_step: Samples per optimizer step, B. [1]
-
-    Returns:
-        q. [1]
-
-    Assumes the admission rule: queue and in flight are at most k + 1 batches.
-    Source: the admission rule of AReaL (arXiv:2505.24298) as notes give it; own rearrangement.
-
-    >>> batches_that_wait(max_staleness=2, concurrent_samples=1024, samples_per_step=512)
-    1.0
-    """
-    return maximum(0.0, max_staleness + 1.0 - concurrent_samples / samples_per_step)

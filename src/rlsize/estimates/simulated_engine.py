@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import kernel_time, rollout_batch
+from rlsize.equations import engine_step, kernel_time, rollout_batch
 from rlsize.estimates.affine_line import affine
 from rlsize.estimates.engine_compiled import capacity
 from rlsize.estimates.generation_batch import StepBatch, lengths_of
 from rlsize.estimates.planned import ALL_THAT_FIT
-from rlsize.estimates.rollout_prediction import check_fits, engine, engine_limit, steady
+from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
 from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.planned import RolloutPlan
+    from rlsize.estimates.rollout_prediction import Engine, Steady
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,6 +33,7 @@ class StepLine:
         slots: Samples that it runs at most. [1]
         kv_tokens: Tokens that its cache holds; None where nobody knows. [token]
         batch: Samples at which the line was taken. [1]
+        rate: Response tokens per second with that batch, where the line was made to reach it. [token/s]
     """
 
     fixed: float
@@ -41,6 +43,7 @@ class StepLine:
     slots: int
     kv_tokens: float | None
     batch: float
+    rate: float | None = None
 
 
 def predicted_line(plan: RolloutPlan, values: Mapping[str, float], concurrency: float | None) -> StepLine:
@@ -86,4 +89,57 @@ def predicted_line(plan: RolloutPlan, values: Mapping[str, float], concurrency: 
         slots=int(limit if concurrency is None else min(limit, concurrency)),
         kv_tokens=float(capacity(plan.question, values, lengths.live).kv_tokens),
         batch=float(found.batch),
+        rate=_rate(asked, replace(batch, hit_ratio=plan.hits), found, slow, values),
+    )
+
+
+def _rate(asked: Engine, batch: StepBatch, found: Steady, slow: float, values: Mapping[str, float]) -> float:
+    """Response tokens per second of the same full batch, with the prompts that its cache finds."""
+    _, step, prompt = at_batch(numbers, asked, found.batch, lengths_of(numbers, batch), values)
+    return float(
+        rollout_batch.steady_rate(
+            batch=found.batch,
+            response_tokens=batch.response_tokens,
+            prefill_seconds=kernel_time.slowed(seconds=prompt, slowdown=slow),
+            step_seconds=kernel_time.slowed(seconds=step, slowdown=slow),
+        )
+    )
+
+
+def scaled_line(line: StepLine, rate: float) -> StepLine:
+    """
+    A line of the same shape, as fast as a rate says.
+
+    Args:
+        line: A predicted line.
+        rate: Response tokens per second of the instance with a full batch. [token/s]
+    """
+    if line.rate is None:
+        raise TypeError("the line says no rate to scale")  # a slip of the caller
+    factor = rollout_batch.share_of(part=line.rate, whole=rate)
+    fixed, sample, kv_token, prompt_token = (
+        float(kernel_time.slowed(seconds=seconds, slowdown=factor))
+        for seconds in (line.fixed, line.sample, line.kv_token, line.prompt_token)
+    )
+    return replace(line, fixed=fixed, sample=sample, kv_token=kv_token, prompt_token=prompt_token, rate=rate)
+
+
+def constant_line(slots: int, rate: float) -> StepLine:
+    """
+    An engine whose step takes the same time at every batch.
+
+    Args:
+        slots: Samples that it runs at most. [1]
+        rate: Response tokens per second with all slots busy. [token/s]
+    """
+    fixed = float(engine_step.step_time_of_rate(batch=slots, rate=rate))
+    return StepLine(
+        fixed=fixed,
+        sample=0.0,
+        kv_token=0.0,
+        prompt_token=0.0,
+        slots=slots,
+        kv_tokens=None,
+        batch=float(slots),
+        rate=rate,
     )

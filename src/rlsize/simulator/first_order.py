@@ -7,6 +7,7 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from rlsize.equations import (
+    affine_step,
     batch_drain,
     engine_step,
     imbalance,
@@ -16,6 +17,7 @@ from rlsize.equations import (
     matching,
     money,
     prefill,
+    rl_step,
     rollout_batch,
     staleness,
     sync_pause,
@@ -126,8 +128,12 @@ def concurrency(setting: Setting) -> float:
     work, rules, engine = setting.work, setting.rules, setting.engine
     offered = work.samples * rules.oversampling
     if rules.mode == "async":
-        offered = inf if rules.max_staleness is None else work.samples * (rules.max_staleness + 1.0)
-    live = work.prompt_tokens / _sharing(setting) + live_response(work.lengths)
+        offered = inf
+        if rules.max_staleness is not None:
+            offered = rl_step.allowed_in_flight(samples_per_step=work.samples, max_staleness=rules.max_staleness)
+    live = long_tail.context_of(
+        prompt_tokens=work.prompt_tokens / _sharing(setting), response_tokens=live_response(work.lengths)
+    )
     room = engine_step.cache_concurrency(cache_tokens=engine.kv_tokens, fill_fraction=1.0, live_tokens=live)
     return float(
         rollout_batch.samples_in_flight(
@@ -147,7 +153,12 @@ def instance_rate(setting: Setting, batch: float) -> float:
         seconds_per_kv_token=engine.kv_seconds,
         seconds_per_prefill_token=engine.prefill_seconds,
         batch=batch,
-        live_kv_tokens=batch * (work.prompt_tokens + live_response(work.lengths)),
+        live_kv_tokens=affine_step.kv_tokens_of(
+            batch=batch,
+            live_tokens=long_tail.context_of(
+                prompt_tokens=work.prompt_tokens, response_tokens=live_response(work.lengths)
+            ),
+        ),
         prefill_tokens=prefill.prefill_in_step(
             batch=batch,
             response_tokens=work.lengths.mean,
@@ -205,17 +216,16 @@ def _staleness(setting: Setting, batch: float, generation: float, train: float) 
     if rules.mode == "one-step-off":
         return 1.0 + cadence
     flying = batch * setting.engine.instances
-    waiting = 0.0
+    waiting = inf if rules.queue_steps is None else rules.queue_steps * work.samples
     if rules.max_staleness is not None:
-        waiting = staleness.batches_that_wait(rules.max_staleness, flying, work.samples)
-    if rules.queue_steps is not None:
-        waiting = min(waiting, rules.queue_steps) if rules.max_staleness is not None else rules.queue_steps
+        allowed = imbalance.queue_allowed(rules.max_staleness, work.samples, flying)
+        waiting = min(waiting, allowed)
     mean = staleness.mean_staleness(
         rate_ratio=train / generation,
         concurrent_samples=flying,
         samples_per_step=work.samples,
         longest_over_mean=longest_of_group(setting) / work.lengths.mean,
-        queue_steps=waiting,
+        queue_samples=waiting if waiting < inf else 0.0,
     )
     return float(staleness.capped_staleness(mean, inf if rules.max_staleness is None else rules.max_staleness))
 
