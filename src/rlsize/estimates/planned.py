@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.calibrating import Predict
     from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.rollout_prediction import Lengths
     from rlsize.estimates.step_prediction import StepQuestion
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -74,6 +75,24 @@ class RolloutPlan:
             )
         )
 
+    def lengths(self, hits: float) -> Lengths:
+        """
+        The lengths of its samples, for an engine at steady load.
+
+        Args:
+            hits: Share of prompt tokens found in the prefix cache. [1]
+        """
+        batch = StepBatch(
+            samples=1.0,
+            instances=1.0,
+            prompt_tokens=self.prompt,
+            response_tokens=self.response,
+            response_cv=self.response_cv,
+            max_tokens=self.cap,
+            hit_ratio=hits,
+        )
+        return lengths_of(numbers, batch)
+
     def rate(self, concurrency: float = ALL_THAT_FIT) -> Predict:
         """
         Response tokens per second of the instance in its steady state.
@@ -81,19 +100,7 @@ class RolloutPlan:
         Raises:
             Refused: It does not fit, or cannot run so.
         """
-        asked = engine(self.question)
-        lengths = lengths_of(
-            numbers,
-            StepBatch(
-                samples=1.0,
-                instances=1.0,
-                prompt_tokens=self.prompt,
-                response_tokens=self.response,
-                response_cv=self.response_cv,
-                max_tokens=self.cap,
-                hit_ratio=self.hits,
-            ),
-        )
+        asked, lengths = engine(self.question), self.lengths(self.hits)
         check_fits(asked, lengths, prior(*ROLLOUT_STAGES).central())
 
         def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)

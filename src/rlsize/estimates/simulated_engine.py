@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rlsize.equations import engine_step, kernel_time, rollout_batch
 from rlsize.estimates.affine_line import affine
 from rlsize.estimates.engine_compiled import capacity
-from rlsize.estimates.generation_batch import StepBatch, lengths_of
 from rlsize.estimates.planned import ALL_THAT_FIT
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
 from rlsize.estimates.working import numbers
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.planned import RolloutPlan
-    from rlsize.estimates.rollout_prediction import Engine, Steady
+    from rlsize.estimates.rollout_prediction import Engine, Lengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,16 +58,7 @@ def predicted_line(plan: RolloutPlan, values: Mapping[str, float], concurrency: 
         Refused: It does not fit, or cannot run so.
     """
     asked = engine(plan.question)
-    batch = StepBatch(
-        samples=1.0,
-        instances=1.0,
-        prompt_tokens=plan.prompt,
-        response_tokens=plan.response,
-        response_cv=plan.response_cv,
-        max_tokens=plan.cap,
-        hit_ratio=0.0,  # the simulator says itself which prompts are found in the cache
-    )
-    lengths = lengths_of(numbers, batch)
+    lengths = plan.lengths(hits=0.0)  # the simulator says itself which prompts are found in the cache
     check_fits(asked, lengths, values)
     found = steady(numbers, asked, ALL_THAT_FIT if concurrency is None else concurrency, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
@@ -89,17 +79,17 @@ def predicted_line(plan: RolloutPlan, values: Mapping[str, float], concurrency: 
         slots=int(limit if concurrency is None else min(limit, concurrency)),
         kv_tokens=float(capacity(plan.question, values, lengths.live).kv_tokens),
         batch=float(found.batch),
-        rate=_rate(asked, replace(batch, hit_ratio=plan.hits), found, slow, values),
+        rate=_rate(asked, plan.lengths(plan.hits), found.batch, slow, values),
     )
 
 
-def _rate(asked: Engine, batch: StepBatch, found: Steady, slow: float, values: Mapping[str, float]) -> float:
-    """Response tokens per second of the same full batch, with the prompts that its cache finds."""
-    _, step, prompt = at_batch(numbers, asked, found.batch, lengths_of(numbers, batch), values)
+def _rate(asked: Engine, lengths: Lengths, batch: float, slow: float, values: Mapping[str, float]) -> float:
+    """Response tokens per second of a full batch, with the prompts that the cache finds."""
+    _, step, prompt = at_batch(numbers, asked, batch, lengths, values)
     return float(
         rollout_batch.steady_rate(
-            batch=found.batch,
-            response_tokens=batch.response_tokens,
+            batch=batch,
+            response_tokens=lengths.response,
             prefill_seconds=kernel_time.slowed(seconds=prompt, slowdown=slow),
             step_seconds=kernel_time.slowed(seconds=step, slowdown=slow),
         )
