@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import json
-import re
 import shlex
 import tempfile
 from contextlib import chdir
 from pathlib import Path
 from shutil import copy
+from typing import TYPE_CHECKING
+from unittest.mock import patch
 
 from typer.testing import CliRunner
 
 from generate.files import ROOT, fenced
 from rlsize.cli.app import app
 
+if TYPE_CHECKING:
+    from rlsize.cli.progress import Say
+
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": None}
 PLAIN |= dict.fromkeys(("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))  # unset, or rich takes a pipe for a screen
 _ANSWERED = {0, 1}
-_PROGRESS = re.compile(r"^(?:\d+ of \d+ runs|calibrating on each record, .*)\n", re.MULTILINE)
-"""What long work says on stderr, if it takes long enough; a terminal draws a bar in its place."""
 
 
 def output(line: str, folder: Path = ROOT, exit_code: int | None = 0) -> str:
@@ -37,13 +39,18 @@ def output(line: str, folder: Path = ROOT, exit_code: int | None = 0) -> str:
     program, *arguments = shlex.split(line)
     if program != "rlsize":
         raise RuntimeError(f"not a rlsize command: {line}")
-    with chdir(folder):
+    with chdir(folder), patch("rlsize.cli.progress._lines", _silent):
         result = CliRunner().invoke(app, arguments, env=PLAIN, prog_name=program)
     if result.exit_code not in (_ANSWERED if exit_code is None else {exit_code}):
         raise RuntimeError(
             f"exit code {result.exit_code}, not {exit_code or 0}: {line}\n{result.output}"
         ) from result.exception
-    return _PROGRESS.sub("", result.output)
+    return result.output
+
+
+def _silent() -> Say:
+    """What long work says when it takes long, which a page must not depend on."""
+    return lambda _text, _share: None
 
 
 def run(line: str, exit_code: int = 0) -> str:
