@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
@@ -115,3 +120,26 @@ def made_up() -> Any:
         noise=lambda _: 0.05,
         cell=lambda run, _: "large" if run.work > 20 else "small",
     )
+
+
+def _hears_ctrl_c() -> None:
+    """Undo an ignored SIGINT, which children of a job in the background inherit."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+@pytest.fixture(scope="session")
+def start_rlsize() -> Callable[..., subprocess.Popen[str]]:
+    """Starts the command line as a process of its own, in a session of its own, which a signal can interrupt."""
+
+    def start(*args: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "rlsize", *args],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
+            start_new_session=True,
+            preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 (no thread of a test holds a lock that this would need)
+        )
+
+    return start

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -193,27 +191,14 @@ def test_ctrl_c_while_a_trace_is_written_leaves_no_half_file(
     assert not [path for path in tmp_path.iterdir() if path.name.startswith((".", "trace"))]
 
 
-def _hears_ctrl_c() -> None:
-    """Undo an ignored SIGINT, which children of a job in the background inherit."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @pytest.mark.parametrize("jobs", ["1", "2"])
-def test_ctrl_c_ends_the_workers_too(tmp_path: Path, jobs: str) -> None:
+def test_ctrl_c_ends_the_workers_too(tmp_path: Path, jobs: str, start_rlsize: Any) -> None:
     """A signal to the command alone: it keeps what is finished, and no process is left that holds its stderr."""
     path = tmp_path / "runs.jsonl"
     large = [*LOOP, "--runs", str(path), "--json"]
     for flag, text in (("--steps", "100"), ("--prompts", "64"), ("--seeds", "40"), ("--jobs", jobs)):
         large[large.index(flag) + 1] = text
-    process = subprocess.Popen(
-        [sys.executable, "-m", "rlsize", *large],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "COLUMNS": "80", "NO_COLOR": "1"},
-        start_new_session=True,
-        preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 (no thread of a test holds a lock that this would need)
-    )
+    process: subprocess.Popen[str] = start_rlsize(*large)
     assert process.stderr is not None
     for told in process.stderr:
         if told.endswith(" runs\n") and not told.startswith("0 of"):

@@ -12,7 +12,6 @@ import os
 import signal
 import socket
 import subprocess
-import sys
 import time
 import urllib.error
 import urllib.request
@@ -190,26 +189,9 @@ def server(serve: Any) -> Iterator[Server]:
         yield running
 
 
-def _hears_ctrl_c() -> None:
-    """Undo an ignored SIGINT, which children of a job in the background inherit."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-
-
 @pytest.fixture(scope="session")
-def start_measure(engine_python: str) -> Callable[..., subprocess.Popen[str]]:
+def start_measure(
+    engine_python: str, start_rlsize: Callable[..., subprocess.Popen[str]]
+) -> Callable[..., subprocess.Popen[str]]:
     """Starts `rlsize measure` as a process of its own, with small engines."""
-
-    def start(*args: str) -> subprocess.Popen[str]:
-        argv = [sys.executable, "-m", "rlsize", "measure", *args, "--engine-python", engine_python]
-        environment = {**os.environ, "COLUMNS": "80", "NO_COLOR": "1"}
-        return subprocess.Popen(
-            argv,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            env=environment,
-            start_new_session=True,
-            preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 (no thread of a test holds a lock that this would need)
-        )
-
-    return start
+    return lambda *args: start_rlsize("measure", *args, "--engine-python", engine_python)
