@@ -75,8 +75,14 @@ def _slots(concurrency: float | None, instances: int, samples: int) -> int:
 
 
 def _said(asked: Asked, concurrency: float | None, instances: int, samples: int) -> StepLine | None:
-    """A step time that flags or scenario say."""
-    if not any(asked.stated(part) for part in _PARTS):
+    """A step time that flags say, or the scenario where no flag says how fast an instance is."""
+    flagged, rated = (
+        any(asked.said.get(part) is not None for part in _PARTS),
+        asked.said.get("per_instance") is not None,
+    )
+    if flagged and rated:
+        asked.inputs.fault("both say how fast an instance is", "--step-fixed --per-instance", "keep one")
+    if not flagged and (rated or not any(asked.stated(part) for part in _PARTS)):
         return None
     parts = [asked.number(part) for part in _PARTS]
     slots = _slots(concurrency, instances, samples)

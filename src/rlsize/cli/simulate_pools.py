@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.cli import asking, flags, predicted
-from rlsize.equations import iteration, matching
+from rlsize.equations import iteration, matching, rollout_batch
 from rlsize.estimates.working import apply, rounded
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
@@ -38,7 +38,7 @@ class Gpus:
 def gpus_of(asked: Asked, mode: str) -> Gpus:
     """Instances and GPUs: as flags say, else the scenario; one side gets what the other leaves of the whole."""
     inputs, said = asked.inputs, asked.said
-    size = asking.gpus_per_instance(inputs, said.get("gpus_per_instance"))
+    size = _size(asked)
     pools = {}
     for name, flag in (("rollout_gpus", "--rollout-gpus"), ("trainer_gpus", "--trainer-gpus")):
         pools[name] = inputs.number(name, flag, said.get(name), flags.COUNT, scenario=f"placement.{name}")
@@ -52,25 +52,45 @@ def gpus_of(asked: Asked, mode: str) -> Gpus:
             moved = said.get(other) is not None and said.get(own) is None
             if whole.known and pools[other].known and (moved or not pools[own].known):
                 pools[own] = _left(inputs, own, whole, pools[other])
-    instances = inputs.number(
-        "instances", "--instances", said.get("instances"), flags.COUNT, scenario="placement.instances"
-    )
-    by_gpus = said.get("instances") is None and (said.get("rollout_gpus") or said.get("trainer_gpus"))
-    if (not instances.known or by_gpus) and size.known and pools["rollout_gpus"].known:
-        exact = apply("instances", matching.instances_of, gpus=pools["rollout_gpus"], gpus_per_instance=size)
-        if exact.number < 1:
-            inputs.fault(
-                f"{pools['rollout_gpus'].number:g} rollout GPUs hold no instance of {size.number:g}",
-                "--rollout-gpus",
-                "give more GPUs, or smaller instances",
-            )
-            instances = Figure(key="instances", value=1, provenance="default")  # so that this is told once
-        else:
-            instances = inputs.keep(rounded(exact, "instances", rounded_down(exact.number)))
+    instances = _instances(asked, mode, size, pools["rollout_gpus"])
     rollout = pools["rollout_gpus"]
     if not rollout.known and size.known and instances.known:
         rollout = apply("rollout_gpus", matching.fleet_gpus, instances=instances, gpus_per_instance=size)
     return Gpus(instances=instances, rollout=rollout, trainer=pools["trainer_gpus"], said_trainer=stated)
+
+
+def _size(asked: Asked) -> Figure:
+    """GPUs of an instance: said, or what the scenario's instances and rollout GPUs make it."""
+    inputs = asked.inputs
+    size = asking.gpus_per_instance(inputs, asked.said.get("gpus_per_instance"))
+    placed = [inputs.said(f"placement.{key}") for key in ("rollout_gpus", "instances")]
+    if size.known or None in placed:
+        return size
+    gpus, instances = (
+        Figure(key=key, value=value) for key, value in zip(("rollout_gpus", "instances"), placed, strict=True)
+    )
+    return apply("gpus_per_instance", rollout_batch.per_instance, amount=gpus, instances=instances)
+
+
+def _instances(asked: Asked, mode: str, size: Figure, pool: Figure) -> Figure:
+    """Rollout instances: said, or as many as the GPUs hold, where a flag or the mode says how many GPUs there are."""
+    inputs, said = asked.inputs, asked.said
+    stated = inputs.number(
+        "instances", "--instances", said.get("instances"), flags.COUNT, scenario="placement.instances"
+    )
+    moved = said.get("rollout_gpus") is not None or said.get("trainer_gpus") is not None or mode == "colocated"
+    if stated.known and (asking.by_flag(stated) or not moved):
+        return stated
+    if said.get("rollout_gpus") is not None and pool.known and not size.known:
+        inputs.fault("GPUs say nothing without the size of an instance", "--rollout-gpus", "give --gpus-per-instance")
+    if not (size.known and pool.known):
+        return stated
+    exact = apply("instances", matching.instances_of, gpus=pool, gpus_per_instance=size)
+    if exact.number >= 1:
+        return inputs.keep(rounded(exact, "instances", rounded_down(exact.number)))
+    what = f"{pool.number:g} rollout GPUs hold no instance of {size.number:g}"
+    inputs.fault(what, "--rollout-gpus", "give more GPUs, or smaller instances")
+    return Figure(key="instances", value=1, provenance="default")  # so that this is told once
 
 
 def _left(inputs: Inputs, name: str, whole: Figure, other: Figure) -> Figure:
