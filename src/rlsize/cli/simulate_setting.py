@@ -12,6 +12,7 @@ from rlsize.cli.simulate_asking import Asked
 from rlsize.cli.simulate_engine import engine_setting
 from rlsize.cli.simulate_lengths import lengths_of
 from rlsize.cli.simulate_pools import gpus_of, pools_of, train_seconds
+from rlsize.equations import matching, rollout_batch
 from rlsize.simulator.setting import (
     Latency,
     RuleSetting,
@@ -40,7 +41,6 @@ _MODES: dict[str, Any] = {
     "async": "async",
 }
 _PARTIAL_OVERSAMPLING = 1.25  # where partial rollouts are asked for and nobody says by how much
-_FORWARD, _TRAIN = 2.0, 6.0  # FLOP for each parameter and token of a forward pass, and of an update
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -255,8 +255,9 @@ def _micro_batches(asked: Asked, mode: str, groups: int) -> int:
 def _logprob_fraction(inputs: Inputs) -> float:
     """Share of the trainer's time in forward passes, by FLOPs; for pictures only."""
     passes = inputs.said("trainer.logprob_passes") or []
-    extra = _FORWARD * len(passes)
-    return extra / (extra + _TRAIN)
+    extra = matching.generation_flops_per_token(active_params=float(len(passes)))
+    update = matching.training_flops_per_token(active_params=1.0)
+    return float(rollout_batch.share_of(part=extra, whole=extra + update))
 
 
 def _check_cache(inputs: Inputs, setting: Setting) -> None:
