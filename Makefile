@@ -7,10 +7,11 @@ BIN := $(VENV)/bin
 WHEEL_VENV := .venv-wheel
 GENERATED := README.md profiles/README.md $(wildcard docs/*.md docs/*/*.md)
 SCHEMA := docs/reference/scenario.schema.json
+REVIEW := docs/reviews/review-32b
 PYTEST_FLAGS ?= -q -n auto
 
-.PHONY: demo test check lint format types imports docs docs-write test-wheel engine test-engine bench bench-engine \
-	clean help
+.PHONY: demo test check lint format types imports docs docs-write test-wheel engine test-engine browser test-browser \
+	bench bench-engine clean help
 
 help:  ## list the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 14
@@ -54,9 +55,11 @@ docs-write: $(VENV)/.dev  ## write the examples' outputs, the schema, the pictur
 	$(BIN)/python examples/run.py --write
 	$(BIN)/rlsize schema scenario > $(SCHEMA).new && mv $(SCHEMA).new $(SCHEMA)
 	PYTHONPATH=docs $(BIN)/python -m generate.pictures
+	rm -f $(REVIEW).md $(REVIEW).html
+	for form in md html; do $(BIN)/rlsize report examples/review-32b.yaml --steps 2000 -o $(REVIEW).$$form >/dev/null || exit 1; done
 	$(BIN)/cog -r -n utf-8 -I docs $(GENERATED)
 
-test-wheel: $(VENV)/.dev  ## the same tests on the built wheel, with src/ and profiles/ out of reach
+test-wheel: $(VENV)/.dev  ## tests on the built wheel, with src/ and profiles/ out of reach
 	rm -rf dist $(WHEEL_VENV)
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv $(WHEEL_VENV)
@@ -71,10 +74,19 @@ test-engine: $(VENV)/.dev  ## the tests against a real vLLM and a real trainer; 
 	test -n "$$python" || echo "skipped: no vLLM for CPUs can be had here"; \
 	RLSIZE_ENGINE_PYTHON=$$python $(BIN)/python -m pytest -q tests/engine
 
+browser: $(VENV)/.dev  ## Playwright and axe in the cache folder, and a Chromium, for the target below
+	@$(BIN)/python tests/browser/install.py || test $$? -eq 77
+
+test-browser: $(VENV)/.dev  ## the tests of pages in a real browser; skipped where there is none
+	@packages=$$($(BIN)/python tests/browser/install.py) || test $$? -eq 77 || exit 1; \
+	test -n "$$packages" || echo "skipped: no Chromium can be had here"; \
+	RLSIZE_BROWSER_PACKAGES=$$packages $(BIN)/python -m pytest -q tests/browser
+
 bench: $(VENV)/.dev  ## speed of the program itself
 	$(BIN)/python benchmarks/startup.py
 	$(BIN)/python -m benchmarks.engine_points
 	$(BIN)/python -m benchmarks.simulator_speed
+	$(BIN)/python -m benchmarks.planner_speed
 
 bench-engine: $(VENV)/.dev  ## measured rates against vLLM's own benchmarks and a hand-written trainer
 	@python=$$($(BIN)/python tests/engine/install.py) && \

@@ -130,3 +130,40 @@ def test_what_is_shown_is_close_to_what_is_meant(value: float, key: str) -> None
 def test_numbers_are_shown_with_the_unit_their_key_names(value: object, key: str, shown: str) -> None:
     """A key's ending is all that is needed to show its value."""
     assert units.show(value, key) == shown
+
+
+@pytest.mark.parametrize(
+    ("text", "unit", "change"),
+    [
+        ("5%", "usd", (0.05, True)),
+        (" 5 % ", "share", (0.05, True)),
+        ("5 pp", "share", (0.05, False)),
+        ("$0.10", "usd", (0.10, False)),
+        ("2 min", "s", (120.0, False)),
+        ("4 GPUs", "gpu", (4.0, False)),
+        ("1 step", "step", (1.0, False)),
+        ("100 steps/day", "step/day", (100.0, False)),
+        ("0.5 GPU-hours", "gpu*hour", (0.5, False)),
+        (0, "s", (0.0, False)),
+        ("0", "gpu", (0.0, False)),
+    ],
+)
+def test_a_change_is_a_percentage_or_an_amount(text: object, unit: str, change: tuple[float, bool]) -> None:
+    """`5%` is of what was, `5 pp` are points of a share, and nothing at all needs no unit."""
+    value, relative = units.change(text, unit)
+    assert value == pytest.approx(change[0])
+    assert relative == change[1]
+
+
+@pytest.mark.parametrize(("text", "unit"), [(5, "s"), ("5", "usd"), (0.05, "share"), ("5", "gpu"), (5.0, "step/day")])
+def test_a_change_without_a_unit_is_refused(text: object, unit: str) -> None:
+    """Nobody can know whether percent were meant."""
+    with pytest.raises(ValueError, match=rf"{text} has no unit; write {text}% of what it was"):
+        units.change(text, unit)
+
+
+@pytest.mark.parametrize("text", ["", "%", "nan%", "5 furlongs", "20 ± 2", None, True, [5], "1e999%"])
+def test_what_is_no_change_is_refused(text: object) -> None:
+    """Junk is a ValueError, as everywhere."""
+    with pytest.raises(ValueError, match=r"not|±"):
+        units.change(text, "s")

@@ -9,17 +9,20 @@ from __future__ import annotations
 from generate.accuracy import aims, carried, out_of_order
 from generate.commands import excerpt, results, run, session
 from generate.derivation import derived
+from generate.desk import Desk
 from generate.equation_reference import equations
 from generate.files import shown_file
 from generate.flag_reference import cli
 from generate.nomenclature import nomenclature
 from generate.profile_tables import profiles
-from generate.scenario_fields import rates, scenario
+from generate.scenario_fields import budget, rates, scenario
 from generate.worked import answers, worked
 
 __all__ = [
+    "Desk",
     "aims",
     "answers",
+    "budget",
     "carried",
     "cli",
     "derived",

@@ -53,12 +53,12 @@ def _silent() -> Say:
     return lambda _text, _share: None
 
 
-def run(line: str, exit_code: int = 0) -> str:
+def run(line: str, exit_code: int = 0, folder: Path = ROOT) -> str:
     """A command and its whole output, as a code block."""
-    return fenced(f"$ {_wrapped(line)}\n{output(line, exit_code=exit_code)}", "console")
+    return fenced(f"$ {_wrapped(line)}\n{output(line, folder, exit_code)}", "console")
 
 
-def excerpt(line: str, first: str, last: str = "", exit_code: int = 0) -> str:
+def excerpt(line: str, first: str, last: str = "", exit_code: int = 0, folder: Path = ROOT) -> str:
     """
     A command and part of its output, as a code block.
 
@@ -67,8 +67,9 @@ def excerpt(line: str, first: str, last: str = "", exit_code: int = 0) -> str:
         first: How the first line that is shown begins.
         last: How the last one begins; without it, up to the next empty line.
         exit_code: The exit code that it must have.
+        folder: Where it runs.
     """
-    lines = [text.rstrip() for text in output(line, exit_code=exit_code).splitlines()]
+    lines = [text.rstrip() for text in output(line, folder, exit_code).splitlines()]
     start = next((index for index, text in enumerate(lines) if text.startswith(first)), None)
     if start is None:
         raise RuntimeError(f"no line begins with {first!r}: {line}")

@@ -27,6 +27,8 @@ _STARTS = "it says what a measurement starts or reaches, which no page can; what
 ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     {
         "--class": "it says which records are graded",
+        "--baseline": "it names a saved plan",
+        "--budget": "it names a budget",
         "--buckets": "it says which rows the table of ways to sync has",
         "--ca": _ENGINES,
         "--calibration": "it says what is believed about the constants",
@@ -35,7 +37,9 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--engine-python": _STARTS,
         "--engine-update": "its keys are in the measurement that `--show` shows",
         "--every": _ENGINES,
+        "--github": "it tells GitHub",
         "--insecure": _ENGINES,
+        "--junit": "it writes a file",
         "--timeout": _ENGINES,
         "--token-file": _ENGINES,
         "--torchrun": _STARTS,
@@ -64,6 +68,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--plot": _FORM,
         "--profiles": "it says where profiles are",
         "--seed": "it says which draws are behind a band",
+        "--strict": "it says what a verdict of warn counts as",
     }
 )
 
@@ -203,6 +208,40 @@ rlsize simulate examples/unmeasured-8b.yaml --model qwen3-8b --gpu h100-sxm --pr
 rlsize simulate --per-instance examples/rates-lower-bound.yaml --accept-lower-bound --prompts 16 --group 4 \\
     --response-tokens 1000 --instances 4 --train-seconds 5 --steps 20 --seeds 1 --sweep mode=sync,async \\
     --sweep instances=2:4
+rlsize check examples/unmeasured-8b.yaml --budget examples/budget.yaml --baseline examples/baseline.yaml \\
+    --gpu-hour 2.5 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 1000
+rlsize check examples/unmeasured-8b.yaml --budget examples/budget.yaml --baseline examples/baseline.yaml \\
+    --price nebius-h100-sxm-8x --steps 1000
+rlsize plan --model qwen3-0.6b --gpu l4 --gpus 16 --objective time --steps-per-day 10 --finish-by "90 days" \\
+    --memory-margin 0.02 --mode colocated,async --rollout-gpus 4,8 --trainer-gpus 4,8 --max-staleness 1 \\
+    --transport nccl-broadcast --rollout-tensor-parallel 1 --rollout-data-parallel 1 --tensor-parallel 1 \\
+    --pipeline-parallel 1 --context-parallel 1 --expert-parallel 1 --recompute full --micro-batch-tokens 8k \\
+    --prompts 16 --group 8 --samples 128 --prompt-tokens 300 --response-tokens 1k --response-cv 0.8 \\
+    --max-response-tokens 4k --engine vllm --rollout-dtype bf16 --algorithm grpo --optimizer adamw --offload \\
+    --gpu-hour 0.8 --steps 100 --simulate 2
+rlsize plan --gpus 32 --per-instance 4000 --gpus-per-instance 2 --headroom 0.9 --train-seconds 20 \\
+    --measured-trainer-gpus 16 --sync-seconds 1 --prompts 64 --group 8 --response-tokens 1536 --whole-nodes \\
+    --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
+rlsize plan --gpus 32 --rollout-tps 2000 --trainer-tps 6000 --batch-tokens 786432 --price nebius-h100-sxm-8x \\
+    --budget examples/budget.yaml --steps 1000
+rlsize plan --gpus 32 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound --gpus-per-instance 2 \\
+    --consume 20000 --measured-trainer-gpus 16 --prompts 64 --group 8 --response-tokens 1536
+rlsize plan --model qwen3-8b --rollout-pool l40s:16:0.9 --trainer-pool h100-sxm:8:2.5 --gpu h100-sxm --prompts 32 \\
+    --group 8 --response-tokens 1k --recompute full --context-parallel 1
+rlsize plan examples/grpo-32b.yaml
+rlsize plan --model llama3.1-70b --gpu l4 --gpus 4 --prompts 16 --group 8 --response-tokens 1k
+rlsize report examples/unmeasured-8b.yaml --output FOLDER/review.html --title Review --question "How many?" \\
+    --model qwen3-0.6b --gpu l4 --gpus 16 --objective cost --steps-per-day 10 --finish-by "90 days" --steps 100 \\
+    --budget examples/budget.yaml --memory-margin 0.02 --mode colocated,async --max-staleness 1 \\
+    --transport nccl-broadcast --simulate 1 --gpu-hour 0.8
+rlsize report examples/unmeasured-8b.yaml --output FOLDER/pools.html --rollout-pool l40s:16:0.9 \\
+    --trainer-pool h100-sxm:8:2.5 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
+rlsize report examples/unmeasured-8b.yaml --output FOLDER/priced.html --price nebius-h100-sxm-8x --mode async
+rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml --of step_seconds --split shapley --gpu-hour 2.5 \\
+    --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 1000
+rlsize diff examples/rates.yaml examples/rates-lower-bound.yaml --scenario examples/grpo-32b.yaml \\
+    --accept-lower-bound --price nebius-h100-sxm-8x
+rlsize diff examples/baseline.yaml examples/baseline.yaml
 rlsize validate examples/my-runs.yaml --transfer --max-median 3 --max-p90 50
 rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
     --max-num-seqs 256 --gpus-per-instance 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 
-_LANGUAGES = {".yaml": "yaml", ".json": "json", ".py": "python", ".sh": "bash"}
+_LANGUAGES = {".yaml": "yaml", ".yml": "yaml", ".json": "json", ".py": "python", ".sh": "bash"}
 
 
 def fenced(text: str, language: str) -> str:

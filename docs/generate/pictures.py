@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 FOLDER = ROOT / "docs" / "images"
 PICTURES: Mapping[str, str] = MappingProxyType(
     {
+        "diff.svg": "rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml --gpu-hour 2.5",
         "memory.svg": "rlsize memory --params 70e9 --algorithm grpo --reward-model",
         "predict-rollout.svg": (
             "rlsize predict rollout --model qwen3-32b --gpu h200-sxm --tensor-parallel 2 --prompt-tokens 1024 "

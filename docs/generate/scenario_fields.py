@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 from generate.markdown import table
 from rlsize import units
+from rlsize.facts.budget import Budget, Limit, Limited
 from rlsize.facts.fields import Quantity, Says, Uncertain
 from rlsize.facts.rates import HEADROOM_PARTS, Rates
 from rlsize.facts.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+
+_WHOLE = (Uncertain, Limit)  # dataclasses that are the value of a field, not a section
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,12 @@ def rates() -> str:
     return _table(rates_fields()) + f"\nThe parts that headroom covers, and that `includes` may name: {named}.\n"
 
 
+def budget() -> str:
+    """The table of all fields of a budget, and that of what may stand below each."""
+    kinds = table(["Limit", "Meaning"], [[f"`{field.key}`", field.meaning] for field in _fields(Limit, "")])
+    return f"{_table(list(_fields(Budget, '')))}\nBelow each quantity, in place of a bare limit:\n\n{kinds}"
+
+
 def scenario_fields() -> list[Field]:
     """All fields of a scenario, in the order of the file."""
     return list(_fields(Scenario, ""))
@@ -71,7 +81,7 @@ def _fields(fact: Any, prefix: str) -> Iterator[Field]:  # noqa: ANN401 (any dat
         key = f"{prefix}{declared.name}"
         default = "" if declared.default in (MISSING, None, "") else f"`{_yaml(declared.default)}`"
         unit = units.DIMENSIONS[said.unit].base if isinstance(said, Quantity) else ""
-        inner = [part for part in _parts(hint) if is_dataclass(part) and part is not Uncertain]
+        inner = [part for part in _parts(hint) if is_dataclass(part) and part not in _WHOLE]
         yield Field(key, _takes(hint, said), unit, default, _sentence(said.text if said else ""))
         for part in inner:
             many = "[]" if any(get_origin(each) is list for each in _alternatives(hint)) else ""
@@ -113,6 +123,8 @@ def _quantity(said: Quantity) -> str:
         text += ", may carry `±`"
     if said.or_file:
         text += ", or a YAML file"
+    if isinstance(said, Limited):
+        text = f"`{said.bare}` {text}, or a mapping of limits"
     return text
 
 

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from rlsize.estimates.backlog import BacklogAnswer, BacklogQuestion, grow_backlog
     from rlsize.facts.figure import Figure
     from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
+    from rlsize.planner.options import FleetOption, LoopProblem, TrainerOption
+    from rlsize.planner.outlook import outlook_of
+    from rlsize.planner.plan import Planned, planned
+    from rlsize.planner.space import Limit, Space
     from rlsize.planner.split import SplitAnswer, SplitQuestion, split_gpus
     from rlsize.readers.profiles import Catalogue
     from rlsize.readers.rates import read_rates
@@ -45,18 +49,24 @@ _PUBLIC = {
     "EngineSetting": "rlsize.simulator.setting",
     "Figure": "rlsize.facts.figure",
     "FleetAnswer": "rlsize.planner.fleet",
+    "FleetOption": "rlsize.planner.options",
     "FleetQuestion": "rlsize.planner.fleet",
     "InputError": "rlsize.errors",
     "Latency": "rlsize.simulator.setting",
     "LengthSetting": "rlsize.simulator.setting",
+    "Limit": "rlsize.planner.space",
+    "LoopProblem": "rlsize.planner.options",
     "Outcome": "rlsize.simulator.outcome",
+    "Planned": "rlsize.planner.plan",
     "Pools": "rlsize.simulator.first_order",
     "RlsizeError": "rlsize.errors",
     "RuleSetting": "rlsize.simulator.setting",
     "Setting": "rlsize.simulator.setting",
+    "Space": "rlsize.planner.space",
     "SplitAnswer": "rlsize.planner.split",
     "SplitQuestion": "rlsize.planner.split",
     "SyncSetting": "rlsize.simulator.setting",
+    "TrainerOption": "rlsize.planner.options",
     "TrainerSetting": "rlsize.simulator.setting",
     "TroubleSetting": "rlsize.simulator.setting",
     "UnfinishedError": "rlsize.errors",
@@ -64,6 +74,8 @@ _PUBLIC = {
     "equations": "",
     "grow_backlog": "rlsize.estimates.backlog",
     "outcome_of": "rlsize.simulator.outcome",
+    "outlook_of": "rlsize.planner.outlook",
+    "planned": "rlsize.planner.plan",
     "read_rates": "rlsize.readers.rates",
     "read_scenario": "rlsize.readers.scenarios",
     "simulate": "rlsize.simulator.run",
@@ -80,18 +92,24 @@ __all__ = [
     "EngineSetting",
     "Figure",
     "FleetAnswer",
+    "FleetOption",
     "FleetQuestion",
     "InputError",
     "Latency",
     "LengthSetting",
+    "Limit",
+    "LoopProblem",
     "Outcome",
+    "Planned",
     "Pools",
     "RlsizeError",
     "RuleSetting",
     "Setting",
+    "Space",
     "SplitAnswer",
     "SplitQuestion",
     "SyncSetting",
+    "TrainerOption",
     "TrainerSetting",
     "TroubleSetting",
     "UnfinishedError",
@@ -100,6 +118,8 @@ __all__ = [
     "equations",
     "grow_backlog",
     "outcome_of",
+    "outlook_of",
+    "planned",
     "read_rates",
     "read_scenario",
     "simulate",

@@ -95,6 +95,12 @@ DIMENSIONS: Mapping[str, Dimension] = MappingProxyType(
         "usd": Dimension("money", "usd", _DOLLARS, True, 1e12, "2.50"),
         "1": Dimension("number", "1", {"": 1.0, "%": 0.01, "x": 1.0}, True, 1e12, "0.8"),
         "count": Dimension("count", "1", _counts(), True, 1e9, "64"),
+        # Limits may say their noun, and a change must, so that an amount is not taken for a percentage.
+        "share": Dimension("share", "1", {"": 1.0, "%": 0.01, "pp": 0.01}, True, 1e6, "5%"),
+        "gpu": Dimension("number of GPUs", "gpu", _counts("GPUs", "GPU", "gpus", "gpu"), True, 1e9, "64 GPUs"),
+        "gpu*hour": Dimension("GPU time", "gpu*hour", _counts("GPU-hours", "GPU-hour"), True, 1e12, "2 GPU-hours"),
+        "step": Dimension("number of steps", "step", _counts("steps", "step"), True, 1e9, "2 steps"),
+        "step/day": Dimension("step rate", "step/day", _counts("steps/day", "/day"), True, 1e9, "2000 steps/day"),
     }
 )
 
@@ -164,6 +170,25 @@ def uncertain(text: object, unit: str) -> tuple[float, float]:
     if deviation < 0:
         raise ValueError(f"{text}: a spread is not negative; write {dimension.example} ± ...")
     return value, deviation
+
+
+def change(text: object, unit: str) -> tuple[float, bool]:
+    """
+    How far something may move from what it was, and whether that is a share of what it was.
+
+    Raises:
+        ValueError: As `quantity`; or it has no unit, so that a percentage cannot be told from an amount.
+
+    >>> change("5 %", "s"), change("2 min", "s"), change("1 pp", "share")
+    ((0.05, True), (120.0, False), (0.01, False))
+    """
+    if isinstance(text, str) and text.strip().endswith("%"):
+        return quantity(text, "1"), True
+    value, dimension = quantity(text, unit), DIMENSIONS[unit]
+    if value and not (isinstance(text, str) and _split(text, dimension)[1]):
+        amount = "5 pp" if unit == "share" else dimension.example
+        raise ValueError(f"{text} has no unit; write {text}% of what it was, or an amount such as {amount}")
+    return value, False
 
 
 def _as_float(number: float) -> float:

@@ -18,7 +18,7 @@ def test_outputs_and_reference_pages_are_up_to_date(root: Path) -> None:
     pytest.importorskip("cogapp", reason="the pages are checked with cog, of the docs extra")
     pages = [
         str(file.relative_to(root))
-        for file in [root / "README.md", *sorted(root.glob("docs/**/*.md"))]
+        for file in [root / "README.md", root / "profiles" / "README.md", *sorted(root.glob("docs/**/*.md"))]
         if "[[[cog" in file.read_text(encoding="utf-8")
     ]
     command = [sys.executable, "-m", "cogapp", "--check", "-n", "utf-8", "-I", "docs", *pages]

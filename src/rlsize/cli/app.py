@@ -40,6 +40,10 @@ COMMANDS: dict[str, Entry] = {
     "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.simulate"),
     "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.validate"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
+    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.plan"),
+    "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.check"),
+    "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
+    "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
     "observe": Entry("Operate", "Read running engines' metrics: rate, saturation, stragglers.", "observe.observe"),
     "measure": Entry(
         "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"

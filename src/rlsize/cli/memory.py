@@ -12,8 +12,9 @@ from rlsize.cli.inputs import Inputs
 from rlsize.cli.memory_hardware import engine_at_start, memory_hardware
 from rlsize.cli.memory_rollout import RolloutFlags, RolloutSide, rollout_side
 from rlsize.cli.models import model_params, model_profile
+from rlsize.cli.predict_train_flags import LayoutFlags
 from rlsize.cli.tenants import TenantFlags, tenants
-from rlsize.cli.trainer_layout import LayoutFlags, check_heads, trainer_layout
+from rlsize.cli.trainer_layout import check_heads, trainer_layout
 from rlsize.estimates.memory import bill_memory
 from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape, shapeless
@@ -205,7 +206,13 @@ def _training(inputs: Inputs, said: TrainingFlags, *, shaped: bool) -> _Training
     rank = inputs.number("lora_rank", "--lora-rank", said.lora_rank, flags.COUNT, scenario="trainer.lora_rank")
     if rank.known and not shaped:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
-    tokens = inputs.number("micro_batch_tokens", "--micro-batch-tokens", said.micro_batch_tokens, flags.TOKENS)
+    tokens = inputs.number(
+        "micro_batch_tokens",
+        "--micro-batch-tokens",
+        said.micro_batch_tokens,
+        flags.TOKENS,
+        scenario="trainer.micro_batch_tokens",
+    )
     policy = "full"
     if tokens.known or said.recompute is not None:
         policy = inputs.word(

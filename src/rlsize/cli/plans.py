@@ -183,9 +183,8 @@ def train_plan(inputs: Inputs, said: Said) -> TrainQuestion:
     Raises:
         InputError: What is missing for a prediction, or why there can be no such trainer.
     """
-    from rlsize.cli.predict_train_flags import Models, Trainer, Work
+    from rlsize.cli.predict_train_flags import LayoutFlags, Models, Trainer, Work
     from rlsize.cli.predict_train_inputs import train_question
-    from rlsize.cli.trainer_layout import LayoutFlags
     from rlsize.estimates.train_prediction_question import bare_question
 
     def text(key: str) -> str | None:

@@ -12,11 +12,10 @@ from rlsize.cli import predict_step_flags as of
 from rlsize.cli.beliefs import CalibrationFile, belief_of, rollout_layout, trainer_layout
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.predict_rollout_flags import EngineFlags
-from rlsize.cli.predict_step_flags import LoopFlags
+from rlsize.cli.predict_step_flags import LoopFlags, StepFlags
 from rlsize.cli.predict_step_gpus import Pools, pools
-from rlsize.cli.predict_step_inputs import Asked, StepFlags, asked_stages, loop_plan
-from rlsize.cli.predict_train_flags import Models, Trainer, Work
-from rlsize.cli.trainer_layout import LayoutFlags
+from rlsize.cli.predict_step_inputs import Asked, asked_stages, loop_plan
+from rlsize.cli.predict_train_flags import LayoutFlags, Models, Trainer, Work
 from rlsize.errors import Fault, InputError
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
@@ -157,7 +156,7 @@ def _answer(inputs: Inputs, said: StepFlags, beliefs: tuple[str | None, str]) ->
 
     found = pools(inputs, said.loop)
     asked = asked_stages(inputs, said, found)
-    belief = belief_of(inputs, beliefs[0], *STAGES, planned=_setting(asked))
+    belief = belief_of(inputs, beliefs[0], *STAGES, planned=calibration_setting(asked))
     values = belief.central()
     plan, fits = loop_plan(inputs, asked, found, values)
     asking.random_for(plan, beliefs[1])  # refuses a seed that is no whole number
@@ -165,7 +164,7 @@ def _answer(inputs: Inputs, said: StepFlags, beliefs: tuple[str | None, str]) ->
     if isinstance(own, str):
         way_out = f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
         return step_does_not_fit_report(plan, own, way_out, inputs.shown(), inputs.warnings)
-    way, reason = _way(inputs, plan, found, values)
+    way, reason = chosen_way(inputs, plan, found, values)
     if reason:
         return step_does_not_fit_report(plan, reason, _larger(plan), inputs.shown(), inputs.warnings)
     plan = replace(plan, way=way)
@@ -188,7 +187,7 @@ def _larger(plan: LoopPlan) -> str:
     return f"Its states fit on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
 
 
-def _setting(asked: Asked) -> CalibrationSetting:
+def calibration_setting(asked: Asked) -> CalibrationSetting:
     """What is predicted, as calibrations name it."""
     layout, train = asked.rollout.engine.layout, asked.train
     return CalibrationSetting(
@@ -200,7 +199,7 @@ def _setting(asked: Asked) -> CalibrationSetting:
     )
 
 
-def _way(inputs: Inputs, plan: LoopPlan, found: Pools, values: Mapping[str, float]) -> tuple[Way, str]:
+def chosen_way(inputs: Inputs, plan: LoopPlan, found: Pools, values: Mapping[str, float]) -> tuple[Way, str]:
     """
     How the loop is run: as said, or with the split that suits its mode best; and why its trainer does not fit.
 

@@ -9,6 +9,8 @@ import typer
 
 from rlsize.cli.command import quantity
 from rlsize.cli.memory_flags import ROLLOUT, TRAINER
+from rlsize.cli.predict_rollout_flags import EngineFlags
+from rlsize.cli.predict_train_flags import LayoutFlags, Models, Trainer, Work
 
 LOOP, WORKLOAD, PASSES = "Loop", "Workload", "Passes"
 
@@ -82,3 +84,29 @@ class LoopFlags:
     trainer_gpus: str | None = None
     max_staleness: str | None = None
     transport: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepFlags:
+    """
+    What the flags say, by topic.
+
+    Args:
+        named: What `--model` and `--gpu` say.
+        loop: Mode, GPUs and weight sync.
+        engine: One rollout instance.
+        work: The samples of a step.
+        cap: What `--max-response-tokens` says.
+        layout: How the trainer is spread.
+        trainer: How it works.
+        models: Which models there are beside the policy.
+    """
+
+    named: tuple[str | None, str | None]
+    loop: LoopFlags
+    engine: EngineFlags
+    work: Work
+    cap: str | None
+    layout: LayoutFlags
+    trainer: Trainer
+    models: Models

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.cli import asking, flags
-from rlsize.cli.step_plan import LOOPS
+from rlsize.cli.loop_words import LOOPS
 from rlsize.equations import matching, rl_step
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
@@ -14,7 +14,7 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
     from rlsize.cli.predict_step_flags import LoopFlags
-    from rlsize.estimates.step_prediction import Loop
+    from rlsize.estimates.step_assembly import Loop
 
 _TODO = "give --gpus, or --rollout-gpus and --trainer-gpus"
 

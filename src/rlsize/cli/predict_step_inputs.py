@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
 from rlsize.cli.predict_rollout_engine import degrees, engine_question
-from rlsize.cli.predict_rollout_flags import EngineFlags, LoadFlags
+from rlsize.cli.predict_rollout_flags import LoadFlags
 from rlsize.cli.predict_rollout_load import USUAL_PROMPT, rollout_question
 from rlsize.cli.predict_sync import transport_class, wire_dtype
 from rlsize.cli.predict_train_inputs import train_question
@@ -27,10 +27,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.cli.inputs import Inputs
-    from rlsize.cli.predict_step_flags import LoopFlags
+    from rlsize.cli.predict_step_flags import StepFlags
     from rlsize.cli.predict_step_gpus import Pools
-    from rlsize.cli.predict_train_flags import Models, Trainer, Work
-    from rlsize.cli.trainer_layout import LayoutFlags
+    from rlsize.cli.predict_train_flags import LayoutFlags, Models, Trainer, Work
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.rollout_question import RolloutQuestion
@@ -44,32 +43,6 @@ _FLAGS = {
 }
 _OF_THE_ENGINE = ("engine", "engine_version", "rollout_dtype", "kv_dtype", "memory_fraction", "max_num_seqs")
 _SIZES = ("fsdp", "data")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepFlags:
-    """
-    What the flags say, by topic.
-
-    Args:
-        named: What `--model` and `--gpu` say.
-        loop: Mode, GPUs and weight sync.
-        engine: One rollout instance.
-        work: The samples of a step.
-        cap: What `--max-response-tokens` says.
-        layout: How the trainer is spread.
-        trainer: How it works.
-        models: Which models there are beside the policy.
-    """
-
-    named: tuple[str | None, str | None]
-    loop: LoopFlags
-    engine: EngineFlags
-    work: Work
-    cap: str | None
-    layout: LayoutFlags
-    trainer: Trainer
-    models: Models
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,8 @@ from rlsize.cli import memory_flags as of
 from rlsize.cli.beliefs import CalibrationFile, belief_of
 from rlsize.cli.command import quantity
 from rlsize.cli.inputs import Inputs
-from rlsize.cli.predict_train_flags import Models, Trainer, Work
+from rlsize.cli.predict_train_flags import LayoutFlags, Models, Trainer, Work
 from rlsize.cli.predict_train_inputs import response_batch, train_question
-from rlsize.cli.trainer_layout import LayoutFlags
 from rlsize.reports.predict_train import predict_train_report
 from rlsize.reports.report import Report
 

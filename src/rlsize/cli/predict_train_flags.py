@@ -45,3 +45,17 @@ class Models:
     reference: bool | None = None
     critic: bool | None = None
     reward_model: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayoutFlags:
+    """What the flags say about the trainer's parallelism; None where one was not given."""
+
+    fsdp: str | None = None
+    zero: str | None = None
+    data: str | None = None
+    tensor: str | None = None
+    pipeline: str | None = None
+    context: str | None = None
+    expert: str | None = None
+    gpus: str | None = None

@@ -18,8 +18,7 @@ from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
-    from rlsize.cli.predict_train_flags import Models, Trainer, Work
-    from rlsize.cli.trainer_layout import LayoutFlags
+    from rlsize.cli.predict_train_flags import LayoutFlags, Models, Trainer, Work
     from rlsize.estimates.sharding import Layout
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -205,6 +204,7 @@ def _how(inputs: Inputs, said: Trainer) -> dict[str, Any]:
         "--micro-batch-tokens",
         said.micro_batch_tokens,
         flags.TOKENS,
+        scenario="trainer.micro_batch_tokens",
         default=MICRO_BATCH,
         why="assumed: samples packed to 16k tokens",
     )

@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.cli.beliefs import rollout_layout
+from rlsize.cli.loop_words import LOOPS
 from rlsize.cli.plans import Said, rollout_plan, stated, sync_plan, train_plan, train_setting
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.rollout_prediction import engine
@@ -17,21 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.cli.inputs import Inputs
-    from rlsize.estimates.step_prediction import Loop
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.facts.calibration import CalibrationSetting
-
-LOOPS: Mapping[str, Loop] = MappingProxyType(
-    {
-        "colocated": "colocated",
-        "disaggregated": "synchronous",
-        "sync": "synchronous",
-        "partial": "synchronous",
-        "overlapped": "one-step-off",
-        "one-step-off": "one-step-off",
-        "async": "async",
-    }
-)
-"""The loop of each mode of a scenario."""
 
 OTHER: Mapping[Loop, Loop] = MappingProxyType(
     {"colocated": "async", "synchronous": "async", "one-step-off": "synchronous", "async": "synchronous"}

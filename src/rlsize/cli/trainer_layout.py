@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
+from rlsize.cli.predict_train_flags import LayoutFlags
 from rlsize.estimates.sharding import FULLY_SHARDED, WEIGHT_STAGE, Layout
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
@@ -16,20 +17,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.memory_shape import MemoryShape
 
 _STAGE = Quantity("count", least=0.0, most=3.0, whole=True)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LayoutFlags:
-    """What the flags say about the trainer's parallelism; None where one was not given."""
-
-    fsdp: str | None = None
-    zero: str | None = None
-    data: str | None = None
-    tensor: str | None = None
-    pipeline: str | None = None
-    context: str | None = None
-    expert: str | None = None
-    gpus: str | None = None
 
 
 def trainer_layout(inputs: Inputs, said: LayoutFlags, shape: MemoryShape | None) -> Layout | None:

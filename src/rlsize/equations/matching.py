@@ -438,6 +438,28 @@ def remaining_gpus(gpus: Real, rollout_gpus: Real) -> Real:
     return gpus - rollout_gpus
 
 
+def pool_gpus(gpus: Real, fraction: Real) -> Real:
+    """
+    GPUs of one pool, from its share of all of them, before rounding to whole instances.
+
+    N_p = N x
+
+    Args:
+        gpus: GPUs of both pools, N. [gpu]
+        fraction: Share of the pool, x. [1]
+
+    Returns:
+        N_p. [gpu]
+
+    Assumes every GPU belongs to one of the two pools.
+    Source: Designing an RL post-training system, section 6 (actors = GPUs x share).
+
+    >>> pool_gpus(gpus=64, fraction=0.75)
+    48.0
+    """
+    return gpus * fraction
+
+
 def trained_token_supply(gpus: Real, gpu_rate: Real, headroom: Real, tokens_generated_per_trained_token: Real) -> Real:
     """
     Trained tokens per second that a pool of rollout GPUs can feed.

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import engine_memory, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_parts import stated, working_width
+from rlsize.estimates.remembered import remembered
 from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure
 
@@ -64,6 +65,7 @@ class EngineShape:
     size: ModelSize
 
 
+@remembered
 def engine_shape(model: Model, bytes_per_kv_value: float = 2.0) -> EngineShape:
     """
     The shape of a model for an engine.

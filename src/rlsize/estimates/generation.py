@@ -9,7 +9,7 @@ import numpy as np
 
 from rlsize.equations import batch_drain, long_tail, rollout_batch
 from rlsize.estimates.affine_line import AffineStep, affine
-from rlsize.estimates.generation_batch import Ending, Shape, StepBatch, lengths_of, shape_of
+from rlsize.estimates.generation_batch import Ending, Shape, StepBatch, lengths_of, longest_of, shape_of
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
 
 if TYPE_CHECKING:
@@ -95,14 +95,7 @@ def _refilled(work: Work, asked: Engine, batch: StepBatch, shape: Shape, values:
 
 
 def _longest(work: Work, batch: StepBatch, shape: Shape) -> Real:
-    return work(
-        "longest_response_tokens",
-        long_tail.longest_of,
-        samples=batch.samples,
-        mean_tokens=shape.uncapped,
-        length_cv=batch.response_cv,
-        max_tokens=shape.cap,
-    )
+    return longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
 
 
 def _most(work: Work, asked: Engine, batch: StepBatch) -> Real:

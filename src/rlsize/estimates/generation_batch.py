@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import batch_drain, long_tail, prefill
+from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths
 
 if TYPE_CHECKING:
@@ -68,34 +69,43 @@ class Shape:
 def shape_of(work: Work, batch: StepBatch) -> Shape:
     """The lengths of a step's samples."""
     cap = batch.max_tokens if batch.max_tokens is not None else _NO_CAP * batch.response_tokens
+    return _shape(work, batch.prompt_tokens, batch.response_tokens, batch.response_cv, cap, batch.hit_ratio)
+
+
+@remembered
+def _shape(work: Work, prompt: Real, response: Real, length_cv: Real, cap: Real, hit_ratio: Real) -> Shape:
+    """The same by its numbers; a plan asks for the same lengths again and again."""
     uncapped = work(
-        "uncapped_mean",
-        batch_drain.uncapped_mean,
-        mean_tokens=batch.response_tokens,
-        length_cv=batch.response_cv,
-        max_tokens=cap,
+        "uncapped_mean", batch_drain.uncapped_mean, mean_tokens=response, length_cv=length_cv, max_tokens=cap
     )
     live = work(
         "mean_live_response",
         long_tail.mean_remaining_tokens,
         mean_tokens=uncapped,
-        length_cv=batch.response_cv,
+        length_cv=length_cv,
         max_tokens=cap,
     )
     contexts = {
-        "live": work("live_tokens", long_tail.context_of, prompt_tokens=batch.prompt_tokens, response_tokens=live),
-        "longest": work(
-            "longest_context", long_tail.context_of, prompt_tokens=batch.prompt_tokens, response_tokens=cap
-        ),
+        "live": work("live_tokens", long_tail.context_of, prompt_tokens=prompt, response_tokens=live),
+        "longest": work("longest_context", long_tail.context_of, prompt_tokens=prompt, response_tokens=cap),
     }
-    computed = work(
-        "computed_prompt_tokens",
-        prefill.group_prefill_tokens,
-        prompt_tokens=batch.prompt_tokens,
-        hit_ratio=batch.hit_ratio,
-    )
-    lengths = Lengths(prompt=batch.prompt_tokens, response=batch.response_tokens, computed=computed, **contexts)
+    computed = work("computed_prompt_tokens", prefill.group_prefill_tokens, prompt_tokens=prompt, hit_ratio=hit_ratio)
+    lengths = Lengths(prompt=prompt, response=response, computed=computed, **contexts)
     return Shape(uncapped=uncapped, cap=cap, live=live, lengths=lengths)
+
+
+@remembered
+def longest_of(work: Work, samples: Real, uncapped: Real, length_cv: Real, cap: Real) -> Real:
+    """Expected longest of some responses. [token]"""
+    found: Real = work(
+        "longest_response_tokens",
+        long_tail.longest_of,
+        samples=samples,
+        mean_tokens=uncapped,
+        length_cv=length_cv,
+        max_tokens=cap,
+    )
+    return found
 
 
 def lengths_of(work: Work, batch: StepBatch) -> Lengths:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import activations, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.model_parts import stated, working_width
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.remembered import remembered
 from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure, absent
 
@@ -62,6 +63,7 @@ class MemoryShape:
     size: ModelSize | None = None
 
 
+@remembered
 def memory_shape(model: Model, params: Figure, bytes_per_kv_value: float = 2.0) -> MemoryShape:
     """
     The shape of a model.

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, recurrent
 from rlsize.estimates.model_parts import model_parts, stated
+from rlsize.estimates.remembered import remembered
 from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure
 from rlsize.facts.model import Computed
@@ -54,6 +55,7 @@ class ModelSize:
     convolution_state_bytes: Figure
 
 
+@remembered
 def model_size(
     model: Model, bytes_per_kv_value: float = BF16_BYTES, bytes_per_state_value: float = FP32_BYTES
 ) -> ModelSize:

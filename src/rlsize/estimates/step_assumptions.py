@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.step_loops import LoopPlan
-    from rlsize.estimates.step_prediction import Loop, StepQuestion
+    from rlsize.estimates.step_prediction import StepQuestion
 
 _FRACTIONS = (0.5, 0.9)  # of the memory: the other end of what is usual
 _MIDDLE_FRACTION = 0.75

@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import decode_step, iteration, loop_time, matching, rl_step, rollout_batch
+from rlsize.equations import decode_step, iteration, matching, rollout_batch
 from rlsize.estimates.stages import all_constants
+from rlsize.estimates.step_assembly import REFILLING, idle_fractions
 from rlsize.estimates.step_loops import bare, step_question
 from rlsize.estimates.step_prediction import (
     Phases,
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.generation import Generation
+    from rlsize.estimates.step_assembly import Step
     from rlsize.estimates.step_loops import LoopPlan, Way
-    from rlsize.estimates.step_prediction import Step, StepQuestion
+    from rlsize.estimates.step_prediction import StepQuestion
 
     Work = Callable[..., Any]
 
@@ -100,7 +102,9 @@ def explained(plan: LoopPlan, way: Way, belief: Belief) -> Worked:
     question = replace(bare_one, samples=plan.samples, response_tokens=plan.response_tokens)
     values = constants(belief)
     pool = Figure(key="trainer_gpus", value=way.trainer_gpus, source="GPUs of the trainer")
-    generated, tail = _generated(bare_one, plan, fleet)
+    lengths = {"samples": plan.samples, "response_tokens": plan.response_tokens}
+    refill = bare_one.loop in REFILLING
+    generated, tail = generated_figures(fleet, instances_of(bare_one), lengths, refill=refill)
     phases = Phases(
         generation=generated,
         tail=tail,
@@ -111,8 +115,18 @@ def explained(plan: LoopPlan, way: Way, belief: Belief) -> Worked:
     return Worked(step=step, generation=fleet, results=told(apply, question, way.gpus, step, fleet))
 
 
-def _generated(question: StepQuestion, plan: LoopPlan, fleet: Generation) -> tuple[Figure, Figure]:
-    """Time of the fleet as a figure, and its tail; the integral over the drain is told as the time that it adds."""
+def generated_figures(
+    fleet: Generation, instances: float, lengths: Mapping[str, Figure], *, refill: bool
+) -> tuple[Figure, Figure]:
+    """
+    Time of the fleet as a figure, and its tail; the integral over the drain is told as the time that it adds.
+
+    Args:
+        fleet: What it makes of its samples, in central numbers.
+        instances: Rollout instances.
+        lengths: Figures of `samples` and `response_tokens`.
+        refill: Whether finished samples are replaced at once.
+    """
     key = "generation_seconds"
     tail = Figure(
         key="tail_seconds",
@@ -120,15 +134,14 @@ def _generated(question: StepQuestion, plan: LoopPlan, fleet: Generation) -> tup
         provenance="predicted",
         source="integral of the engine step over the lengths that are left as the batch drains",
     )
-    if question.loop == "async":
+    if refill:
         rate = Figure(
             key="instance_tokens_per_second",
             value=float(fleet.rate),
             provenance="predicted",
             source="rollout_batch.steady_rate, as rlsize predict rollout explains it",
         )
-        lengths = {"samples": plan.samples, "response_tokens": plan.response_tokens}
-        made = apply(key, rollout_batch.fleet_time, instances=instances_of(question), instance_rate=rate, **lengths)
+        made = apply(key, rollout_batch.fleet_time, instances=instances, instance_rate=rate, **lengths)
         return made, replace(tail, source="finished samples are replaced at once")
     if fleet.tail_seconds <= 0:
         source = "integral of the engine step as the batch drains"
@@ -152,7 +165,7 @@ def told(work: Work, question: StepQuestion, gpus: float, step: Step, fleet: Gen
         seconds=step.seconds,
     )
     per_gpu = "loop_tokens_per_gpu_second"
-    rollout, trainer = _idle(work, question, step)
+    rollout, trainer = idle_fractions(work, question.loop, step)
     found = {
         "step_seconds": step.seconds,
         "generation_seconds": step.generation_seconds,
@@ -178,24 +191,6 @@ def told(work: Work, question: StepQuestion, gpus: float, step: Step, fleet: Gen
         lasting = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
         found[key] = _leaf(work, key, lasting, "rollout_batch.cycle_time: its tokens at the rate of a full batch")
     return found
-
-
-def _idle(work: Work, question: StepQuestion, step: Step) -> tuple[Any, Any]:
-    """The share of a step in which rollout and trainer GPUs wait; shared ones work in both phases."""
-    busy = [step.generation_seconds, step.train_seconds]
-    if question.loop == "colocated":
-        both = work(
-            "busy_seconds",
-            rl_step.trainer_phase,
-            update_seconds=step.train_seconds,
-            forward_seconds=step.generation_seconds,
-        )
-        busy = [both, both]
-    first, second = (
-        work(f"{side}_idle_fraction", loop_time.waiting_fraction, busy_seconds=seconds, iteration_seconds=step.seconds)
-        for side, seconds in zip(("rollout", "trainer"), busy, strict=True)
-    )
-    return first, second
 
 
 def _leaf(work: Work, key: str, value: Any, source: str) -> Any:  # noqa: ANN401 (a number or an array)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.rollout_prediction import Engine
-    from rlsize.estimates.step_prediction import Loop
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.figure import Figure
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import rl_step, rollout_batch, train_step
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.step_prediction import OVERLAPPING
+from rlsize.estimates.step_assembly import OVERLAPPING
 from rlsize.estimates.working import apply
 
 if TYPE_CHECKING:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import kernel_time, matching, redundancy, rl_step, rollout_batch
+from rlsize.equations import matching, redundancy, rl_step
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
-from rlsize.estimates.train_prediction_shape import added
 from rlsize.estimates.working import numbers
 from rlsize.facts.records.record import Refused
 
@@ -20,17 +20,15 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
 
     Work = Callable[..., Any]
 
-Loop = Literal["colocated", "synchronous", "one-step-off", "async"]
-OVERLAPPING = frozenset({"one-step-off", "async"})
-"""Loops whose fleet and trainer work at the same time."""
-
 _USUAL = {True: "colocated", False: "nccl-broadcast"}  # transport by whether GPUs are shared
 _SYNC_GPUS = 8.0  # of the trainers whose weight syncs the rates of handling are of
-_BLOCK = 16.0  # tokens of a cache block
+BLOCK_TOKENS = 16.0
+"""Tokens of a cache block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,36 +66,6 @@ class StepQuestion:
     max_staleness: Real = 1.0
     transport: str = "nccl-broadcast"
     wire_dtype: str = "bf16"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Step:
-    """
-    What a step takes; numbers, arrays or figures.
-
-    Args:
-        seconds: Wall clock. [s]
-        generation_seconds: Whole generation. [s]
-        generation_exposed_seconds: Of it, what the trainer waits for. [s]
-        tail_seconds: Of all of it, what waiting for the longest response adds. [s]
-        update_seconds: The update. [s]
-        logprob_seconds: Extra forward passes. [s]
-        train_seconds: Both. [s]
-        sync_seconds: Weight sync. [s]
-        sync_exposed_seconds: Of it, what nothing hides. [s]
-        overhead_seconds: What belongs to no phase. [s]
-    """
-
-    seconds: Any
-    generation_seconds: Any
-    generation_exposed_seconds: Any
-    tail_seconds: Any
-    update_seconds: Any
-    logprob_seconds: Any
-    train_seconds: Any
-    sync_seconds: Any
-    sync_exposed_seconds: Any
-    overhead_seconds: Any
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,62 +117,21 @@ def put_together(work: Work, question: StepQuestion, phases: Phases, values: Map
         phases: Its stages.
         values: Constants of all stages by name.
     """
-    generated = _within_a_loop(work, question, "generation_seconds", phases.generation, values)
-    update, forwards, busy = _trained(work, question, phases.train, values)
-    overlapping = question.loop in OVERLAPPING
-    share = values["step_sync_exposed"] if overlapping else 1.0
-    exposed = work("sync_exposed_seconds", rl_step.exposed_part, seconds=phases.sync, share=share)
-    if overlapping:
-        both = work(
-            "phases_seconds",
-            rl_step.uneven_overlap,
-            rollout_seconds=generated,
-            train_seconds=busy,
-            variation=values["step_variation"],
-        )
-    else:
-        both = work("phases_seconds", rl_step.trainer_phase, update_seconds=busy, forward_seconds=generated)
-    overhead = overhead_of(work, question, values)
-    return Step(
-        seconds=work(
-            "step_seconds",
-            rl_step.whole_step,
-            phases_seconds=both,
-            sync_seconds=exposed,
-            overhead_seconds=overhead,
-        ),
-        generation_seconds=generated,
-        generation_exposed_seconds=work("generation_exposed_seconds", rollout_batch.beyond, whole=both, part=busy),
-        tail_seconds=_within_a_loop(work, question, "tail_seconds", phases.tail, values),
+    moe = question.engine.question.model.architecture.moe is not None
+    shared = question.loop == "colocated"
+    update, forwards = trained_in_loop(work, phases.train, values, shared=shared)
+    parts = LoopParts(
+        loop=question.loop,
+        generation_seconds=within_a_loop(work, "generation_seconds", phases.generation, values, moe=moe),
+        tail_seconds=within_a_loop(work, "tail_seconds", phases.tail, values, moe=moe),
         update_seconds=update,
         logprob_seconds=forwards,
-        train_seconds=busy,
         sync_seconds=phases.sync,
-        sync_exposed_seconds=exposed,
-        overhead_seconds=overhead,
+        overhead_seconds=overhead_of(work, question, values),
+        exposed_share=values["step_sync_exposed"],
+        variation=values["step_variation"],
     )
-
-
-def _within_a_loop(work: Work, question: StepQuestion, key: str, seconds: Any, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Generation inside a loop, over the engine by itself."""
-    slow = [values["step_rollout_slowdown"]]
-    slow += [values["step_rollout_moe_slowdown"]] if question.engine.question.model.architecture.moe else []
-    for factor in slow:
-        seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=factor)
-    return seconds
-
-
-def _trained(
-    work: Work, question: StepQuestion, train: TrainStep, values: Mapping[str, Any]
-) -> tuple[Any, Any, Any]:  # (as `work` makes them)
-    """Update, extra forward passes, and both."""
-    own = values["step_train_colocated" if question.loop == "colocated" else "step_train_disaggregated"]
-    extra = added(work, "forward_seconds", list(train.forward_seconds.values()) or [0.0])
-    updates = work("update_seconds", rollout_batch.beyond, whole=train.train_seconds, part=extra)
-    update = work("update_seconds", kernel_time.slowed, seconds=updates, slowdown=own)
-    forwards = work("logprob_seconds", kernel_time.slowed, seconds=extra, slowdown=own)
-    busy = work("train_seconds", rl_step.trainer_phase, update_seconds=update, forward_seconds=forwards)
-    return update, forwards, busy
+    return assembled(work, parts)
 
 
 def instances_of(question: StepQuestion) -> float:
@@ -229,7 +156,7 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
         Refused: The GPUs do not hold an instance.
     """
     instances = instances_of(question)
-    cacheable = redundancy.cacheable_prompt_tokens(prompt_tokens=question.prompt_tokens, block_tokens=_BLOCK)
+    cacheable = redundancy.cacheable_prompt_tokens(prompt_tokens=question.prompt_tokens, block_tokens=BLOCK_TOKENS)
     hit = redundancy.prefix_cache_hit_ratio(
         group_size=question.group_size,
         prompt_tokens=question.prompt_tokens,
@@ -238,7 +165,7 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
         instances_per_group=1.0,
     )
     cv = question.response_cv if question.response_cv is not None else values["step_length_cv"]
-    refill = question.loop == "async"
+    refill = question.loop in REFILLING
     allowed = rl_step.allowed_in_flight(samples_per_step=question.samples, max_staleness=question.max_staleness)
     batch = StepBatch(
         samples=question.samples,
@@ -257,27 +184,30 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
 def sync_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
     """Seconds of a weight sync; a class of transport that does not go with the placement gives way to one that does."""
     asked = question.engine.question
-    colocated = question.loop == "colocated"
-    suits = TRANSPORTS[question.transport].colocated == colocated
-    gpus = float(question.train.gpus)
-    seconds = sync_time(
-        work,
-        SyncTimeQuestion(
-            model=asked.model,
-            gpu=asked.gpu,
-            transport=question.transport if suits else _USUAL[colocated],
-            dtype=question.wire_dtype,
-            trainer_gpus=gpus,
-            rollout_gpus=float(question.rollout_gpus),
-            instance_gpus=question.engine.numbers.gpus,
-        ),
-        values,
+    wanted = SyncTimeQuestion(
+        model=asked.model,
+        gpu=asked.gpu,
+        transport=suiting(question.transport, shared=question.loop == "colocated"),
+        dtype=question.wire_dtype,
+        trainer_gpus=question.train.gpus,
+        rollout_gpus=question.rollout_gpus,
+        instance_gpus=question.engine.numbers.gpus,
     )
+    return sync_in_loop(work, wanted, values)
+
+
+def suiting(transport: str, *, shared: bool) -> str:
+    """The class of transport, or the usual one where it does not go with the placement."""
+    return transport if TRANSPORTS[transport].colocated == shared else _USUAL[shared]
+
+
+def sync_in_loop(work: Work, wanted: SyncTimeQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Seconds of a weight sync of a loop, whose trainer's GPUs handle their own shares."""
     return work(
         "sync_seconds",
         rl_step.shared_out_sync,
-        seconds=seconds,
-        gpus=gpus,
+        seconds=sync_time(work, wanted, values),
+        gpus=wanted.trainer_gpus,
         usual_gpus=_SYNC_GPUS,
         exponent=values["step_sync_shared"],
     )
@@ -285,13 +215,18 @@ def sync_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> An
 
 def overhead_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
     """What belongs to no phase."""
-    fixed = "step_fixed_colocated" if question.loop == "colocated" else "step_fixed_disaggregated"
+    params = model_size(question.engine.question.model).params.number
+    return overhead_in_loop(work, question.samples, params, values, shared=question.loop == "colocated")
+
+
+def overhead_in_loop(work: Work, samples: Any, params: Any, values: Mapping[str, Any], *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """What belongs to no phase of a loop's step."""
     return work(
         "overhead_seconds",
         rl_step.step_overhead,
-        fixed_seconds=values[fixed],
+        fixed_seconds=values["step_fixed_colocated" if shared else "step_fixed_disaggregated"],
         sample_seconds=values["step_sample"],
-        samples=question.samples,
+        samples=samples,
         param_seconds=values["step_param"],
-        params=model_size(question.engine.question.model).params.number,
+        params=params,
     )

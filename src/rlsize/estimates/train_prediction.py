@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, memory, train_step_traffic
 from rlsize.equations import train_step as equations
-from rlsize.estimates.train_prediction_gpu import train_gpu
+from rlsize.estimates.summing import added
+from rlsize.estimates.train_prediction_gpu import bare_train_gpu, train_gpu
 from rlsize.estimates.train_prediction_pass import attention_flops, pass_parts
 from rlsize.estimates.train_prediction_question import FORWARD, TRAINING, TrainQuestion, check
 from rlsize.estimates.train_prediction_setting import Setting
-from rlsize.estimates.train_prediction_shape import added, bare, train_shape
+from rlsize.estimates.train_prediction_shape import bare_train_shape, train_shape
 from rlsize.estimates.working import apply
 
 if TYPE_CHECKING:
@@ -99,10 +100,9 @@ def _setting(work: Callable[..., Real], question: TrainQuestion, values: Mapping
     """What the parts have in common; model and GPU as bare numbers unless figures are wanted."""
     domain = int(question.gpu.specification.scale_up.domain_gpus.value)
     ranks = question.shards or domain
-    gpu = train_gpu(question.gpu, question.dtype, ranks, question.tensor, question.expert)
-    shape = train_shape(question.model)
-    if work is not apply:
-        shape, gpu = bare(shape), bare(gpu)
+    asked = (question.gpu, question.dtype, ranks, question.tensor, question.expert)
+    gpu = train_gpu(*asked) if work is apply else bare_train_gpu(*asked)
+    shape = train_shape(question.model) if work is apply else bare_train_shape(question.model)
     return Setting(work=work, question=question, shape=shape, gpu=gpu, values=values, domain=domain)
 
 
@@ -204,9 +204,7 @@ def _extra(setting: Setting, name: str) -> Real:
 
 
 def _for_model(setting: Setting, model: Model) -> Setting:
-    shape = train_shape(model)
-    if setting.work is not apply:
-        shape = bare(shape)
+    shape = train_shape(model) if setting.work is apply else bare_train_shape(model)
     return Setting(
         work=setting.work,
         question=setting.question,

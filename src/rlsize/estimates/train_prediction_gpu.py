@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.remembered import remembered
+from rlsize.estimates.train_prediction_shape import bare
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
 
@@ -64,6 +66,7 @@ class TrainGpu:
     newest: bool
 
 
+@remembered
 def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> TrainGpu:
     """
     The numbers of a GPU, as figures.
@@ -114,6 +117,13 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> Tra
         recent=spec.fp8_dense is not None,
         newest=spec.fp4_dense is not None,
     )
+
+
+@remembered
+def bare_train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> TrainGpu:
+    """The same, bare."""
+    found: TrainGpu = bare(train_gpu(gpu, dtype, ranks, tensor, expert))
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.model_parts import model_parts, stated, working_width
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.working import apply, total
+from rlsize.estimates.remembered import remembered
+from rlsize.estimates.working import total
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator
 
     from rlsize.equations._ops import Real
     from rlsize.facts.model import Architecture, Model
@@ -104,22 +105,14 @@ def bare(facts: Any) -> Any:  # noqa: ANN401 (a dataclass of figures in, the sam
     return replace(facts, **changed)
 
 
-def added(work: Callable[..., Real], key: str, parts: Sequence[Real]) -> Real:
-    """The sum of figures, or of bare numbers."""
-    if work is not apply:
-        return sum(parts)
-    figures = [
-        part if isinstance(part, Figure) else Figure(key=key, value=part, provenance="default") for part in parts
-    ]
-    named = [replace(part, key=f"{part.key}_{place}") for place, part in enumerate(figures, start=1)]
-    return replace(figures[0], key=key) if len(figures) == 1 else total(key, _distinct(figures, named))
+@remembered
+def bare_train_shape(model: Model) -> TrainShape:
+    """The numbers of a model, bare."""
+    found: TrainShape = bare(train_shape(model))
+    return found
 
 
-def _distinct(figures: Sequence[Figure], named: Sequence[Figure]) -> Sequence[Figure]:
-    """The figures, under numbered keys where two share one: `total` keeps one of each key."""
-    return figures if len({figure.key for figure in figures}) == len(figures) else named
-
-
+@remembered
 def train_shape(model: Model) -> TrainShape:
     """The numbers of a model, as figures."""
     shape, says = model.architecture, stated(model)

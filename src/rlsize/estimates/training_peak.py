@@ -101,6 +101,32 @@ def peak_bytes(work: Work, question: PeakQuestion, values: Mapping[str, Real]) -
     )
 
 
+def peak_beside(
+    work: Work, question: PeakQuestion, state_bytes: Real, tokens: Real, values: Mapping[str, Real]
+) -> Real:
+    """
+    Peak memory of a pass whose states are known otherwise. [B]
+
+    Args:
+        work: `working.apply` or `working.numbers`.
+        question: The pass; what it says of its states and sequences does not count.
+        state_bytes: What stays over the pass on each GPU. [B]
+        tokens: Tokens of a micro-batch on each GPU. [token]
+        values: The constants of `constants_memory.STAGE` by name.
+    """
+    shape = memory_shape(question.model, model_size(question.model).params)
+    return work(
+        "training_peak_bytes",
+        training_peak.training_peak_bytes,
+        state_bytes=state_bytes,
+        activation_bytes=activation_bytes(work, question, shape, tokens, values),
+        logits_bytes=_logits(work, question, shape, tokens, values),
+        gradient_bytes=_NONE,
+        gathered_bytes=_gathered(work, question, shape),
+        overhead=values["memory_training_overhead"],
+    )
+
+
 def _slices(work: Work, question: PeakQuestion, shape: MemoryShape) -> tuple[tuple[Real, Real], ...]:
     """Parameters on a GPU before data parallelism, and the ranks that share their states: dense, then experts."""
     layout = question.layout

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Annotated, Literal
 
+from rlsize.facts.budget import Budget
 from rlsize.facts.fields import Quantity, Says, Uncertain
 from rlsize.facts.simulation import AgentChoice, LengthShape, PolicyChoice, StepTimeChoice, SyncWay, TroubleChoice
 
@@ -158,6 +159,9 @@ class TrainerChoice:
         list[Literal["old", "reference", "proximal"]] | None,
         Says("Extra forward passes per step."),
     ] = None
+    micro_batch_tokens: Annotated[
+        float | None, Quantity("token", "Tokens of a micro-batch of one data-parallel rank.")
+    ] = None
     lora_rank: Annotated[
         int | None, Quantity("count", "Rank of LoRA adapters; full training when not given.", whole=True)
     ] = None
@@ -238,29 +242,6 @@ class PriceChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BudgetChoice:
-    """Limits that a plan must keep; no command of this version judges them."""
-
-    cost_per_step_usd: Annotated[
-        float | None, Quantity("usd", "Most dollars per optimizer step; not used by this version.")
-    ] = None
-    trainer_idle_fraction: Annotated[
-        float | None,
-        Quantity("1", "Largest share of a step that the trainer waits; not used by this version.", least=0.0, most=1.0),
-    ] = None
-    staleness_steps: Annotated[
-        float | None, Quantity("count", "Largest staleness in optimizer steps; not used by this version.", least=0.0)
-    ] = None
-    steps_per_day: Annotated[
-        float | None, Quantity("count", "Fewest optimizer steps a day; not used by this version.")
-    ] = None
-    step_seconds: Annotated[
-        float | None, Quantity("s", "Longest wall clock of an optimizer step; not used by this version.")
-    ] = None
-    gpus: Annotated[float | None, Quantity("count", "Most GPUs of both pools; not used by this version.")] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scenario:
     """What is planned: model, cluster, algorithm, workload, placement, and what has been measured."""
 
@@ -287,6 +268,4 @@ class Scenario:
     agents: Annotated[AgentChoice, Says("Tools and verifiers, for `simulate`.")] = field(default_factory=AgentChoice)
     trouble: Annotated[TroubleChoice, Says("What goes wrong, for `simulate`.")] = field(default_factory=TroubleChoice)
     prices: Annotated[PriceChoice, Says("What GPUs cost.")] = field(default_factory=PriceChoice)
-    budget: Annotated[BudgetChoice, Says("Limits to keep; not used by this version.")] = field(
-        default_factory=BudgetChoice
-    )
+    budget: Annotated[Budget, Says("Limits to keep; `check` judges them.")] = field(default_factory=Budget)

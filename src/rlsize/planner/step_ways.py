@@ -15,8 +15,8 @@ from rlsize.planner.rounding import rounded_down
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.step_loops import LoopPlan
-    from rlsize.estimates.step_prediction import Loop
 
 _DOUBLINGS = 14  # of a replica's GPUs that are tried
 _MOST_SPLITS = 40  # that are tried; more are thinned out

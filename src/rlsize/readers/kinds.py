@@ -42,6 +42,8 @@ _KINDS = (
     Kind("cluster", "cluster.Cluster", "clusters"),
     Kind("rates", "rates.Rates", "rates"),
     Kind("calibration", "calibration.Calibration"),
+    Kind("budget", "budget.Budget"),
+    Kind("plan", "plan.Plan"),
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})

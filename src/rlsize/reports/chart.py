@@ -71,6 +71,7 @@ class Chart:
         x_percent: Whether x is a fraction, shown in percent.
         log_y: Whether y runs in powers of ten.
         log_x: Whether x does.
+        zoomed: Whether y begins near its smallest value rather than at 0; for points that are to be told apart.
         subtitle: The inputs, in a line.
         right_label: What runs up the right side, with its unit.
     """
@@ -85,6 +86,7 @@ class Chart:
     x_percent: bool = False
     log_y: bool = False
     log_x: bool = False
+    zoomed: bool = False
     subtitle: str = ""
     right_label: str = ""
 

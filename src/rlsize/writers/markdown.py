@@ -22,16 +22,16 @@ def markdown_text(report: Report, *, explain: bool = False) -> str:
         report: What to write.
         explain: Whether to add formula, numbers and source of each result.
     """
-    parts = [f"### rlsize {report.command}", f"**{_escaped(report.headline)}**"]
+    parts = [f"### rlsize {report.command}", f"**{escaped(report.headline)}**"]
     if report.told:
         parts.append(_results(report))
     for table in filter(_seen, report.tables.values()):
-        parts += [f"#### {_escaped(table.title)}"] if table.title else []
-        parts.append(_table(table))
+        parts += [f"#### {escaped(table.title)}"] if table.title else []
+        parts.append(table_text(table))
     if report.inputs:
-        parts.append(_escaped(f"Inputs: {inputs_line(report.inputs)}"))
-    parts += [_escaped(note) for note in report.notes]
-    parts += [f"> **Warning:** {_escaped(warning)}" for warning in report.warnings]
+        parts.append(escaped(f"Inputs: {inputs_line(report.inputs)}"))
+    parts += [escaped(note) for note in report.notes]
+    parts += [f"> **Warning:** {escaped(warning)}" for warning in report.warnings]
     if explain:
         parts.append(_explained(report))
     return "\n\n".join(parts) + "\n"
@@ -63,19 +63,20 @@ def _shown(figure: Figure | None) -> str:
     return "" if figure is None else shown(figure, figure.key)
 
 
-def _table(table: Table) -> str:
+def table_text(table: Table) -> str:
+    """A table in the pipes of GitHub, with its note."""
     rows = [[shown(row.get(column.key), column.key) for column in table.columns] for row in table.seen]
     sides = [column.side for column in table.columns]
     text = _grid([column.title for column in table.columns], sides, rows, table.marked)
-    return f"{text}\n\n{_escaped(table.note)}" if table.note else text
+    return f"{text}\n\n{escaped(table.note)}" if table.note else text
 
 
 def _grid(header: Sequence[str], sides: Sequence[str], rows: list[list[str]], bold: int | None = None) -> str:
     rule = ["---:" if side == "right" else "---" for side in sides]
-    cells = [[_escaped(cell) for cell in row] for row in rows]
+    cells = [[escaped(cell) for cell in row] for row in rows]
     if bold is not None:
         cells[bold] = [f"**{cell}**" if cell else "" for cell in cells[bold]]
-    return "\n".join(f"| {' | '.join(row)} |" for row in [[_escaped(cell) for cell in header], rule, *cells])
+    return "\n".join(f"| {' | '.join(row)} |" for row in [[escaped(cell) for cell in header], rule, *cells])
 
 
 def _explained(report: Report) -> str:
@@ -84,14 +85,14 @@ def _explained(report: Report) -> str:
     parts = ["#### How each result came about"]
     for explained in explanations(report.results):
         body = printable("\n".join(explained.lines)).replace("```", "'''")
-        parts.append(f"`{explained.key}` = {_escaped(explained.value)}\n\n```\n{body}\n```")
+        parts.append(f"`{explained.key}` = {escaped(explained.value)}\n\n```\n{body}\n```")
     return "\n\n".join(parts)
 
 
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|`*_[]!~"} | {"<": "&lt;", "\n": " "})
 
 
-def _escaped(text: str) -> str:
+def escaped(text: str) -> str:
     """Text that cannot break out of its cell or start markup that it did not mean."""
     return printable(text).translate(_MARKUP)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
@@ -11,12 +12,15 @@ from rlsize.errors import Fault, InputError
 from rlsize.reports.chart import Gantt, Panels
 from rlsize.units import short
 from rlsize.writers.areas import draw_areas
+from rlsize.writers.chart_text import plain_text
 from rlsize.writers.colours import COLOURS, PHASES, STACK
 from rlsize.writers.files import check_target, write_whole
 from rlsize.writers.panels import draw_panels
 from rlsize.writers.spans import draw_spans
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from rlsize.reports.chart import Chart, Mark, Picture, Series
 
 FORMATS = ("png", "svg", "pdf")
@@ -81,18 +85,32 @@ def check_picture(target: str, force: bool) -> str:
 
 def picture(chart: Picture, form: str) -> bytes:
     """The chart's bytes in one of `FORMATS`; the same chart gives the same bytes, so it can be committed."""
+    with drawing(chart) as figure:
+        stream = BytesIO()
+        metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
+        figure.savefig(stream, format=form, metadata=metadata)
+        return stream.getvalue()
+
+
+@contextmanager
+def drawing(chart: Picture, style: dict[Any, Any] | None = None) -> Iterator[Any]:
+    """
+    The chart as a figure of matplotlib, as long as the context lasts.
+
+    Args:
+        chart: What to draw.
+        style: Settings of matplotlib that differ from those of a picture in a file.
+    """
     import matplotlib as mpl
 
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    with mpl.rc_context(_STYLE):
+    chart = plain_text(chart)
+    with mpl.rc_context({**_STYLE, **(style or {})}):
         figure = _panels(plt, chart) if isinstance(chart, (Gantt, Panels)) else _single(plt, chart)
         try:
-            stream = BytesIO()
-            metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
-            figure.savefig(stream, format=form, metadata=metadata)
-            return stream.getvalue()
+            yield figure
         finally:
             plt.close(figure)
 
@@ -156,7 +174,7 @@ def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
     if chart.log_y:
         axes.set_yscale("log")
         axes.set_ylim(min(filter(None, heights)) / _LOG_ROOM, max(heights) * _LOG_ROOM)
-    else:
+    elif not chart.zoomed:
         axes.set_ylim(bottom=0, top=None if chart.kind == "lines" else max(heights) * _ROOM or None)
     plain = FuncFormatter(lambda value, _: short(value))
     axes.yaxis.set_major_formatter(PercentFormatter(1.0, decimals=0) if chart.percent else plain)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import fields, is_dataclass
 from typing import Any, get_type_hints
 
 from rlsize.facts.fields import Quantity
 from rlsize.units import DIMENSIONS
+
+_NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
 
 def yaml_text(kind: str, content: dict[str, Any]) -> str:
@@ -19,8 +22,15 @@ def yaml_text(kind: str, content: dict[str, Any]) -> str:
         def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002, ANN401 (yaml's protocol)
             return True
 
+    Plain.add_representer(str, _text)
     body = yaml.dump(content, Dumper=Plain, sort_keys=False, allow_unicode=True, width=110)
     return f"rlsize: {{kind: {kind}, version: 1}}\n{body}"
+
+
+def _text(dumper: Any, text: str) -> Any:  # noqa: ANN401 (yaml's protocol)
+    """Text; in quotes where rlsize reads a number though YAML 1.1 does not (`1e9`, `09`), or a line could break."""
+    style = "'" if _NUMBER.fullmatch(text) else None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 (any content of a dataclass)

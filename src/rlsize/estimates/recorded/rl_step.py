@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.step_prediction import Loop
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.facts.records.rl_step import StepRecord
 
 CLASS = "rl_step"

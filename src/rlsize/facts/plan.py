@@ -1,0 +1,34 @@
+"""A plan that was saved: what was chosen, what it should give, and what it was worked out from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated
+
+from rlsize.facts.fields import Says
+from rlsize.facts.figure import Provenance  # noqa: TC001 (pydantic resolves the annotations at run time)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlanFigure:
+    """One number of a plan, in the base unit that its key ends in."""
+
+    value: Annotated[float | str | bool | None, Says("The number in base units, or a word.")] = None
+    low: Annotated[float | None, Says("Low end of the 80 % interval; absent for a point.")] = None
+    high: Annotated[float | None, Says("High end of the 80 % interval; absent for a point.")] = None
+    provenance: Annotated[Provenance, Says("Who says so: given, measured, predicted or default.")] = "given"
+    source: Annotated[str, Says("Where it comes from.")] = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """A saved plan: the baseline of a check, a side of a comparison, the target of a rollback."""
+
+    command: Annotated[str, Says("The command that made it.")]
+    rlsize_version: Annotated[str, Says("The rlsize that made it.")]
+    facts_digest: Annotated[str, Says("Digest of the profiles and equations that it was made with.")]
+    placement: Annotated[dict[str, PlanFigure], Says("What was chosen: mode, GPUs and layouts of both sides.")]
+    results: Annotated[dict[str, PlanFigure], Says("What it should give, by key.")]
+    inputs: Annotated[dict[str, PlanFigure], Says("What it was worked out from, by key.")] = field(default_factory=dict)
+    prices_as_of: Annotated[str, Says("Day of the prices; empty without prices.")] = ""
+    prices_region: Annotated[str, Says("Region of the prices; empty where nobody said.")] = ""

@@ -1,0 +1,256 @@
+"""
+What to choose of what a search found: a shortlist on the same draws, and why the runner-up lost.
+
+A search ranks on central numbers; bands are drawn for the shortlist only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.equations import rl_step
+from rlsize.estimates.working import DRAWS
+from rlsize.facts.figure import Figure
+from rlsize.planner.bands import band_of
+from rlsize.planner.evaluation import evaluation, worked
+from rlsize.planner.families import Family
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from numpy.typing import NDArray
+
+    from rlsize.planner.evaluation import Evaluation
+    from rlsize.planner.families import Found, Objective
+    from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Outlook
+
+    Array = NDArray[np.float64]
+
+METRICS: dict[Objective, str] = {"time": "step_seconds", "cost": "cost_per_step_usd", "gpus": "gpus"}
+"""The result that each objective makes small."""
+PARTS = ("generation_seconds", "train_seconds", "sync_exposed_seconds", "overhead_seconds")
+_SAME = 1e-9  # relative: what differs by less differs by rounding
+SHOWN = 4
+"""Alternatives that a plan tells, the best of each mode apart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alternative:
+    """
+    A plan beside the best one.
+
+    Args:
+        family: Its candidate.
+        results: What it gives, in central numbers.
+        draws: What the objective is on joint draws.
+        band: Its 80 % interval; None for a point.
+        times: How many times the best one's metric, with the interval of common draws; None for the best.
+        why: What of its step is longer or shorter than that of the best, most important first. [s]
+    """
+
+    family: Family
+    results: dict[str, float]
+    draws: Array
+    band: tuple[float, float] | None = None
+    times: Figure | None = None
+    why: tuple[tuple[str, float], ...] = ()
+
+    @property
+    def place(self) -> Placement:
+        """Where it runs."""
+        return self.family.place
+
+    @property
+    def equal(self) -> bool:
+        """Whether it does as well as the best, but for rounding."""
+        times = self.times
+        return times is not None and times.band is None and abs(times.number - 1.0) < _SAME
+
+    @property
+    def close(self) -> bool:
+        """Whether the best is no clear winner over it."""
+        band = self.times.band if self.times is not None else None
+        return band is not None and band[0] <= 1.0 <= band[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """
+    What was chosen.
+
+    Args:
+        objective: What is made small.
+        metric: The result that says it; GPU-hours in place of dollars where nobody says a price.
+        best: The best plan.
+        evaluation: It in figures.
+        others: The next best, then the best of each mode that is not among them.
+        written: The plan as the scenario has it; None where it says none, or it cannot run.
+        fresher: The best plan with less staleness, all else alike; None where there is none, or its longest response
+            outlives the cap.
+        outlived: Where the longest response of the best plan outlives its staleness cap: its time, and the step of a
+            trainer that waits for it. [s]
+    """
+
+    objective: Objective
+    metric: str
+    best: Alternative
+    evaluation: Evaluation
+    others: tuple[Alternative, ...]
+    written: Alternative | None = None
+    fresher: Family | None = None
+    outlived: tuple[float, float] | None = None
+
+    @property
+    def runner_up(self) -> Alternative | None:
+        """The next best plan that differs in mode or split."""
+        return self.others[0] if self.others else None
+
+    def best_of(self, loop: str) -> Alternative | None:
+        """The best plan of a mode."""
+        return next((one for one in (self.best, *self.others) if one.place.loop == loop), None)
+
+
+def choice(outlook: Outlook, found: Found, written: Placement | None = None, shown: int = SHOWN) -> Choice | None:
+    """
+    The best plan and what stands beside it.
+
+    Args:
+        outlook: How placements are worked out.
+        found: What a search found.
+        written: The plan as the scenario has it.
+        shown: How many alternatives are told.
+
+    Returns:
+        None where nothing was found.
+
+    Raises:
+        Refused: The plan as written cannot run.
+    """
+    families = list(_shortlist(found, shown))
+    if not families:
+        return None
+    metric = METRICS[found.objective]
+    metric = metric if metric != "cost_per_step_usd" or found.priced else "gpu_hours_per_step"
+    best = _alternative(outlook, families[0], metric)
+    others = [_beside(_alternative(outlook, family, metric), best) for family in families[1:]]
+    as_written = None
+    if written is not None:
+        family = family_of(outlook, written, priced=found.priced)
+        as_written = _beside(_alternative(outlook, family, metric), best)
+    return Choice(
+        objective=found.objective,
+        metric=metric,
+        best=best,
+        evaluation=evaluation(outlook, best.place, scatter_name(best.place)),
+        others=tuple(others),
+        written=as_written,
+        fresher=_fresher(outlook, best.place, priced=found.priced),
+        outlived=outlived(outlook, best.family),
+    )
+
+
+def outlived(outlook: Outlook, family: Family) -> tuple[float, float] | None:
+    """The longest response and the step of a trainer that waits for it, where that is longer than the plan's."""
+    place = family.place
+    if place.fleet.engines.get(place.shared) is None:
+        return None
+    from rlsize.planner.predicted_parts import longest_response
+
+    longest = longest_response(outlook.central, place)
+    least = float(rl_step.step_waiting_for_longest(longest_seconds=longest, max_staleness=place.staleness))
+    return (longest, least) if least > family.step_seconds else None
+
+
+def _fresher(outlook: Outlook, place: Placement, *, priced: bool) -> Family | None:
+    """The same plan with one step of staleness less."""
+    if place.loop not in {"async", "hybrid"} or place.staleness <= 1:
+        return None
+    family = family_of(outlook, replace(place, max_staleness=place.staleness - 1), priced=priced)
+    return None if outlived(outlook, family) else family
+
+
+def family_of(outlook: Outlook, place: Placement, *, priced: bool) -> Family:
+    """
+    A placement beside those that a search found.
+
+    Raises:
+        Refused: It cannot run.
+    """
+    step = worked(outlook.central, place)
+    return Family(
+        place=place,
+        step_seconds=float(step["step_seconds"]),
+        cost=float(step["cost_per_step_usd" if priced else "gpu_hours_per_step"]),
+        gpus=float(step["gpus"]),
+    )
+
+
+def scatter_name(place: Placement) -> str:
+    """What tells a placement's own scatter from those of others."""
+    return f"{place.loop} {place.rollout_gpus:g} {place.trainer_gpus:g} {place.fleet.name} {place.trainer.name}"
+
+
+def split_key(place: Placement) -> tuple[object, ...]:
+    """What makes a plan another one: mode and split, and the kinds of GPUs; layouts and staleness alone do not."""
+    return (place.loop, place.fleet.gpu, place.trainer.gpu, float(place.rollout_gpus), float(place.trainer_gpus))
+
+
+def _shortlist(found: Found, shown: int) -> Iterator[Family]:
+    """The best plans that differ in mode or split, then the best of each mode that is not among them."""
+    seen: set[tuple[object, ...]] = set()
+    loops: set[str] = set()
+    for family in found.best:
+        key = split_key(family.place)
+        if key in seen or (len(seen) >= shown and family.place.loop in loops) or _lends_for_nothing(key, seen):
+            continue
+        seen.add(key)
+        loops.add(family.place.loop)
+        yield family
+    left = (family for loop, family in found.modes.items() if loop not in loops)  # the best of all had no room for them
+    for family in sorted(left, key=lambda family: family.score(found.objective)):
+        if not _lends_for_nothing(split_key(family.place), seen):
+            yield family
+
+
+def _lends_for_nothing(key: tuple[object, ...], seen: set[tuple[object, ...]]) -> bool:
+    """Whether it is a hybrid plan that is no better than the same split without lending."""
+    return key[0] == "hybrid" and ("async", *key[1:]) in seen
+
+
+def _alternative(outlook: Outlook, family: Family, metric: str) -> Alternative:
+    drawn = worked(outlook.drawn, family.place, outlook.noise(scatter_name(family.place)))
+    draws = np.broadcast_to(np.asarray(drawn[metric], dtype=np.float64), (DRAWS,))
+    central = worked(outlook.central, family.place)
+    return Alternative(
+        family=family,
+        results={key: float(value) for key, value in central.items()},
+        draws=draws,
+        band=band_of(draws),
+    )
+
+
+def _beside(one: Alternative, best: Alternative) -> Alternative:
+    """The same, compared with the best."""
+    key = "times_longer"
+    metric_one, metric_best = one.draws, best.draws
+    if not metric_best.all():  # GPUs that cost nothing
+        ratio = np.full_like(metric_best, np.inf if metric_one.any() else 1.0)
+    else:
+        ratio = np.asarray(rl_step.times_longer(step_seconds=metric_one, least_seconds=metric_best))
+    band = band_of(ratio)
+    central = float(ratio[0] if band is None else np.median(ratio))
+    figure = Figure(
+        key=key,
+        value=central,
+        provenance="predicted",
+        source="median over the same draws",
+        band=band,
+    )
+    differences = sorted(
+        ((part, one.results[part] - best.results[part]) for part in PARTS), key=lambda entry: -abs(entry[1])
+    )
+    return replace(one, times=figure, why=tuple(differences))

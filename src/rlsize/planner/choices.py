@@ -1,0 +1,181 @@
+"""The ways to build instances and to spread a trainer that a plan tries, from those that were asked for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.rollout_prediction import engine
+from rlsize.facts.engine_defaults import engine_defaults
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.records.record import Refused
+from rlsize.planner.layouts import trainer_layouts
+from rlsize.planner.memory_fit import divides
+from rlsize.planner.options import FleetOption, TrainerOption
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.model import Model
+    from rlsize.planner.offers import Degrees, Offer
+    from rlsize.planner.tables import Rejections
+
+POWERS = (1, 2, 4, 8, 16, 32, 64)
+SHORT = {"tensor": "tp", "pipeline": "pp", "context": "cp", "expert": "ep", "data": "dp"}
+"""How people write degrees of parallelism."""
+_RECOMPUTES = ("none", "selective", "full")
+_NODES = 4  # that one instance may lie over, where a node does not hold it
+
+
+def fleet_options(
+    asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: Degrees, rejected: Rejections
+) -> Iterator[FleetOption]:
+    """
+    Ways to build instances on GPUs of one kind.
+
+    Args:
+        asked: One instance; its degrees of parallelism do not matter.
+        shared_fraction: Share of the memory that its engine takes of GPUs that it shares with a trainer. [1]
+        offer: The GPUs.
+        degrees: What is tried.
+        rejected: Takes what does not divide the model.
+    """
+    node = int(offer.gpu.specification.gpus_per_node.value)
+    moe = asked.model.architecture.moe is not None
+    wanted = degrees.rollout_tensor or tuple(power for power in POWERS if power <= node)
+    data = degrees.rollout_data or (tuple(power for power in POWERS if power <= node) if moe else (1,))
+    for tensor in wanted:
+        for ranks in data:
+            if tensor > 1 and ranks > 1 and not degrees.rollout_data:
+                continue  # both at once only where it is asked for
+            if not _divides(asked.model, tensor):
+                rejected.add("heads", what=f"rollout tp{tensor}")
+                continue
+            yield _fleet(asked, shared_fraction, offer, tensor, ranks)
+
+
+def larger_fleets(
+    asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: Degrees
+) -> Iterator[FleetOption]:
+    """Instances over several nodes, for a model that no node holds."""
+    node = int(offer.gpu.specification.gpus_per_node.value)
+    if not degrees.rollout_tensor:
+        for tensor in (power for power in POWERS if node < power <= _NODES * node):
+            if _divides(asked.model, tensor):
+                yield _fleet(asked, shared_fraction, offer, tensor, 1)
+
+
+def _divides(model: Model, tensor: int) -> bool:
+    return divides(memory_shape(model, model_size(model).params), tensor)
+
+
+def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, tensor: int, data: int) -> FleetOption:
+    layout = replace(asked.layout, tensor=tensor, data=data)
+    own = asked.memory_fraction or engine_defaults(asked.engine).memory_fraction
+    fractions = {False: own, True: shared_fraction}
+    placed = replace(asked, layout=layout, gpu=offer.gpu)
+    engines = {shared: ready(replace(placed, memory_fraction=share)) for shared, share in fractions.items()}
+    return fleet_of(engines, tensor * data * layout.pipeline, offer)
+
+
+def ready(question: EngineQuestion) -> Engine | str:
+    """The instance, or why there is none."""
+    try:
+        return engine(question)
+    except Refused as refusal:
+        return str(refusal)
+
+
+def fleet_of(
+    engines: Mapping[bool, Engine | str],
+    size: float,
+    offer: Offer,
+    rate: Figure = absent("instance_tokens_per_second", "--per-instance"),
+) -> FleetOption:
+    """
+    One way to build instances.
+
+    Args:
+        engines: The instance on GPUs of its own (False) and on shared ones (True), or why there is none.
+        size: Its GPUs, where engines do not say. [1]
+        offer: The GPUs.
+        rate: Its rate, where known. [token/s]
+    """
+    known = next((one for one in engines.values() if not isinstance(one, str)), None)
+    layout: dict[str, int] = {}
+    if known is not None:
+        asked = known.question.layout
+        layout = {"tensor": asked.tensor, "pipeline": asked.pipeline, "data": asked.data, "expert": asked.expert}
+    return FleetOption(
+        name=f"{offer.gpu.name} {degrees_text(layout)}",
+        gpu=offer.gpu.name,
+        gpus=float(size),
+        layout=layout,
+        engines=engines,
+        rate=rate,
+        gpu_hour=offer.gpu_hour,
+        most=offer.most,
+    )
+
+
+def degrees_text(layout: Mapping[str, int]) -> str:
+    """
+    Degrees of parallelism as people write them.
+
+    >>> degrees_text({"tensor": 4, "pipeline": 1, "context": 2})
+    'tp4 cp2'
+    """
+    return " ".join(f"{SHORT[name]}{degree}" for name, degree in layout.items() if degree > 1) or "tp1"
+
+
+def trainer_options(
+    asked: TrainQuestion, offer: Offer, degrees: Degrees, rejected: Rejections
+) -> Iterator[TrainerOption]:
+    """
+    Ways to spread a trainer over GPUs of one kind.
+
+    Args:
+        asked: The trainer; its degrees of parallelism do not matter.
+        offer: The GPUs.
+        degrees: What is tried.
+        rejected: Takes what does not divide the model.
+    """
+    node = int(offer.gpu.specification.gpus_per_node.value)
+    within = tuple(power for power in POWERS if power <= node)
+    moe = asked.model.architecture.moe is not None
+    tried = {
+        "tensor": degrees.tensor or within,
+        "pipeline": degrees.pipeline or (1, 2, 4),
+        "context": degrees.context or (1, 2, 4),
+        "expert": degrees.expert or (POWERS if moe else (1,)),
+    }
+    placed = replace(asked, gpu=offer.gpu)
+    for question, why in trainer_layouts(placed, tried, degrees.recompute or _RECOMPUTES, float(node)):
+        if why:
+            rejected.add(why, what=trainer_name(question))
+        else:
+            yield trainer_of(question, offer)
+
+
+def trainer_of(question: TrainQuestion, offer: Offer) -> TrainerOption:
+    """One way to spread a trainer."""
+    return TrainerOption(
+        name=trainer_name(question),
+        gpu=offer.gpu.name,
+        question=question,
+        gpu_hour=offer.gpu_hour,
+        most=offer.most,
+    )
+
+
+def trainer_name(question: TrainQuestion) -> str:
+    """How a trainer is spread, in a few words: sharding and degrees of parallelism."""
+    named = {name: getattr(question, name) for name in ("tensor", "pipeline", "context", "expert")}
+    sharded = {"full": "fsdp", "optimizer": "zero1", "gradients": "zero2", "none": "ddp"}[question.sharding]
+    written = " ".join(f"{SHORT[name]}{degree}" for name, degree in named.items() if degree > 1)
+    return " ".join(filter(None, [sharded, written]))

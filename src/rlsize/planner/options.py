@@ -1,0 +1,187 @@
+"""What is planned, and what a plan may choose: fleets, trainers, and how both are laid out in time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations import rl_step
+from rlsize.facts.figure import Figure, absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.model import Model
+
+    Said = Callable[[Figure], Any]
+    """The value of an input: itself to explain an answer, its central number, or joint draws."""
+
+SHARING = frozenset({"colocated", "hybrid"})
+"""Loops in which engines run on the trainer's GPUs too."""
+_ONE = Figure(key="headroom", value=1.0, provenance="default", source="nothing to derate")
+_NOTHING_LOST = Figure(
+    key="tokens_generated_per_trained_token", value=1.0, provenance="default", source="nothing is thrown away"
+)
+_NO_SWAP = Figure(key="swap_seconds", value=0.0, provenance="default", source="not counted")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetOption:
+    """
+    One way to build rollout instances.
+
+    Args:
+        name: In a few words: the GPU, and its parallelism.
+        gpu: Name of the GPU; empty where none is named.
+        gpus: GPUs of one instance. [1]
+        layout: Its degrees of parallelism, by name.
+        engines: The instance on GPUs of its own (False) and on shared ones (True), or why there is none; empty where
+            its rate is known.
+        rate: Response tokens per second of one instance, where known. [token/s]
+        gpu_hour: Price of a GPU-hour; absent where nobody says. [usd]
+        most: GPUs of this kind that there are; None for as many as the cluster has.
+    """
+
+    name: str
+    gpu: str
+    gpus: float
+    layout: Mapping[str, int]
+    engines: Mapping[bool, Engine | str]
+    rate: Figure = absent("instance_tokens_per_second", "--per-instance")
+    gpu_hour: Figure = absent("rollout_gpu_hour_usd", "--gpu-hour")
+    most: float | None = None
+
+    def engine(self, *, shared: bool) -> Engine | str:
+        """The instance, or why there is none."""
+        return self.engines.get(shared, "no engine is known")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerOption:
+    """
+    One way to spread the trainer.
+
+    Args:
+        name: In a few words: the GPU, and its parallelism.
+        gpu: Name of the GPU; empty where none is named.
+        question: The trainer and its work; None where its time is known.
+        seconds: Busy seconds of a step on `measured_gpus`, where known. [s]
+        measured_gpus: GPUs that these were measured on. [1]
+        gpu_hour: Price of a GPU-hour; absent where nobody says. [usd]
+        most: GPUs of this kind that there are; None for as many as the cluster has.
+    """
+
+    name: str
+    gpu: str
+    question: TrainQuestion | None = None
+    seconds: Figure = absent("train_seconds", "--train-seconds")
+    measured_gpus: Figure = absent("trainer_gpus", "--trainer-gpus")
+    gpu_hour: Figure = absent("trainer_gpu_hour_usd", "--gpu-hour")
+    most: float | None = None
+
+    @property
+    def replica(self) -> int:
+        """GPUs of one model replica."""
+        return 1 if self.question is None else self.question.replica
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopProblem:
+    """
+    A loop that is planned: its work, and what no plan changes.
+
+    Args:
+        samples: Samples that a step trains on. [1]
+        group_size: Samples of one prompt. [1]
+        prompt_tokens: Mean prompt length; may be absent where rates are known. [token]
+        response_tokens: Mean response length. [token]
+        response_cv: Coefficient of variation of response lengths; absent for the usual one. [1]
+        max_tokens: Longest response; absent for no cap. [token]
+        waste: Response tokens generated for each one that is trained. [1]
+        headroom: Derating of a known instance rate. [1]
+        available: Share of the time that an instance is there. [1]
+        losses_per_hour: How often an instance is lost, per hour that it is up. [1/h]
+        restart_seconds: Time until a lost instance is back. [s]
+        sync_seconds: Pause of a weight sync, where known. [s]
+        swap_seconds: Time that a colocated step spends changing over, both ways, where it is given. [s]
+        steps: Optimizer steps of the run; absent where nobody says. [step]
+        sync_every: Optimizer steps from one sync to the next. [1]
+        wire_dtype: Number type of weights on the wire.
+        model: The policy; None where only rates are known.
+        gpus_per_node: GPUs of a node; None where nodes do not matter. [1]
+    """
+
+    samples: Figure
+    group_size: Figure
+    response_tokens: Figure
+    prompt_tokens: Figure = absent("prompt_tokens", "--prompt-tokens")
+    response_cv: Figure = absent("response_cv", "--response-cv")
+    max_tokens: Figure = absent("max_response_tokens", "--max-response-tokens")
+    waste: Figure = _NOTHING_LOST
+    headroom: Figure = _ONE
+    available: Figure = _ONE
+    losses_per_hour: float = 0.0
+    restart_seconds: float = 0.0
+    sync_seconds: Figure = absent("sync_seconds", "--sync-seconds")
+    swap_seconds: Figure = _NO_SWAP
+    steps: Figure = absent("steps", "--steps")
+    sync_every: float = 1.0
+    wire_dtype: str = "bf16"
+    model: Model | None = None
+    gpus_per_node: float | None = None
+
+    @property
+    def predicted(self) -> bool:
+        """Whether what nobody measured can be predicted."""
+        return self.model is not None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Placement:
+    """
+    A loop as it would run.
+
+    Args:
+        loop: How fleet and trainer follow each other.
+        fleet: How instances are built.
+        instances: How many there are; numbers, or an array of candidates. [1]
+        trainer: How the trainer is spread.
+        trainer_gpus: Over how many GPUs; all of them where both sides share; likewise. [1]
+        max_staleness: Staleness cap of a loop that refills. [1]
+        transport: Class of the weight sync.
+    """
+
+    loop: Loop
+    fleet: FleetOption
+    instances: Any
+    trainer: TrainerOption
+    trainer_gpus: Any
+    max_staleness: float = 1.0
+    transport: str = "nccl-broadcast"
+
+    @property
+    def shared(self) -> bool:
+        """Whether both sides take turns on the same GPUs."""
+        return self.loop == "colocated"
+
+    @property
+    def rollout_gpus(self) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """GPUs of the fleet."""
+        return self.instances * self.fleet.gpus
+
+    @property
+    def gpus(self) -> Any:  # noqa: ANN401 (numbers or arrays)
+        """GPUs of both sides."""
+        if self.shared:
+            return self.trainer_gpus
+        return rl_step.gpus_of_both(rollout_gpus=self.rollout_gpus, trainer_gpus=self.trainer_gpus)
+
+    @property
+    def staleness(self) -> float:
+        """Most optimizer steps that a sample may be behind."""
+        if self.loop in {"async", "hybrid"}:
+            return self.max_staleness
+        return 1.0 if self.loop == "one-step-off" else 0.0

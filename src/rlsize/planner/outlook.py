@@ -1,0 +1,112 @@
+"""How the placements of a problem are worked out: in central numbers, in figures, and on joint draws."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from random import Random
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.estimates.working import DRAWS, Draw, apply, numbers, uncertain
+from rlsize.planner.setting import Setting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rlsize.estimates.belief import Belief
+    from rlsize.facts.figure import Figure
+    from rlsize.planner.options import LoopProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Draws:
+    """
+    Joint draws of uncertain inputs; the same for every placement that is asked.
+
+    Args:
+        joint: One joint draw each.
+        found: What was drawn so far.
+    """
+
+    joint: tuple[Draw, ...]
+    found: dict[tuple[str, str, float], NDArray[np.float64]] = field(default_factory=dict)
+
+    def of(self, figure: Figure) -> Any:  # noqa: ANN401 (a number or an array)
+        """Draws of an input; its number where it is a point."""
+        if not uncertain(figure):
+            return figure.number
+        root = (figure.key, figure.source, figure.number)
+        if root not in self.found:
+            self.found[root] = np.array([draw.of(figure).number for draw in self.joint])
+        return self.found[root]
+
+
+def draws(seed: int) -> Draws:
+    """Joint draws for one plan."""
+    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
+    return Draws(tuple(Draw(random) for _ in range(DRAWS)))
+
+
+@dataclass(frozen=True, kw_only=True)  # no slots: what was worked out once is kept
+class Outlook:
+    """
+    How a problem's placements are worked out: central, explained, and on draws.
+
+    Args:
+        problem: The loop.
+        belief: What is believed about constants; None where nothing is predicted.
+        seed: Of the draws behind bands.
+        joint: The draws of uncertain inputs.
+    """
+
+    problem: LoopProblem
+    belief: Belief | None
+    seed: int
+    joint: Draws
+
+    @cached_property
+    def central(self) -> Setting:
+        """In central numbers."""
+        values = {} if self.belief is None else self.belief.central()
+        return Setting(
+            work=numbers, said=lambda figure: figure.number, values=values, problem=self.problem, central=values
+        )
+
+    @cached_property
+    def explained(self) -> Setting:
+        """In figures."""
+        named: dict[str, Any] = {}
+        if self.belief is not None:
+            from rlsize.estimates.step_figures import constants
+
+            named = dict(constants(self.belief))
+        return replace(self.central, work=apply, said=lambda figure: figure, values=named)
+
+    @cached_property
+    def drawn(self) -> Setting:
+        """In arrays of joint draws."""
+        values = {} if self.belief is None else self.belief.drawn(self.seed)
+        return replace(self.central, said=self.joint.of, values=values)
+
+    def noise(self, name: str) -> Any:  # noqa: ANN401 (a number or an array)
+        """How far one measured step may lie from its prediction, on the draws; 1 where nothing is predicted."""
+        if self.belief is None:
+            return 1.0
+        from rlsize.estimates.belief import scattered
+        from rlsize.estimates.constants_step import STAGE
+
+        return scattered(1.0, STAGE.noise, self.seed, name)
+
+
+def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0) -> Outlook:
+    """
+    How a problem's placements are worked out.
+
+    Args:
+        problem: The loop.
+        belief: What is believed about constants; None where all rates are known.
+        seed: Of the draws behind bands.
+    """
+    return Outlook(problem=problem, belief=belief, seed=seed, joint=draws(seed))

@@ -1,0 +1,154 @@
+"""A plan: what was searched, what was chosen, and what stands around the choice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.equations import matching
+from rlsize.planner.choice import choice
+from rlsize.planner.evaluation import worked
+from rlsize.planner.neighbours import neighbours
+from rlsize.planner.room import MEMORY_KEYS, memory_of
+from rlsize.planner.search import search
+from rlsize.planner.space import misfit, trainer_counts
+from rlsize.planner.tornado import tornado
+
+if TYPE_CHECKING:
+    from rlsize.planner.choice import Choice
+    from rlsize.planner.families import Family, Found, Objective
+    from rlsize.planner.least_change import LeastChange
+    from rlsize.planner.neighbours import Neighbour
+    from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Outlook
+    from rlsize.planner.space import Space
+    from rlsize.planner.tornado import Swing
+
+_BEYOND = 2.0  # times the GPUs that there are, for what more of them would bring
+_POINTS = 48  # of the picture of splits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """
+    A split of the best plan's GPUs, all else as it is.
+
+    Args:
+        rollout_gpus: GPUs of the fleet. [1]
+        trainer_gpus: GPUs of the trainer. [1]
+        rollout: Samples that the fleet could make. [sample/s]
+        trainer: Samples that the trainer could take. [sample/s]
+        loop: Samples that the loop makes of both. [sample/s]
+    """
+
+    rollout_gpus: float
+    trainer_gpus: float
+    rollout: float
+    trainer: float
+    loop: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planned:
+    """
+    What a search found, and what it means.
+
+    Args:
+        outlook: How placements are worked out.
+        space: What could be chosen.
+        found: What the search found.
+        chosen: The choice; None where nothing is possible.
+        neighbours: The best plan with a unit more or less on each side.
+        swings: What it is most sensitive to.
+        splits: The best plan at other splits; empty where both sides share their GPUs.
+        changes: The least changes that would make a plan possible, where none is.
+    """
+
+    outlook: Outlook
+    space: Space
+    found: Found
+    chosen: Choice | None
+    neighbours: tuple[Neighbour, ...] = ()
+    swings: tuple[Swing, ...] = ()
+    splits: tuple[Split, ...] = ()
+    changes: tuple[LeastChange, ...] = ()
+
+
+def planned(outlook: Outlook, space: Space, objective: Objective, written: Placement | None = None) -> Planned:
+    """
+    The best plan of a space, and what stands around it.
+
+    Args:
+        outlook: How placements are worked out.
+        space: What may be chosen.
+        objective: What is made small.
+        written: The plan as the scenario has it, which can run.
+    """
+    found = search(outlook.central, space, objective)
+    chosen = choice(outlook, found, written)
+    if chosen is None:
+        from rlsize.planner.least_change import least_changes
+
+        return Planned(
+            outlook=outlook,
+            space=space,
+            found=found,
+            chosen=None,
+            changes=least_changes(outlook.central, space, found),
+        )
+    counts = possible_counts(outlook, space, chosen.best.place)
+    return Planned(
+        outlook=outlook,
+        space=space,
+        found=found,
+        chosen=chosen,
+        neighbours=neighbours(outlook, chosen.best, counts),
+        swings=tornado(outlook, chosen),
+        splits=_splits(outlook, found, chosen.best.place.loop),
+    )
+
+
+def possible_counts(outlook: Outlook, space: Space, place: Placement) -> tuple[float, ...]:
+    """Numbers of GPUs that a plan's trainer can be spread over as it is, and fits; beyond those that there are too."""
+    most = _BEYOND * space.most(place.trainer)
+    wide = replace(space, gpus=most if space.gpus is not None else None, trainer_gpus=())
+    trainer = replace(place.trainer, most=most if place.trainer.most is not None else None)
+    counts = trainer_counts(wide, outlook.problem, trainer)
+    counts = counts[[not misfit(outlook.problem, trainer, float(count)) for count in counts]]
+    left = memory_of(outlook.central, replace(place, trainer_gpus=counts)).get(MEMORY_KEYS[1], np.inf)
+    fits = (np.broadcast_to(left, counts.shape) >= space.margin) | (counts == place.trainer_gpus)
+    return tuple(counts[fits].tolist())
+
+
+def _splits(outlook: Outlook, found: Found, loop: str) -> tuple[Split, ...]:
+    """What both sides could do at each split of all GPUs, each with the layouts that suit it."""
+    samples = outlook.problem.samples.number
+    families = [family for (mode, _), family in found.splits.items() if mode == loop and not family.place.shared]
+    told = []
+    for family in _thinned(sorted(families, key=lambda one: float(one.place.trainer_gpus))):
+        step = worked(outlook.central, family.place)
+        rates = [
+            float(matching.consumption(tokens_per_step=samples, train_seconds=float(step[key])))
+            for key in ("generation_seconds", "train_seconds", "step_seconds")
+        ]
+        told.append(
+            Split(
+                rollout_gpus=float(family.place.rollout_gpus),
+                trainer_gpus=float(family.place.trainer_gpus),
+                rollout=rates[0],
+                trainer=rates[1],
+                loop=rates[2],
+            )
+        )
+    return tuple(sorted(told, key=lambda split: split.rollout_gpus))
+
+
+def _thinned(families: list[Family]) -> list[Family]:
+    """Some of many, the quickest among them."""
+    if len(families) <= _POINTS:
+        return families
+    quickest = min(range(len(families)), key=lambda place: families[place].step_seconds)
+    places = np.linspace(0, len(families) - 1, _POINTS).round().astype(int)
+    return [families[place] for place in sorted({quickest, *places.tolist()})]

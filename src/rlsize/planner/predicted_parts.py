@@ -1,0 +1,168 @@
+"""The parts of a placed loop's step that are predicted: generation, training, weight syncs, overhead."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.equations import iteration, redundancy, rl_step, rollout_batch
+from rlsize.estimates.generation import StepBatch, generation
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
+from rlsize.estimates.step_figures import generated_figures
+from rlsize.estimates.step_prediction import BLOCK_TOKENS, overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.sync_prediction import SyncTimeQuestion
+from rlsize.estimates.train_prediction import train_step
+from rlsize.estimates.train_prediction_question import stated
+from rlsize.estimates.working import apply, numbers
+from rlsize.facts.figure import Figure
+from rlsize.facts.records.record import Refused
+from rlsize.planner.parts import generated_samples
+
+if TYPE_CHECKING:
+    from rlsize.estimates.generation import Generation
+    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
+    from rlsize.facts.model import Model
+    from rlsize.planner.options import Placement
+    from rlsize.planner.setting import Setting
+
+
+def predicted_fleet(setting: Setting, place: Placement, ready: Engine) -> list[Any]:
+    """Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds."""
+    if setting.work is apply:
+        central = _generation(setting.bare, place, ready)
+        lengths = {"samples": generated_samples(setting), "response_tokens": setting.problem.response_tokens}
+        refill = place.loop in REFILLING
+        made, tail = generated_figures(central, place.instances, lengths, refill=refill)
+    else:
+        fleet = _generation(setting, place, ready)
+        made, tail = fleet.seconds, fleet.tail_seconds
+    moe = ready.question.model.architecture.moe is not None
+    return [
+        within_a_loop(setting.work, key, seconds, setting.values, moe=moe)
+        for key, seconds in (("generation_seconds", made), ("tail_seconds", tail))
+    ]
+
+
+def predicted_trainer(
+    setting: Setting,
+    asked: TrainQuestion,
+    gpus: Any,  # noqa: ANN401 (as `work` makes them)
+    *,
+    shared: bool,
+) -> tuple[Any, Any]:
+    """
+    Time of the update, and of the extra forward passes, within the loop.
+
+    Raises:
+        Refused: The trainer cannot be spread so.
+    """
+    return trained_in_loop(setting.work, _train_step(setting, asked, gpus), setting.values, shared=shared)
+
+
+def predicted_trainers(setting: Setting, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (numbers or arrays)
+    """
+    The same on GPUs of its own (False) and on shared ones (True).
+
+    Raises:
+        Refused: The trainer cannot be spread so.
+    """
+    step = _train_step(setting, asked, gpus)
+    return {shared: trained_in_loop(setting.work, step, setting.values, shared=shared) for shared in (False, True)}
+
+
+def _train_step(setting: Setting, asked: TrainQuestion, gpus: Any) -> TrainStep:  # noqa: ANN401 (as `work` makes them)
+    pool = Figure(key="trainer_gpus", value=gpus, source="the placement") if setting.work is apply else gpus
+    own = {name: setting.said(figure) for name, figure in stated(asked).items()}
+    return train_step(setting.work, replace(asked, **{**own, "gpus": pool}), setting.values)
+
+
+def predicted_overhead(setting: Setting, model: Model, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """What belongs to no phase, as in published loops."""
+    params = model_size(model).params.number
+    return overhead_in_loop(setting.work, generated_samples(setting), params, setting.values, shared=shared)
+
+
+def _generation(setting: Setting, place: Placement, ready: Engine) -> Generation:
+    """What the engines make of a step's samples by themselves."""
+    problem, said = setting.problem, setting.said
+    samples = generated_samples(setting)
+    refill = place.loop in REFILLING
+    allowed = rl_step.allowed_in_flight(samples_per_step=samples, max_staleness=place.max_staleness)
+    batch = StepBatch(
+        samples=samples,
+        instances=place.instances,
+        prompt_tokens=said(problem.prompt_tokens),
+        response_tokens=said(problem.response_tokens),
+        response_cv=said(problem.response_cv) if problem.response_cv.known else setting.values["step_length_cv"],
+        max_tokens=said(problem.max_tokens) if problem.max_tokens.known else None,
+        hit_ratio=hits(said(problem.group_size), said(problem.prompt_tokens)),
+        in_flight=allowed if refill else None,
+        ending="refill" if refill else "barrier",
+    )
+    return generation(numbers, ready, batch, setting.values)
+
+
+def longest_response(setting: Setting, place: Placement) -> float:
+    """Seconds of a step's longest response in a loop that refills; 0 where engines are not predicted."""
+    engine = place.fleet.engines.get(place.shared)
+    if place.loop not in REFILLING or engine is None or isinstance(engine, str):
+        return 0.0
+    fleet = _generation(setting.bare, place, engine)
+    seconds = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
+    return float(np.asarray(seconds).ravel()[0])
+
+
+def hits(group_size: Any, prompt_tokens: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+    """Share of prompt tokens in the prefix cache, a group on one instance."""
+    return redundancy.prefix_cache_hit_ratio(
+        group_size=group_size,
+        prompt_tokens=prompt_tokens,
+        cacheable_prompt_tokens=redundancy.cacheable_prompt_tokens(
+            prompt_tokens=prompt_tokens, block_tokens=BLOCK_TOKENS
+        ),
+        cacheable_shared_tokens=0.0,
+        instances_per_group=1.0,
+    )
+
+
+def predicted_sync(setting: Setting, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Seconds of one weight sync; over GPUs of two kinds, as long as the slower kind takes."""
+    model, known = setting.problem.model, []
+    if model is None:
+        raise Refused("the model is not known, so a weight sync cannot be predicted: give sync_seconds")
+    for gpu in sync_gpus(place, shared=shared):
+        wanted = SyncTimeQuestion(
+            model=model,
+            gpu=gpu,
+            transport=suiting(place.transport, shared=shared),
+            dtype=setting.problem.wire_dtype,
+            trainer_gpus=place.trainer_gpus,
+            rollout_gpus=place.rollout_gpus,
+            instance_gpus=place.fleet.gpus,
+        )
+        known.append(sync_in_loop(setting.work, wanted, setting.values))
+    if len(known) == 1:
+        return known[0]
+    return setting.work(
+        "sync_seconds",
+        iteration.overlapped_iteration_time,
+        rollout_seconds=known[0],
+        train_seconds=known[1],
+        exposed_sync_seconds=0.0,
+    )
+
+
+def sync_gpus(place: Placement, *, shared: bool) -> list[Any]:
+    """The kinds of GPUs that a sync crosses."""
+    engine = place.fleet.engines.get(shared)
+    found = [] if engine is None or isinstance(engine, str) else [engine.question.gpu]
+    question = place.trainer.question
+    if question is not None and all(question.gpu.name != gpu.name for gpu in found):
+        found.append(question.gpu)
+    if not found:
+        raise Refused("the GPU is not known, so a weight sync cannot be predicted: give sync_seconds")
+    return found

@@ -1,0 +1,276 @@
+"""
+An exhaustive search: every fleet with every trainer, in every mode, through the same equations on arrays.
+
+Candidates are worked out block by block, so memory does not grow with the space.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.equations import rollout_batch
+from rlsize.estimates.step_assembly import LoopParts, assembled
+from rlsize.planner.evaluation import results_of
+from rlsize.planner.families import Found
+from rlsize.planner.limits import within
+from rlsize.planner.options import Placement
+from rlsize.planner.parts import lent_swap, overhead_part, sync_part, unevenness
+from rlsize.planner.picks import Picks, Steps, pick_best
+from rlsize.planner.room import MEMORY_KEYS
+from rlsize.planner.sharing import WHOLE, sharings
+from rlsize.planner.space import packed
+from rlsize.planner.tables import fleet_tables, kind_of, lent_times, shared_times, trainer_table
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
+
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.planner.families import Objective
+    from rlsize.planner.options import FleetOption
+    from rlsize.planner.setting import Setting
+    from rlsize.planner.sharing import Sharing
+    from rlsize.planner.space import Space
+    from rlsize.planner.tables import FleetTable, TrainerTable
+
+    Array = NDArray[np.float64]
+    Mask = NDArray[np.bool_]
+
+BLOCK = 2**17
+"""Candidates that are worked out at once."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    """
+    Candidates of one mode and one way to build instances: fleets down, trainers across.
+
+    Args:
+        place: The candidates; instances are a column, or where GPUs are shared a row.
+        seconds: Time of generation. [s]
+        tails: Of it, what the longest sample adds. [s]
+        columns: The trainers among all.
+        room: Which candidates there are.
+        full: Which of them use all GPUs, as far as whole instances do.
+        memory: Shares of memory that are left, by key, where they are known. [1]
+        lent: Where trainer GPUs are lent: time of those of each trainer alone, and of their change-over. [s]
+    """
+
+    place: Placement
+    seconds: Array
+    tails: Array
+    columns: slice
+    room: Mask
+    full: Mask
+    memory: Mapping[str, Any]
+    lent: tuple[Array, Array] | None = None
+
+
+def search(setting: Setting, space: Space, objective: Objective = "time") -> Found:
+    """
+    The best of a space.
+
+    Args:
+        setting: In central numbers.
+        space: What may be chosen.
+        objective: time (the shortest step), cost (the least per step) or gpus (the fewest).
+    """
+    found = Found(objective=objective, priced=space.priced)
+    picks = Picks(objective=objective, priced=space.priced)
+    fleets = fleet_tables(setting, space, found.rejected)
+    kinds = [(option.gpu, option.most, option.gpu_hour.value) for option in space.trainers]
+    for kind in dict.fromkeys(kinds):
+        alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
+        trainers = trainer_table(setting, replace(space, trainers=alike), found.rejected)
+        if trainers is not None:
+            sharing = sharings(setting, space, trainers, found.rejected)
+            for block in _blocks(setting, space, fleets, trainers, sharing):
+                _work_out(setting, space, trainers, block, (found, picks))
+    picks.settle(found)
+    return found
+
+
+def _blocks(
+    setting: Setting, space: Space, fleets: list[FleetTable], trainers: TrainerTable, sharing: Mapping[int, Sharing]
+) -> Iterator[_Block]:
+    """All candidates, mode by mode."""
+    for loop in space.loops:
+        if loop == "colocated":
+            for fleet in space.fleets:
+                if id(fleet) in sharing:
+                    yield from _colocated(setting, space, trainers, fleet, sharing[id(fleet)])
+            continue
+        caps = space.staleness if kind_of(loop, 1.0) is not None else (1.0,)
+        for table in fleets:
+            if loop == "hybrid" and id(table.fleet) not in sharing:
+                continue
+            lent = sharing[id(table.fleet)] if loop == "hybrid" else None
+            for cap in caps:
+                for transport in space.transports:
+                    yield from _two_pools(setting, space, trainers, (table, lent), (loop, cap, transport))
+
+
+def _two_pools(
+    setting: Setting,
+    space: Space,
+    trainers: TrainerTable,
+    fleet: tuple[FleetTable, Sharing | None],
+    mode: tuple[Loop, float, str],
+) -> Iterator[_Block]:
+    """Fleets on GPUs of their own beside every trainer, some rows at a time."""
+    table, lent = fleet
+    loop, cap, transport = mode
+    kind = kind_of(loop, cap)
+    rows = max(1, BLOCK // max(1, len(trainers.gpus)))
+    room = packed(space, setting.problem, table.fleet, trainers.options[0], trainers.gpus)
+    if lent is not None:
+        room = np.where(lent.instances >= 1, room, 0.0)  # trainers that cannot lend an instance
+    whole = Placement(
+        loop=loop,
+        fleet=table.fleet,
+        instances=1.0,
+        trainer=trainers.options[0],
+        trainer_gpus=1.0,
+        max_staleness=cap,
+        transport=transport,
+    )
+    times = None if lent is None else _lent(setting, trainers, whole)
+    for first in range(0, len(table.instances), rows):
+        part = slice(first, first + rows)
+        counts = table.instances[part, None]
+        allowed = counts <= room[None, :]
+        if not allowed.any():
+            return  # later rows have more instances
+        last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
+        yield _Block(
+            place=replace(whole, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
+            seconds=table.seconds[kind][part, None],
+            tails=table.tails[kind][part, None],
+            columns=slice(0, last),
+            room=allowed[:, :last],
+            full=counts == room[None, :last],
+            memory=_memory(trainers, table.headroom, lent, last),
+            lent=times,
+        )
+
+
+def _colocated(
+    setting: Setting, space: Space, trainers: TrainerTable, fleet: FleetOption, shared: Sharing
+) -> Iterator[_Block]:
+    """Both sides on all GPUs of the trainer, as many instances as it holds."""
+    room = shared.instances >= 1
+    if space.rollout_gpus:
+        room &= np.isin(shared.instances * fleet.gpus, space.rollout_gpus)
+    if not room.any():
+        return
+    counts, which = np.unique(np.maximum(shared.instances, 1.0), return_inverse=True)
+    seconds, tails = shared_times(setting, fleet, counts)
+    place = Placement(
+        loop="colocated",
+        fleet=fleet,
+        instances=counts[which][None, :],
+        trainer=trainers.options[0],
+        trainer_gpus=trainers.gpus[None, :],
+        transport=space.transports[0],
+    )
+    yield _Block(
+        place=place,
+        seconds=seconds[which][None, :],
+        tails=tails[which][None, :],
+        columns=slice(0, len(trainers.gpus)),
+        room=room[None, :],
+        full=room[None, :],
+        memory=_memory(trainers, shared.rollout_left, shared, len(trainers.gpus)),
+    )
+
+
+def _memory(trainers: TrainerTable, own: float | None, shared: Sharing | None, last: int) -> dict[str, Any]:
+    """Shares of memory that are left, of fleets with GPUs of their own, or that share those of trainers, or both."""
+    rollout, trainer = MEMORY_KEYS
+    known = [left for left in (own, None if shared is None else shared.rollout_left) if left is not None]
+    found: dict[str, Any] = {rollout: min(known)} if known else {}
+    if trainers.options[0].question is not None:
+        left = trainers.headroom if shared is None else shared.trainer_left
+        found[trainer] = left[None, :last]
+    return found
+
+
+def _work_out(setting: Setting, space: Space, trainers: TrainerTable, block: _Block, told: tuple[Found, Picks]) -> None:
+    """The candidates of a block; the best of each family is noted."""
+    found, picks = told
+    step = assembled(setting.work, _parts(setting, trainers, block))
+    results = {**results_of(setting, block.place, step), **block.memory} if space.limits else {}
+    fits = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
+    found.worked_out += int(block.room.sum())
+    found.feasible += int(fits.sum())
+    seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
+    steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full)
+    pick_best(setting, trainers, steps, picks)
+
+
+def _parts(setting: Setting, trainers: TrainerTable, block: _Block) -> LoopParts:
+    """The parts of the steps of a block."""
+    place, columns, shared = block.place, block.columns, block.place.shared
+    lent: dict[str, Any] = {}
+    if block.lent is not None:
+        alone, swap = (part[None, columns] for part in block.lent)
+        lent = {"lent_ratio": rollout_batch.share_of(part=block.seconds, whole=alone), "swap_seconds": swap}
+    return LoopParts(
+        loop=place.loop,
+        generation_seconds=block.seconds,
+        tail_seconds=block.tails,
+        update_seconds=trainers.update[shared][None, columns],
+        logprob_seconds=trainers.forwards[shared][None, columns],
+        sync_seconds=_syncs(setting, trainers, block),
+        overhead_seconds=overhead_part(setting, shared=shared),
+        **lent,
+        **unevenness(setting),
+    )
+
+
+def _syncs(setting: Setting, trainers: TrainerTable, block: _Block) -> Any:  # noqa: ANN401 (a number or an array)
+    """Weight syncs, worked out once for each number of trainer GPUs."""
+    groups = trainers.group[block.columns]
+    last = int(groups[-1]) + 1
+    if block.place.shared:
+        return _swaps(setting, trainers, block.place, last, sync_part)[groups][None, :]
+    place = replace(block.place, trainer_gpus=trainers.counts[None, :last])
+    found = np.asarray(sync_part(setting, place), dtype=float)
+    return found if found.ndim == 0 or found.shape[-1] == 1 else found[:, groups]
+
+
+def _lent(setting: Setting, trainers: TrainerTable, place: Placement) -> tuple[Array, Array]:
+    """Time of lent GPUs alone, and their change-over, for each trainer."""
+    whole = _whole(trainers, place.fleet)
+    alone = lent_times(setting, place.fleet, whole, place.max_staleness)
+    swaps = _swaps(setting, trainers, place, len(whole), lent_swap)
+    return alone[trainers.group], swaps[trainers.group]
+
+
+def _swaps(
+    setting: Setting, trainers: TrainerTable, place: Placement, last: int, seconds: Callable[[Setting, Placement], Any]
+) -> Array:
+    """Syncs on shared GPUs for the first numbers of trainer GPUs; these are not worked out on arrays."""
+    if not setting.problem.predicted:
+        return np.full(last, seconds(setting, place), dtype=float)
+    counts, whole = trainers.counts[:last].tolist(), _whole(trainers, place.fleet)[:last].tolist()
+    places = [replace(place, instances=some, trainer_gpus=count) for some, count in zip(whole, counts, strict=True)]
+    return np.array([float(seconds(setting, one)) for one in places])
+
+
+def _whole(trainers: TrainerTable, fleet: FleetOption) -> Array:
+    """Instances that each number of trainer GPUs makes; smaller ones have no room, and count as one."""
+    return np.maximum(np.floor(trainers.counts / fleet.gpus + WHOLE), 1.0)
+
+
+def _words(block: _Block, flat: int) -> str:
+    """A candidate of a block in a few words."""
+    place, shape = block.place, block.room.shape
+    trainer = np.broadcast_to(place.trainer_gpus, shape).ravel()[flat]
+    rollout = np.broadcast_to(place.rollout_gpus, shape).ravel()[flat]
+    split = f"{trainer:g} GPUs" if place.shared else f"{rollout:g} + {trainer:g} GPUs"
+    return f"{place.loop}, {split}"

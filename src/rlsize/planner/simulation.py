@@ -1,0 +1,140 @@
+"""A plan as the simulator takes it, so that the best few can be ranked by what happens over time."""
+
+from __future__ import annotations
+
+from math import ceil, inf
+from typing import TYPE_CHECKING
+
+from rlsize.equations import decode_step, rollout_batch
+from rlsize.estimates.planned import RolloutPlan
+from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
+from rlsize.estimates.step_assembly import assembled
+from rlsize.planner.parts import lent_instances, loop_parts
+from rlsize.planner.predicted_parts import hits
+from rlsize.simulator.first_order import Pools
+from rlsize.simulator.setting import (
+    EngineSetting,
+    LengthSetting,
+    RuleSetting,
+    Setting,
+    SyncSetting,
+    TrainerSetting,
+    TroubleSetting,
+    WorkSetting,
+)
+
+if TYPE_CHECKING:
+    from rlsize.estimates.simulated_engine import StepLine
+    from rlsize.estimates.step_assembly import Loop, Step
+    from rlsize.facts.figure import Figure
+    from rlsize.planner.options import Placement
+    from rlsize.planner.setting import Setting as Worked
+    from rlsize.simulator.setting import Mode
+
+_MODES: dict[Loop, Mode] = {
+    "colocated": "colocated",
+    "synchronous": "sync",
+    "one-step-off": "one-step-off",
+    "async": "async",
+    "hybrid": "async",
+}
+_USUAL_SLOTS = 256  # of an engine of which nothing else is known
+_USUAL_CV = "step_length_cv"
+
+
+def simulation_of(setting: Worked, place: Placement) -> tuple[Setting, Pools]:
+    """
+    The loop of a plan, as the simulator takes it, with its GPUs and prices.
+
+    Args:
+        setting: In central numbers.
+        place: The plan.
+
+    Raises:
+        Refused: The loop cannot run so.
+    """
+    parts = loop_parts(setting, place)
+    step = assembled(setting.work, parts)
+    problem, group = setting.problem, max(1, round(setting.problem.group_size.number))
+    simulated = Setting(
+        engine=_engine(setting, place),
+        work=WorkSetting(
+            groups=max(1, round(problem.samples.number / group)),
+            group_size=group,
+            lengths=_lengths(setting),
+            prompt_tokens=round(_number(problem.prompt_tokens)),
+        ),
+        trainer=TrainerSetting(seconds=float(step.train_seconds)),
+        sync=_sync(step, shared=place.shared),
+        rules=RuleSetting(mode=_MODES[place.loop], max_staleness=_cap(place)),
+        trouble=TroubleSetting(
+            lent_instances=round(lent_instances(place)) if place.loop == "hybrid" else 0,
+            lend_seconds=float(rollout_batch.half(parts.swap_seconds)),
+            losses_per_hour=0.0 if place.shared else problem.losses_per_hour,
+            restart_seconds=problem.restart_seconds,
+        ),
+    )
+    return simulated, _pools(place)
+
+
+def _number(figure: Figure) -> float:
+    return figure.number if figure.known else 0.0
+
+
+def _cap(place: Placement) -> int | None:
+    return int(place.max_staleness) if _MODES[place.loop] == "async" else None
+
+
+def _sync(step: Step, *, shared: bool) -> SyncSetting:
+    """What neither side works in: the part of the sync that nothing hides, and what belongs to no phase."""
+    pause = float(decode_step.both_times(first=step.sync_exposed_seconds, second=step.overhead_seconds))
+    return SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause)
+
+
+def _lengths(setting: Worked) -> LengthSetting:
+    problem = setting.problem
+    cv = problem.response_cv.number if problem.response_cv.known else setting.values.get(_USUAL_CV, 0.0)
+    cap = problem.max_tokens.number if problem.max_tokens.known else inf
+    return LengthSetting(mean=problem.response_tokens.number, cv=float(cv), cap=cap)
+
+
+def _engine(setting: Worked, place: Placement) -> EngineSetting:
+    """The fleet: as predicted, made as fast as a known rate says."""
+    line = _line(setting, place)
+    return EngineSetting(
+        instances=round(place.instances),
+        slots=max(1, line.slots),
+        fixed_seconds=line.fixed,
+        sample_seconds=line.sample,
+        kv_seconds=line.kv_token,
+        prefill_seconds=line.prompt_token,
+        kv_tokens=inf if line.kv_tokens is None else float(int(line.kv_tokens)),
+    )
+
+
+def _line(setting: Worked, place: Placement) -> StepLine:
+    engine, rate = place.fleet.engines.get(place.shared), place.fleet.rate
+    share = ceil(setting.problem.samples.number / place.instances)
+    if engine is None or isinstance(engine, str):
+        return constant_line(min(_USUAL_SLOTS, share), rate.number)
+    problem = setting.problem
+    plan = RolloutPlan(
+        question=engine.question,
+        prompt=problem.prompt_tokens.number,
+        response=problem.response_tokens.number,
+        response_cv=_lengths(setting).cv,
+        longest=problem.max_tokens.number if problem.max_tokens.known else None,
+        hits=float(hits(problem.group_size.number, problem.prompt_tokens.number)),
+    )
+    line = predicted_line(plan, setting.values, None)
+    return scaled_line(line, rate.number) if rate.known else line
+
+
+def _pools(place: Placement) -> Pools:
+    fleet, trainer = place.fleet.gpu_hour, place.trainer.gpu_hour
+    return Pools(
+        rollout_gpus=0.0 if place.shared else float(place.rollout_gpus),
+        trainer_gpus=float(place.trainer_gpus),
+        rollout_gpu_hour=fleet.number if fleet.known else None,
+        trainer_gpu_hour=trainer.number if trainer.known else None,
+    )

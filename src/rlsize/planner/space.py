@@ -1,0 +1,161 @@
+"""The space that a plan is searched in: its choices, and what is left out before anything is worked out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import lcm
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.equations import planning, train_step
+from rlsize.planner.rounding import rounded_down
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.planner.options import FleetOption, LoopProblem, TrainerOption
+
+    Array = NDArray[np.float64]
+
+REASONS = {
+    "heads": "tensor parallelism does not divide the heads",
+    "layers": "pipeline stages do not divide the layers",
+    "experts": "expert parallelism does not divide the experts",
+    "ranks": "the GPUs do not make whole model replicas or expert groups",
+    "batch": "the samples of an optimizer update do not divide over the replicas",
+    "nodes": "instances would lie over the border of a node",
+    "rollout_memory": "an instance does not hold its weights and the longest sample",
+    "trainer_memory": "the trainer's peak is more than its memory less the margin",
+    "engine": "the engine cannot run so",
+}
+"""What leaves a candidate out, before limits."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limit:
+    """
+    A limit on a result.
+
+    Args:
+        key: The result.
+        value: The limit, in its base unit.
+        least: Whether it is a lower limit.
+        source: Who says so.
+    """
+
+    key: str
+    value: float
+    least: bool = False
+    source: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Space:
+    """
+    What may be chosen.
+
+    Args:
+        fleets: Ways to build instances.
+        trainers: Ways to spread the trainer.
+        loops: Ways to lay both out in time.
+        staleness: Staleness caps of loops that refill. [1]
+        transports: Classes of weight sync.
+        micro_batches: Tokens of a micro-batch; empty to take them as the trainer has them. [token]
+        gpus: GPUs of both pools together; None where each kind has a number of its own. [1]
+        margin: Share of memory that must stay free on both sides. [1]
+        limits: Limits on results.
+        rollout_gpus: The only numbers of rollout GPUs that may be; all where empty.
+        trainer_gpus: The only numbers of trainer GPUs that may be; all where empty.
+        whole_nodes: Whether each pool takes whole nodes.
+    """
+
+    fleets: tuple[FleetOption, ...]
+    trainers: tuple[TrainerOption, ...]
+    loops: tuple[Loop, ...]
+    staleness: tuple[float, ...] = (1.0,)
+    transports: tuple[str, ...] = ("nccl-broadcast",)
+    micro_batches: tuple[float, ...] = ()
+    gpus: float | None = None
+    margin: float = 0.05
+    limits: tuple[Limit, ...] = ()
+    rollout_gpus: tuple[float, ...] = ()
+    trainer_gpus: tuple[float, ...] = ()
+    whole_nodes: bool = False
+
+    @property
+    def priced(self) -> bool:
+        """Whether all prices are known, so that cost is in dollars."""
+        fleets = self.fleets if set(self.loops) != {"colocated"} else ()  # who shares GPUs pays for them once
+        return all(trainer.gpu_hour.known for trainer in self.trainers) and all(one.gpu_hour.known for one in fleets)
+
+    def most(self, option: FleetOption | TrainerOption) -> float:
+        """GPUs that an option may take."""
+        own = option.most
+        if self.gpus is None:
+            return own or 0.0
+        return self.gpus if own is None else min(own, self.gpus)
+
+    def together(self, fleet: FleetOption, trainer: TrainerOption) -> float | None:
+        """GPUs that both sides share out between them; None where each draws on a stock of its own."""
+        return self.gpus if fleet.gpu == trainer.gpu or (fleet.most is None and trainer.most is None) else None
+
+
+def instance_counts(space: Space, problem: LoopProblem, fleet: FleetOption) -> Array:
+    """Numbers of instances that are tried, from one up to all that the GPUs hold."""
+    most = rounded_down(space.most(fleet) / fleet.gpus)
+    found = np.arange(1.0, most + 1.0)
+    if space.rollout_gpus:
+        found = found[np.isin(found * fleet.gpus, space.rollout_gpus)]
+    if space.whole_nodes and problem.gpus_per_node:
+        found = found[(found * fleet.gpus) % problem.gpus_per_node == 0]
+    return found
+
+
+def trainer_counts(space: Space, problem: LoopProblem, trainer: TrainerOption) -> Array:
+    """
+    Numbers of trainer GPUs that are tried: parts of a node that divide it, then whole nodes.
+
+    Without nodes, and without a layout, every number.
+    """
+    most, unit, node = space.most(trainer), trainer.replica, problem.gpus_per_node
+    if node is None or (trainer.question is None and not space.whole_nodes):
+        found = np.arange(float(unit), most + 1.0, float(unit))
+    else:
+        size = int(node)
+        parts = [] if space.whole_nodes else [part for part in range(unit, size, unit) if size % part == 0]
+        step = lcm(unit, size)
+        found = np.array([*map(float, parts), *np.arange(float(step), most + 1.0, float(step))])
+    found = found[found <= most]
+    return found[np.isin(found, space.trainer_gpus)] if space.trainer_gpus else found
+
+
+def misfit(problem: LoopProblem, trainer: TrainerOption, gpus: float) -> str:
+    """Why a trainer cannot be spread over so many GPUs: a key of `REASONS`; empty where it can."""
+    question = trainer.question
+    if question is None or trainer.seconds.known:
+        return ""
+    from rlsize.estimates.train_prediction_question import bare_question, objections
+
+    asked = bare_question(question)
+    if any(objections(asked, gpus)):
+        return "ranks"
+    replicas = train_step.model_replicas(gpus=gpus, gpus_per_replica=asked.replica)
+    share = train_step.model_replicas(gpus=problem.samples.number, gpus_per_replica=asked.optimizer_steps)
+    return "" if float(share) % float(replicas) == 0 else "batch"
+
+
+def packed(space: Space, problem: LoopProblem, fleet: FleetOption, trainer: TrainerOption, gpus: Array) -> Array:
+    """Most instances that there is room for beside a trainer, for each of its GPU counts."""
+    stock = space.together(fleet, trainer)
+    node = problem.gpus_per_node
+    total = stock if stock is not None else space.most(fleet)
+    beside = gpus if stock is not None else np.zeros_like(gpus)
+    if node is None or fleet.gpus <= 1:
+        return np.floor((total - beside) / fleet.gpus + 1e-9)
+    return np.asarray(
+        planning.instances_in_nodes(
+            gpus=total, trainer_gpus=beside, gpus_per_node=node, gpus_per_instance=np.asarray(fleet.gpus)
+        )
+    )

@@ -1,0 +1,294 @@
+"""
+Both sides of a loop, tabulated: every fleet and every trainer of a space, worked out once, in arrays.
+
+A candidate pairs an entry of each, so that its step needs only what both decide together.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.planner.options import Placement, TrainerOption
+from rlsize.planner.parts import all_trainer_parts, fleet_parts
+from rlsize.planner.room import bare_asked, longest_tokens
+from rlsize.planner.space import instance_counts, misfit, trainer_counts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.planner.options import FleetOption
+    from rlsize.planner.setting import Setting
+    from rlsize.planner.space import Space
+
+    Array = NDArray[np.float64]
+
+_NO_TRAINER = TrainerOption(name="", gpu="")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NearMiss:
+    """
+    The candidate that a constraint left out most narrowly.
+
+    Args:
+        reason: The constraint.
+        what: The candidate in a few words.
+        short: By how much it failed: of memory the share that is lacking, of a limit the share beyond it. [1]
+    """
+
+    reason: str
+    what: str
+    short: float
+
+
+@dataclass(slots=True)
+class Rejections:
+    """How many entries or candidates each constraint left out, and the narrowest of them."""
+
+    counts: Counter[str] = field(default_factory=Counter)
+    nearest: dict[str, NearMiss] = field(default_factory=dict)
+
+    def add(self, reason: str, count: int = 1, what: str = "", short: float | None = None) -> None:
+        """Note what a constraint left out."""
+        self.counts[reason] += count
+        known = self.nearest.get(reason)
+        if short is not None and (known is None or short < known.short):
+            self.nearest[reason] = NearMiss(reason=reason, what=what, short=short)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FleetTable:
+    """
+    One way to build instances, at every number of them.
+
+    Args:
+        fleet: The way.
+        instances: Numbers of instances. [1]
+        seconds: Time to generate a step's samples by kind of loop: barrier, or refill with a staleness cap. [s]
+        tails: Of it, what the longest sample adds. [s]
+        headroom: Share of memory beyond the longest sample; None where it is not known. [1]
+    """
+
+    fleet: FleetOption
+    instances: Array
+    seconds: dict[float | None, Array]
+    tails: dict[float | None, Array]
+    headroom: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerTable:
+    """
+    Every way to spread the trainer over every number of GPUs that fits, by number of GPUs.
+
+    Args:
+        options: The way of each entry.
+        gpus: GPUs of each entry, ascending. [1]
+        micro_batches: Tokens of its micro-batch; 0 as the trainer has them. [token]
+        update: Time of the update on GPUs of its own (False) and on shared ones (True). [s]
+        forwards: The same of extra forward passes. [s]
+        headroom: Share of memory that is left, where it is known; else 1. [1]
+        states: Bytes on each GPU that stay from step to step; 0 where nobody knows. [B]
+        counts: Each number of GPUs once.
+        starts: The first entry of each.
+    """
+
+    options: NDArray[np.object_]
+    gpus: Array
+    micro_batches: Array
+    update: dict[bool, Array]
+    forwards: dict[bool, Array]
+    headroom: Array
+    states: Array
+    counts: Array
+    starts: NDArray[np.intp]
+
+    @property
+    def group(self) -> NDArray[np.intp]:
+        """The place of each entry's number of GPUs among `counts`."""
+        found: NDArray[np.intp] = np.searchsorted(self.counts, self.gpus)
+        return found
+
+
+def kind_of(loop: Loop, staleness: float) -> float | None:
+    """The kind of generation of a loop: its staleness cap where it refills, None where a batch drains."""
+    return staleness if loop in {"async", "hybrid"} else None
+
+
+def fleet_tables(setting: Setting, space: Space, rejected: Rejections) -> list[FleetTable]:
+    """Every way to build instances on GPUs of their own that fits."""
+    found = []
+    for fleet in space.fleets:
+        counts = instance_counts(space, setting.problem, fleet)
+        if not len(counts):
+            continue
+        headroom = checked_headroom(setting, space, fleet, rejected, shared=False)
+        if isinstance(headroom, str):
+            continue
+        kinds: list[float | None] = []
+        for loop in space.loops:
+            if loop != "colocated":
+                kinds += [kind_of(loop, staleness) for staleness in space.staleness]
+        seconds, tails = {}, {}
+        for kind in dict.fromkeys(kinds):
+            seconds[kind], tails[kind] = _generated(setting, fleet, counts, kind, shared=False)
+        found.append(FleetTable(fleet=fleet, instances=counts, seconds=seconds, tails=tails, headroom=headroom))
+    return found
+
+
+def _generated(
+    setting: Setting, fleet: FleetOption, counts: Array, kind: float | None, *, shared: bool
+) -> tuple[Array, Array]:
+    """Time of a fleet at each number of instances, and its tail."""
+    place = Placement(
+        loop="synchronous" if kind is None else "async",
+        fleet=fleet,
+        instances=counts,
+        trainer=_NO_TRAINER,
+        trainer_gpus=0.0,
+        max_staleness=1.0 if kind is None else kind,
+    )
+    seconds, tail = fleet_parts(setting, place, shared=shared)
+    return np.broadcast_to(seconds, counts.shape), np.broadcast_to(tail, counts.shape)
+
+
+def shared_times(setting: Setting, fleet: FleetOption, instances: Array) -> tuple[Array, Array]:
+    """The same on shared GPUs, where a batch drains."""
+    return _generated(setting, fleet, instances, None, shared=True)
+
+
+def lent_times(setting: Setting, fleet: FleetOption, instances: Array, staleness: float) -> Array:
+    """Time of lent GPUs alone, at each number of instances that they make."""
+    return _generated(setting, fleet, instances, staleness, shared=True)[0]
+
+
+def checked_headroom(
+    setting: Setting, space: Space, fleet: FleetOption, rejected: Rejections, *, shared: bool
+) -> float | str | None:
+    """Memory that an instance has beyond its longest sample; None where nobody knows, a word where it does not fit."""
+    engine = fleet.engines.get(shared)
+    if fleet.rate.known and (engine is None or isinstance(engine, str)):
+        return None
+    if engine is None or isinstance(engine, str):
+        rejected.add("rollout_memory" if engine and "fit" in engine else "engine", what=f"{fleet.name}: {engine}")
+        return "refused"
+    from rlsize.estimates.loop_memory import fleet_headroom
+
+    left = float(fleet_headroom(engine, longest_tokens(setting), setting.values))
+    if left < space.margin:
+        rejected.add("rollout_memory", what=fleet.name, short=space.margin - left)
+        return "refused"
+    return left
+
+
+def trainer_table(setting: Setting, space: Space, rejected: Rejections) -> TrainerTable | None:
+    """Every way to spread the trainer that fits; None where none does."""
+    parts: list[_Entries] = []
+    for trainer in space.trainers:
+        found = _entries(setting, space, trainer, rejected)
+        parts += [found] if found is not None else []
+    if not parts:
+        return None
+    gpus = np.concatenate([part.gpus for part in parts])
+    order = np.argsort(gpus, kind="stable")
+    counts, starts = np.unique(gpus[order], return_index=True)
+    options = np.empty(len(gpus), dtype=object)
+    options[:] = [part.trainer for part in parts for _ in part.gpus]
+    return TrainerTable(
+        options=options[order],
+        gpus=gpus[order],
+        micro_batches=np.concatenate([part.micro_batches for part in parts])[order],
+        update={own: np.concatenate([part.update[own] for part in parts])[order] for own in (False, True)},
+        forwards={own: np.concatenate([part.forwards[own] for part in parts])[order] for own in (False, True)},
+        headroom=np.concatenate([part.headroom for part in parts])[order],
+        states=np.concatenate([part.states for part in parts])[order],
+        counts=counts,
+        starts=starts,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entries:
+    """The entries of one way to spread the trainer."""
+
+    trainer: TrainerOption
+    gpus: Array
+    micro_batches: Array
+    update: dict[bool, Array]
+    forwards: dict[bool, Array]
+    headroom: Array
+    states: Array
+
+
+def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: Rejections) -> _Entries | None:
+    """One way to spread the trainer, over all numbers of GPUs and micro-batches that fit."""
+    counts = trainer_counts(space, setting.problem, trainer)
+    why = [misfit(setting.problem, trainer, float(count)) for count in counts]
+    batches = np.array(space.micro_batches or (0.0,)) if not trainer.seconds.known else np.zeros(1)
+    for reason in filter(None, why):
+        rejected.add(reason, len(batches))
+    counts = counts[[not reason for reason in why]]
+    if not len(counts):
+        return None
+    gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
+    asked = bare_asked(trainer)
+    headroom = _headroom(setting, asked, gpus, tokens)
+    fits = headroom >= space.margin
+    lacking = space.margin - headroom[~fits]
+    if len(lacking):
+        place = int(np.argmin(lacking))
+        narrow = f"{trainer.name} on {gpus[~fits][place]:g} GPUs"
+        rejected.add("trainer_memory", len(lacking), narrow, float(lacking[place]))
+    if not fits.any():
+        return None
+    gpus, tokens = gpus[fits], tokens[fits]
+    option = with_micro_batch(trainer, tokens)
+    parts = all_trainer_parts(setting, option, gpus)
+    times = {shared: [_spread(part, gpus) for part in found] for shared, found in parts.items()}
+    return _Entries(
+        trainer=trainer,
+        gpus=gpus,
+        micro_batches=tokens,
+        update={shared: part[0] for shared, part in times.items()},
+        forwards={shared: part[1] for shared, part in times.items()},
+        headroom=headroom[fits],
+        states=_states(asked, gpus),
+    )
+
+
+def with_micro_batch(trainer: TrainerOption, tokens: Any) -> TrainerOption:  # noqa: ANN401 (a number or an array)
+    """The same with micro-batches of so many tokens; 0 leaves them as they are."""
+    if trainer.question is None or not np.any(tokens):
+        return trainer
+    return replace(trainer, question=replace(trainer.question, micro_batch_tokens=tokens))
+
+
+def _states(asked: TrainQuestion | None, gpus: Array) -> Array:
+    """Bytes on each GPU that stay from step to step; 0 where nobody knows the model."""
+    if asked is None:
+        return np.zeros_like(gpus)
+    from rlsize.estimates.loop_memory import trainer_states
+
+    return _spread(trainer_states(replace(asked, gpus=gpus)), gpus)
+
+
+def _headroom(setting: Setting, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> Array:
+    """Memory that is left at each entry; all of it where nobody knows the model."""
+    if asked is None:
+        return np.ones_like(gpus)
+    from rlsize.estimates.loop_memory import trainer_headroom
+
+    micro = tokens if tokens.any() else asked.micro_batch_tokens
+    question = replace(asked, gpus=gpus, micro_batch_tokens=micro)
+    return _spread(trainer_headroom(question, longest_tokens(setting), setting.values), gpus)
+
+
+def _spread(value: Any, entries: Array) -> Array:  # noqa: ANN401 (a number or an array)
+    """One value for each entry."""
+    return np.asarray(np.broadcast_to(np.asarray(value, dtype=float), entries.shape))

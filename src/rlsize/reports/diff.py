@@ -1,0 +1,258 @@
+"""What to say about two files of one kind: what changed in them, what that did, and which change did it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure
+from rlsize.reports import diff_words as say
+from rlsize.reports.diff_causes import cause_tables, most, short_effect, tells_causes
+from rlsize.reports.diff_chart import causes_chart
+from rlsize.reports.diff_inputs import InputChange, inputs_table
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import words
+from rlsize.units import printable, show
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from rlsize.reports.report import Cell
+    from rlsize.verdicts.causes import Split
+    from rlsize.verdicts.difference import Difference, Verdict
+
+SHOWN = 12
+"""Results that people see; JSON has all."""
+_DOUBTS: Mapping[Verdict, str] = MappingProxyType(
+    {
+        "bands overlap": "and the bands overlap",
+        "only a bound": "but one of them is only a lower bound",
+    }
+)
+_FIRST = (
+    "instance_tokens_per_second",
+    "step_seconds",
+    "cost_per_step_usd",
+    "cost_per_run_usd",
+    "run_seconds",
+    "matched_instances",
+    "trainer_idle_fraction",
+    "rollout_idle_fraction",
+    "staleness_steps",
+    "rollout_memory_headroom_fraction",
+    "trainer_memory_headroom_fraction",
+    "sync_fraction",
+    "gpus",
+    "rollout_gpus",
+    "trainer_gpus",
+    "generation_seconds",
+    "train_seconds",
+    "sync_exposed_seconds",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compared:
+    """
+    Two files of one kind.
+
+    Args:
+        before: Name of the first.
+        after: Name of the second.
+        inputs: What changed in them.
+        differences: What became of each result; empty where nothing was worked out.
+        of: The result that the answer is about first.
+        split: Which change did what; None where that cannot be told.
+        results: What the second file gives.
+        refused: Why the loop of a file cannot run, by its name.
+        how: Where bands come from.
+    """
+
+    before: str
+    after: str
+    inputs: tuple[InputChange, ...] = ()
+    differences: tuple[Difference, ...] = ()
+    of: str = "step_seconds"
+    split: Split | None = None
+    results: tuple[Figure, ...] = ()
+    refused: Mapping[str, str] | None = None
+    how: str = "that of a change on the same draws for both sides"
+
+    @property
+    def main(self) -> Difference | None:
+        """The result that the answer is about first."""
+        return next((one for one in self.differences if one.quantity == self.of), None)
+
+    @property
+    def ranked(self) -> tuple[Difference, ...]:
+        """The main result first, then those that people ask for, what changed before what did not."""
+        order = {key: index for index, key in enumerate(dict.fromkeys((self.of, *_FIRST)))}
+        place = {one.quantity: index for index, one in enumerate(self.differences, len(order))}
+        return tuple(
+            sorted(self.differences, key=lambda one: (not one.moved, order.get(one.quantity, place[one.quantity])))
+        )
+
+
+def diff_report(compared: Compared, warnings: Sequence[str] = (), notes: Sequence[str] = ()) -> Report:
+    """
+    The report of `rlsize diff`.
+
+    Args:
+        compared: What was found.
+        warnings: What casts doubt.
+        notes: What explains the answer.
+    """
+    results = _results(compared)
+    tables: dict[str, Table] = {}
+    if compared.differences:
+        tables["results"] = _results_table(compared)
+    if compared.split is not None and tells_causes(compared.split):
+        tables |= cause_tables(compared.split, compared.differences, compared.of)
+    if compared.inputs:
+        tables["inputs"] = inputs_table(compared.inputs, compared.split.alone if compared.split is not None else {})
+    return Report(
+        command="diff",
+        headline=_headline(compared),
+        results=results,
+        tables=tables,
+        warnings=tuple(warnings),
+        notes=(*_alone(compared), *notes),
+        chart=causes_chart(compared.split, compared.main),
+        quiet=frozenset(figure.key for figure in results),
+    )
+
+
+def _results(compared: Compared) -> tuple[Figure, ...]:
+    def counted(key: str, value: int) -> Figure:
+        return Figure(key=key, value=value, provenance="predicted", source="counted")
+
+    verdicts = [one.verdict for one in compared.differences]
+    counts = (
+        counted("changed_inputs", len(compared.inputs)),
+        counted("changed_results", sum(one.moved for one in compared.differences)),
+        counted("close_results", sum(verdict in {"too close to call", "bands overlap"} for verdict in verdicts)),
+    )
+    return (*counts, *compared.results)
+
+
+def _headline(compared: Compared) -> str:
+    if not compared.inputs and not any(one.moved for one in compared.differences):
+        return f"Nothing changed: {compared.before} and {compared.after} say the same."
+    main = compared.main
+    for name, why in (compared.refused or {}).items():
+        rest = f" {_moved(main)}." if main is not None else ""
+        return f"The loop of {printable(name)} cannot run: {say.sentence(why)}{rest}"
+    changed = _changes(compared)
+    if main is None:
+        return f"{changed}."
+    if not any(one.moved for one in compared.differences):
+        value = f", and {words(main.quantity)} stays at {show(main.after.value, main.quantity)}"
+        return f"{changed}; no result moves{value}."
+    return f"{_moved(main)}{_due(compared, main)}."
+
+
+def _changes(compared: Compared) -> str:
+    count = len(compared.inputs)
+    return "1 input changed" if count == 1 else f"{count or 'No'} inputs changed"
+
+
+def _moved(one: Difference) -> str:
+    """What became of the main result, in a sentence."""
+    name, key = say.sentence(words(one.quantity))[:-1], one.quantity
+    first, second = (show(side.value, key) for side in (one.before, one.after))
+    if one.verdict in {"only before", "only after"}:
+        side, value = ("before", first) if one.verdict == "only before" else ("after", second)
+        return f"{name} is known only {side} the change: {value}"
+    ends = say.change_band(one)
+    told = f"{say.change(one)}{f', 80 % band {ends}' if ends else ''}"
+    if one.verdict == "unchanged":
+        return f"{name} stays at {second}"
+    if one.verdict == "too close to call":
+        return f"{name}, {first} and then {second}, is too close to call ({told})"
+    if one.verdict in _DOUBTS:
+        return f"{name} was {first} and is {second} ({told}), {_DOUBTS[one.verdict]}"
+    verb = "rises" if one.verdict == "higher" else "falls"
+    return f"{name} {verb} from {first} to {second} ({told})"
+
+
+def _due(compared: Compared, main: Difference) -> str:
+    """The change that does most of it, where there are several."""
+    if compared.split is None or len(compared.split.causes) < 2 or not main.moved:  # noqa: PLR2004 (one has no rival)
+        return ""
+    cause = most(compared.split, compared.of)
+    if cause is None:
+        return ""
+    how = short_effect(cause.effects[compared.of], main.before.number, compared.of)
+    return f"; {say.causes(cause.keys)} {'by itself makes' if len(cause.keys) == 1 else 'by themselves make'} {how}"
+
+
+def _results_table(compared: Compared) -> Table:
+    ranked = compared.ranked
+    moved = sum(one.moved for one in ranked)
+    told = (moved or compared.inputs) and not compared.refused
+    shown = min(max(moved, 1), SHOWN) if told else 0
+    columns = (
+        Column("_quantity", "", "left", wide=True),
+        Column("_before", "before"),
+        Column("_after", "after"),
+        Column("_change", "change"),
+        Column("_verdict", "", "left"),
+    )
+    return Table(
+        title="Results",
+        columns=columns,
+        rows=tuple(_row(one) for one in ranked),
+        note=printable("; ".join(_below(compared, moved, shown))),
+        shown=shown,
+    )
+
+
+def _below(compared: Compared, moved: int, shown: int) -> Iterator[str]:
+    """What stands below the table of results."""
+    yield f"before: {compared.before}; after: {compared.after}"
+    verdicts = {one.verdict for one in compared.ranked[:shown]}
+    if any(side.band for one in compared.ranked for side in (one.before, one.after)):
+        yield f"in parentheses: 80 % bands, {compared.how}"
+    if "too close to call" in verdicts:
+        held = "holds 0" if any(one.change.band for one in compared.ranked) else "is not on one side of 0"
+        yield f"too close: the band of the change {held}"
+    if "bands overlap" in verdicts:
+        yield "overlap: the bands do not tell the two from each other"
+    if "only a bound" in verdicts:
+        yield "a bound: a side is only a lower bound, which does not tell the change"
+    rest = [f"{moved - shown} more that change"] if moved > shown else []
+    same = len(compared.ranked) - max(moved, 1)
+    rest += [f"{same} that do not"] if same else []
+    if rest:
+        yield f"in --json too: {', '.join(rest)}"
+
+
+def _row(one: Difference) -> dict[str, Cell]:
+    sides = (("before", one.before), ("after", one.after), ("change", one.change))
+    cells: dict[str, Cell] = {"quantity": one.quantity}
+    for name, figure in (*sides, ("change_fraction", one.change_fraction)):
+        low, high = figure.band or (None, None)
+        cells |= {name: figure.value, f"{name}_low": low, f"{name}_high": high}
+    ends = say.change_band(one)
+    return cells | {
+        "verdict": one.verdict,
+        "_quantity": say.named(one.quantity),
+        "_before": say.amount(one.before),
+        "_after": say.amount(one.after),
+        "_change": f"{say.change(one)}\n({ends})" if ends else say.change(one),
+        "_verdict": say.VERDICTS.get(one.verdict, one.verdict),
+    }
+
+
+def _alone(compared: Compared) -> list[str]:
+    """Why some changes have no effect of their own to tell."""
+    if compared.split is None:
+        return []
+    groups = {key: cause.keys for cause in compared.split.causes for key in cause.keys}
+    told = []
+    for key, why in compared.split.alone.items():
+        with_others = len(groups[key]) > 1
+        how = "so it is taken together with what it needs" if with_others else "and no other change helps"
+        told.append(f"{printable(key)} by itself cannot be worked out ({why.removesuffix('.')}), {how}.")
+    return told

@@ -1,0 +1,66 @@
+"""The best plans as the simulator ranks them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.planner.tornado import plan_words
+from rlsize.reports.report import Column, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.planner.choice import Alternative, Choice
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """
+    A plan as the simulator sees it.
+
+    Args:
+        one: The plan.
+        step_seconds: Its mean simulated step. [s]
+        low: Low end of its 95 % interval over seeds. [s]
+        high: High end. [s]
+        refused: Why it could not be simulated; empty where it could.
+    """
+
+    one: Alternative
+    step_seconds: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    refused: str = ""
+
+
+def simulated_ranks(chosen: Choice, ranked: Sequence[Ranked]) -> Table:
+    """The best plans as the simulator ranks them."""
+    order = sorted((one for one in ranked if not one.refused), key=lambda one: one.step_seconds)
+    order += [one for one in ranked if one.refused]
+    rows = tuple(
+        {
+            "plan": plan_words(entry.one),
+            "predicted_rank": float(place_of(chosen, entry.one)),
+            "predicted_step_seconds": entry.one.results["step_seconds"],
+            "simulated_step_seconds": None if entry.refused else entry.step_seconds,
+            "simulated_low_seconds": None if entry.refused else entry.low,
+            "simulated_high_seconds": None if entry.refused else entry.high,
+            "refused": entry.refused or None,
+        }
+        for entry in order
+    )
+    columns = (
+        Column("plan", "plan", "left", wide=True),
+        Column("predicted_rank", "rank"),
+        Column("predicted_step_seconds", "predicted"),
+        Column("simulated_step_seconds", "simulated"),
+        Column("simulated_low_seconds", "low"),
+        Column("simulated_high_seconds", "high"),
+    )
+    return Table(title="As the simulator ranks them", columns=columns, rows=rows, note="low and high: 95 % over seeds")
+
+
+def place_of(chosen: Choice, one: Alternative) -> int:
+    """The rank of a plan by the prediction, from 1."""
+    return 1 + [chosen.best, *chosen.others].index(one)

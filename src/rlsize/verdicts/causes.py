@@ -1,0 +1,246 @@
+"""
+Which of several changes moved a result: each by itself, all together, and what that leaves unexplained.
+
+Nothing here knows what a change is: a function works out what any set of them gives. Changes that cannot stand alone
+(more rollout GPUs than there are, until the GPUs change too) are taken together with those that they need.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from typing import TYPE_CHECKING
+
+from rlsize.equations import attribution
+from rlsize.equations import budget as equations
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from random import Random
+
+    Keys = frozenset[str]
+    Effects = Mapping[str, float]
+
+MOST_EXACT = 6
+"""Causes up to which fair shares average over all orders."""
+SAMPLED = 16
+"""Orders that are drawn for more causes; each is taken backwards too."""
+_MOST_TRIED = 12  # changes that need others and are told apart; of more, all make one cause
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """
+    What a set of changes gives.
+
+    Args:
+        results: By key, in base units.
+        refused: Why it cannot be worked out; empty where it can.
+    """
+
+    results: Effects = field(default_factory=dict)
+    refused: str = ""
+
+
+class Outcomes:
+    """
+    What sets of changes give, each worked out once.
+
+    Args:
+        run: Works a set of changes out; the empty set is where they start from.
+    """
+
+    def __init__(self, run: Callable[[Keys], Outcome]) -> None:
+        self._run = run
+        self._known: dict[Keys, Outcome] = {}
+
+    def of(self, keys: Iterable[str]) -> Outcome:
+        """What these changes give."""
+        asked = frozenset(keys)
+        if asked not in self._known:
+            self._known[asked] = self._run(asked)
+        return self._known[asked]
+
+    def works(self, keys: Iterable[str]) -> bool:
+        """Whether these changes can be made without the others."""
+        return not self.of(keys).refused
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """
+    One change, or several that only make sense together.
+
+    Args:
+        keys: The changes.
+        effects: What they do to each result by themselves.
+        refused: Why they cannot be made without the others; empty where they can.
+        shares: What they contribute on average over orders; empty where nobody asked.
+    """
+
+    keys: tuple[str, ...]
+    effects: Effects = field(default_factory=dict)
+    refused: str = ""
+    shares: Effects = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """
+    A change of results, split by cause.
+
+    Args:
+        causes: In the order of the changes.
+        together: What all of them do to each result.
+        unexplained: What of that no cause does by itself; empty where some cannot stand alone.
+        alone: Why single changes cannot be made by themselves, by key.
+        orders: Orders behind fair shares; 0 where there are none.
+        all_orders: Whether these are all orders that there are.
+        broken_orders: Orders that were left out, as on the way something could not run.
+    """
+
+    causes: tuple[Cause, ...]
+    together: Effects
+    unexplained: Effects
+    alone: Mapping[str, str]
+    orders: int = 0
+    all_orders: bool = True
+    broken_orders: int = 0
+
+
+def split(keys: Sequence[str], outcomes: Outcomes, topic: Callable[[str], str] = str) -> Split:
+    """
+    Each cause by itself, and all together.
+
+    Args:
+        keys: The changes.
+        outcomes: What sets of them give.
+        topic: What a change is about: those that need others are tried with their like first.
+    """
+    before = outcomes.of(()).results
+    alone = {key: outcomes.of((key,)).refused for key in keys if not outcomes.works((key,))}
+    causes = tuple(_cause(before, group, outcomes) for group in grouped(keys, outcomes, topic))
+    together = _effects(before, outcomes.of(keys))
+    unexplained = {
+        key: attribution.unexplained_change(together=change, separate=math.fsum(cause.effects[key] for cause in causes))
+        for key, change in together.items()
+        if all(key in cause.effects for cause in causes)
+    }
+    return Split(causes=causes, together=together, unexplained=unexplained, alone=alone)
+
+
+def _cause(before: Effects, group: tuple[str, ...], outcomes: Outcomes) -> Cause:
+    found = outcomes.of(group)
+    return Cause(keys=group, effects=_effects(before, found), refused=found.refused)
+
+
+def _effects(before: Effects, found: Outcome) -> dict[str, float]:
+    """How far each result that is on both sides moved."""
+    return {
+        key: equations.change_from_baseline(value=found.results[key], baseline=value)
+        for key, value in before.items()
+        if key in found.results
+    }
+
+
+def grouped(keys: Sequence[str], outcomes: Outcomes, topic: Callable[[str], str] = str) -> tuple[tuple[str, ...], ...]:
+    """
+    The changes, those together that cannot be made without each other; in the order of the changes.
+
+    Args:
+        keys: The changes.
+        outcomes: What sets of them give.
+        topic: What a change is about.
+    """
+    needy = [key for key in keys if not outcomes.works((key,))]
+    groups: list[Keys] = [frozenset((key,)) for key in keys]
+    for key in needy:
+        own = next(group for group in groups if key in group)
+        if outcomes.works(own):
+            continue
+        whole = _smallest_whole(key, keys, needy, outcomes, topic)
+        while whole and any(whole & group and not group <= whole for group in groups):
+            whole = frozenset().union(whole, *(group for group in groups if whole & group))
+        if whole and outcomes.works(whole):
+            groups = [whole, *(group for group in groups if not group <= whole)]
+        elif whole and outcomes.works(keys):
+            groups = [frozenset(keys)]
+    placed = {key: index for index, key in enumerate(keys)}
+    ordered = (tuple(sorted(group, key=placed.__getitem__)) for group in groups)
+    return tuple(sorted(ordered, key=lambda group: placed[group[0]]))
+
+
+def _smallest_whole(
+    key: str, keys: Sequence[str], needy: Sequence[str], outcomes: Outcomes, topic: Callable[[str], str]
+) -> Keys:
+    """A set of changes that a needy one can be made with, none of which it can do without; empty where none works."""
+    like = [other for other in keys if topic(other) == topic(key)]
+    pools = ([other for other in needy if other in like], like, needy, keys)
+    whole = next((frozenset(pool) for pool in pools if outcomes.works(pool)), frozenset[str]())
+    if len(whole) > _MOST_TRIED:
+        return whole
+    for other in sorted(whole - {key}, key=lambda one: (one in like, keys.index(one))):
+        if outcomes.works(whole - {other}):
+            whole -= {other}
+    return whole
+
+
+def with_fair_shares(found: Split, outcomes: Outcomes, random: Random) -> Split:
+    """
+    The same with what each cause contributes on average over the orders in which the causes can be made.
+
+    Args:
+        found: The causes.
+        outcomes: What sets of changes give.
+        random: Draws orders where there are more than can be taken.
+
+    Returns:
+        The split with shares that sum to the whole change, if there is an order in which all can run.
+    """
+    groups = [cause.keys for cause in found.causes]
+    walks: list[list[Effects]] = []
+    broken = 0
+    for order in _orders(len(groups), random):
+        walk = _walk(order, groups, outcomes)
+        broken += walk is None
+        walks += [walk] if walk is not None else []
+    exact = len(groups) <= MOST_EXACT
+    if not walks:
+        return replace(found, all_orders=exact, broken_orders=broken)
+    lasting = [key for key in found.together if all(key in step for walk in walks for step in walk)]
+    causes = tuple(
+        replace(cause, shares={key: _share([walk[index][key] for walk in walks]) for key in lasting})
+        for index, cause in enumerate(found.causes)
+    )
+    return replace(found, causes=causes, orders=len(walks), all_orders=exact, broken_orders=broken)
+
+
+def _share(contributions: Sequence[float]) -> float:
+    return float(attribution.fair_share(contributions=math.fsum(contributions), orders=float(len(contributions))))
+
+
+def _orders(count: int, random: Random) -> Iterator[tuple[int, ...]]:
+    """All orders of a few causes; of more, some that are drawn, and each of them backwards."""
+    if count <= MOST_EXACT:
+        yield from permutations(range(count))
+        return
+    for _ in range(SAMPLED):
+        order = tuple(random.sample(range(count), count))
+        yield order
+        yield order[::-1]
+
+
+def _walk(order: Sequence[int], groups: Sequence[tuple[str, ...]], outcomes: Outcomes) -> list[Effects] | None:
+    """What each cause changes when they are made in this order, by cause; None where something cannot run."""
+    made: frozenset[str] = frozenset()
+    last = outcomes.of(made)
+    found: list[Effects] = [{}] * len(groups)
+    for index in order:
+        made = made.union(groups[index])
+        now = outcomes.of(made)
+        if now.refused:
+            return None
+        found[index] = _effects(last.results, now)
+        last = now
+    return found
