@@ -73,8 +73,8 @@ def _counts(*nouns: str) -> dict[str, float]:
 
 _TIME = {
     "s": 1.0, "sec": 1.0, "seconds": 1.0, "second": 1.0, "ms": 1e-3, "us": 1e-6, "µs": 1e-6,
-    "min": 60.0, "minutes": 60.0, "h": SECONDS_PER_HOUR, "hours": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY,
-    "days": SECONDS_PER_DAY,
+    "min": 60.0, "minute": 60.0, "minutes": 60.0, "h": SECONDS_PER_HOUR, "hour": SECONDS_PER_HOUR,
+    "hours": SECONDS_PER_HOUR, "d": SECONDS_PER_DAY, "day": SECONDS_PER_DAY, "days": SECONDS_PER_DAY,
 }  # fmt: skip
 _RATE = _counts("tok/s", "tokens/s", "token/s", "tps") | {
     f"{scale}{noun}": factor / SECONDS_PER_DAY for scale, factor in _COUNT.items() for noun in ("tok/day", "tokens/day")

@@ -371,6 +371,7 @@ def test_all_that_is_wrong_with_a_search_is_told_at_once(rlsize: Any) -> None:
         ("h100-sxm:many:2", "many"),
         ("h100-sxm:8:free", "free"),
         ("h100-sxm", "how many"),
+        ("h100-sxm:1e9:2", "32,768"),
     ],
 )
 def test_a_pool_that_is_none_is_refused(rlsize: Any, pool: str, part: str) -> None:
@@ -389,6 +390,21 @@ def test_gpus_that_contradict_the_cluster_are_refused(rlsize: Any, folder: Path)
     told = faults(rlsize("plan", "s.yaml"))
     assert "40" in told
     assert "64" in told
+
+
+def test_a_space_without_end_is_refused_before_it_is_searched(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Too many GPUs, or too many ways to use them: with what would narrow it."""
+    assert "32,768" in faults(rlsize(*FLAGS, "--gpus", "1e6"))
+    from rlsize.planner import extent, search
+
+    monkeypatch.setattr(search, "BLOCK", 2**10)
+    monkeypatch.setattr(search, "WORTH_TELLING", 1000)
+    long = rlsize(*FLAGS, "--gpus", "512")
+    assert long.code == 0
+    assert long.stderr == "searching\n"
+    monkeypatch.setattr(extent, "MOST_CANDIDATES", 100_000)
+    assert "--whole-nodes" in faults(rlsize(*FLAGS, "--gpus", "512"))
+    assert rlsize(*FLAGS, "--gpus", "64").code == 0
 
 
 def test_without_gpus_there_is_nothing_to_plan(rlsize: Any) -> None:

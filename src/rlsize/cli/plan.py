@@ -171,6 +171,7 @@ def planned_of(inputs: Inputs, said: PlanFlags, search: SearchFlags) -> tuple[Po
     from rlsize.cli.plan_limits import objective_of
     from rlsize.cli.plan_problem import posed
     from rlsize.cli.plan_space import space_of
+    from rlsize.cli.progress import late_progress
     from rlsize.planner.plan import planned
     from rlsize.planner.tables import Rejections
 
@@ -181,7 +182,8 @@ def planned_of(inputs: Inputs, said: PlanFlags, search: SearchFlags) -> tuple[Po
     space = space_of(inputs, search, problem, rejected)
     written = _written(inputs, problem) if stated else None
     _drop_searched(inputs, problem)
-    answer = planned(problem.outlook, space, objective, written)
+    with late_progress("searching") as tell:
+        answer = planned(problem.outlook, space, objective, written, tell)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return problem, answer

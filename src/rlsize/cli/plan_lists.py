@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlsize.planner.offers import Offer
 
 _POOL_PARTS = 3
+_MOST_GPUS = 32_768  # every number of GPUs is tried with every other, so there must be an end
 Word = TypeVar("Word", bound=str)
 
 
@@ -42,6 +43,8 @@ def offers_of(inputs: Inputs, texts: Iterable[str], flag: str) -> tuple[Offer, .
         inputs.faults += side.faults
         if not most.known and not side.faults:
             inputs.fault(f"{text[:60]!r} does not say how many GPUs there are", flag, f"write {gpu.name}:COUNT")
+        if most.known:
+            refuse_too_many(inputs, most.number, f"{flag} {text}")
         name = f"{'rollout' if 'rollout' in flag else 'trainer'}_gpu_hour_usd"
         found.append(
             Offer(
@@ -51,6 +54,12 @@ def offers_of(inputs: Inputs, texts: Iterable[str], flag: str) -> tuple[Offer, .
             )
         )
     return tuple(found)
+
+
+def refuse_too_many(inputs: Inputs, gpus: float, where: str) -> None:
+    """Note a fault where there are more GPUs than a plan can be searched for."""
+    if gpus > _MOST_GPUS:
+        inputs.fault(f"{gpus:,.0f} GPUs are more than the {_MOST_GPUS:,} that are searched", where, "give fewer")
 
 
 def listed_numbers(inputs: Inputs, text: str | None, flag: str, kind: Quantity) -> tuple[float, ...]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.cli import flags
 from rlsize.cli.plan_limits import limits_of
-from rlsize.cli.plan_lists import listed_numbers, listed_words, offers_of
+from rlsize.cli.plan_lists import listed_numbers, listed_words, offers_of, refuse_too_many
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -61,6 +61,7 @@ def space_of(inputs: Inputs, said: SearchFlags, problem: Posed, rejected: Reject
     ]
     limits = limits_of(inputs, said, problem)
     transports = _transports(inputs, said, problem)
+    refuse_too_many(inputs, problem.pools.gpus.number, problem.pools.gpus.source)
     inputs.settle()
     stock = problem.pools.gpus.number if any(offers) else None
     fleets = _fleets(problem, offers[0], stock, degrees, rejected)

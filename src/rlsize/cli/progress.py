@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 Say = Callable[[str, float], None]
 
@@ -24,6 +24,20 @@ def progress() -> Iterator[Say]:
     with Progress(*columns, TimeElapsedColumn(), console=console, transient=True) as bar:
         task = bar.add_task("starting", total=1.0)
         yield lambda text, share: bar.update(task, description=text, completed=min(1.0, share))
+
+
+@contextmanager
+def late_progress(text: str) -> Iterator[Callable[[float], None]]:
+    """A function that takes the share that is done; nothing is shown, or loaded, before its first call."""
+    with ExitStack() as stack:
+        said: list[Say] = []
+
+        def say(share: float) -> None:
+            if not said:
+                said.append(stack.enter_context(progress()))
+            said[0](text, share)
+
+        yield say
 
 
 def _lines() -> Say:

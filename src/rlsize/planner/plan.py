@@ -17,6 +17,8 @@ from rlsize.planner.space import misfit, trainer_counts
 from rlsize.planner.tornado import tornado
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from rlsize.planner.choice import Choice
     from rlsize.planner.families import Family, Found, Objective
     from rlsize.planner.least_change import LeastChange
@@ -76,7 +78,13 @@ class Planned:
     changes: tuple[LeastChange, ...] = ()
 
 
-def planned(outlook: Outlook, space: Space, objective: Objective, written: Placement | None = None) -> Planned:
+def planned(
+    outlook: Outlook,
+    space: Space,
+    objective: Objective,
+    written: Placement | None = None,
+    tell: Callable[[float], None] | None = None,
+) -> Planned:
     """
     The best plan of a space, and what stands around it.
 
@@ -85,8 +93,12 @@ def planned(outlook: Outlook, space: Space, objective: Objective, written: Place
         space: What may be chosen.
         objective: What is made small.
         written: The plan as the scenario has it, which can run.
+        tell: Hears of a long search which share of it is done. [1]
+
+    Raises:
+        InputError: The space is too large.
     """
-    found = search(outlook.central, space, objective)
+    found = search(outlook.central, space, objective, tell)
     chosen = choice(outlook, found, written)
     if chosen is None:
         from rlsize.planner.least_change import least_changes

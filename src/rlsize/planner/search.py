@@ -14,6 +14,7 @@ import numpy as np
 from rlsize.equations import rollout_batch
 from rlsize.estimates.step_assembly import LoopParts, assembled
 from rlsize.planner.evaluation import results_of
+from rlsize.planner.extent import extent
 from rlsize.planner.families import Found
 from rlsize.planner.limits import within
 from rlsize.planner.options import Placement
@@ -37,11 +38,15 @@ if TYPE_CHECKING:
     from rlsize.planner.space import Space
     from rlsize.planner.tables import FleetTable, TrainerTable
 
+    Tell = Callable[[float], None]
     Array = NDArray[np.float64]
     Mask = NDArray[np.bool_]
 
 BLOCK = 2**17
 """Candidates that are worked out at once."""
+
+WORTH_TELLING = 5_000_000
+"""Candidates of a search that takes about a second."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +75,7 @@ class _Block:
     lent: tuple[Array, Array] | None = None
 
 
-def search(setting: Setting, space: Space, objective: Objective = "time") -> Found:
+def search(setting: Setting, space: Space, objective: Objective = "time", tell: Tell | None = None) -> Found:
     """
     The best of a space.
 
@@ -78,6 +83,10 @@ def search(setting: Setting, space: Space, objective: Objective = "time") -> Fou
         setting: In central numbers.
         space: What may be chosen.
         objective: time (the shortest step), cost (the least per step) or gpus (the fewest).
+        tell: Hears of a long search which share of it is done. [1]
+
+    Raises:
+        InputError: There are more candidates than can be worked out in a minute or two.
     """
     found = Found(objective=objective, priced=space.priced)
     picks = Picks(objective=objective, priced=space.priced)
@@ -87,9 +96,12 @@ def search(setting: Setting, space: Space, objective: Objective = "time") -> Fou
         alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
         trainers = trainer_table(setting, replace(space, trainers=alike), found.rejected)
         if trainers is not None:
+            most = found.worked_out + extent(setting, space, fleets, trainers)
             sharing = sharings(setting, space, trainers, found.rejected)
             for block in _blocks(setting, space, fleets, trainers, sharing):
                 _work_out(setting, space, trainers, block, (found, picks))
+                if tell is not None and most > WORTH_TELLING:
+                    tell(min(1.0, found.worked_out / most))
     picks.settle(found)
     return found
 
