@@ -1,0 +1,124 @@
+"""What a training log says, step by step, in one form for all frameworks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+RunMode: TypeAlias = Literal["colocated", "synchronous", "async", "unknown"]
+"""How a log's framework laid rollouts and training out in time, as far as its keys tell."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepRecord:
+    """
+    One row of a training log; None where it does not say.
+
+    Args:
+        step: Number of the optimizer step, as the log counts.
+        updates: Optimizer steps that the row covers; times and tokens are summed over them. [1]
+        step_seconds: Wall clock of the row, all in. [s]
+        generation_seconds: Time in which the row's samples were generated, where the log times generation itself. [s]
+        wait_seconds: Time that the trainer waited for samples. [s]
+        logprob_seconds: Forward passes of the trainer: old, reference and critic values. [s]
+        update_seconds: Forward, backward and optimizer, of policy and critic. [s]
+        sync_seconds: Weight sync. [s]
+        samples: Samples trained. [1]
+        prompt_tokens: Their prompt tokens. [token]
+        response_tokens: Their response tokens. [token]
+        rollout_gpus: GPUs of the fleet. [1]
+        trainer_gpus: GPUs of the trainer. [1]
+        staleness_steps: Mean staleness of the samples, in optimizer steps. [1]
+        largest_staleness_steps: That of the stalest sample. [1]
+        mean_response_tokens: Mean response length. [token]
+        longest_response_tokens: The longest response. [token]
+        clipped_fraction: Share of responses that the length cap cut. [1]
+        trainer_idle_fraction: Share of the step that the trainer waited, as the framework says. [1]
+        rollout_idle_fraction: Share of the time that the fleet stood still, as the framework says. [1]
+        mfu: Model FLOPs utilisation of the update. [1]
+        queued_samples: Finished samples that wait to be trained. [1]
+        dropped_samples: Samples thrown away as too stale. [1]
+        prefix_cache_hit_fraction: Prompt tokens that engines found in their cache. [1]
+        requests_running: Samples in the running batch of an instance, mean. [1]
+        requests_waiting: Samples waiting at an instance, mean. [1]
+        rollout_tokens_per_second: Response tokens per second of the fleet while it generates, as the framework says.
+            [token/s]
+        trainer_tokens_per_second: Prompt and response tokens per second of the whole trainer while it updates, as the
+            framework says. [token/s]
+    """
+
+    step: int
+    updates: float = 1.0
+    step_seconds: float | None = None
+    generation_seconds: float | None = None
+    wait_seconds: float | None = None
+    logprob_seconds: float | None = None
+    update_seconds: float | None = None
+    sync_seconds: float | None = None
+    samples: float | None = None
+    prompt_tokens: float | None = None
+    response_tokens: float | None = None
+    rollout_gpus: float | None = None
+    trainer_gpus: float | None = None
+    staleness_steps: float | None = None
+    largest_staleness_steps: float | None = None
+    mean_response_tokens: float | None = None
+    longest_response_tokens: float | None = None
+    clipped_fraction: float | None = None
+    trainer_idle_fraction: float | None = None
+    rollout_idle_fraction: float | None = None
+    mfu: float | None = None
+    queued_samples: float | None = None
+    dropped_samples: float | None = None
+    prefix_cache_hit_fraction: float | None = None
+    requests_running: float | None = None
+    requests_waiting: float | None = None
+    rollout_tokens_per_second: float | None = None
+    trainer_tokens_per_second: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skipped:
+    """
+    Records of a log that were not used.
+
+    Args:
+        why: What is wrong with them.
+        count: How many there are. [1]
+        first: Where the first one stands, such as `line 12`.
+    """
+
+    why: str
+    count: int
+    first: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunLog:
+    """
+    A training log.
+
+    Args:
+        source: File, or what else it was read from.
+        framework: Whose log it is: verl, nemo-rl, openrlhf, trl, slime, prime-rl, ...
+        form: How it is written: console, jsonl, dict lines, TensorBoard, ...
+        mode: How rollouts and training lie in time, as far as the keys tell.
+        steps: The rows, in the order in which they stand.
+        keys: The log's key, or keys, behind each field of a row.
+        counts: What a field counts, where that is not what its name says.
+        skipped: Records that were not used.
+        warnings: What the reader must know before trusting it.
+    """
+
+    source: str
+    framework: str
+    form: str
+    mode: RunMode = "unknown"
+    steps: tuple[StepRecord, ...]
+    keys: Mapping[str, str] = field(default_factory=dict)
+    counts: Mapping[str, str] = field(default_factory=dict)
+    skipped: tuple[Skipped, ...] = ()
+    warnings: tuple[str, ...] = ()
