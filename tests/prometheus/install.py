@@ -1,0 +1,87 @@
+"""
+Get what the Prometheus tests need: the programs `prometheus` and `promtool`.
+
+    python tests/prometheus/install.py      # prints the folder of the programs; installs what is missing first
+
+They are those that RLSIZE_PROMETHEUS_BIN (a folder) or PATH holds; where there are none, root on Debian installs
+Debian's package by apt-get. Its service is not needed, and no test uses it. Exit code 77: they cannot be had here;
+stderr says why.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+PROGRAMS = ("prometheus", "promtool")
+FOLDER_VARIABLE = "RLSIZE_PROMETHEUS_BIN"
+MOST_SECONDS = 300
+CANNOT = 77
+
+
+def main() -> int:
+    """Print the folder of the programs, installed where they are not."""
+    reason = unfit()
+    if reason:
+        sys.stderr.write(f"no Prometheus tests on this machine: {reason}\n")
+        return CANNOT
+    try:
+        if missing():
+            install()
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        sys.stderr.write(f"the Prometheus tests cannot be set up here: {' '.join(error.cmd[:4])} ... failed\n")
+        return CANNOT
+    if missing():
+        sys.stderr.write(f"no Prometheus tests on this machine: the package brought no {' and no '.join(missing())}\n")
+        return CANNOT
+    sys.stdout.write(f"{Path(program(PROGRAMS[0])).parent}\n")
+    return 0
+
+
+def unfit() -> str:
+    """Why they cannot be had on this machine; empty where they can."""
+    if not missing():
+        return ""
+    if os.environ.get(FOLDER_VARIABLE):
+        return f"{FOLDER_VARIABLE} names a folder without {' and '.join(missing())}"
+    if sys.platform != "linux" or os.geteuid() != 0 or not shutil.which("apt-get"):
+        return (
+            f"there is no {' and no '.join(missing())}, and only root on Debian can install: apt-get install prometheus"
+        )
+    return ""
+
+
+def missing() -> list[str]:
+    """The programs that are not there."""
+    return [name for name in PROGRAMS if not program(name)]
+
+
+def program(name: str) -> str:
+    """The path of a program; empty where there is none."""
+    return shutil.which(name, path=os.environ.get(FOLDER_VARIABLE) or None) or ""
+
+
+def install() -> None:
+    """
+    Install Debian's package.
+
+    Raises:
+        CalledProcessError: The package cannot be had.
+        TimeoutExpired: It takes too long.
+    """
+    sys.stderr.write("installing prometheus by apt-get: about half a minute, 150 MB\n")
+    run("apt-get", "update", "-qq")
+    run("apt-get", "install", "-y", "-qq", "--no-install-recommends", "prometheus")
+
+
+def run(*argv: str) -> None:
+    """Run a program for a limited time; what it prints goes to stderr, as stdout is for the answer."""
+    quiet = {**os.environ, "DEBIAN_FRONTEND": "noninteractive"}
+    subprocess.run(argv, check=True, stdout=sys.stderr, env=quiet, timeout=MOST_SECONDS)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
