@@ -72,8 +72,9 @@ def test_the_receivers_end_with_the_sender_s_bytes(
         assert way.scatter is not None
         assert way.scatter.parts >= 5
         assert way.bytes_per_second == pytest.approx(found.bytes / way.seconds)
-        assert (way.gather_seconds > 1e-4) == (trainers > 1)  # with one trainer rank, nothing is gathered
         assert way.gather_seconds < way.seconds
+        if trainers == 1:
+            assert way.gather_seconds < 0.05 * way.seconds  # nothing is gathered: what is left is looking at the clock
 
 
 def test_many_small_tensors_show_what_a_message_costs(engine_python: str, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import itertools
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -113,6 +114,27 @@ def test_a_silent_engine_is_not_waited_for_for_ever(start: Any, monkeypatch: pyt
     monkeypatch.setattr(instance.child, "tell", lambda _: None)  # the order is lost
     with pytest.raises(ChildDiedError, match="said nothing"):
         list(phases.phase([instance], [[["k", 1, 1, 1]]], [], 1, 1.0, "p"))
+
+
+PAGE = 'vllm:generation_tokens_total{model_name="m",engine="0"} %d.0\n'
+
+
+@pytest.mark.parametrize(
+    ("texts", "counted"),
+    [
+        ((PAGE % 5000, PAGE % 5400, "", "half a pa"), [5000, 5400]),  # a server that dies between two looks
+        (("", PAGE % 5000, PAGE % 5400), [0, 10, 20]),  # one whose first page was none of its own
+    ],
+)
+def test_one_count_is_used_through_a_phase(texts: tuple[str, ...], counted: list[int]) -> None:
+    """The engine's own or the client's, never the difference of one and the other."""
+    notes = phases._Notes(SimpleNamespace(name="stub", scrape=scrape_as("stub")), 4)  # type: ignore[arg-type]  # all that is asked of it
+    for second, text in enumerate(texts):
+        page = {"event": "page", "seconds": second, "text": text, "streamed": 10 * second, "in_flight": 4}
+        notes.take({**page, "finished": [(second, 1, 7)]})
+    run = notes.run()
+    assert [snapshot.counters.generation_tokens for snapshot in run.snapshots] == counted
+    assert len(run.finished) == len(texts)
 
 
 @pytest.mark.parametrize(("limit", "group"), [(1, 8), (7, 8), (8, 8), (1000, 16)])

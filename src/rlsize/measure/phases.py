@@ -101,16 +101,23 @@ class _Notes:
         return kind in {"page", "idle"}
 
     def _page(self, event: Mapping[str, Any]) -> None:
-        counters = self.instance.scrape(event["text"])
-        if counters is None:
-            self.own = False
+        """
+        Note a page; whose count is used is settled by the first one.
+
+        The engine's counters and the client's begin elsewhere, so their difference is no progress: a page that a dying
+        server cannot fill any more is left out.
+        """
+        counters = self.instance.scrape(event["text"]) if self.own else None
+        self.own = counters is not None or bool(self.own and self.snapshots)
+        if not self.own:
             counters = EngineCounters(
                 instance=self.instance.name,
                 engine="unknown",
                 generation_tokens=event["streamed"],
                 requests_running=event["in_flight"],
             )
-        self.snapshots.append(Snapshot(seconds=event["seconds"], counters=counters))
+        if counters is not None:
+            self.snapshots.append(Snapshot(seconds=event["seconds"], counters=counters))
         self.finished += [
             Finished(seconds=when, samples=many, tokens=tokens) for when, many, tokens in event["finished"]
         ]

@@ -1,0 +1,33 @@
+"""What a series of measurements that remember each other says."""
+
+from __future__ import annotations
+
+from rlsize.equations._ops import Real, maximum, minimum
+
+MOST_AUTOCORRELATION = 0.97  # above it a series is a drift, and no block of it is like another
+
+
+def block_length(autocorrelation: Real, count: Real) -> Real:
+    """
+    Length of the blocks in which a series is drawn anew, so that what one step does to the next survives.
+
+    b = max(1, (3/2)^(1/3) (2 r / (1 - r^2))^(2/3) n^(1/3))
+
+    Args:
+        autocorrelation: Correlation of a step with the next one, r. [1]
+        count: Steps in the series, n. [1]
+
+    Returns:
+        b. [1]
+
+    Assumes that correlation fades with distance as r, r^2, r^3, ... (a first-order autoregression); below 0 counts as
+    none, and above 0.97 as that. Overlapping blocks take the factor (3/2)^(1/3).
+    Source: Carlstein, The use of subseries values for estimating the variance of a general statistic from a stationary
+    sequence, 1986; Hall, Horowitz and Jing, On blocking rules for the bootstrap with dependent data, 1995.
+
+    >>> round(block_length(autocorrelation=0.5, count=1000.0), 4)
+    13.8672
+    """
+    remembered = minimum(maximum(autocorrelation, 0.0), MOST_AUTOCORRELATION)
+    ratio = 2.0 * remembered / (1.0 - remembered**2)
+    return maximum(1.0, 1.5 ** (1 / 3) * ratio ** (2 / 3) * count ** (1 / 3))

@@ -1,0 +1,120 @@
+"""Means of steps that remember each other, and whether two of them differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.equations.time_series import block_length
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Array = NDArray[np.float64]
+
+DRAWS = 2000
+CONFIDENCE = 0.95  # a rollback is decided on it, so one false alarm in twenty is enough
+FEWEST_STEPS = 12
+FEWEST_BLOCKS = 4  # blocks that a series must hold to be drawn from; fewer say nothing of each other
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeanChange:
+    """
+    The relative change of a mean, or of a ratio of two means.
+
+    Args:
+        before: The mean before.
+        after: The mean after.
+        fraction: Change as a share of what it was. [1]
+        low: Lower end of its 95 % interval. [1]
+        high: Upper end. [1]
+        blocks: Blocks that the shorter series holds: how many steps there really are, memory counted. [1]
+    """
+
+    before: float
+    after: float
+    fraction: float
+    low: float
+    high: float
+    blocks: float
+
+    @property
+    def told(self) -> bool:
+        """Whether it can be told from no change."""
+        return self.low > 0 or self.high < 0
+
+
+def blocks_of(series: Sequence[float]) -> tuple[int, float]:
+    """Length of the blocks that a series is drawn in, and how many of them it holds."""
+    values = np.asarray(series, dtype=float)
+    length = min(round(float(block_length(_autocorrelation(values), len(values)))), len(values))
+    return length, len(values) / length
+
+
+def _autocorrelation(values: Array) -> float:
+    centred = values - values.mean()
+    power = float(centred @ centred)
+    return float(centred[1:] @ centred[:-1]) / power if power > 0 else 0.0
+
+
+def resampled_means(series: Sequence[float], random: np.random.Generator, draws: int = DRAWS) -> Array:
+    """
+    Means of series drawn anew in overlapping blocks, which wrap around at the end.
+
+    Args:
+        series: One value per step, in the order of the steps.
+        random: The generator.
+        draws: How many.
+    """
+    values = np.asarray(series, dtype=float)
+    length, _ = blocks_of(series)
+    sums = np.cumsum(np.concatenate(([0.0], values, values[: length - 1]))) if length > 1 else None
+    whole, rest = divmod(len(values), length)
+    starts = random.integers(0, len(values), size=(draws, whole))
+    if sums is None:
+        return np.asarray(values[starts].mean(axis=1))
+    total = (sums[starts + length] - sums[starts]).sum(axis=1)
+    if rest:
+        last = random.integers(0, len(values), size=draws)
+        total = total + sums[last + rest] - sums[last]
+    return np.asarray(total / len(values))
+
+
+def mean_change(
+    before: Sequence[float], after: Sequence[float], random: np.random.Generator, draws: int = DRAWS
+) -> MeanChange | None:
+    """
+    How far the mean of one series lies from that of another.
+
+    Args:
+        before: Values per step of the first.
+        after: Values per step of the second.
+        random: The generator.
+        draws: How often both are drawn anew.
+
+    Returns:
+        The change; None where either is too short, its memory counted, or the first one's mean is 0.
+    """
+    blocks = min(blocks_of(series)[1] if len(series) >= FEWEST_STEPS else 0.0 for series in (before, after))
+    first = float(np.mean(before)) if before else 0.0
+    if blocks < FEWEST_BLOCKS or first == 0.0:
+        return None
+    second = float(np.mean(after))
+    drawn = resampled_means(after, random, draws) / resampled_means(before, random, draws) - 1.0
+    tail = (1.0 - CONFIDENCE) / 2.0
+    low, high = (float(np.quantile(drawn, share)) for share in (tail, 1.0 - tail))
+    return MeanChange(before=first, after=second, fraction=second / first - 1.0, low=low, high=high, blocks=blocks)
+
+
+def standard_error(series: Sequence[float]) -> float:
+    """Standard error of the mean of a series, its memory counted; 0 for a constant one, or a single value."""
+    values = np.asarray(series, dtype=float)
+    if len(values) < 2 or not np.ptp(values):  # noqa: PLR2004 (one value has no spread)
+        return 0.0
+    _, blocks = blocks_of(series)
+    return float(values.std(ddof=1) / np.sqrt(max(blocks, 1.0)))

@@ -1,0 +1,199 @@
+"""A training log as means of its settled steps: warm-up and outliers set apart, rows of several steps divided."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from statistics import fmean, median
+from typing import TYPE_CHECKING
+
+from rlsize.equations import loop_time, matching, train_step
+from rlsize.estimates.block_bootstrap import standard_error
+from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.run_log import StepRecord
+from rlsize.facts.run_summary import RunSummary, SetApart
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from rlsize.facts.run_log import RunLog
+
+WARM_UP = 10  # steps at the start that may be slow: compilation, filling caches, the first weight sync
+SLOW = 1.5  # a step of warm-up, or an outlier, takes more than so many times the median ...
+DEVIATIONS = 6.0  # ... and an outlier lies more than so many median absolute deviations above it
+ENOUGH_FOR_OUTLIERS = 8
+_PER_UPDATE = (  # what is summed over the optimizer steps of a row
+    *("step_seconds", "generation_seconds", "wait_seconds", "logprob_seconds", "update_seconds", "sync_seconds"),
+    *("samples", "prompt_tokens", "response_tokens", "dropped_samples"),
+)
+_MEANS = {  # figures that are plain means, with the columns behind them
+    **{key: key for key in _PER_UPDATE[:6]},
+    "train_seconds": "train_seconds",
+    "other_seconds": "other_seconds",
+    "batch_tokens": "response_tokens",
+    "prompt_tokens_per_step": "prompt_tokens",
+    "samples_per_step": "samples",
+    "mean_response_tokens": "mean_response_tokens",
+    "clipped_fraction": "clipped_fraction",
+    "reported_trainer_idle_fraction": "trainer_idle_fraction",
+    "reported_rollout_idle_fraction": "rollout_idle_fraction",
+    "staleness_steps": "staleness_steps",
+    "largest_staleness_steps": "largest_staleness_steps",
+    "mfu": "mfu",
+    "queued_samples": "queued_samples",
+    "dropped_samples_per_step": "dropped_samples",
+    "prefix_cache_hit_fraction": "prefix_cache_hit_fraction",
+    "reported_rollout_tokens_per_second": "rollout_tokens_per_second",
+    "reported_trainer_tokens_per_second": "trainer_tokens_per_second",
+    "rollout_gpus": "rollout_gpus",
+    "trainer_gpus": "trainer_gpus",
+}
+_BUSY = ("logprob_seconds", "update_seconds")
+_PARTS = ("wait_seconds", "generation_seconds", "train_seconds", "sync_seconds")
+
+
+def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
+    """
+    The means of a log's settled steps.
+
+    Args:
+        log: What was read.
+        warm_up: Rows at the start to leave out; None to find them.
+
+    Returns:
+        Figures per optimizer step; those that the log cannot tell are missing from them.
+    """
+    settled, apart = _settled(log.steps, warm_up)
+    columns = _columns(settled)
+    means = {
+        key: _mean(key, columns[name], log.keys.get(name, name)) for key, name in _MEANS.items() if name in columns
+    }
+    return RunSummary(
+        source=log.source,
+        framework=log.framework,
+        mode=log.mode,
+        steps=tuple(record.step for record in settled),
+        columns=columns,
+        figures={**means, **_ratios(log, means)},
+        set_apart=apart,
+        skipped=log.skipped,
+        keys=log.keys,
+        counts=log.counts,
+        warnings=(*log.warnings, *_doubts(settled)),
+    )
+
+
+def _settled(steps: Sequence[StepRecord], warm_up: int | None) -> tuple[list[StepRecord], tuple[SetApart, ...]]:
+    """The steps that count, and those that do not."""
+    seconds = [record.step_seconds / record.updates for record in steps if record.step_seconds is not None]
+    typical = median(seconds) if seconds else 0.0
+    first = _first_settled(steps, typical) if warm_up is None else min(warm_up, max(0, len(steps) - 1))
+    rest = steps[first:]
+    deviation = median(abs(value - typical) for value in seconds) if seconds else 0.0
+    limit = max(SLOW * typical, typical + DEVIATIONS * deviation)
+    odd = [record for record in rest if (record.step_seconds or 0.0) / record.updates > limit]
+    if len(rest) < ENOUGH_FOR_OUTLIERS:
+        odd = []
+    marked = {id(record) for record in odd}
+    apart = [
+        SetApart(
+            why=why,
+            steps=tuple(record.step for record in some),
+            seconds=sum(record.step_seconds or 0.0 for record in some),
+        )
+        for why, some in (("warm-up", steps[:first]), ("far slower than the others", odd))
+        if some
+    ]
+    return [record for record in rest if id(record) not in marked], tuple(apart)
+
+
+def _first_settled(steps: Sequence[StepRecord], typical: float) -> int:
+    """How many steps at the start are slow in a row; at most a tenth of all, and never all."""
+    most = min(WARM_UP, len(steps) // 10 if len(steps) >= WARM_UP else 1 if len(steps) > 2 else 0)  # noqa: PLR2004 (of two steps, neither is odd)
+    for index in range(most):
+        record = steps[index]
+        if (record.step_seconds or 0.0) / record.updates <= SLOW * typical:
+            return index
+    return most
+
+
+def _columns(settled: Sequence[StepRecord]) -> dict[str, tuple[float, ...]]:
+    """Every field that all settled steps have, per optimizer step; with the times that follow from others."""
+    names = [entry.name for entry in fields(StepRecord) if entry.name not in {"step", "updates"}]
+    found: dict[str, tuple[float, ...]] = {}
+    for name in names:
+        values = [getattr(record, name) for record in settled]
+        if values and all(value is not None for value in values):
+            updates = [record.updates if name in _PER_UPDATE else 1.0 for record in settled]
+            found[name] = tuple(float(value) / count for value, count in zip(values, updates, strict=True))
+    busy = [found[name] for name in _BUSY if name in found]
+    if "update_seconds" in found:
+        found["train_seconds"] = tuple(map(sum, zip(*busy, strict=True)))
+    parts = [found[name] for name in _PARTS if name in found]
+    if "step_seconds" in found and "train_seconds" in found:
+        spent = map(sum, zip(*parts, strict=True))
+        found["other_seconds"] = tuple(
+            max(0.0, whole - part) for whole, part in zip(found["step_seconds"], spent, strict=True)
+        )
+    return found
+
+
+def _mean(key: str, values: Sequence[float], source: str) -> Figure:
+    name = f"{source}, mean of {len(values)} steps" if len(values) > 1 else f"{source}, one step"
+    return Figure(
+        key=key, value=fmean(values), provenance="measured", source=name, deviation=standard_error(values), least=0.0
+    )
+
+
+def _ratios(log: RunLog, means: Mapping[str, Figure]) -> dict[str, Figure]:
+    """What follows from the means, each through its equation."""
+
+    def of(key: str) -> Figure:
+        return means.get(key, absent(key, f"a log that has {key}"))
+
+    step, train = of("step_seconds"), of("train_seconds")
+    found = [
+        apply(
+            "consumption_tokens_per_second",
+            matching.consumption,
+            tokens_per_step=of("batch_tokens"),
+            train_seconds=train,
+        ),
+        apply(
+            "trained_tokens_per_second", matching.consumption, tokens_per_step=of("batch_tokens"), train_seconds=step
+        ),
+        apply("sync_pause_fraction", train_step.time_share, part=of("sync_seconds"), whole=step),
+        _idle(log, of),
+    ]
+    if log.mode in {"colocated", "synchronous"}:
+        found.append(
+            apply(
+                "fleet_tokens_per_second",
+                matching.consumption,
+                tokens_per_step=of("batch_tokens"),
+                train_seconds=of("generation_seconds"),
+            )
+        )
+    return {figure.key: figure for figure in found if figure.known}
+
+
+def _idle(log: RunLog, of: Callable[[str], Figure]) -> Figure:
+    """Share of the step in which the trainer waits: what it logs as waiting; in turn, all that it does not work."""
+    key, step = "trainer_idle_fraction", of("step_seconds")
+    if log.mode == "colocated":
+        return absent(key, "pools of their own")
+    if of("wait_seconds").known:
+        return apply(key, train_step.time_share, part=of("wait_seconds"), whole=step)
+    if log.mode == "synchronous" and of("generation_seconds").known:
+        return apply(key, train_step.time_share, part=of("generation_seconds"), whole=step)
+    reported = of("reported_trainer_idle_fraction")
+    if reported.known:
+        return apply(key, loop_time.waiting_fraction, busy_seconds=1.0 - reported.number, iteration_seconds=1.0)
+    return absent(key, "a log that says how long the trainer waits")
+
+
+def _doubts(settled: Iterable[StepRecord]) -> list[str]:
+    steps = list(settled)
+    if 0 < len(steps) < ENOUGH_FOR_OUTLIERS:
+        return [f"only {len(steps)} settled step{'s' if len(steps) > 1 else ''}: means may move a lot"]
+    return []
