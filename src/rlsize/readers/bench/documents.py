@@ -1,0 +1,193 @@
+"""
+JSON objects of a result file: one, one a line, or one after the other.
+
+Only whole objects are used. What cannot be read whole is counted, with where it stands.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+LARGEST = 64 * 2**20  # a run of 10,000 requests with all its inter-token times has 40 MB
+MOST_PARTS = 4_000_000  # lists and objects: each takes far more memory than its two brackets
+MOST_RECORDS = 10_000
+MOST_FAULTS = 5  # that are told at once
+_KEY = re.compile(r'"([A-Za-z_][\w./ -]{0,80})"\s*:')
+_AGAIN = "save or copy it again"
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """
+    One JSON object of a file.
+
+    Args:
+        where: The file, and which line of it where it has several objects.
+        data: The object.
+    """
+
+    where: str
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """
+    The JSON objects of a file.
+
+    Args:
+        whole: Those that could be read.
+        faults: What is wrong with the others, one entry for each.
+    """
+
+    whole: tuple[Part, ...]
+    faults: tuple[Fault, ...] = ()
+
+
+def result_text(content: bytes, name: str) -> str:
+    """
+    The text of a result file; a byte that is no UTF-8 is replaced, as it can only stand in generated text.
+
+    Raises:
+        InputError: It is empty or no text.
+    """
+    text = content.decode("utf-8-sig", errors="replace")
+    if "\0" in text:
+        raise InputError(Fault("holds NUL characters, so it is not UTF-8 text", name, "is it a binary file?"))
+    if not text.strip():
+        raise InputError(Fault("is empty", name, "did the benchmark finish?"))
+    return text
+
+
+def json_parts(text: str, name: str) -> Parts:
+    """
+    The JSON objects of a text.
+
+    Raises:
+        InputError: None of them is whole, or there is too much.
+    """
+    if text.count("[") + text.count("{") > MOST_PARTS:
+        raise InputError(
+            Fault(f"holds more than {MOST_PARTS:,} lists and objects", name, "save it without details of each request")
+        )
+    parts = _by_line(text, name) or _one_after_the_other(text, name)
+    if not parts.whole:
+        raise InputError(*parts.faults[:MOST_FAULTS])
+    return parts
+
+
+def keys_of(head: str) -> frozenset[str]:
+    """The names of all keys in a text that begins as JSON, at whatever depth."""
+    return frozenset(match[1] for match in _KEY.finditer(head))
+
+
+def _by_line(text: str, name: str) -> Parts | None:
+    """Every line for itself; None where the first two lines are no objects, as in a file with indentation."""
+    lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    if len(lines) > MOST_RECORDS or not any(_is_object(line) for _, line in lines[:2]):
+        return None
+    several = len(lines) > 1
+    whole, faults = [], []
+    for number, line in lines:
+        where = f"{name}:{number}" if several else name
+        try:
+            whole.append(Part(where, _object(line, where)))
+        except InputError as error:
+            faults.append(error.faults[0])
+    return Parts(tuple(whole), tuple(faults))
+
+
+def _is_object(line: str) -> bool:
+    if not (line.startswith("{") and line.endswith("}")):
+        return False
+    try:
+        _decoded(line, 0)
+    except json.JSONDecodeError:
+        return False
+    except (ValueError, RecursionError):
+        return True  # an object that is refused, with its reason
+    return True
+
+
+def _one_after_the_other(text: str, name: str) -> Parts:
+    whole: list[Part] = []
+    position = counted = _next(text, 0)
+    line = text.count("\n", 0, counted) + 1
+    while position < len(text):
+        line += text.count("\n", counted, position)
+        counted = position
+        where = f"{name}:{line}" if whole else name
+        try:
+            value, end = _read(text, position, where)
+        except InputError as error:
+            return Parts(tuple(whole), error.faults)
+        whole.append(Part(f"{name}:{line}", value))
+        position = _next(text, end)
+        if len(whole) > MOST_RECORDS:
+            raise InputError(Fault(f"holds more than {MOST_RECORDS:,} runs", name, "is it the file you meant?"))
+    if len(whole) == 1:
+        whole = [Part(name, whole[0].data)]
+    return Parts(tuple(whole))
+
+
+def _next(text: str, position: int) -> int:
+    while position < len(text) and text[position].isspace():
+        position += 1
+    return position
+
+
+def _object(line: str, where: str) -> Mapping[str, Any]:
+    value, end = _read(line, 0, where)
+    if line[end:].strip():
+        raise InputError(Fault("has something else behind its JSON object", where, _AGAIN))
+    return value
+
+
+def _read(text: str, position: int, where: str) -> tuple[Mapping[str, Any], int]:
+    try:
+        value, end = _decoded(text, position)
+    except json.JSONDecodeError as error:
+        raise InputError(_broken(text, position, error, where)) from None
+    except RecursionError:
+        raise InputError(Fault("is nested too deeply", where, "is it a benchmark's result?")) from None
+    except ValueError as error:  # a key that stands twice, and whole numbers of thousands of digits
+        raise InputError(Fault(str(error).partition(";")[0], where, "keep one of them, or mend the file")) from None
+    if not isinstance(value, dict):
+        raise InputError(Fault("is not a JSON object", where, "is it a benchmark's result?"))
+    return value, end
+
+
+def _broken(text: str, position: int, error: json.JSONDecodeError, where: str) -> Fault:
+    """What is wrong with an object; where the text just ends, the last key before that tells how far it came."""
+    if text.rstrip().endswith("}") and error.pos < len(text.rstrip()):
+        return Fault(f"is not valid JSON: {error.msg} at character {error.pos - position + 1}", where, _AGAIN)
+    last = None
+    for last in _KEY.finditer(text, position):  # noqa: B007 (the last one is wanted)
+        pass
+    after = f", and all behind the key {last[1]}" if last else ""
+    return Fault(f"was cut: its closing brace is missing{after}", where, _AGAIN)
+
+
+def _decoded(text: str, position: int) -> tuple[Any, int]:
+    return _DECODER.raw_decode(text, position)
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise ValueError(f"the key {ascii(twice)[:60]} stands twice")
+    return found
+
+
+_DECODER = json.JSONDecoder(object_pairs_hook=_unique)

@@ -1,0 +1,218 @@
+"""
+One run of a result file, read key by key.
+
+What is wrong is collected, so that all of it is told at once; which key was used for what is kept.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, InputError
+from rlsize.facts.benchmark_result import BenchmarkResult
+from rlsize.units import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MOST = 1e15  # tokens, seconds or requests per second that no benchmark reaches
+MOST_WORD = 200
+_AGREE = 0.02  # share by which two ways to the same rate may differ
+_NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
+_NONE = frozenset({"nan", "+nan", "-nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
+_STAMP = re.compile(r"(\d{4})(\d\d)(\d\d)-(\d\d)(\d\d)(\d\d)")
+_MISSING = "is it a whole result of this tool? name the format with --format if it is another's"
+
+
+class Record:
+    """
+    One JSON object of a result file.
+
+    Args:
+        data: The object.
+        where: What to call it in messages.
+
+    Keys are dotted paths; of several the first one that is there counts.
+    """
+
+    def __init__(self, data: Mapping[str, Any], where: str) -> None:
+        self.data = data
+        self.where = where
+        self.keys: dict[str, str] = {}
+        self.counts: dict[str, str] = {}
+        self.warnings: list[str] = []
+        self.faults: list[Fault] = []
+
+    def found(self, *names: str) -> tuple[str, Any]:
+        """The first of these keys that has a value, and the value; none where all are absent or null."""
+        for name in names:
+            value: Any = self.data
+            for step in name.split("."):
+                value = value.get(step) if isinstance(value, dict) else None
+            if value is not None:
+                return name, value
+        return "", None
+
+    def has(self, *names: str) -> bool:
+        """Whether one of these keys has a value."""
+        return bool(self.found(*names)[0])
+
+    def number(self, field: str, *names: str, scale: float = 1.0) -> float | None:
+        """A finite number that is not negative; None where the key is absent. What is no such number is a fault."""
+        name, value = self.found(*names)
+        if not name:
+            return None
+        number = as_number(value)
+        if number is None or not math.isfinite(number) or not 0 <= number <= MOST:
+            self.fault(f"{brief(value)} is not a number that this can be", name)
+            return None
+        self.keys[field] = name
+        return number * scale
+
+    def needed(self, field: str, *names: str, scale: float = 1.0) -> float:
+        """The same of a number without which there is no result: its absence is a fault."""
+        number = self.number(field, *names, scale=scale)
+        if number is None and not self.has(*names):
+            self.fault(f"lacks the key {names[0]}")
+        return number or 0.0
+
+    def latency(self, field: str, *names: str, scale: float = 1.0) -> float | None:
+        """A number that is only shown: where it is none, it is left out with a warning."""
+        name, value = self.found(*names)
+        number = as_number(value) if name else None
+        if name and (number is None or not math.isfinite(number) or not 0 <= number <= MOST):
+            self.warnings.append(f"{name} is {brief(value)}, so it is left out")
+            return None
+        if number is None:
+            return None
+        self.keys[field] = name
+        return number * scale
+
+    def limit(self, field: str, *names: str) -> float | None:
+        """A number that may be infinite, as a rate at which all is sent at once; None where it is, or is absent."""
+        name, value = self.found(*names)
+        number = as_number(value) if name else None
+        if number is not None and math.isinf(number) and number > 0:
+            self.keys[field] = name
+            return None
+        return self.number(field, *names)
+
+    def text(self, field: str, *names: str) -> str:
+        """A word; empty where the key is absent or something else."""
+        name, value = self.found(*names)
+        if not isinstance(value, str) or not value.strip():
+            return ""
+        self.keys[field] = name
+        return printable(value.strip())[:MOST_WORD]
+
+    def moment(self, *names: str) -> str:
+        """A date and time in ISO 8601; empty where there is none."""
+        name, value = self.found(*names)
+        found = ""
+        if isinstance(value, str):
+            stamp = _STAMP.fullmatch(value)
+            found = _iso("{}-{}-{}T{}:{}:{}".format(*stamp.groups()) if stamp else value)
+        elif (seconds := as_number(value)) is not None and 0 < seconds < 1e11:  # noqa: PLR2004 (the year 5138)
+            found = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="seconds")
+        if found:
+            self.keys["measured_at"] = name
+        return found
+
+    def numbers(self, field: str, *names: str) -> tuple[float, ...]:
+        """A list of numbers; empty where the key is absent. One that is none is a fault."""
+        name, value = self.found(*names)
+        if not isinstance(value, list):
+            return ()
+        found = [as_number(each) for each in value]
+        wrong = next((at for at, each in enumerate(found) if each is None or not 0 <= each <= MOST), None)
+        if wrong is not None:
+            self.fault(f"{brief(value[wrong])} is not a number of tokens", f"{name}[{wrong}]")
+            return ()
+        self.keys[field] = name
+        return tuple(each for each in found if each is not None)
+
+    def fault(self, what: str, key: str = "", todo: str = _MISSING) -> None:
+        """Note what is wrong."""
+        self.faults.append(Fault(what, f"{self.where}: {key}" if key else self.where, todo))
+
+    def result(self, tool: str, **fields: Any) -> BenchmarkResult:  # noqa: ANN401 (the fields of the result)
+        """
+        The result of this record.
+
+        Raises:
+            InputError: All that is wrong with it.
+        """
+        if self.faults:
+            raise InputError(*self.faults)
+        made = BenchmarkResult(source=self.where, tool=tool, **fields)
+        return BenchmarkResult(
+            source=self.where,
+            tool=tool,
+            **fields,
+            keys=self.keys,
+            counts=self.counts,
+            warnings=(*self.warnings, *_disagreements(made)),
+        )
+
+
+def as_number(value: Any) -> float | None:  # noqa: ANN401 (any JSON value)
+    """
+    A number, written as one or quoted; None for anything else, true and false among it.
+
+    >>> as_number("inf"), as_number(" 2.5"), as_number(True), as_number("2x")
+    (inf, 2.5, None, None)
+    """
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, (int, float)):
+        try:
+            return float(value)
+        except OverflowError:
+            return math.inf
+    if not isinstance(value, str) or len(value) > 40:  # noqa: PLR2004 (no sensible number is longer)
+        return None
+    word = value.strip()
+    return float(word) if _NUMBER.fullmatch(word) or word.lower() in _NONE else None
+
+
+def brief(value: Any) -> str:  # noqa: ANN401 (any JSON value)
+    """A value as it may stand in a message."""
+    if isinstance(value, (dict, list)):
+        return "a list" if isinstance(value, list) else "an object"
+    try:
+        shown = ascii(value)
+    except ValueError:  # a whole number of thousands of digits
+        shown = "a number of thousands of digits"
+    return shown if len(shown) <= 40 else f"{shown[:36]}..."  # noqa: PLR2004 (fits a line with its place)
+
+
+def _iso(text: str) -> str:
+    try:
+        return datetime.fromisoformat(text).isoformat(timespec="seconds")
+    except ValueError:
+        return ""
+
+
+def _disagreements(result: BenchmarkResult) -> list[str]:
+    """What a file says twice, and differently."""
+    found = []
+    seconds = result.duration_seconds
+    tokens, rate = result.response_tokens, result.response_tokens_per_second
+    if tokens is not None and rate and seconds and abs(tokens / seconds - rate) > _AGREE * rate:
+        found.append(
+            f"says {rate:,.1f} response tokens/s, and {tokens:,.0f} response tokens in {seconds:,.4g} s, "
+            f"which are {tokens / seconds:,.1f}"
+        )
+    if result.requests == 0:
+        found.append("no request finished")
+    if result.failed_requests:
+        found.append(f"{result.failed_requests:,.0f} requests failed")
+    if result.cut_short:
+        found.append(result.cut_short)
+    lengths = result.response_lengths
+    if lengths and tokens is not None and abs(sum(lengths) - tokens) > _AGREE * max(tokens, 1.0):
+        found.append(f"lists responses of {sum(lengths):,.0f} tokens, and counts {tokens:,.0f}")
+    return found

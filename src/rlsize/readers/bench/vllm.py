@@ -1,0 +1,192 @@
+"""
+Results of `vllm bench throughput`, `vllm bench serve` and `vllm bench latency`.
+
+Keys as in vLLM 0.32 and 0.33, `vllm/benchmarks/{throughput,serve,latency}.py`. A `.pytorch.json` beside a result holds
+the same run once more.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, InputError
+from rlsize.readers.bench.record import Record
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.facts.benchmark_result import BenchmarkResult
+
+THROUGHPUT = "vllm bench throughput"
+SERVE = "vllm bench serve"
+LATENCY = "vllm bench latency"
+TOTAL = "prompt and response tokens together"
+PROMPTS = "prompts, not samples: with --n each prompt makes n of them"
+MILLISECONDS = 1e-3
+
+_RATES = re.compile(r"Throughput: +([\d.]+) requests/s, +([\d.]+) total tokens/s, +([\d.]+) output tokens/s")
+_PROMPT_TOKENS = re.compile(r"^Total num prompt tokens: +(\d+)\r?\n", re.MULTILINE)
+_RESPONSE_TOKENS = re.compile(r"^Total num output tokens: +(\d+)\r?\n", re.MULTILINE)
+_LONGEST = 24  # digits
+
+
+def vllm_throughput(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+    """
+    The JSON of `vllm bench throughput --output-json`, which does not tell prompt from response tokens.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    record = Record(data, where)
+    total = record.needed("total_tokens_per_second", "tokens_per_second")
+    record.counts.update(total_tokens_per_second=TOTAL, requests=PROMPTS)
+    record.warnings.append(
+        f"tokens_per_second counts {TOTAL}, so the response rate is unknown: what the benchmark printed has it, as "
+        "`output tokens/s`"
+    )
+    duration = record.needed("duration_seconds", "elapsed_time")
+    tokens = record.number("total_num_tokens", "total_num_tokens")
+    if tokens is not None and duration and abs(tokens / duration - total) > 0.02 * total:
+        record.warnings.append(f"total_num_tokens over elapsed_time is {tokens / duration:,.1f}, not {total:,.1f}")
+    return [
+        record.result(
+            THROUGHPUT,
+            engine="vllm",
+            model=record.text("model", "model_id"),
+            duration_seconds=duration,
+            requests=record.needed("requests", "num_requests"),
+            total_tokens_per_second=total,
+            sent_at_once=True,
+            holds_ramp=True,
+            holds_tail=True,
+        )
+    ]
+
+
+def vllm_throughput_printed(text: str, where: str) -> list[BenchmarkResult]:
+    """
+    What `vllm bench throughput` prints, with whatever stands around it.
+
+    Raises:
+        InputError: The line with the rates is missing or cut.
+    """
+    matches = list(_RATES.finditer(text))
+    if not matches:
+        what = "lacks a whole line `Throughput: R requests/s, T total tokens/s, O output tokens/s`"
+        raise InputError(Fault(what, where, "was the output cut? save all that the benchmark printed"))
+    found = []
+    for index, match in enumerate(matches):
+        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
+        line = text.count("\n", 0, match.start()) + 1
+        found.append(_printed_run(match, text[match.end() : end], f"{where}:{line}" if len(matches) > 1 else where))
+    return found
+
+
+def _printed_run(rates: re.Match[str], rest: str, where: str) -> BenchmarkResult:
+    data: dict[str, Any] = {"requests/s": rates[1], "total tokens/s": rates[2], "output tokens/s": rates[3]}
+    for key, pattern in (("Total num prompt tokens", _PROMPT_TOKENS), ("Total num output tokens", _RESPONSE_TOKENS)):
+        match = pattern.search(rest)
+        if match and len(match[1]) <= _LONGEST:
+            data[key] = match[1]
+    record = Record(data, where)
+    rate = record.needed("response_tokens_per_second", "output tokens/s")
+    tokens = record.number("response_tokens", "Total num output tokens")
+    if tokens is None:
+        record.warnings.append("the lines with the numbers of tokens are missing or cut, so mean lengths are unknown")
+    record.counts["requests"] = PROMPTS
+    return record.result(
+        THROUGHPUT,
+        engine="vllm",
+        response_tokens=tokens,
+        prompt_tokens=record.number("prompt_tokens", "Total num prompt tokens"),
+        response_tokens_per_second=rate,
+        total_tokens_per_second=record.needed("total_tokens_per_second", "total tokens/s"),
+        duration_seconds=tokens / rate if tokens and rate else None,
+        sent_at_once=True,
+        holds_ramp=True,
+        holds_tail=True,
+    )
+
+
+def vllm_serve(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+    """
+    The JSON of `vllm bench serve --save-result`; with `--save-detailed` it has the length of every response.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    record = Record(data, where)
+    return [served(record, SERVE, suffix="_ms", scale=MILLISECONDS)]
+
+
+def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkResult:
+    """A run of `vllm bench serve`, or of what was made from it; latencies have this suffix and this unit."""
+    lengths = record.numbers("response_lengths", "output_lens")
+    failed = record.number("failed_requests", "failed")
+    if lengths and failed:  # a request that failed has length 0 there
+        lengths = tuple(length for length in lengths if length)
+    rate = record.limit("request_rate", "request_rate")
+    return record.result(
+        tool,
+        engine=_engine(record),
+        model=record.text("model", "model_id"),
+        dataset=record.text("dataset", "dataset_name"),
+        measured_at=record.moment("date"),
+        duration_seconds=record.needed("duration_seconds", "duration"),
+        requests=record.needed("requests", "completed"),
+        failed_requests=failed,
+        prompt_tokens=record.number("prompt_tokens", "total_input_tokens"),
+        response_tokens=record.needed("response_tokens", "total_output_tokens"),
+        response_tokens_per_second=record.needed("response_tokens_per_second", "output_throughput"),
+        total_tokens_per_second=record.number("total_tokens_per_second", "total_token_throughput"),
+        concurrency=record.number("concurrency", "max_concurrency"),
+        request_rate=rate,
+        sent_at_once=rate is None if "request_rate" in record.keys else None,
+        tensor_parallel=record.number("tensor_parallel", "tensor_parallel_size", "tp", "tp_size"),
+        response_lengths=lengths,
+        seconds_per_token=record.latency(
+            "seconds_per_token",
+            *(f"{which}{suffix}" for which in ("mean_itl", "mean_tpot", "median_itl", "median_tpot")),
+            scale=scale,
+        ),
+        first_token_seconds=record.latency(
+            "first_token_seconds", *(f"{which}{suffix}" for which in ("mean_ttft", "median_ttft")), scale=scale
+        ),
+        holds_ramp=True,
+        holds_tail=True,
+    )
+
+
+def _engine(record: Record) -> str:
+    """The engine, where `backend` names one: `openai` is only the interface."""
+    backend = record.text("engine", "backend", "endpoint_type")
+    return backend if backend in {"vllm", "sglang", "trtllm", "tensorrt-llm", "tgi", "lmdeploy"} else ""
+
+
+def vllm_latency(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+    """
+    The JSON of `vllm bench latency --output-json`: seconds of a batch, whose size and lengths it does not say.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    record = Record(data, where)
+    seconds = record.needed("batch_seconds", "avg_latency")
+    record.numbers("latencies", "latencies")
+    record.counts["batch_seconds"] = "one batch, from its start to its last token"
+    record.warnings.append(
+        "the batch size and the number of output tokens are not in the file, so it holds no rate: it is their product "
+        "over avg_latency"
+    )
+    return [
+        record.result(
+            LATENCY,
+            engine="vllm",
+            model=record.text("model", "model_id"),
+            batch_seconds=seconds,
+            sent_at_once=True,
+            holds_ramp=True,
+            holds_tail=True,
+        )
+    ]
