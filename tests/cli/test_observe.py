@@ -246,7 +246,7 @@ def test_no_instance_left_could_not_finish(fleet: Fleet) -> None:
     outcome = run("observe", *fleet.urls(), "--window", "10", "--save", "never.yaml")
     assert outcome.exit_code == 3
     assert "answers 500" in outcome.stderr
-    assert "SGLang pages are not read yet" in outcome.stderr
+    assert "of SGLang it holds only sglang:gen_throughput" in outcome.stderr
     assert "look at the engine's log" in outcome.stderr
     assert not Path("never.yaml").exists()
     assert fleet.now == 1000.0

@@ -19,6 +19,7 @@ from rlsize.errors import RlsizeError
 OUTPUT_PANEL = "Output"
 TERMINAL = "-"
 UNFINISHED = 3
+PAIR = 2
 
 
 def _output_flags(
@@ -117,8 +118,8 @@ class Command(Plain):
         self.params += [parameter for parameter in _output_parameters() if parameter.name not in own]
 
     def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
-        """Let `--plot` stand alone: without a file name behind it, it draws in the terminal."""
-        return super().parse_args(ctx, _with_plot_target(args))
+        """Let `--plot` stand alone, drawing in the terminal, and options that are named for two values take two."""
+        return super().parse_args(ctx, _with_pairs(_with_plot_target(args), self.params))
 
     def answer(self, ctx: typer.Context) -> Any:
         """Run the command's function and show its report as the flags ask for; exit code 1 where the answer is no."""
@@ -167,6 +168,26 @@ def _with_plot_target(args: list[str]) -> list[str]:
             if not _names_a_file(following):
                 result[index] = f"--plot={TERMINAL}"
     return result
+
+
+def _with_pairs(args: list[str], parameters: list[Any]) -> list[str]:
+    """Give each value a flag of its own, where a repeatable option takes two at a time: its metavar is two words."""
+    flags = {
+        name
+        for parameter in parameters
+        if getattr(parameter, "multiple", False) and " " in (parameter.metavar or "")
+        for name in parameter.opts
+    }
+    result: list[str] = []
+    left = list(args)
+    while left and left[0] != "--":
+        arg = left.pop(0)
+        name, equals, value = arg.partition("=")
+        values = [value] if equals else []
+        while name in flags and left and len(values) < PAIR and not left[0].startswith("-"):
+            values.append(left.pop(0))
+        result += [f"{name}={value}" for value in values] if name in flags and values else [arg]
+    return result + left
 
 
 def _names_a_file(text: str) -> bool:

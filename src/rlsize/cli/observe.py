@@ -27,11 +27,11 @@ Urls = Annotated[
     ),
 ]
 Pages = Annotated[
-    tuple[str, str] | None,
+    list[str] | None,
     typer.Option(
         "--pages",
         metavar="FIRST SECOND",
-        help="Two saved pages of the same engines instead of URLs.",
+        help="Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
         rich_help_panel="Inputs",
         show_default=False,
     ),
@@ -107,7 +107,7 @@ def observe(
     _check_sources(inputs, urls or [], pages, seconds, window, every)
     plot = context.obj.get("plot")
     check_files(inputs, [save, plot if plot != TERMINAL else None], force=force)
-    if pages is not None:
+    if pages:
         watched = from_pages(inputs, pages, seconds)
     else:
         watched = live(inputs, urls or [], window, every, timeout, token_file, ca, insecure=insecure)
@@ -119,7 +119,7 @@ def observe(
 def _check_sources(
     inputs: Inputs,
     urls: list[str],
-    pages: tuple[str, str] | None,
+    pages: list[str] | None,
     seconds: str | None,
     window: str | None,
     every: str | None,

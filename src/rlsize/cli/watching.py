@@ -40,19 +40,23 @@ class Watched(NamedTuple):
     full: bool = False
 
 
-def from_pages(inputs: Inputs, pages: tuple[str, str], seconds: str | None) -> Watched:
+def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched:
     """
-    Two saved pages as readings.
+    Saved pages as readings, two of each server.
 
     Raises:
-        InputError: All faults of the inputs so far and of both pages.
+        InputError: All faults of the inputs so far and of all pages.
     """
     from rlsize.readers.metrics.pages import saved_window
 
     apart = inputs.number("seconds", "--seconds", seconds, Quantity("s", least=1.0, most=LONGEST_WINDOW))
     readings: list[Reading] = []
+    if len(pages) % 2:
+        inputs.fault(f"{pages[-1]} has no second page", "--pages", "give two pages of each server: FIRST SECOND")
+    for path in sorted({path for path in pages if pages.count(path) > 1}):
+        inputs.fault(f"{path} is named twice", "--pages", "give each saved page once")
     try:
-        readings = saved_window(*pages, apart.number if apart.known else 1.0)
+        readings = saved_window(list(zip(pages[::2], pages[1::2], strict=False)), apart.number if apart.known else 1.0)
     except InputError as error:
         inputs.faults.extend(error.faults)
     inputs.settle()

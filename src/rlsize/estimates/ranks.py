@@ -21,14 +21,15 @@ def together(ranks: Sequence[EngineCounters]) -> EngineCounters:
     """
     All ranks of a page as one engine: counts added up, the share of the cache that is in use averaged.
 
-    Their steps run side by side, so their number over the time says nothing about one step; it is left out.
+    Their steps run side by side, so their number over the time says nothing about one step; it is left out, and so are
+    the buckets of their lengths.
 
     Args:
         ranks: One or more, of one page.
     """
     if len(ranks) == 1:
         return ranks[0]
-    changes: dict[str, Any] = {"rank": "", "step_tokens": None}
+    changes: dict[str, Any] = {"rank": "", "step_tokens": None, "response_buckets": None}
     for field in fields(ranks[0]):
         values = [value for rank in ranks if (value := getattr(rank, field.name)) is not None]
         if field.name in _ONE or field.name in changes or not values:

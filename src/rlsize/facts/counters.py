@@ -11,10 +11,18 @@ from rlsize.facts.fields import Quantity, Says
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Totals:
-    """What a histogram has added up since the engine started; its buckets are too coarse to be worth keeping."""
+    """What a histogram has added up since the engine started."""
 
     sum: Annotated[float, Says("sum of all observations")]
     count: Annotated[float, Says("number of observations")]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Buckets:
+    """A histogram's buckets, as they stand on the page: upper bounds, and how many observations lie at or below."""
+
+    bounds: Annotated[tuple[float, ...], Says("upper bounds, rising; the last bucket has none")]
+    counts: Annotated[tuple[float, ...], Says("observations at or below each bound, and at last all of them")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +53,11 @@ class EngineCounters:
     preemptions: Annotated[float | None, Quantity("count", "samples thrown out of the running batch", least=0)] = None
     finished_requests: Annotated[float | None, Quantity("count", "samples finished, for any reason", least=0)] = None
 
+    length_ended: Annotated[
+        float | None, Quantity("count", "samples that ended because they reached their cap", least=0)
+    ] = None
+    aborted_requests: Annotated[float | None, Quantity("count", "samples broken off by the client", least=0)] = None
+
     requests_running: Annotated[float | None, Quantity("count", "samples in the running batch", least=0)] = None
     requests_waiting: Annotated[float | None, Quantity("count", "samples waiting, for any reason", least=0)] = None
     requests_waiting_for_capacity: Annotated[
@@ -53,6 +66,8 @@ class EngineCounters:
     kv_cache_usage_fraction: Annotated[float | None, Quantity("1", "share of the KV cache in use", least=0)] = None
 
     response_tokens: Annotated[Totals | None, Says("response tokens of finished samples")] = None
+    response_buckets: Annotated[Buckets | None, Says("response tokens of finished samples, by length")] = None
+    asked_tokens: Annotated[Totals | None, Says("cap on the response that each finished sample was given")] = None
     prompt_lengths: Annotated[Totals | None, Says("prompt tokens of finished samples")] = None
     samples_per_request: Annotated[
         Totals | None, Says("samples asked for by one request (n): the group size where groups are sent whole")
@@ -65,6 +80,12 @@ class EngineCounters:
         float | None, Quantity("s", "seconds spent in weight syncs; of the whole page", least=0)
     ] = None
 
+    last_weight_sync_seconds: Annotated[
+        float | None, Quantity("s", "seconds that the last weight sync took; of the whole page", least=0)
+    ] = None
+
+    at_finish: Annotated[bool, Says("whether tokens are counted only when their sample finishes")] = False
+    gpus: Annotated[int | None, Says("GPUs of the engine")] = None
     block_size: Annotated[int | None, Says("tokens in one block of the KV cache")] = None
     kv_cache_tokens: Annotated[int | None, Says("tokens that the KV cache holds")] = None
     prefix_caching: Annotated[bool | None, Says("whether the prefix cache is on")] = None
@@ -82,12 +103,21 @@ COUNTED = (
     "accepted_draft_tokens",
     "preemptions",
     "finished_requests",
+    "length_ended",
+    "aborted_requests",
     "weight_syncs",
     "weight_sync_seconds",
 )
 """The fields that only grow while an engine lives."""
 
-ADDED_UP = ("response_tokens", "prompt_lengths", "samples_per_request", "step_tokens", "inter_token_seconds")
+ADDED_UP = (
+    "response_tokens",
+    "asked_tokens",
+    "prompt_lengths",
+    "samples_per_request",
+    "step_tokens",
+    "inter_token_seconds",
+)
 """The fields that are totals of a histogram."""
 
 

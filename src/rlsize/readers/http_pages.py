@@ -155,7 +155,11 @@ def _check_answer(response: httpx.Response, page: Target, access: Access) -> Non
         )
     if status == 404:  # noqa: PLR2004 (HTTP's not found)
         raise InputError(
-            Fault("answers 404: there is no such page", page.shown, "vLLM serves its metrics under /metrics")
+            Fault(
+                "answers 404: there is no such page",
+                page.shown,
+                "vLLM and SGLang serve theirs under /metrics, TensorRT-LLM under /prometheus/metrics",
+            )
         )
     if status != 200:  # noqa: PLR2004 (HTTP's OK)
         raise InputError(Fault(f"answers {status} instead of a page", page.shown, "look at the engine's log"))

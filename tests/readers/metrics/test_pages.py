@@ -58,7 +58,7 @@ def test_slow_reading_skips_the_looks_it_missed() -> None:
 
 def test_saved_pages_are_a_window() -> None:
     """Two saved pages become two snapshots of one engine, as far apart as the caller says."""
-    readings = saved_window(str(PAGES / "engine_first.prom"), str(PAGES / "engine_second.prom"), 100.0)
+    readings = saved_window([(str(PAGES / "engine_first.prom"), str(PAGES / "engine_second.prom"))], 100.0)
     found, unread = histories(readings)
     assert not unread
     assert [snapshot.seconds for snapshot in found["engine_first.prom"]] == [0.0, 100.0]
@@ -68,10 +68,10 @@ def test_faults_of_both_pages_are_told_at_once(tmp_path: Path) -> None:
     """Where neither page can be read, both reasons are told."""
     (tmp_path / "empty.prom").write_text("")
     with pytest.raises(InputError) as caught:
-        saved_window(str(tmp_path / "missing.prom"), str(tmp_path / "empty.prom"), 60.0)
+        saved_window([(str(tmp_path / "missing.prom"), str(tmp_path / "empty.prom"))], 60.0)
     assert [fault.what for fault in caught.value.faults] == ["no such file", "is empty"]
     with pytest.raises(InputError, match="is a directory"):
-        saved_window(str(tmp_path), str(tmp_path), 60.0)
+        saved_window([(str(tmp_path), str(tmp_path))], 60.0)
 
 
 def snapshot(rank: str, seconds: float) -> Snapshot:

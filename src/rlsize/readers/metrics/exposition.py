@@ -22,6 +22,7 @@ LONGEST_LINE = 16 * 2**10
 MOST_SERIES = 40_000
 MOST_CHARACTERS = 8 * 2**20
 LARGEST_VALUE = 1e18  # no engine counts that far; beyond it, sums and differences stop making sense
+WHERE = "vLLM and SGLang serve theirs under /metrics, TensorRT-LLM under /prometheus/metrics"
 
 _NAME = re.compile(r"^[a-zA-Z_:][a-zA-Z0-9_:]*", re.MULTILINE)
 _OPENING = re.compile(r"\S[^\n]*\n?")
@@ -109,14 +110,14 @@ def series(text: str, name: str, start: re.Pattern[str], wanted: Callable[[str],
 def _check_form(text: str, name: str) -> None:
     opening = _OPENING.search(text)
     if opening is None:
-        raise InputError(Fault("is empty", name, "does the engine serve metrics there? vLLM does under /metrics"))
+        raise InputError(Fault("is empty", name, f"does the engine serve metrics there? {WHERE}"))
     first = opening[0]
     if first[0] in "<{[":
         kind = "an HTML page" if first[0] == "<" else "JSON"
-        raise InputError(Fault(f"is {kind}, not a metrics page", name, "vLLM serves its metrics under /metrics"))
+        raise InputError(Fault(f"is {kind}, not a metrics page", name, WHERE))
     if first[0] != "#" and not _SERIES.match(first):
         where = f"{name}:{text.count(chr(10), 0, opening.start()) + 1}"
-        todo = "vLLM serves its metrics under /metrics"
+        todo = WHERE
         raise InputError(Fault(f"is not a metrics page: {_brief(first)}", where, todo))
     last = text[text.rfind("\n") + 1 :].strip()
     if last and last != "# EOF":

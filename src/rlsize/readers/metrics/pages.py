@@ -14,7 +14,7 @@ from rlsize.errors import InputError
 from rlsize.facts.counters import EngineCounters, Snapshot
 from rlsize.readers.http_pages import Page, fetch
 from rlsize.readers.metrics.exposition import LARGEST_PAGE, page_text
-from rlsize.readers.metrics.vllm import vllm_counters
+from rlsize.readers.metrics.kinds import text_engines
 from rlsize.readers.yaml_documents import read_bytes
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ def page_counters(content: bytes, instance: str) -> list[EngineCounters]:
     Raises:
         InputError: It is no page of an engine that rlsize reads, or a damaged one.
     """
-    return vllm_counters(page_text(content, instance), instance)
+    return text_engines(page_text(content, instance), instance)
 
 
 def saved_page(path: str) -> list[EngineCounters]:
@@ -61,26 +61,30 @@ def saved_page(path: str) -> list[EngineCounters]:
     return page_counters(read_bytes(path, LARGEST_PAGE), path)
 
 
-def saved_window(first: str, second: str, seconds: float) -> list[Reading]:
+def saved_window(pairs: Sequence[tuple[str, str]], seconds: float) -> list[Reading]:
     """
-    Two saved pages of the same engines as readings that lie `seconds` apart.
+    Saved pages as readings: of each pair, the first page and one that was read `seconds` later.
 
     Raises:
-        InputError: A file or page cannot be read; the faults of both at once.
+        InputError: A file or page cannot be read; the faults of all at once.
     """
     readings: list[Reading] = []
     faults: list[Fault] = []
-    name = Path(first).name
-    for path, moment in ((first, 0.0), (second, seconds)):
-        try:
-            found = saved_page(path)
-        except InputError as error:
-            faults += error.faults
-            continue
-        readings.append(_reading(name, moment, found))
+    for name, pair in zip(_names([first for first, _ in pairs]), pairs, strict=True):
+        for path, moment in zip(pair, (0.0, seconds), strict=True):
+            try:
+                readings.append(_reading(name, moment, saved_page(path)))
+            except InputError as error:
+                faults += error.faults
     if faults:
         raise InputError(*faults)
     return readings
+
+
+def _names(paths: Sequence[str]) -> list[str]:
+    """What to call the instances: the names of their first pages, or whole paths where two have the same name."""
+    names = [Path(path).name for path in paths]
+    return names if len(set(names)) == len(names) else list(paths)
 
 
 def live_reader(targets: Sequence[Target], access: Access, clock: Callable[[], float]) -> Callable[[], list[Reading]]:

@@ -1,0 +1,83 @@
+"""The kinds of engines whose metrics are read, and which of them a page is of."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError
+from rlsize.readers.metrics.exposition import metric_names, series
+from rlsize.readers.metrics.sglang import KIND as SGLANG
+from rlsize.readers.metrics.trtllm import KIND as TRTLLM
+from rlsize.readers.metrics.vllm import KIND as VLLM
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.counters import EngineCounters
+    from rlsize.readers.metrics.exposition import Series
+    from rlsize.readers.metrics.tables import Kind
+
+KINDS = (VLLM, SGLANG, TRTLLM)
+_OTHERS = {"tgi": "TGI", "sgl_router": "SGLang's router", "smg": "a SGLang gateway", "lmdeploy": "LMDeploy"}
+
+
+def series_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]:
+    """
+    The engines among some series of one moment, of whatever kind.
+
+    Args:
+        found: The series.
+        instance: What to call their origin.
+
+    Raises:
+        InputError: They are of too many engines.
+    """
+    return [
+        counters for kind in KINDS for counters in kind.read([one for one in found if kind.wanted(one.name)], instance)
+    ]
+
+
+def text_engines(text: str, instance: str) -> list[EngineCounters]:
+    """
+    The engines on a page, of whatever kind.
+
+    Args:
+        text: The page.
+        instance: What to call its origin.
+
+    Raises:
+        InputError: It is of no engine that is read, or a damaged one.
+    """
+    names = metric_names(text)
+    there = [kind for kind in KINDS if any(kind.prefix.match(name) for name in names)] or KINDS[:1]
+    found: list[EngineCounters] = []
+    for kind in there:
+        found += kind.read(series(text, instance, kind.line, kind.wanted), instance)
+    if not found:
+        raise InputError(_no_engine(names, there[0], instance))
+    return found
+
+
+def _no_engine(names: Sequence[str], kind: Kind, instance: str) -> Fault:
+    known = ", ".join(one.title for one in KINDS[:-1]) + f" and {KINDS[-1].title}"
+    other = next(
+        (title for prefix, title in _OTHERS.items() if any(re.match(f"{prefix}[:_]", name) for name in names)), None
+    )
+    own = [name for name in names if kind.prefix.match(name)]
+    if own:
+        lacks, todo = kind.missing
+        return Fault(f"lacks {lacks}; of {kind.title} it holds only {_listed(own)}", instance, todo)
+    if other:
+        todo = f"name engines of {known}, or give `fleet --per-instance` a benchmark's rate"
+        return Fault(f"is a page of {other}; {other} pages are not read", instance, todo)
+    return Fault(
+        f"holds no metrics of {known}, but {_listed(names)}",
+        instance,
+        "name the engines' own pages, http://HOST:PORT/metrics; TensorRT-LLM's is /prometheus/metrics",
+    )
+
+
+def _listed(names: Sequence[str], most: int = 3) -> str:
+    shown = ", ".join(name if len(name) <= 60 else f"{name[:56]}..." for name in names[:most])  # noqa: PLR2004 (fits a line of a terminal)
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "no series at all"

@@ -1,0 +1,113 @@
+"""
+TensorRT-LLM's metrics page: one `EngineCounters` per server.
+
+Names as of `tensorrt_llm/metrics/collector.py` (2026); `trtllm-serve` shows them under /prometheus/metrics where it
+runs with `return_perf_metrics: true`. Tokens and samples are counted when a request finishes. There is no histogram of
+response lengths; the mean is tokens over samples. The sizes of the parallel groups stand on the page.
+"""
+
+from __future__ import annotations
+
+import re
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+from rlsize.facts.counters import EngineCounters
+from rlsize.readers.metrics.tables import Engines, Kind, Metric, chosen, exposed, shared, whole, word
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.readers.metrics.exposition import Series
+
+ENGINE = "tensorrt-llm"
+
+_LENGTH, _ABORT = frozenset({"length"}), frozenset({"cancelled", "abort"})
+_COUNTERS = {
+    "generation_tokens": Metric(("generation_tokens",)),
+    "prompt_tokens": Metric(("prompt_tokens",)),
+    "prefix_cache_hits": Metric(("prompt_cached_tokens",)),
+    "finished_requests": Metric(("request_success", "num_requests_completed")),
+    "length_ended": Metric(("request_success",), {"finished_reason": _LENGTH}),
+    "aborted_requests": Metric(("request_success",), {"finished_reason": _ABORT}),
+}
+_GAUGES = {
+    "requests_running": Metric(("num_requests_running",)),
+    "requests_waiting": Metric(("num_requests_waiting",)),
+    "kv_cache_usage_fraction": Metric(("kv_cache_utilization",)),
+}
+_STATED = {
+    "blocks": Metric(("kv_cache_max_blocks",)),
+    "block": Metric(("kv_cache_tokens_per_block",)),
+    "created": Metric(("generation_tokens_created",)),
+}
+_PARALLEL = "parallel_config_info"
+_SIZES = ("tp_size", "pp_size")
+_SPLIT = frozenset({"finished_reason"})
+_EXPOSED = exposed(_COUNTERS, _GAUGES, {}) | _STATED
+
+
+def trtllm_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]:
+    """
+    The counters of every TensorRT-LLM server among some series of one moment.
+
+    Args:
+        found: The series.
+        instance: What to call their origin.
+
+    Returns:
+        One as a rule; several where a page gathers the pages of many, and none without tokens.
+    """
+    page = KIND.pages(found)
+    engines = Engines([entry.labels for entry in chosen(page, _EXPOSED["generation_tokens"])])
+    keys = {name: entries[0].name for name, metric in _EXPOSED.items() if (entries := chosen(page, metric))}
+    keys |= {"prefix_cache_queries": keys["prompt_tokens"]} if "prompt_tokens" in keys else {}
+    keys |= {"kv_cache_tokens": keys["blocks"]} if "blocks" in keys else {}
+    rows = zip(
+        engines.ranks,
+        engines.labels,
+        engines.table(page, _EXPOSED),
+        engines.stating(page.get(_PARALLEL, [])),
+        strict=True,
+    )
+    return [_counters(instance, *row, shared(tuple(keys.items()))) for row in rows]
+
+
+KIND = Kind(
+    name=ENGINE,
+    title="TensorRT-LLM",
+    prefix=re.compile(r"trtllm_"),
+    names=frozenset({_PARALLEL} | {name for metric in _EXPOSED.values() for name in metric.names}),
+    read=trtllm_engines,
+    missing=(
+        "generation_tokens_total",
+        "run it with return_perf_metrics: true, and a release that counts tokens there; or give a benchmark's rate",
+    ),
+)
+
+
+def _counters(
+    instance: str,
+    rank: str,
+    labels: Mapping[str, str],
+    numbers: Mapping[str, float | None],
+    parallel: Mapping[str, str],
+    keys: Mapping[str, str],
+) -> EngineCounters:
+    values: dict[str, Any] = {name: numbers[name] for name in (*_COUNTERS, *_GAUGES)}
+    blocks, block = numbers["blocks"], numbers["block"]
+    sizes = [size for name in _SIZES if (size := whole(parallel.get(name)))]
+    return EngineCounters(
+        instance=instance,
+        engine=ENGINE,
+        rank=rank,
+        model=word(labels.get("model_name", "")),
+        at_finish=True,
+        prefix_cache_queries=None if numbers["prefix_cache_hits"] is None else numbers["prompt_tokens"],
+        kv_cache_tokens=int(blocks * block) if blocks and block else None,
+        block_size=int(block) if block else None,
+        gpus=prod(sizes) if sizes else None,
+        started_at=numbers["created"],
+        keys=keys,
+        **values,
+    )
