@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.equations.time_series import block_length
+from rlsize.equations.time_series import block_length, interval_widening
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DRAWS = 2000
 CONFIDENCE = 0.95  # a rollback is decided on it, so one false alarm in twenty is enough
+DEVIATE = 1.96  # of its ends
 FEWEST_STEPS = 12
 FEWEST_BLOCKS = 4  # blocks that a series must hold to be drawn from; fewer say nothing of each other
 
@@ -107,8 +108,9 @@ def mean_change(
     second = float(np.mean(after))
     drawn = resampled_means(after, random, draws) / resampled_means(before, random, draws) - 1.0
     tail = (1.0 - CONFIDENCE) / 2.0
-    low, high = (float(np.quantile(drawn, share)) for share in (tail, 1.0 - tail))
-    return MeanChange(before=first, after=second, fraction=second / first - 1.0, low=low, high=high, blocks=blocks)
+    fraction, wider = second / first - 1.0, float(interval_widening(parts=blocks, deviate=DEVIATE))
+    low, high = (fraction + wider * (float(np.quantile(drawn, share)) - fraction) for share in (tail, 1.0 - tail))
+    return MeanChange(before=first, after=second, fraction=fraction, low=low, high=high, blocks=blocks)
 
 
 def standard_error(series: Sequence[float]) -> float:

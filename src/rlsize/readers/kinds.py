@@ -44,6 +44,7 @@ _KINDS = (
     Kind("calibration", "calibration.Calibration"),
     Kind("budget", "budget.Budget"),
     Kind("plan", "plan.Plan"),
+    Kind("observation", "observation_file.RunObservation"),
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})

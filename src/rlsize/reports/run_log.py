@@ -1,0 +1,172 @@
+"""What to say about a training log: rates, phases, their spread over the steps, and what was set apart."""
+
+from __future__ import annotations
+
+from statistics import quantiles
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure, absent
+from rlsize.reports.chart import Chart, Series
+from rlsize.reports.report import Column, Report, Table
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.run_summary import RunSummary
+    from rlsize.reports.report import Cell
+
+PHASES = {
+    "generation_seconds": "generation",
+    "wait_seconds": "waiting for samples",
+    "logprob_seconds": "log-probs",
+    "update_seconds": "update",
+    "sync_seconds": "weight sync",
+    "other_seconds": "other",
+    "step_seconds": "whole step",
+}
+_RESULTS = (
+    *("step_seconds", "train_seconds", "consumption_tokens_per_second", "trained_tokens_per_second"),
+    *("fleet_tokens_per_second", "trainer_idle_fraction", "sync_pause_fraction", "batch_tokens", "samples_per_step"),
+    *("mean_response_tokens", "clipped_fraction", "staleness_steps", "largest_staleness_steps", "mfu"),
+    *("queued_samples", "dropped_samples_per_step", "prefix_cache_hit_fraction", "rollout_gpus", "trainer_gpus"),
+    *("reported_rollout_tokens_per_second", "reported_trainer_tokens_per_second"),
+    *("reported_trainer_idle_fraction", "reported_rollout_idle_fraction", "prompt_tokens_per_step"),
+)
+_ASKED = {"step_seconds", "train_seconds", "consumption_tokens_per_second", "trainer_idle_fraction"}
+_LISTED = 6  # steps that a note names
+_NAMES = {"colocated": "colocated", "synchronous": "in turn", "async": "async", "unknown": "mode not known"}
+
+
+def run_log_report(
+    run: RunSummary, inputs: Sequence[Figure], warnings: Sequence[str] = (), notes: Sequence[str] = ()
+) -> Report:
+    """
+    The report of `rlsize observe` on a training log.
+
+    Args:
+        run: The log, summed up.
+        inputs: What was asked.
+        warnings: What happened on the way and casts doubt.
+        notes: What happened on the way.
+    """
+    known = [run.figure(key, _lacking(key)) for key in _RESULTS if key in _ASKED or key in run.figures]
+    count = Figure(key="settled_steps", value=len(run.steps), provenance="measured", source=run.source)
+    return Report(
+        command="observe",
+        headline=_headline(run),
+        results=(*known, count),
+        inputs=tuple(inputs),
+        tables={"phases": phases_table(run), "keys": keys_table(run)},
+        warnings=(*run.warnings, *warnings),
+        notes=(*set_apart_words(run), *skipped_words(run), *notes),
+        chart=phases_chart(run),
+    )
+
+
+def _lacking(key: str) -> str:
+    return {
+        "train_seconds": "a log that times training",
+        "consumption_tokens_per_second": "a log with tokens and train times",
+        "trainer_idle_fraction": "a log that times waiting",
+    }.get(key, "a log that has it")
+
+
+def _headline(run: RunSummary) -> str:
+    count = len(run.steps)
+    over = f"{run.framework}, {_NAMES[run.mode]}: {count} settled step{'s' if count != 1 else ''}"
+    step, consumed = run.figure("step_seconds"), run.figure("consumption_tokens_per_second")
+    parts = [f"{show(step.value, 'step_seconds')} each"] if step.known else []
+    parts += [f"the trainer consumes {show(consumed.value, consumed.key)} while it trains"] if consumed.known else []
+    return f"{over}{', ' if parts else ''}{'; '.join(parts)}."
+
+
+def phases_table(run: RunSummary) -> Table:
+    """Each phase per optimizer step: mean, spread over the steps, share of the step."""
+    whole = run.figures.get("step_seconds", absent("step_seconds", ""))
+    rows = []
+    for key, name in PHASES.items():
+        figure, values = run.figures.get(key), run.columns.get(key, ())
+        if figure is None:
+            continue
+        low, middle, high = _spread(values)
+        share = figure.number / whole.number if whole.known and whole.number else None
+        rows.append(
+            {
+                "phase": name,
+                "mean_seconds": figure.value,
+                "p10_seconds": low,
+                "p50_seconds": middle,
+                "p90_seconds": high,
+                "share_fraction": share,
+                "key": run.keys.get(key, ""),
+            }
+        )
+    return Table(
+        title="Phases of an optimizer step",
+        columns=(
+            Column("phase", "", "left"),
+            Column("mean_seconds", "mean"),
+            Column("p10_seconds", "p10"),
+            Column("p50_seconds", "median"),
+            Column("p90_seconds", "p90"),
+            Column("share_fraction", "share"),
+            Column("key", "key", "left", wide=True),
+        ),
+        rows=tuple(rows),
+    )
+
+
+def _spread(values: Sequence[float]) -> tuple[float | None, float | None, float | None]:
+    """Tenth, fiftieth and ninetieth percentile; unknown of a single step."""
+    if len(values) < 2:  # noqa: PLR2004 (one value has no spread)
+        return None, None, None
+    cuts = quantiles(values, n=10, method="inclusive")
+    return cuts[0], cuts[4], cuts[8]
+
+
+def keys_table(run: RunSummary) -> Table:
+    """Which key each quantity was read from, and what it counts where that is not what its name says."""
+    rows: list[dict[str, Cell]] = [
+        {"quantity": name, "key": key, "counts": run.counts.get(name, "")} for name, key in run.keys.items()
+    ]
+    odd = [row for row in rows if row["counts"]]
+    return Table(
+        title="What keys count",
+        columns=(Column("key", "key", "left", wide=True), Column("counts", "counts", "left", wide=True)),
+        rows=(*odd, *(row for row in rows if not row["counts"])),
+        shown=len(odd),
+    )
+
+
+def set_apart_words(run: RunSummary) -> list[str]:
+    """A sentence for each reason why steps do not count."""
+    found = []
+    for apart in run.set_apart:
+        names = ", ".join(map(str, apart.steps[:_LISTED]))
+        more = f" and {len(apart.steps) - _LISTED} more" if len(apart.steps) > _LISTED else ""
+        what = f"step{'s' if len(apart.steps) > 1 else ''} {names}{more}"
+        found.append(f"Set apart as {apart.why}: {what}, {show(apart.seconds, '_seconds')} in all.")
+    return found
+
+
+def skipped_words(run: RunSummary) -> list[str]:
+    """A sentence for each kind of record that could not be used."""
+    return [
+        f"Not used: {one.count} record{'s' if one.count > 1 else ''}, {one.why}; the first at {one.first}."
+        for one in run.skipped
+    ]
+
+
+def phases_chart(run: RunSummary) -> Chart | None:
+    """Step time over the steps, with its parts."""
+    columns = {key: name for key, name in PHASES.items() if key in run.columns and key != "other_seconds"}
+    if len(run.steps) < 2 or not columns:  # noqa: PLR2004 (one step is no line)
+        return None
+    xs = tuple(float(step) for step in run.steps)
+    return Chart(
+        title=f"{run.framework}: seconds of each optimizer step",
+        x_label="optimizer step",
+        y_label="seconds",
+        series=tuple(Series(name=name, xs=xs, ys=run.columns[key]) for key, name in columns.items()),
+    )

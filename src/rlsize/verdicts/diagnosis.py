@@ -1,0 +1,169 @@
+"""
+What is wrong with a running loop: the runbook's flow, from evidence to an ordered list of things to do.
+
+Trainer first, then weight sync, then what is free (lost instances, stragglers, prefix cache, routing, preemptions), and
+only then the number of instances; where the fleet is too large already, its size comes before what is free.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.equations import imbalance, rollout_batch
+from rlsize.estimates.working import apply
+from rlsize.facts.evidence import Diagnosis, Finding
+from rlsize.facts.figure import Figure, absent
+from rlsize.verdicts import diagnosis_checks as checks
+from rlsize.verdicts import diagnosis_rates as rates
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+
+    from rlsize.facts.evidence import Evidence, Verdict
+
+_SIZED = {"grow": "starving trainer", "backlog": "growing backlog", "held_back": "oversized and held back"}
+_MARGIN = 0.05  # a fleet that makes this much more than is used is said to pile up
+
+
+def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
+    """
+    The diagnosis of a loop.
+
+    Args:
+        evidence: Everything that is known.
+        random: Generator of the bootstrap draws.
+    """
+    size = fleet_size(evidence, random)
+    free = (
+        checks.missing_instances(evidence),
+        checks.stragglers(evidence),
+        *_cache(checks.prefix_cache(evidence)),
+        checks.preemptions(evidence),
+    )
+    health = (checks.trainer_health(evidence, random), checks.weight_sync(evidence))
+    findings = (*health, checks.idle_ratio(evidence), *free, lost_in_turn(evidence), size)
+    return Diagnosis(
+        verdict=_verdict(evidence, health, size),
+        findings=findings,
+        steps=_ordered(findings, size),
+        trainer_idle=rates.trainer_idle_of(evidence),
+        consumption=rates.consumption_of(evidence),
+        fleet_rate=rates.fleet_rate_of(evidence),
+        required=rates.required_of(evidence),
+        matched=rates.matched_of(evidence),
+    )
+
+
+def _cache(found: Finding) -> tuple[Finding, Finding]:
+    """Caches and routing are two questions with one piece of evidence."""
+    spread = found.kind == "random"
+    other = Finding(check="routing", status="unknown" if found.status == "unknown" else "fine", figures=found.figures)
+    if not spread:
+        return found, other
+    return (
+        Finding(check="prefix_cache", status="fine", figures=found.figures),
+        Finding(check="routing", status="fault", kind="random", figures=found.figures),
+    )
+
+
+def lost_in_turn(evidence: Evidence) -> Finding:
+    """Whether both sides wait for each other by design: in turn, each stands still while the other works."""
+    run = evidence.run
+    if run.mode not in {"synchronous", "colocated"}:
+        return Finding(check="lost_in_turn", status="fine" if run.mode == "async" else "unknown")
+    share = run.figure("trainer_idle_fraction")
+    generation = apply(
+        "generation_fraction",
+        rollout_batch.share_of,
+        part=run.figure("generation_seconds"),
+        whole=run.figure("step_seconds"),
+    )
+    figures = {figure.key: figure for figure in (share, generation) if figure.known}
+    return Finding(check="lost_in_turn", status="note", kind=run.mode, figures=figures)
+
+
+def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
+    """Which side starves, and how many instances match."""
+    matched, instances = rates.matched_of(evidence), rates.instances_of(evidence)
+    idle, growth = rates.trainer_idle_of(evidence), checks.backlog_grows(evidence, random)
+    figures = {
+        "trainer_idle_fraction": idle,
+        "matched_instances": matched,
+        "instances": instances,
+        "instance_tokens_per_second": rates.capacity_of(evidence),
+        "required_tokens_per_second": rates.required_of(evidence),
+        "fleet_tokens_per_second": rates.fleet_rate_of(evidence),
+        "backlog": growth or _growth(evidence),
+    }
+    figures = {key: figure for key, figure in figures.items() if figure.known}
+    kind = _size_kind(evidence, growth)
+    gain = idle if kind == "grow" else absent("gain_fraction", "the surplus")
+    status = "fault" if kind in _SIZED else "note" if kind == "limbo" else "unknown" if not kind else "fine"
+    return Finding(check="fleet_size", status=status, kind=kind, figures=figures, gain=gain)  # type: ignore[arg-type]  # one of the four
+
+
+def _growth(evidence: Evidence) -> Figure:
+    """By how much the fleet makes more than is used, where it makes all it can."""
+    if not rates.saturated(evidence):
+        return absent("backlog_growth_tokens_per_second", "saturated engines")
+    return apply(
+        "backlog_growth_tokens_per_second",
+        imbalance.backlog_growth,
+        supply=rates.fleet_rate_of(evidence),
+        required_supply=rates.required_of(evidence),
+    )
+
+
+def _size_kind(evidence: Evidence, growth: Figure | None) -> str:
+    """
+    What the number of instances needs.
+
+    grow: the trainer waits and the fleet gives all it can, or nothing says that it could give more. backlog: samples
+    pile up. held_back: the fleet could make more and need not. limbo: the trainer waits for a fleet that has room.
+    """
+    if evidence.run.mode == "colocated":
+        return ""  # both sides have all GPUs
+    starves, room = checks.starves(evidence), rates.has_room(evidence)
+    if starves:
+        return "limbo" if room else "grow"
+    if growth is not None:
+        return "backlog"
+    return _kept_up(evidence, room=room)
+
+
+def _kept_up(evidence: Evidence, *, room: bool) -> str:
+    """The same, of a fleet beside a trainer that is not seen to wait."""
+    rate, required = rates.fleet_rate_of(evidence), rates.required_of(evidence)
+    compared = rate.known and required.known
+    enough = rates.trainer_idle_of(evidence).known or (compared and rates.keeps_up(evidence))
+    if room:
+        return "held_back" if enough else "limbo" if compared else ""
+    if rates.saturated(evidence) and compared and rate.number > (1.0 + _MARGIN) * required.number:
+        return "backlog"
+    return "matched" if enough else ""
+
+
+def _verdict(evidence: Evidence, health: Sequence[Finding], size: Finding) -> Verdict:
+    trainer, sync = health
+    if trainer.status == "fault":
+        return "trainer regressed"
+    if sync.status == "fault":
+        return "sync stall"
+    if size.kind in _SIZED:
+        return _SIZED[size.kind]  # type: ignore[return-value]  # its values are verdicts
+    if size.kind == "limbo":
+        return "neither side at its limit"
+    if size.kind == "matched":
+        return "matched"
+    return "in turn" if evidence.run.mode in {"synchronous", "colocated"} else "unclear"
+
+
+def _ordered(findings: Sequence[Finding], size: Finding) -> tuple[Finding, ...]:
+    """What is to be done, first things first."""
+    todo = [found for found in findings if found.status == "fault"]
+    if size.kind not in {"backlog", "held_back"}:
+        return tuple(todo)
+    first = [found for found in todo if found.check in {"trainer_health", "weight_sync", "fleet_size"}]
+    return (*first, *(found for found in todo if found not in first))

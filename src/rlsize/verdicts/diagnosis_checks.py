@@ -1,0 +1,259 @@
+"""The checks of a diagnosis, one function each; what they find is put in order elsewhere."""
+
+from __future__ import annotations
+
+from statistics import median
+from typing import TYPE_CHECKING, Literal
+
+from rlsize.equations import budget, redundancy
+from rlsize.estimates.block_bootstrap import mean_change
+from rlsize.estimates.working import apply
+from rlsize.facts.evidence import Finding
+from rlsize.facts.figure import Figure, absent
+from rlsize.verdicts.diagnosis_rates import hidden_of, instances_of, slower_by, trainer_idle_of, waits_lie
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rlsize.facts.evidence import Evidence
+
+REGRESSED = 0.1  # a trainer this much slower per token than at first, or than it should be, is looked at first
+SYNC_SHARE = 0.1  # more than this share of a step in weight syncs is a stall, unless the user says otherwise
+IDLE_SHARE = 0.05  # more trainer idle than this is too much, unless the user says otherwise
+HALF = 0.5  # hits under this share of those of random routing: nothing is cached
+HITS = 0.8  # hits under this share of those of affine routing: groups are spread
+AS_RANDOM = 0.25  # hits within this of those of random routing are those
+PREEMPTED = 0.05  # samples thrown out of the batch per sample finished
+FEW_INSTANCES = 2
+
+
+def idle_target(evidence: Evidence) -> float:
+    """Trainer idle that is accepted. [1]"""
+    return evidence.idle_target.number if evidence.idle_target.known else IDLE_SHARE
+
+
+def trainer_health(evidence: Evidence, random: np.random.Generator) -> Finding:
+    """Whether the trainer itself became slower: over the run, or against what it should take."""
+    run = evidence.run
+    slower = _drift(evidence, random)
+    expected = evidence.expected_train_seconds
+    against = apply(
+        "train_time_change_fraction",
+        budget.relative_change,
+        value=run.figure("train_seconds"),
+        baseline=expected,
+    )
+    figures = {
+        figure.key: figure for figure in (run.figure("train_seconds"), run.figure("mfu"), expected) if figure.known
+    }
+    if slower is not None and slower.known and slower.number > REGRESSED:
+        return Finding(
+            check="trainer_health", status="fault", kind="drift", figures={**figures, slower.key: slower}, gain=slower
+        )
+    if against.known and against.number > REGRESSED:
+        return Finding(
+            check="trainer_health",
+            status="fault",
+            kind="expected",
+            figures={**figures, against.key: against},
+            gain=against,
+        )
+    if slower is None and not against.known:
+        return Finding(check="trainer_health", status="unknown", figures=figures)
+    shown = {figure.key: figure for figure in (slower, against) if figure is not None and figure.known}
+    return Finding(check="trainer_health", status="fine", figures={**figures, **shown})
+
+
+def _drift(evidence: Evidence, random: np.random.Generator) -> Figure | None:
+    """Change of train time per token from the first half of the run to the second; 0 where none can be told."""
+    columns = evidence.run.columns
+    seconds, tokens = columns.get("train_seconds"), columns.get("response_tokens")
+    if seconds is None:
+        return None
+    series = seconds
+    if tokens is not None and all(tokens):
+        prompts = columns.get("prompt_tokens", (0.0,) * len(tokens))
+        series = tuple(time / (some + more) for time, some, more in zip(seconds, tokens, prompts, strict=True))
+    half = len(series) // 2
+    change = mean_change(series[:half], series[half:], random)
+    if change is None:
+        return None
+    value = change.fraction if change.told else 0.0
+    source = f"second half of {len(series)} steps against the first, per token"
+    return Figure(
+        key="train_time_drift_fraction",
+        value=value,
+        provenance="measured",
+        source=source,
+        band=(change.low, change.high),
+    )
+
+
+def weight_sync(evidence: Evidence) -> Finding:
+    """Whether weight syncs take too much of the step."""
+    limit = evidence.sync_target.number if evidence.sync_target.known else SYNC_SHARE
+    logged = evidence.run.figure("sync_pause_fraction")
+    counted = evidence.load.sync_pause_fraction
+    paused = logged
+    if counted is not None and (not logged.known or counted > logged.number):
+        source = "the engines' count of weight updates, over the window"
+        paused = Figure(key="sync_pause_fraction", value=counted, provenance="measured", source=source)
+    if not paused.known:
+        return Finding(check="weight_sync", status="unknown")
+    figures = {"sync_pause_fraction": paused, "sync_seconds": evidence.run.figure("sync_seconds")}
+    bad = paused.number > limit
+    return Finding(
+        check="weight_sync",
+        status="fault" if bad else "fine",
+        figures={key: figure for key, figure in figures.items() if figure.known},
+        gain=paused if bad else absent("gain_fraction", ""),
+    )
+
+
+def idle_ratio(evidence: Evidence) -> Finding:
+    """Whether waits that read near zero hide that the run is slow."""
+    hidden, logged = hidden_of(evidence), evidence.run.figure("trainer_idle_fraction")
+    figures = {key: figure for key, figure in (("unexplained_fraction", hidden), ("logged", logged)) if figure.known}
+    if not hidden.known:
+        return Finding(check="idle_ratio", status="unknown")
+    if not waits_lie(evidence):
+        return Finding(check="idle_ratio", status="fine", figures=figures)
+    return Finding(
+        check="idle_ratio", status="note", figures=figures, names=(evidence.run.keys.get("wait_seconds", ""),)
+    )
+
+
+def missing_instances(evidence: Evidence) -> Finding:
+    """Whether instances that were named, or that there should be, could not be read."""
+    fleet = evidence.fleet
+    if fleet is None:
+        return Finding(check="missing_instances", status="unknown")
+    lost = tuple(f"{one.instance} ({one.left_out})" for one in fleet.instances if not one.used)
+    expected = instances_of(evidence)
+    unnamed = expected.known and expected.number > len(fleet.instances)
+    figures = {"instances": expected} if expected.known else {}
+    if lost:
+        return Finding(check="missing_instances", status="fault", names=lost, figures=figures)
+    if unnamed:
+        return Finding(check="missing_instances", status="note", kind="unnamed", figures=figures)
+    return Finding(check="missing_instances", status="fine", figures=figures)
+
+
+def stragglers(evidence: Evidence) -> Finding:
+    """Whether single instances are far slower than their neighbours."""
+    fleet = evidence.fleet
+    if fleet is None or len(fleet.used) <= FEW_INSTANCES:
+        return Finding(check="stragglers", status="unknown")
+    rates = [one.tokens_per_second or 0.0 for one in fleet.used]
+    slow = tuple(one.instance for one in fleet.used if one.straggler)
+    typical = median(rates)
+    figures = {
+        "median_tokens_per_second": Figure(
+            key="median_tokens_per_second", value=typical, provenance="measured", source="median of the instances"
+        ),
+        "slowest_tokens_per_second": Figure(
+            key="slowest_tokens_per_second", value=min(rates), provenance="measured", source="the slowest instance"
+        ),
+    }
+    if not slow:
+        return Finding(check="stragglers", status="fine", figures=figures)
+    return Finding(
+        check="stragglers",
+        status="fault",
+        names=slow,
+        figures=figures,
+        gain=slower_by(rates, typical),
+    )
+
+
+def prefix_cache(evidence: Evidence) -> Finding:
+    """Whether the samples of a group find their prompt in the cache, and what it looks like where they do not."""
+    fleet = evidence.fleet
+    hits = None if fleet is None else fleet.prefix_cache_hit_fraction
+    if fleet is None or hits is None:
+        return Finding(check="prefix_cache", status="unknown")
+    seen = Figure(key="prefix_cache_hit_fraction", value=hits, provenance="measured", source="hits over queries")
+    affine = fleet.affine_prefix_cache_hit_fraction
+    if not affine.known:
+        return Finding(check="prefix_cache", status="unknown", kind="group", figures={seen.key: seen})
+    random = _random_hits(affine, instances_of(evidence))
+    figures = {"prefix_cache_hit_fraction": seen, "affine_hits": affine, "random_hits": random}
+    figures = {key: figure for key, figure in figures.items() if figure.known}
+    kind = _cache_kind(hits, affine.number, random.number if random.known else None)
+    status: Literal["fault", "fine"] = "fault" if kind else "fine"
+    return Finding(check="prefix_cache", status=status, kind=kind, figures=figures)
+
+
+def _cache_kind(hits: float, affine: float, random: float | None) -> str:
+    """cold: nothing is found; random: as much as chance leaves; low: anything else that is too little."""
+    if affine <= 0 or hits >= HITS * affine:
+        return ""
+    if hits < HALF * (affine if random is None else min(random, affine)):
+        return "cold"
+    if random is not None and abs(hits / random - 1.0) <= AS_RANDOM:
+        return "random"
+    return "low"
+
+
+def _random_hits(affine: Figure, instances: Figure) -> Figure:
+    """What a group should find where each of its samples goes to an instance at random."""
+    inputs = dict(affine.inputs)
+    if not instances.known or "group_size" not in inputs:
+        return absent("random_prefix_cache_hit_fraction", "--instances")
+    spread = apply(
+        "instances_per_group",
+        redundancy.instances_per_group_random,
+        group_size=inputs["group_size"],
+        instances=instances,
+    )
+    return apply(
+        "random_prefix_cache_hit_fraction",
+        redundancy.prefix_cache_hit_ratio,
+        **{**inputs, "instances_per_group": spread},
+    )
+
+
+def preemptions(evidence: Evidence) -> Finding:
+    """Whether engines throw samples out of their batch, as the KV cache is too small for it."""
+    share = evidence.load.preemptions_per_sample
+    if share is None:
+        return Finding(check="preemptions", status="unknown")
+    seen = Figure(
+        key="preemptions_per_sample", value=share, provenance="measured", source="preemptions over finished samples"
+    )
+    return Finding(
+        check="preemptions", status="fault" if share > PREEMPTED else "fine", figures={"preemptions_per_sample": seen}
+    )
+
+
+def starves(evidence: Evidence) -> bool:
+    """Whether the trainer waits more than is accepted."""
+    idle = trainer_idle_of(evidence)
+    return idle.known and idle.number > idle_target(evidence)
+
+
+def backlog_grows(evidence: Evidence, random: np.random.Generator) -> Figure | None:
+    """
+    What shows that finished samples pile up: a longer queue or staler samples in the second half, or samples dropped.
+
+    None where nothing shows it.
+    """
+    columns, run = evidence.run.columns, evidence.run
+    for key in ("queued_samples", "staleness_steps"):
+        series = columns.get(key, ())
+        half = len(series) // 2
+        change = mean_change(series[:half], series[half:], random)
+        if change is not None and change.low > 0 and change.fraction > REGRESSED:
+            source = f"second half of {len(series)} steps against the first"
+            return Figure(
+                key=f"{key}_growth_fraction",
+                value=change.fraction,
+                provenance="measured",
+                source=source,
+                band=(change.low, change.high),
+            )
+    dropped, stalest = run.figure("dropped_samples_per_step"), run.figure("largest_staleness_steps")
+    if dropped.known and dropped.number > 0:
+        return dropped
+    limit = evidence.max_staleness
+    return stalest if stalest.known and limit.known and stalest.number > limit.number else None
