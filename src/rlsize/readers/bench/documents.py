@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 LARGEST = 64 * 2**20  # a run of 10,000 requests with all its inter-token times has 40 MB
 MOST_PARTS = 4_000_000  # lists and objects: each takes far more memory than its two brackets
-MOST_RECORDS = 10_000
+MOST_RECORDS = 1_000
 MOST_FAULTS = 5  # that are told at once
 _KEY = re.compile(r'"([A-Za-z_][\w./ -]{0,80})"\s*:')
 _AGAIN = "save or copy it again"
@@ -93,8 +93,10 @@ def keys_of(head: str) -> frozenset[str]:
 def _by_line(text: str, name: str) -> Parts | None:
     """Every line for itself; None where the first two lines are no objects, as in a file with indentation."""
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    if len(lines) > MOST_RECORDS or not any(_is_object(line) for _, line in lines[:2]):
+    if not any(_is_object(line) for _, line in lines[:2]):
         return None
+    if len(lines) > MOST_RECORDS:
+        raise _too_many(name)
     several = len(lines) > 1
     whole, faults = [], []
     for number, line in lines:
@@ -104,6 +106,10 @@ def _by_line(text: str, name: str) -> Parts | None:
         except InputError as error:
             faults.append(error.faults[0])
     return Parts(tuple(whole), tuple(faults))
+
+
+def _too_many(name: str) -> InputError:
+    return InputError(Fault(f"holds more than {MOST_RECORDS:,} runs", name, "is it a benchmark's result?"))
 
 
 def _is_object(line: str) -> bool:
@@ -133,7 +139,7 @@ def _one_after_the_other(text: str, name: str) -> Parts:
         whole.append(Part(f"{name}:{line}", value))
         position = _next(text, end)
         if len(whole) > MOST_RECORDS:
-            raise InputError(Fault(f"holds more than {MOST_RECORDS:,} runs", name, "is it the file you meant?"))
+            raise _too_many(name)
     if len(whole) == 1:
         whole = [Part(name, whole[0].data)]
     return Parts(tuple(whole))

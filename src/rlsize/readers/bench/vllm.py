@@ -42,7 +42,7 @@ def vllm_throughput(data: Mapping[str, Any], where: str) -> list[BenchmarkResult
     total = record.needed("total_tokens_per_second", "tokens_per_second")
     record.counts.update(total_tokens_per_second=TOTAL, requests=PROMPTS)
     record.warnings.append(
-        f"tokens_per_second counts {TOTAL}, so the response rate is unknown: what the benchmark printed has it, as "
+        f"tokens_per_second counts {TOTAL}; the rate of responses alone is in what the benchmark printed, as "
         "`output tokens/s`"
     )
     duration = record.needed("duration_seconds", "elapsed_time")
