@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
-from rlsize.facts.counters import ADDED_UP, COUNTED
+from rlsize.facts.counters import ADDED_UP, COUNTED, Buckets
+from rlsize.facts.lengths import LengthCounts
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.facts.counters import EngineCounters, Totals
+    from rlsize.facts.counters import EngineCounters, Snapshot, Totals
 
 Ends: TypeAlias = "tuple[EngineCounters, EngineCounters]"
 """The first and the last counters of one engine."""
@@ -30,9 +32,76 @@ def mean_grown(ends: Sequence[Ends], name: str) -> float | None:
     pairs: list[tuple[Totals | None, Totals | None]] = [
         (getattr(first, name), getattr(last, name)) for first, last in ends
     ]
+    total, count = _total_grown(pairs)
+    return total / count if count > 0 else None
+
+
+def _total_grown(pairs: Sequence[tuple[Totals | None, Totals | None]]) -> tuple[float, float]:
     total = sum(last.sum - (first.sum if first else 0.0) for first, last in pairs if last)
     count = sum(last.count - (first.count if first else 0.0) for first, last in pairs if last)
-    return total / count if count > 0 else None
+    return total, count
+
+
+def lengths_grown(ends: Sequence[Ends]) -> LengthCounts | None:
+    """The lengths of samples that finished in the window, over the instances that tell; None where none finished."""
+    telling = [(first, last) for first, last in ends if _buckets_grown(first, last)]
+    grew = [grown_ for first, last in telling if (grown_ := _buckets_grown(first, last))]
+    tokens, samples = _total_grown([(first.response_tokens, last.response_tokens) for first, last in telling])
+    if samples <= 0:
+        return None
+    common = sorted(set.intersection(*(set(buckets.bounds) for buckets in grew)))
+    columns = [dict(zip(buckets.bounds, buckets.counts, strict=False)) for buckets in grew]
+    return LengthCounts(
+        tokens=tokens,
+        samples=samples,
+        buckets=Buckets(
+            bounds=tuple(common),
+            counts=(*(sum(column[bound] for column in columns) for bound in common), sum(b.counts[-1] for b in grew)),
+        ),
+        capped=grown(telling, "length_ended"),
+        asked=mean_grown(telling, "asked_tokens"),
+        aborted=grown(telling, "aborted_requests"),
+    )
+
+
+def _buckets_grown(first: EngineCounters, last: EngineCounters) -> Buckets | None:
+    """By how much an engine's buckets grew; None where it has none, or other ones than before."""
+    before, after = first.response_buckets, last.response_buckets
+    if after is None or last.response_tokens is None or (before is not None and before.bounds != after.bounds):
+        return None
+    start = before.counts if before is not None else (0.0,) * len(after.counts)
+    return Buckets(bounds=after.bounds, counts=tuple(new - old for old, new in zip(start, after.counts, strict=True)))
+
+
+def syncs_grown(snapshots: Sequence[Snapshot]) -> tuple[float | None, float | None]:
+    """
+    Weight syncs of an engine in the window, and their seconds; None where the page does not say.
+
+    Where a page tells only how long the last one took, each change is one: two between two looks count once.
+    """
+    ends = [(snapshots[0].counters, snapshots[-1].counters)]
+    counted = grown(ends, "weight_syncs")
+    if counted is not None:
+        return counted, grown(ends, "weight_sync_seconds")
+    told = [snapshot.counters.last_weight_sync_seconds for snapshot in snapshots]
+    if told[-1] is None:
+        return None, None
+    changes = [after for before, after in pairwise(told) if after is not None and after != before]
+    return float(len(changes)), sum(changes)
+
+
+def unfinished_tokens(ends: Sequence[Ends]) -> float | None:
+    """
+    Tokens of samples in flight at an end of the window, which engines that count at the finish have not counted.
+
+    None where all engines count tokens as they come. A sample in flight is taken to be half done.
+    """
+    late = [(first, last) for first, last in ends if last.at_finish]
+    mean = mean_response_tokens(late)[0]
+    if not late or mean is None:
+        return None
+    running = sum(((first.requests_running or 0.0) + (last.requests_running or 0.0)) / 2.0 for first, last in late)
+    return running * mean / 2.0
 
 
 def restart(first: EngineCounters, second: EngineCounters) -> str:
@@ -68,7 +137,8 @@ def mean_response_tokens(ends: Sequence[Ends]) -> tuple[float | None, str]:
     generated = (grown(ends, "generation_tokens") or 0.0) / requests if requests else None
     if finished is None:
         doubt = "no response lengths are on the page; their mean is tokens generated over samples finished"
-        return generated, doubt if generated else ""
+        exact = all(last.at_finish for _, last in ends)
+        return generated, doubt if generated and not exact else ""
     if generated is None or abs(generated - finished) <= LENGTHS_AGREE * finished:
         return finished, ""
     doubt = (

@@ -7,7 +7,8 @@ from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.growth import grown, hit_fraction, mean_grown, mean_response_tokens, restart
+from rlsize.estimates.growth import grown, hit_fraction, mean_grown, mean_response_tokens, restart, syncs_grown
+from rlsize.estimates.observing_doubts import doubts, fitted_lengths
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.saturation import ENOUGH, saturation
 from rlsize.facts.figure import Figure, absent
@@ -27,7 +28,6 @@ PRODUCTION_SECONDS = 300.0  # a window that holds a few weight syncs, where the 
 STRAGGLER_FRACTION = 0.8  # a straggler is slower than this share of the median ...
 STRAGGLER_DEVIATIONS = 2.0  # ... and further below it than this many median absolute deviations
 STRAGGLER_INSTANCES = 3  # fewer have no median to speak of
-HITS_EXPECTED = 0.8  # share of the expected prefix-cache hits below which groups seem to be spread
 
 
 def observation(
@@ -77,7 +77,8 @@ def observation(
         includes=_included(used),
         keys=ends[0][1].keys,
     )
-    return _with_warnings(_with_conditions(seen, ends, group_size), ends)
+    seen = _with_conditions(seen, ends, group_size)
+    return replace(seen, warnings=tuple(doubts(seen, ends)))
 
 
 def _instance(
@@ -91,6 +92,7 @@ def _instance(
     found = saturation(snapshots, largest_batch)
     tokens = grown(ends, "generation_tokens") or 0.0
     preempted = grown(ends, "preemptions")
+    syncs, sync_seconds = syncs_grown(snapshots)
     return InstanceObservation(
         instance=name,
         seconds=seconds,
@@ -102,8 +104,8 @@ def _instance(
         preemptions_per_second=None if preempted is None else preempted / seconds,
         prefix_cache_hit_fraction=hit_fraction(ends),
         mean_response_tokens=mean_response_tokens(ends)[0],
-        weight_syncs=grown(ends, "weight_syncs"),
-        weight_sync_seconds=grown(ends, "weight_sync_seconds"),
+        weight_syncs=syncs,
+        weight_sync_seconds=sync_seconds,
     )
 
 
@@ -180,6 +182,7 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
     group = group_size or (asked if asked is not None and asked > 1 else None)
     prompts = mean_grown(ends, "prompt_lengths")
     preempted = [instance.preemptions_per_second for instance in used if instance.preemptions_per_second is not None]
+    gpus = {last.gpus for _, last in ends}
     capacities = [last.kv_cache_tokens for _, last in ends if last.kv_cache_tokens]
     return replace(
         seen,
@@ -199,6 +202,8 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
             default=None,
         ),
         kv_cache_tokens=min(capacities, default=None),
+        gpus_per_instance=gpus.pop() if len(gpus) == 1 else None,
+        lengths=fitted_lengths(ends),
     )
 
 
@@ -216,32 +221,6 @@ def _measured(key: str, value: float | None, missing: str) -> Figure:
     return absent(key, missing) if value is None else Figure(key=key, value=value, provenance="measured")
 
 
-def _with_warnings(seen: Observation, ends: Sequence[Ends]) -> Observation:
-    warnings = [
-        f"{instance.instance} is left out: it {instance.left_out}" for instance in seen.instances if not instance.used
-    ]
-    if seen.lower_bound:
-        warnings.append(f"the rate is a lower bound, what the fleet was asked for: {seen.why}")
-    for instance in seen.used:
-        if instance.straggler:
-            cause = ", or was asked for less: it was not saturated" if instance.lower_bound else ""
-            warnings.append(
-                f"{instance.instance} is a straggler: {instance.tokens_per_second or 0.0:,.0f} tok/s{cause}"
-            )
-    if ", " in seen.model:
-        warnings.append(
-            f"the instances serve different models ({seen.model}), so their mean is the rate of none of them"
-        )
-    observed, affine = seen.prefix_cache_hit_fraction, seen.affine_prefix_cache_hit_fraction
-    if observed is not None and affine.known and observed < HITS_EXPECTED * affine.number:
-        warnings.append(
-            f"the prefix cache hit {100 * observed:.0f} % of prompt tokens where {100 * affine.number:.0f} % "
-            "is expected: keep each group on one instance"
-        )
-    doubt = mean_response_tokens(ends)[1]
-    return replace(seen, warnings=(*warnings, *([doubt] if doubt else [])))
-
-
 def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: float | None = None) -> Rates:
     """
     What was seen as a rates file's content.
@@ -249,7 +228,7 @@ def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: fl
     Args:
         seen: An observation in which some instance generated something.
         measured_at: When, as an ISO 8601 date and time.
-        gpus_per_instance: GPUs of one instance, where the caller knows it; no page says it. [gpu]
+        gpus_per_instance: GPUs of one instance, where the caller knows it; else what the pages say. [gpu]
     """
     return Rates(
         measured_at=measured_at,
@@ -263,7 +242,7 @@ def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: fl
             why=seen.why,
         ),
         includes=list(seen.includes),
-        gpus_per_instance=gpus_per_instance,
+        gpus_per_instance=gpus_per_instance or seen.gpus_per_instance,
         window_seconds=seen.window_seconds,
         conditions=RateConditions(
             model=seen.model or None,
@@ -275,6 +254,8 @@ def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: fl
             weight_syncs=seen.weight_syncs,
             weight_sync_seconds=seen.weight_sync_seconds,
             kv_cache_tokens=seen.kv_cache_tokens,
+            response_cv=seen.lengths.cv if seen.lengths else None,
+            max_response_tokens=seen.lengths.cap if seen.lengths else None,
         ),
         instances=[
             MeasuredInstance(

@@ -10,6 +10,7 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.facts.lengths import LengthFit
     from rlsize.facts.rates import HeadroomPart
 
 
@@ -86,6 +87,8 @@ class Observation:
         weight_syncs: Weight syncs that one instance saw, at most. [1]
         weight_sync_seconds: Time that one instance spent in them, at most. [s]
         kv_cache_tokens: Tokens that one instance's KV cache holds, at least. [token]
+        gpus_per_instance: GPUs of an instance, where all pages say the same. [gpu]
+        lengths: The distribution of response lengths; None where no buckets grew.
         keys: The metric behind each quantity.
         warnings: What the reader must know before trusting the mean.
     """
@@ -110,6 +113,8 @@ class Observation:
     weight_syncs: float | None = None
     weight_sync_seconds: float | None = None
     kv_cache_tokens: int | None = None
+    gpus_per_instance: int | None = None
+    lengths: LengthFit | None = None
     keys: Mapping[str, str]
     warnings: tuple[str, ...] = ()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.length_fit import pasted
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.rates import HEADROOM_PARTS
 from rlsize.reports.chart import Chart, Mark, Series
@@ -17,7 +18,9 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Cell
 
 _LONG_WINDOW = "more than two pages"
-_QUIET = frozenset({"lower_bound", "kv_cache_tokens", "instances_left_out"})
+_QUIET = frozenset({"lower_bound", "kv_cache_tokens", "instances_left_out", "page_gpus_per_instance"})
+_CAP = ("max_response_tokens",)
+_QUANTILES = ("response_p50_tokens", "response_p90_tokens", "response_p99_tokens")
 
 
 def observe_report(
@@ -44,7 +47,7 @@ def observe_report(
         inputs=tuple(inputs),
         tables={"instances": instances_table(seen)},
         warnings=(*seen.warnings, *warnings),
-        notes=(_included(seen, left), *notes),
+        notes=(_included(seen, left), *_scenario(seen), *notes),
         chart=observe_chart(seen),
         quiet=_QUIET,
     )
@@ -84,6 +87,7 @@ def _conditions(seen: Observation) -> list[Figure]:
     syncs = "a page that counts them"
     return [
         _measured("mean_response_tokens", seen.mean_response_tokens, key("response_tokens.sum"), "finished samples"),
+        *_lengths(seen, key("response_buckets")),
         _measured("mean_prompt_tokens", seen.mean_prompt_tokens, key("prompt_lengths.sum"), "finished samples"),
         _measured("group_size", seen.group_size, key("samples_per_request.sum"), "--group"),
         _measured(
@@ -97,6 +101,22 @@ def _conditions(seen: Observation) -> list[Figure]:
         _measured("weight_syncs", seen.weight_syncs, key("weight_syncs"), syncs),
         _measured("weight_sync_seconds", seen.weight_sync_seconds, key("weight_sync_seconds"), syncs),
         _measured("kv_cache_tokens", seen.kv_cache_tokens, key("kv_cache_tokens"), "a page that states it"),
+        _measured("page_gpus_per_instance", seen.gpus_per_instance, "the engines' pages", "a page that states it"),
+    ]
+
+
+def _lengths(seen: Observation, source: str) -> list[Figure]:
+    """The distribution of response lengths, as scenarios have it."""
+    fit = seen.lengths
+    if fit is None or fit.cv is None:
+        missing = fit.why if fit is not None else "a page with a histogram of lengths, and finished samples"
+        return [absent(key, missing) for key in ("response_cv", *_CAP, *_QUANTILES)]
+    source = f"likeliest lognormal for {fit.samples:,.0f} samples in the buckets of {source}"
+    cap = _measured(_CAP[0], fit.cap, fit.cap_from, "samples that reach a cap")
+    figures = [_measured("response_cv", fit.cv, source, deviation=fit.cv_error or 0.0), cap]
+    return [
+        *figures,
+        *(_measured(key, value, source) for key, value in zip(_QUANTILES, fit.quantiles or (), strict=True)),
     ]
 
 
@@ -108,9 +128,15 @@ def _measured(key: str, value: float | None, source: str = "", missing: str = ""
 
 def _included(seen: Observation, left: Figure) -> str:
     held = "; ".join(f"{part.replace('_', ' ')} ({why})" for part, why in seen.includes.items())
+    start = f"The rate already includes {held}." if held else "The rate includes no part of headroom yet."
     rest = [part.replace("_", " ") for part in HEADROOM_PARTS if part not in seen.includes]
     missing = " and ".join(part for part in (", ".join(rest[:-1]), rest[-1]) if part)
-    return f"The rate already includes {held}. Headroom {show(left.value)} is left for {missing}."
+    return f"{start} Headroom {show(left.value)} is left for {missing}."
+
+
+def _scenario(seen: Observation) -> list[str]:
+    line = pasted(seen.lengths) if seen.lengths else ""
+    return [f"In a scenario, under `workload`: `{line}`"] if line else []
 
 
 def instances_table(seen: Observation) -> Table:
