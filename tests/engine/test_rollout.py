@@ -201,7 +201,7 @@ def test_a_server_killed_in_the_middle_leaves_what_was_measured(start_measure: A
     """Exit code 3, a message that names the server, and a rates file that says that it is partial."""
     rates = tmp_path / "rates.yaml"
     with serve() as doomed:
-        asked = ("--url", doomed.url, "--only", "rollout", "--seconds", "60", "--concurrency", "4,16")
+        asked = ("--url", doomed.url, "--only", "rollout", "--seconds", "30", "--concurrency", "4,16")
         process = start_measure(*asked, *SHORT, "--max-response-tokens", "300", "--save", str(rates))
         told = await_line(process, "rollout, 4 in flight")
         time.sleep(1.0)
@@ -222,7 +222,7 @@ def test_ctrl_c_keeps_what_was_measured_and_ends_the_engine(
 ) -> None:
     """Exit code 130, a partial rates file, and no process left behind."""
     rates = tmp_path / "rates.yaml"
-    asked = ("--only", "rollout", "--seconds", "120", "--concurrency", "4,16", "--max-response-tokens", "400")
+    asked = ("--only", "rollout", "--seconds", "30", "--concurrency", "4,16", "--max-response-tokens", "400")
     process = start_measure("--model", str(tiny_models["qwen3"]), *asked, *SHORT, *TINY, "--save", str(rates))
     await_line(process, "rollout, 4 in flight")
     time.sleep(1.0)
