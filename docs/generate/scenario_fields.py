@@ -10,7 +10,8 @@ from generate.markdown import table
 from rlsize import units
 from rlsize.facts.budget import Budget, Limit, Limited
 from rlsize.facts.fields import Quantity, Says, Uncertain
-from rlsize.facts.rates import HEADROOM_PARTS, Rates
+from rlsize.facts.headroom import HEADROOM_PARTS
+from rlsize.facts.rates import Rates
 from rlsize.facts.scenario import Scenario
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from rlsize.estimates.headroom import headroom_left
-from rlsize.facts.rates import HEADROOM_PARTS
+from rlsize.facts.headroom import HEADROOM_PARTS
 
 
 def test_each_part_that_a_rate_holds_takes_its_share_of_headroom() -> None:

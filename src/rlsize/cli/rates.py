@@ -10,7 +10,7 @@ from rlsize.equations.headroom import standard_error
 from rlsize.errors import InputError
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.rates import HEADROOM_PARTS
+from rlsize.facts.headroom import HEADROOM_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations.headroom import remaining_headroom
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure
-from rlsize.facts.headroom import FULL_HEADROOM
-from rlsize.facts.rates import HEADROOM_PARTS
+from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Collection

@@ -10,8 +10,8 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.facts.headroom import HeadroomPart
     from rlsize.facts.lengths import LengthFit
-    from rlsize.facts.rates import HeadroomPart
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Literal, TypeAlias
 
 from rlsize.facts.fields import Quantity, Says
+from rlsize.facts.headroom import HeadroomPart  # noqa: TC001 (pydantic resolves the annotations at run time)
 from rlsize.facts.measured import (  # noqa: TC001 (pydantic resolves the annotations at run time)
     Machine,
     RolloutMeasured,
@@ -13,11 +14,7 @@ from rlsize.facts.measured import (  # noqa: TC001 (pydantic resolves the annota
     TrainMeasured,
 )
 
-HeadroomPart: TypeAlias = Literal["sync_pauses", "stragglers", "drift", "ramp", "tail"]
 Counts: TypeAlias = Literal["response", "total"]
-
-HEADROOM_PARTS: tuple[HeadroomPart, ...] = ("sync_pauses", "stragglers", "drift", "ramp", "tail")
-"""What headroom covers: pauses for weight syncs, slow instances, drift of lengths and settings, filling, draining."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
