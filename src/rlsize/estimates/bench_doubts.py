@@ -5,13 +5,13 @@ from __future__ import annotations
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
-from rlsize.facts.rates import HEADROOM_PARTS
+from rlsize.facts.headroom import HEADROOM_PARTS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.facts.benchmark_result import BenchmarkResult
-    from rlsize.facts.rates import HeadroomPart
+    from rlsize.facts.headroom import HeadroomPart
 
     RatedRun = tuple[BenchmarkResult, float]  # a run and its rate of response tokens
 
@@ -60,11 +60,6 @@ def same_lengths(one: BenchmarkResult, other: BenchmarkResult) -> bool:
     )
 
 
-def counts_prompts(result: BenchmarkResult) -> bool:
-    """Whether `requests` are prompts of which each may have several samples, so that mean lengths are unknown."""
-    return "requests" in result.counts and result.samples_per_request is None
-
-
 def equal_length(result: BenchmarkResult) -> float | None:
     """The length of every response where all have the same; without a list of them a whole mean tells. [token]"""
     lengths = result.response_lengths
@@ -72,7 +67,7 @@ def equal_length(result: BenchmarkResult) -> float | None:
         return lengths[0] if fmean(lengths) > 0 and stdev(lengths) <= EQUAL_CV * fmean(lengths) else None
     mean = result.mean_response_tokens
     many = result.requests is not None and result.requests >= ENOUGH_REQUESTS
-    return mean if mean and many and mean.is_integer() and not counts_prompts(result) else None
+    return mean if mean and many and mean.is_integer() else None
 
 
 def shown(tokens: float | None) -> str:
@@ -103,7 +98,7 @@ def doubts(chosen: Sequence[RatedRun], rated: Sequence[RatedRun], asked: float |
             "the file does not say that samples share their prompt, as those of a group do: their prefix-cache hits "
             "are not in the rate"
         )
-    if counts_prompts(result):
+    if result.requests_are_prompts and result.samples_per_request is None:
         found.append("num_requests counts prompts, so response lengths are unknown where --n is not 1")
     return [doubt for doubt in found if doubt]
 

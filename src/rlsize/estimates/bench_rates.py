@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations.headroom import standard_error
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.bench_doubts import counts_prompts, doubts, held_back_by, included_parts, same_lengths, shown
+from rlsize.estimates.bench_doubts import doubts, held_back_by, included_parts, same_lengths, shown
 from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
 
 if TYPE_CHECKING:
@@ -83,9 +83,18 @@ def benchmark_rates(
         doubts=[
             *doubts([_pair(each) for each in chosen], [_pair(each) for each in rated], concurrency),
             *first.warnings,
+            *_gpus_doubt(first, gpus_per_instance),
             *(f"{fault.where} is not used: it {fault.what}" for fault in unused[:SHOWN]),
         ],
     )
+
+
+def _gpus_doubt(result: BenchmarkResult, given: float | None) -> list[str]:
+    """What the file says of the instance's GPUs, where the caller says otherwise."""
+    if given is None or (result.gpus in {None, given} and (result.tensor_parallel or 0.0) <= given):
+        return []
+    said = result.gpus or result.tensor_parallel or 0.0
+    return [f"{result.source} says that {said:g} GPUs served, and {given:g} are given"]
 
 
 def joined(results: Sequence[BenchmarkResult]) -> list[BenchmarkResult]:
@@ -232,10 +241,9 @@ def _why(chosen: Sequence[_Rated], held_back: str) -> str:
 def _conditions(result: BenchmarkResult) -> RateConditions:
     lengths = result.response_lengths
     tensor = result.tensor_parallel
-    counted = None if counts_prompts(result) else result.mean_response_tokens
     return RateConditions(
         model=result.model or None,
-        mean_response_tokens=fmean(lengths) if lengths else counted,
+        mean_response_tokens=fmean(lengths) if lengths else result.mean_response_tokens,
         mean_prompt_tokens=result.mean_prompt_tokens,
         group_size=result.samples_per_request,
         response_cv=_response_cv(lengths),

@@ -23,6 +23,7 @@ class BenchmarkResult:
         measured_at: When it ran, as an ISO 8601 date and time; empty where the file does not say.
         duration_seconds: Wall clock of the run. [s]
         requests: Requests that finished. [1]
+        requests_are_prompts: Whether a request is a prompt of which the run may have made several samples.
         failed_requests: Requests that did not. [1]
         samples_per_request: Samples of one request (n). [1]
         prompt_tokens: Prompt tokens, all together. [token]
@@ -59,6 +60,7 @@ class BenchmarkResult:
     measured_at: str = ""
     duration_seconds: float | None = None
     requests: float | None = None
+    requests_are_prompts: bool = False
     failed_requests: float | None = None
     samples_per_request: float | None = None
     prompt_tokens: float | None = None
@@ -92,7 +94,9 @@ class BenchmarkResult:
 
     @property
     def mean_response_tokens(self) -> float | None:
-        """Response tokens of a sample; of a request where nobody says how many samples it has. [token]"""
+        """Response tokens of a sample; None where it is open how many samples a request has. [token]"""
         if self.response_tokens is None or not self.requests:
+            return None
+        if self.samples_per_request is None and self.requests_are_prompts:
             return None
         return self.response_tokens / self.requests / (self.samples_per_request or 1.0)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.bench_rates import joined
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.rates import HEADROOM_PARTS
+from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.units import show
@@ -50,16 +51,17 @@ def bench_report(
         warnings: What happened on the way and casts doubt.
     """
     doubts = rates.doubts if rates else []
-    told = [*doubts, *_told(results, doubts), *warnings]
+    runs = joined(results)
+    told = [*doubts, *_told(runs, doubts), *warnings]
     return Report(
         command="observe",
         headline=_headline(results, rates),
         results=(*_rates(rates), *_trainer(results)),
         inputs=tuple(inputs),
-        tables={"runs": runs_table(results, rates), "keys": keys_table(results)},
+        tables={"runs": runs_table(runs, rates), "keys": keys_table(runs)},
         warnings=tuple(dict.fromkeys(told)),
         notes=(*_included(rates), *notes),
-        chart=bench_chart(results),
+        chart=bench_chart(runs),
         quiet=_QUIET,
     )
 
@@ -86,8 +88,10 @@ def _headline(results: Sequence[BenchmarkResult], rates: Rates | None) -> str:
     trainer = next((result for result in results if result.trainer_tokens_per_second is not None), None)
     if trainer is not None:
         shown = show(trainer.trainer_tokens_per_second, "_tokens_per_second")
-        gpus = f" on {show(trainer.trainer_gpus)} GPUs" if trainer.trainer_gpus else ""
-        return f"The trainer takes {shown} packed tokens{gpus}: {trainer.tool}; no run has a rollout rate."
+        gpus = (
+            f" on {show(trainer.trainer_gpus)} GPU{'s' * (trainer.trainer_gpus != 1)}" if trainer.trainer_gpus else ""
+        )
+        return f"The trainer takes {shown} of packed tokens{gpus}: {trainer.tool}; no run has a rollout rate."
     runs = "the run has" if len(results) == 1 else f"none of {len(results)} runs has"
     return f"No rate of response tokens: {runs} {'none' if len(results) == 1 else 'one'}."
 
@@ -157,7 +161,7 @@ def runs_table(results: Sequence[BenchmarkResult], rates: Rates | None = None) -
             Column("response_tokens_per_second", "rate"),
             Column("mean_prompt_tokens", "prompt"),
             Column("mean_response_tokens", "response"),
-            Column("seconds_per_token", "per token"),
+            Column("inter_token_seconds", "per token"),
         ),
         rows=tuple(_row(result, used) for result in results),
         marked=at,
@@ -182,7 +186,7 @@ def _row(result: BenchmarkResult, used: set[str]) -> dict[str, Cell]:
         "total_tokens_per_second": result.total_tokens_per_second,
         "mean_prompt_tokens": result.mean_prompt_tokens,
         "mean_response_tokens": result.mean_response_tokens,
-        "seconds_per_token": result.seconds_per_token,
+        "inter_token_seconds": result.seconds_per_token,
         "first_token_seconds": result.first_token_seconds,
         "batch_seconds": result.batch_seconds,
         "measured_at": result.measured_at,

@@ -12,7 +12,7 @@ from rlsize.readers.bench.guidellm import guidellm
 from rlsize.readers.bench.inference_perf import inference_perf
 from rlsize.readers.bench.inferencex import inferencex
 from rlsize.readers.bench.prime_rl import prime_rl
-from rlsize.readers.bench.recognising import FORMATS, HEAD, SECOND_COPY, format_of, recognised
+from rlsize.readers.bench.recognising import FORMATS, SECOND_COPY, format_of, recognised
 from rlsize.readers.bench.sglang import sglang_offline, sglang_serving
 from rlsize.readers.bench.trtllm import trtllm_printed
 from rlsize.readers.bench.vllm import vllm_latency, vllm_serve, vllm_throughput, vllm_throughput_printed
@@ -76,7 +76,7 @@ def benchmark_results(content: bytes, name: str, format: str | None = None) -> l
     if len(content) > LARGEST:
         raise InputError(Fault(f"is larger than {LARGEST // 2**20} MiB", name, "is it the file you meant?"))
     text = result_text(content, name)
-    form = format or recognised(content[:HEAD])
+    form = format or recognised(content)
     if form == SECOND_COPY:
         what = "is the .pytorch.json beside a result: it holds the same run once more"
         raise InputError(Fault(what, name, "name the result itself, whose name ends in .json alone"))

@@ -10,7 +10,7 @@ from rlsize.readers.bench.documents import keys_of
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-HEAD = 64 * 2**10  # bytes that are enough to recognise a file by
+HEAD = 64 * 2**10  # bytes of JSON that are enough to recognise it by
 
 _BY_KEYS = (
     ("vllm-bench-pytorch", ({"benchmark", "metric", "benchmark_values"},)),
@@ -47,16 +47,17 @@ def recognised(head: bytes) -> str | None:
     The format of a file, by its first bytes, uncompressed; None where no benchmark wrote it.
 
     Args:
-        head: The first `HEAD` bytes, or all of a smaller file.
+        head: The first `HEAD` bytes, or more: what a benchmark prints may stand behind the engine's own log.
 
     >>> recognised(b'{"model_id": "m", "avg_latency": 3.1, "latencies": [')
     'vllm-bench-latency'
     >>> recognised(b"step:3 - perf/throughput:1.0") is None
     True
     """
-    text = head[:HEAD].decode("utf-8-sig", errors="replace").lstrip()
-    if text.startswith(("{", "[")):
-        return format_of(keys_of(text))
+    start = head[:HEAD].decode("utf-8-sig", errors="replace").lstrip()
+    if start.startswith(("{", "[")):
+        return format_of(keys_of(start))
+    text = head.decode("utf-8-sig", errors="replace")
     return next((name for name, pattern in _PRINTED if pattern.search(text)), None)
 
 

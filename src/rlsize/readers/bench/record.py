@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST = 1e15  # tokens, seconds or requests per second that no benchmark reaches
 MOST_WORD = 200
+_FIELDS = frozenset(BenchmarkResult.__dataclass_fields__)
 _AGREE = 0.02  # share by which two ways to the same rate may differ
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _NONE = frozenset({"nan", "+nan", "-nan", "inf", "+inf", "-inf", "infinity", "+infinity", "-infinity"})
@@ -152,7 +153,7 @@ class Record:
             source=self.where,
             tool=tool,
             **fields,
-            keys=self.keys,
+            keys={field: key for field, key in self.keys.items() if field in _FIELDS},
             counts=self.counts,
             warnings=(*self.warnings, *_disagreements(made)),
         )

@@ -26,8 +26,8 @@ PROMPTS = "prompts, not samples: with --n each prompt makes n of them"
 MILLISECONDS = 1e-3
 
 _RATES = re.compile(r"Throughput: +([\d.]+) requests/s, +([\d.]+) total tokens/s, +([\d.]+) output tokens/s")
-_PROMPT_TOKENS = re.compile(r"^Total num prompt tokens: +(\d+)\r?\n", re.MULTILINE)
-_RESPONSE_TOKENS = re.compile(r"^Total num output tokens: +(\d+)\r?\n", re.MULTILINE)
+_PROMPT_TOKENS = re.compile(r"Total num prompt tokens: +(\d+)\s*\n")
+_RESPONSE_TOKENS = re.compile(r"Total num output tokens: +(\d+)\s*\n")
 _LONGEST = 24  # digits
 
 
@@ -56,6 +56,7 @@ def vllm_throughput(data: Mapping[str, Any], where: str) -> list[BenchmarkResult
             model=record.text("model", "model_id"),
             duration_seconds=duration,
             requests=record.needed("requests", "num_requests"),
+            requests_are_prompts=True,
             total_tokens_per_second=total,
             sent_at_once=True,
             holds_ramp=True,
@@ -98,6 +99,7 @@ def _printed_run(rates: re.Match[str], rest: str, where: str) -> BenchmarkResult
     return record.result(
         THROUGHPUT,
         engine="vllm",
+        requests_are_prompts=True,
         response_tokens=tokens,
         prompt_tokens=record.number("prompt_tokens", "Total num prompt tokens"),
         response_tokens_per_second=rate,
