@@ -45,6 +45,10 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
     "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
     "observe": Entry("Operate", "Read running engines' metrics: rate, saturation, stragglers.", "observe.observe"),
+    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
+    "manifest": Entry(
+        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.manifest"
+    ),
     "measure": Entry(
         "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
     ),

@@ -1,0 +1,122 @@
+"""Small forms of Prometheus: numbers, durations, selectors, names, and templates as they will be read."""
+
+from __future__ import annotations
+
+import re
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from rlsize.planner.rounding import rounded_up
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rlsize.facts.alerts import Matcher
+
+LOOP_LABEL = "loop"
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
+_OPENING = '{{ "{{" }}'  # how a Go template says two braces
+_PLACE = re.compile(r"\$([STW])")
+_TEMPLATED = re.compile(
+    r"\{\{ \$value \| (?P<form>humanize|humanizePercentage) \}\}|\{\{ \$labels\.(?P<label>\w+) \}\}|"
+    + re.escape(_OPENING)
+)
+_MINUTE = 60
+
+
+def plain_number(value: float, digits: int = 6) -> str:
+    """
+    A number without an exponent, to so many digits.
+
+    >>> plain_number(0.1 + 0.2), plain_number(1.5e7), plain_number(1e-7), plain_number(8.0)
+    ('0.3', '15000000', '0.0000001', '8')
+    """
+    text = format(Decimal(f"{value:.{digits}g}"), "f")
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def whole_minutes(seconds: float) -> int:
+    """A time as whole minutes, rounded up."""
+    return rounded_up(seconds / _MINUTE)
+
+
+def duration(seconds: float) -> str:
+    """
+    A time as Prometheus writes it, in whole minutes, rounded up.
+
+    >>> duration(300.0), duration(365.1)
+    ('5m', '7m')
+    """
+    return f"{whole_minutes(seconds)}m"
+
+
+def selector_text(matchers: Iterable[Matcher]) -> str:
+    r"""
+    A selector's inside, its values escaped.
+
+    >>> from rlsize.facts.alerts import Matcher
+    >>> selector_text([Matcher("job", "=", 'a"b'), Matcher("pod", "=~", r"r\d")])
+    'job="a\\"b",pod=~"r\\\\d"'
+    """
+    return ",".join(
+        f'{one.label}{one.operator}"{"".join(_ESCAPES.get(letter, letter) for letter in one.value)}"'
+        for one in matchers
+    )
+
+
+def filled(template: str, *, selector: str = "", trainer: str = "", window: str = "") -> str:
+    """
+    An expression with its places filled: $S and $T for selectors, $W for a window; what is filled in is not looked at.
+
+    >>> filled('rate(a{$S}[$W])', selector='job="$W"', window="5m"), filled("b{$T}")
+    ('rate(a{job="$W"}[5m])', 'b')
+    """
+    said = {"S": selector, "T": trainer, "W": window}
+    return _PLACE.sub(lambda found: said[found[1]], template if trainer else template.replace("{$T}", ""))
+
+
+def series(name: str, group: str) -> str:
+    """A recorded series of one loop."""
+    return f'{name}{{{LOOP_LABEL}="{group}"}}'
+
+
+def templated(text: str) -> str:
+    """Text of others in an annotation, so that a template leaves it as it is; one line."""
+    return " ".join(text.split()).replace("{{", _OPENING)
+
+
+def rendered(template: str, value: float, labels: Mapping[str, str]) -> str:
+    """
+    An annotation as Prometheus shows it.
+
+    >>> rendered("{{ $labels.instance }} waits {{ $value | humanizePercentage }}", 0.335, {"instance": "a:1"})
+    'a:1 waits 33.5%'
+    """
+
+    def shown(found: re.Match[str]) -> str:
+        if found["label"]:
+            return labels.get(found["label"], "")
+        if found["form"]:
+            return f"{value * 100:.4g}%" if found["form"] == "humanizePercentage" else humanized(value)
+        return "{{"
+
+    return _TEMPLATED.sub(shown, template)
+
+
+def humanized(value: float) -> str:
+    """
+    A number as the template function `humanize` writes it.
+
+    >>> humanized(1402.5), humanized(0.25), humanized(0), humanized(2.0)
+    ('1.403k', '250m', '0', '2')
+    """
+    if value == 0:
+        return "0"
+    prefixes = ("k", "M", "G", "T") if abs(value) >= 1 else ("m", "u", "n", "p")
+    factor = 1e-3 if abs(value) >= 1 else 1e3
+    chosen = ""
+    for prefix in prefixes:
+        if abs(value) < 1000 if factor < 1 else abs(value) >= 1:  # noqa: PLR2004 (the next prefix)
+            break
+        chosen, value = prefix, value * factor
+    return f"{value:.4g}{chosen}"

@@ -1,0 +1,131 @@
+"""What whoever is called reads: one entry for each alert."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.facts.alerts import Signal
+
+_PERCENT, _NUMBER = "{{ $value | humanizePercentage }}", "{{ $value | humanize }}"
+INSTANCE = "{{ $labels.instance }}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """
+    An alert in words.
+
+    Args:
+        alert: Its name.
+        summary: What is wrong, with the value; a Go template.
+        first: What to do first.
+        single: Whether it tells of one instance.
+        planned: What should be, where no number of the plan says it.
+        threshold: From where on it fires, where no number says it.
+    """
+
+    alert: str
+    summary: str
+    first: str
+    single: bool = False
+    planned: str = ""
+    threshold: str = ""
+
+
+WORDS: Mapping[Signal, Words] = MappingProxyType(
+    {
+        "idle": Words(
+            alert="RlsizeTrainerIdle",
+            summary=f"the trainer waits {_PERCENT} of the time for samples",
+            first=(
+                "Rule out a sick trainer and long weight syncs, then recover free throughput (prefix cache, "
+                "preemptions, stragglers); add instances up to the matched count only after that."
+            ),
+        ),
+        "sync": Words(
+            alert="RlsizeSyncPause",
+            summary=f"weight syncs hold the loop up {_PERCENT} of the time",
+            first="Look at transport and cadence of the weight sync; more instances do not help.",
+        ),
+        "queue": Words(
+            alert="RlsizeQueueDeep",
+            summary=f"{_NUMBER} finished samples wait to be trained",
+            first="See whether the trainer got slower; if not, cap the queue, then shrink the rollout fleet.",
+            planned="within the staleness cap",
+        ),
+        "age": Words(
+            alert="RlsizeSamplesStale",
+            summary=f"the oldest waiting sample is {_NUMBER} optimizer steps old",
+            first="Cap the queue in optimizer steps before anything else: what is too old is thrown away or harms.",
+        ),
+        "waste": Words(
+            alert="RlsizeTokensWasted",
+            summary=f"{_NUMBER} response tokens are generated for each that is trained",
+            first="Find what throws them away: a growing queue, dropped stale samples, filters, aborts at syncs.",
+        ),
+        "goodput": Words(
+            alert="RlsizeGoodputLow",
+            summary=f"{_NUMBER} tokens are trained per GPU-second of both pools; 0 means that no step ends",
+            first="Ask which side starves; this is the roll-up of all other alerts, so look at those that fire too.",
+        ),
+        "rollout": Words(
+            alert="RlsizeRolloutSlow",
+            summary=f"the rollout fleet makes {_NUMBER} tokens per second",
+            first="Count instances and look for stragglers, then at lengths and sampling parameters that changed.",
+        ),
+        "cache": Words(
+            alert="RlsizePrefixCacheCold",
+            summary=f"{INSTANCE} finds {_PERCENT} of its prompt tokens in the prefix cache",
+            first="See whether prefix caching is on and whether groups stay together: configuration, not capacity.",
+            single=True,
+        ),
+        "waiting": Words(
+            alert="RlsizeRequestsWaiting",
+            summary=f"{_NUMBER} requests wait on {INSTANCE} for each that runs",
+            first="Look at the KV cache and the limit of running requests; spread requests before adding instances.",
+            single=True,
+            planned="fewer than run",
+        ),
+        "preemptions": Words(
+            alert="RlsizePreemptions",
+            summary=f"{INSTANCE} preempts {_NUMBER} times per finished request",
+            first="The KV cache is too small for the running batch: lower the limit of running requests, free memory.",
+            single=True,
+        ),
+        "straggler": Words(
+            alert="RlsizeInstanceSlow",
+            summary=f"{INSTANCE} makes {_NUMBER} tokens per second, far less than the median instance",
+            first="Look at its GPUs (clocks, errors), its neighbours and its share of requests; replace it if need be.",
+            single=True,
+            planned="as fast as the others",
+        ),
+        "up": Words(
+            alert="RlsizeInstancesMissing",
+            summary=f"{_NUMBER} rollout instances answer",
+            first="See which are gone (preempted, out of memory, not scheduled); nothing is to be resized before.",
+        ),
+    }
+)
+"""The alert of each signal."""
+
+DOWN = Words(
+    alert="RlsizeInstanceDown",
+    summary=f"{INSTANCE} does not answer",
+    first="Look at its log and restart it; what it was generating is lost, and no more than that.",
+    single=True,
+    planned="every instance answers",
+    threshold="it is known to Prometheus, and `up` is 0",
+)
+"""A target that is known and does not answer."""
+
+MISSING = Words(
+    alert="RlsizeSignalMissing",
+    summary="a signal is not there, so its alerts cannot fire",
+    first="See whether its target is scraped and publishes it; the head of the rule file says what is needed.",
+)
+"""A signal that nobody tells."""
