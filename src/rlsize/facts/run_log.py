@@ -29,6 +29,8 @@ class StepRecord:
         samples: Samples trained. [1]
         prompt_tokens: Their prompt tokens. [token]
         response_tokens: Their response tokens. [token]
+        total_tokens: Prompt and response tokens together, where a log does not part them. [token]
+        gpus: GPUs of both pools together; those of a shared pool count once. [1]
         rollout_gpus: GPUs of the fleet. [1]
         trainer_gpus: GPUs of the trainer. [1]
         staleness_steps: Mean staleness of the samples, in optimizer steps. [1]
@@ -48,6 +50,8 @@ class StepRecord:
             [token/s]
         trainer_tokens_per_second: Prompt and response tokens per second of the whole trainer while it updates, as the
             framework says. [token/s]
+        rollout_tokens_per_second_per_gpu: The fleet's rate by its GPUs, where the log gives it so. [token/s]
+        trainer_tokens_per_second_per_gpu: The trainer's rate by its GPUs, where the log gives it so. [token/s]
     """
 
     step: int
@@ -61,6 +65,8 @@ class StepRecord:
     samples: float | None = None
     prompt_tokens: float | None = None
     response_tokens: float | None = None
+    total_tokens: float | None = None
+    gpus: float | None = None
     rollout_gpus: float | None = None
     trainer_gpus: float | None = None
     staleness_steps: float | None = None
@@ -78,6 +84,8 @@ class StepRecord:
     requests_waiting: float | None = None
     rollout_tokens_per_second: float | None = None
     trainer_tokens_per_second: float | None = None
+    rollout_tokens_per_second_per_gpu: float | None = None
+    trainer_tokens_per_second_per_gpu: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,0 +1,239 @@
+"""
+Event files of TensorBoard: TFRecord frames around a small protobuf, of which only scalars are read.
+
+Source: tensorflow/core/lib/io/record_writer.h (frames), tensorflow/core/util/event.proto, summary.proto,
+tensor.proto. Each frame has a masked CRC-32C of its length and of its data.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+LARGEST = 2**20
+"""Bytes of a frame that is looked into: a scalar takes less than a hundred, an image or a graph more."""
+_HEADER = 12
+_CRC = 4
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_TEN_BYTES = 70  # bits that a varint may have
+_SCALARS = {1: ("<f", 5), 2: ("<d", 6), 3: ("", 7), 9: ("", 10)}  # dtype: its layout in bytes, its field of values
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """
+    Scalars that were logged together.
+
+    Args:
+        seconds: When, by the wall clock. [s]
+        step: The step.
+        values: The scalars, by tag.
+    """
+
+    seconds: float
+    step: int
+    values: dict[str, float]
+
+
+class FrameError(Exception):
+    """The frames of a file cannot be told apart any more."""
+
+
+@cache
+def _table() -> tuple[int, ...]:
+    """CRC-32C of every byte."""
+    table = []
+    for byte in range(256):
+        rest = byte
+        for _ in range(8):
+            rest = (rest >> 1) ^ (0x82F63B78 if rest & 1 else 0)
+        table.append(rest)
+    return tuple(table)
+
+
+def masked_crc(data: bytes) -> int:
+    """
+    The checksum of a frame.
+
+    >>> hex(masked_crc(b"123456789"))
+    '0xc78ab0e5'
+    """
+    table = _table()
+    crc = 0xFFFFFFFF
+    for byte in data:
+        crc = table[(crc ^ byte) & 0xFF] ^ (crc >> 8)
+    crc ^= 0xFFFFFFFF
+    return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
+
+
+def is_event_file(head: bytes) -> bool:
+    """Whether a file begins with a frame."""
+    return len(head) >= _HEADER and masked_crc(head[:8]) == int.from_bytes(head[8:_HEADER], "little")
+
+
+def frames(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes | None]]:
+    """
+    The frames of a file.
+
+    Yields:
+        Where each begins, and its data; None for one that is damaged; empty for one too large for scalars.
+
+    Raises:
+        FrameError: The file ends in a frame, or a length is damaged; all frames before have been given.
+    """
+    stream = _Stream(blocks)
+    while True:
+        start = stream.position
+        header = stream.take(_HEADER)
+        if not header:
+            return
+        if len(header) < _HEADER:
+            raise FrameError(start)
+        if masked_crc(header[:8]) != int.from_bytes(header[8:], "little"):
+            raise FrameError(start)
+        length = int.from_bytes(header[:8], "little")
+        if length > LARGEST:
+            if not stream.skip(length + _CRC):
+                raise FrameError(start)
+            yield start, b""
+            continue
+        frame = stream.take(length + _CRC)
+        if len(frame) < length + _CRC:
+            raise FrameError(start)
+        data = frame[:length]
+        yield start, data if masked_crc(data) == int.from_bytes(frame[length:], "little") else None
+
+
+class _Stream:
+    """Bytes taken off blocks from left to right."""
+
+    def __init__(self, blocks: Iterator[bytes]) -> None:
+        self._blocks = blocks
+        self._bytes = b""
+        self._at = 0
+        self.position = 0
+
+    def take(self, count: int) -> bytes:
+        """The next bytes, fewer at the end."""
+        while len(self._bytes) - self._at < count:
+            block = next(self._blocks, b"")
+            if not block:
+                break
+            self._bytes = self._bytes[self._at :] + block
+            self._at = 0
+        found = self._bytes[self._at : self._at + count]
+        self._at += len(found)
+        self.position += len(found)
+        return found
+
+    def skip(self, count: int) -> bool:
+        """Pass over bytes; False if there are fewer."""
+        while count > 0:
+            passed = len(self.take(min(count, LARGEST)))
+            if not passed:
+                return False
+            count -= passed
+        return True
+
+
+def scalars(data: bytes) -> Event | None:
+    """
+    The scalars of a frame; None if it has none.
+
+    Raises:
+        ValueError: It is no event.
+    """
+    seconds, step, values = 0.0, 0, {}
+    for number, kind, value in _fields(data):
+        if number == 1 and kind == _FIXED64:
+            seconds = struct.unpack("<d", value.to_bytes(8, "little"))[0] if isinstance(value, int) else 0.0
+        elif number == 2 and isinstance(value, int):  # noqa: PLR2004 (the field's number in event.proto)
+            step = value
+        elif number == 5 and isinstance(value, bytes):  # noqa: PLR2004 (as above)
+            values = dict(_summary(value))
+    return Event(seconds, step, values) if values else None
+
+
+def _summary(data: bytes) -> Iterator[tuple[str, float]]:
+    """The scalars of a summary, with their tags."""
+    for number, _, entry in _fields(data):
+        if number != 1 or not isinstance(entry, bytes):
+            continue
+        tag, found = "", None
+        for inner, kind, value in _fields(entry):
+            if inner == 1 and isinstance(value, bytes):
+                tag = value.decode("utf-8", "replace")
+            elif inner == 2 and kind == _FIXED32 and isinstance(value, int):  # noqa: PLR2004 (simple_value)
+                found = struct.unpack("<f", value.to_bytes(4, "little"))[0]
+            elif inner == 8 and isinstance(value, bytes):  # noqa: PLR2004 (tensor)
+                found = _scalar_tensor(value)
+        if tag and found is not None:
+            yield tag, found
+
+
+def _scalar_tensor(data: bytes) -> float | None:
+    """The only element of a tensor; None if it has several, or is no number."""
+    fields = list(_fields(data))
+    layout, own = next(
+        (_SCALARS.get(value) for number, _, value in fields if number == 1 and isinstance(value, int)), None
+    ) or ("", 0)
+    for number, _, value in fields:
+        if number == 4 and isinstance(value, bytes) and layout and len(value) == struct.calcsize(layout):  # noqa: PLR2004 (tensor_content)
+            return float(struct.unpack(layout, value)[0])
+        if number == own:
+            return _element(value, layout)
+    return None
+
+
+def _element(value: int | bytes, layout: str) -> float | None:
+    """The one value of a repeated field, packed or not."""
+    if layout:
+        size = struct.calcsize(layout)
+        raw = value.to_bytes(size, "little") if isinstance(value, int) else value
+        return float(struct.unpack(layout, raw)[0]) if len(raw) == size else None
+    if isinstance(value, bytes):
+        value = _varint(value, 0)[0] if value else 0
+    return float(value - 2**64 if value >= 2**63 else value)
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, int, int | bytes]]:
+    """
+    The fields of a message: number, kind, value.
+
+    Raises:
+        ValueError: It is no message.
+    """
+    at = 0
+    while at < len(data):
+        key, at = _varint(data, at)
+        kind = key & 7
+        value: int | bytes
+        if kind == _VARINT:
+            value, at = _varint(data, at)
+        else:
+            size, at = _varint(data, at) if kind == _BYTES else (8 if kind == _FIXED64 else 4, at)
+            value = data[at : at + size]
+            at += size
+            if len(value) < size or kind not in {_FIXED64, _BYTES, _FIXED32}:
+                raise ValueError("not a message")
+            if kind != _BYTES:
+                value = int.from_bytes(value, "little")
+        yield key >> 3, kind, value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of variable length, and where it ends."""
+    found = shift = 0
+    while at < len(data) and shift < _TEN_BYTES:
+        byte = data[at]
+        at += 1
+        found |= (byte & 0x7F) << shift
+        if byte < 0x80:  # noqa: PLR2004 (the bit that says that more bytes follow)
+            return found, at
+        shift += 7
+    raise ValueError("not a number")

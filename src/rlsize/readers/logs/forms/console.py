@@ -1,0 +1,98 @@
+"""
+verl's console: `step:3 - key:value - key:value` on one line.
+
+Source: verl/utils/tracking.py and verl/utils/logger/aggregate_logger.py (LocalLogger), v0.9.0. Nothing in the line says
+that it is whole, so that a line without its break is not used.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.forms import Form
+from rlsize.readers.logs.numbers import number
+from rlsize.readers.logs.rows import CUT, HEADLESS, UNREADABLE, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlsize.readers.logs.cursor import Line
+    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.source import Blocks
+
+_HEAD = re.compile(r"(?<![\w/.])step:(?:np\.int64\()?(\d{1,15})\)? - ")
+_HEAD_CUT = re.compile(r"(?<![\w/.])step:\d{0,15} ?-? ?$")
+_HEADLESS = re.compile(r" - (?:timing_s|perf|response_length|timing_per_token_ms)/[\w/]+:[^ ]* - ")
+_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
+
+
+def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
+    """The metrics lines of a stream."""
+    cursor = Cursor(blocks, skips)
+    while (line := cursor.find(b"step:")) is not None:
+        head = _HEAD.search(line.text)
+        if head is None:
+            _count_fragment(line, skips)
+            continue
+        values = _quick(line.text[head.end() :]) if line.ended else None
+        if values is not None:
+            yield Row(float(head[1]), values, line.place)
+        else:
+            yield from _slow(line, skips)
+
+
+def _quick(text: str) -> dict[str, float] | None:
+    """Keys and values, where all values are bare numbers, which is the rule; else None."""
+    parts = text.replace(" - ", ":").split(":")
+    try:
+        return dict(zip(parts[::2], map(float, parts[1::2]), strict=True))
+    except ValueError:
+        return None
+
+
+def _slow(line: Line, skips: Skips) -> Iterator[Row]:
+    """All records on a line, of which only the last one can be whole: the others end without a line break."""
+    heads = list(_HEAD.finditer(line.text))
+    if len(heads) > 1:
+        skips.add(UNREADABLE, line.place, len(heads) - 1)
+    if not line.ended:
+        skips.add(CUT, line.place)
+        return
+    text = _REPEATED.sub("", line.text[heads[-1].end() :])
+    try:
+        values = dict(_pair(part) for part in text.split(" - "))
+    except ValueError:
+        skips.add(UNREADABLE, line.place)
+        return
+    yield Row(float(heads[-1][1]), {key: value for key, value in values.items() if value is not None}, line.place)
+
+
+def _pair(text: str) -> tuple[str, float | None]:
+    """
+    A key and its value; a colon may stand in either.
+
+    Raises:
+        ValueError: It is no such pair.
+    """
+    key, colon, value = text.rpartition(":")
+    try:
+        found = number(value)
+    except ValueError:
+        key, colon, value = text.partition(":")
+        found = number(value)
+    if not key.strip() or not colon:
+        raise ValueError(text)
+    return key, found
+
+
+def _count_fragment(line: Line, skips: Skips) -> None:
+    """Count what is left of a record that lost its head, or has nothing else."""
+    if not line.ended and _HEAD_CUT.search(line.text):
+        skips.add(CUT, line.place)
+    elif _HEADLESS.search(line.text):
+        skips.add(HEADLESS, line.place)
+
+
+FORM = Form(name="console", rows=rows, marks=(b"step:",), framework="verl")

@@ -1,0 +1,188 @@
+"""Where a log comes from: a file or standard input, packed or not, in blocks of bounded size."""
+
+from __future__ import annotations
+
+import stat
+import sys
+import zlib
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import IO, TYPE_CHECKING, BinaryIO, cast
+
+from rlsize.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rlsize.readers.logs.rows import Skips
+
+BLOCK = 2**20
+"""Bytes that are read at once."""
+HEAD = 2**20
+"""Bytes at the start by which a log is recognised."""
+GZIP = b"\x1f\x8b"
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
+_DAMAGED = "the file cannot be unpacked or read any further"
+STANDARD_INPUT = "standard input"
+
+
+class Blocks:
+    """
+    Bytes that are read once, from left to right.
+
+    Args:
+        blocks: The bytes.
+        line: The number of the line that they begin with.
+    """
+
+    def __init__(self, blocks: Iterable[bytes], line: int = 1) -> None:
+        self._blocks = iter(blocks)
+        self.line = line
+
+    def __iter__(self) -> Blocks:
+        return self
+
+    def __next__(self) -> bytes:
+        return next(self._blocks)
+
+
+@dataclass(slots=True)
+class Source:
+    """
+    The bytes of a log, unpacked, to be read once.
+
+    Args:
+        name: File, or what else they come from.
+        head: The first of them, up to 1 MiB.
+        rest: What follows the head, in blocks.
+    """
+
+    name: str
+    head: bytes
+    rest: Iterator[bytes]
+
+    def blocks(self) -> Blocks:
+        """All bytes, the head first."""
+        return Blocks(chain((self.head,), self.rest))
+
+
+@contextmanager
+def opened(path: str, skips: Skips, tell: Callable[[float], None] | None = None) -> Iterator[Source]:
+    """
+    A log, open while it is read.
+
+    Args:
+        path: A file; `-` is standard input.
+        skips: Hears of packed data that end early.
+        tell: Hears the share of the file that is read.
+
+    Raises:
+        InputError: It is missing, a directory, or cannot be read.
+    """
+    name = STANDARD_INPUT if path == "-" else path
+    with _file(path, name) as file:
+        blocks = _blocks(file, _size(file) if tell else 0, skips, tell)
+        head = b""
+        for block in blocks:
+            head += block
+            if len(head) >= HEAD:
+                break
+        yield Source(name, head, blocks)
+
+
+@contextmanager
+def _file(path: str, name: str) -> Iterator[BinaryIO]:
+    if path == "-":
+        yield sys.stdin.buffer
+        return
+    try:
+        file = Path(path).open("rb")  # noqa: SIM115 (closed below; only the opening may fail as a fault of the user's)
+    except (OSError, ValueError) as error:
+        why = getattr(error, "strerror", None) or error
+        raise InputError(Fault(f"cannot be read: {why}", name, "check the path and its permissions")) from None
+    with file:
+        yield file
+
+
+def _size(file: BinaryIO) -> int:
+    """Bytes of a file on disk; 0 for what has no size."""
+    import os
+
+    try:
+        found = os.fstat(file.fileno())
+    except (OSError, ValueError):
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
+
+
+def _blocks(file: BinaryIO, size: int, skips: Skips, tell: Callable[[float], None] | None) -> Iterator[bytes]:
+    """The unpacked bytes of a file, telling after each block how far the packed ones are read."""
+    first = file.read(4)
+    stream = _unpacked(first, cast("BinaryIO", _Rejoined(first, file)))
+    read = 0
+    while True:
+        try:
+            block = stream.read(BLOCK)
+        except _unpacking_errors():
+            skips.add(_DAMAGED, f"byte {read:,}, unpacked")
+            return
+        if not block:
+            return
+        read += len(block)
+        if tell and size:
+            tell(min(1.0, file.tell() / size))
+        yield block
+
+
+class _Rejoined:
+    """A stream whose first bytes were read to see what it is."""
+
+    def __init__(self, first: bytes, rest: BinaryIO) -> None:
+        self._first = first
+        self._rest = rest
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        if not self._first:
+            return self._rest.read(size)
+        if size < 0:
+            found, self._first = self._first + self._rest.read(), b""
+        else:
+            found, self._first = self._first[:size], self._first[size:]
+        return found
+
+
+def _unpacked(first: bytes, stream: BinaryIO) -> IO[bytes]:
+    """The bytes that a stream packs, by its first bytes."""
+    if first.startswith(GZIP):
+        import gzip
+
+        return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+    if first.startswith(ZSTANDARD):
+        import zstandard
+
+        return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
+    return stream
+
+
+def _unpacking_errors() -> tuple[type[Exception], ...]:
+    """What damaged packed data raise; the library for .zst only where it is at work."""
+    zstandard = sys.modules.get("zstandard")
+    more = (zstandard.ZstdError,) if zstandard else ()
+    return (EOFError, zlib.error, OSError, *more)
+
+
+def unpacked_head(head: bytes) -> bytes:
+    """The start of a log, of bytes that may be packed."""
+    from io import BytesIO
+
+    from rlsize.readers.logs.rows import Skips
+
+    found = b""
+    for block in _blocks(BytesIO(head), 0, Skips(), None):
+        found += block
+        if len(found) >= HEAD:
+            break
+    return found
