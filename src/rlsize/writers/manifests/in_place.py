@@ -1,0 +1,208 @@
+"""
+An existing manifest with the values of a resize, and nothing else, changed.
+
+The text is edited where the values stand, so that comments, order and quotes stay. What came out is read again and
+compared with what was there: a change that nobody asked for is refused, not written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, InputError
+from rlsize.reports.manifest import Changed
+from rlsize.writers.manifests.tree import below, child, composed, dotted, leaves, text_at
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlsize.writers.manifests.resize import Edit, Expected, Pods, Resize, Step, Wanted
+    from rlsize.writers.manifests.tree import Place
+
+_INT = "tag:yaml.org,2002:int"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edited:
+    """
+    A manifest after a resize.
+
+    Args:
+        text: All of it.
+        changes: What differs; nothing where it was so already.
+        line: Line of the object in the file that was there.
+        versioned: Whether it carries a resourceVersion, with which an old one cannot be applied again.
+    """
+
+    text: str
+    changes: tuple[Changed, ...]
+    line: int
+    versioned: bool
+
+
+def edited(text: str, name: str, resize: Resize, pods: Pods, wanted: Wanted) -> Edited:
+    """
+    The manifest with the resize in it.
+
+    Args:
+        text: The manifest as it is: YAML of one or more documents.
+        name: Its file's name, for messages.
+        resize: What changes, and what must be there.
+        pods: The fleet as pods.
+        wanted: Which object, by name and namespace.
+
+    Raises:
+        InputError: The object is not there, or its pods are not those that the plan counts; all faults at once.
+    """
+    documents = composed(text, name)
+    node, place = _object(documents, name, resize, wanted)
+    faults = [
+        *(fault for expected in resize.expected for fault in _unexpected(node, expected, name)),
+        *_wrong_gpus(node, resize.pods, pods, wanted, name),
+    ]
+    cuts: list[tuple[int, int, str]] = []
+    goals: dict[Place, str] = {}
+    for edit in resize.edits:
+        faults += _cut(text, node, place, edit, name, cuts, goals)
+    if faults:
+        raise InputError(*faults)
+    after = text
+    for start, end, new in sorted(cuts, reverse=True):
+        after = f"{after[:start]}{new}{after[end:]}"
+    return Edited(
+        text=after,
+        changes=_verified(documents, composed(after, name), goals, name),
+        line=node.start_mark.line + 1,
+        versioned=bool(text_at(node, "metadata", "resourceVersion")),
+    )
+
+
+def _object(documents: list[Any], name: str, resize: Resize, wanted: Wanted) -> tuple[Any, Place]:
+    """The one object of the kind and name, of a file of objects or of lists of them."""
+    objects = [*_objects(documents)]
+    named = [(node, place) for node, place in objects if text_at(node, "metadata", "name") == wanted.name]
+    fitting = [
+        (node, place)
+        for node, place in named
+        if text_at(node, "kind") == resize.kind
+        and text_at(node, "apiVersion").rpartition("/")[0] == resize.api_version.rpartition("/")[0]
+        and text_at(node, "metadata", "namespace") in {"", wanted.namespace}
+    ]
+    if len(fitting) == 1:
+        return fitting[0]
+    held = [f"{text_at(node, 'kind')} {text_at(node, 'metadata', 'name')}" for node, _ in objects]
+    shown = ", ".join(held[:8]) + (f" and {len(held) - 8} more" if len(held) > 8 else "")  # noqa: PLR2004 (a line)
+    what = f"holds {len(fitting) or 'no'} {resize.kind} {wanted.name} of {resize.api_version} in {wanted.namespace}"
+    raise InputError(Fault(what, name, f"it has {shown or 'no objects'}: check --platform, --name and --namespace"))
+
+
+def _objects(documents: list[Any]) -> Iterator[tuple[Any, Place]]:
+    for index, document in enumerate(documents):
+        items = child(document, "items")
+        if text_at(document, "kind").endswith("List") and items is not None and items.id == "sequence":
+            yield from ((item, (index, "items", number)) for number, item in enumerate(items.value))
+        elif document is not None and document.id == "mapping":
+            yield document, (index,)
+
+
+def _unexpected(node: Any, expected: Expected, name: str) -> Iterator[Fault]:  # noqa: ANN401 (yaml nodes are untyped)
+    found = [*below(node, expected.path)]
+    value = found[0][0].value if found else str(expected.absent)
+    if value != str(expected.value):
+        line = found[0][0].start_mark.line + 1 if found else node.start_mark.line + 1
+        yield Fault(f"{_words(expected.path)} is {value}, not {expected.value}", f"{name}:{line}", expected.why)
+
+
+def _wrong_gpus(node: Any, path: tuple[Step, ...], pods: Pods, wanted: Wanted, name: str) -> Iterator[Fault]:  # noqa: ANN401 (yaml nodes are untyped)
+    """Pods that ask for other GPUs than the plan counts: as many replicas of them would be another fleet."""
+    for spec, _ in below(node, path) if path else ():
+        limits = [*below(spec, ("containers", ("", ""), "resources", "limits", wanted.gpu_resource))]
+        held = [limit.value for limit, _ in limits if str(limit.value).isdigit()]
+        total = sum(map(int, held))
+        if held and total != pods.gpus_per_pod:
+            where = f"{name}:{limits[0][0].start_mark.line + 1}"
+            what = f"a pod asks for {total} {wanted.gpu_resource}, and the resize counts pods of {pods.gpus_per_pod}"
+            yield Fault(what, where, f"change the pods first, or give --gpus-per-pod {total}")
+
+
+def _cut(
+    text: str,
+    node: Any,  # noqa: ANN401 (yaml nodes are untyped)
+    place: Place,
+    edit: Edit,
+    name: str,
+    cuts: list[tuple[int, int, str]],
+    goals: dict[Place, str],
+) -> list[Fault]:
+    """Where in the text the value goes; a fault where that cannot be told."""
+    parents = [*below(node, edit.path[:-1])]
+    key = str(edit.path[-1])
+    holding = [(parent, where) for parent, where in parents if child(parent, key) is not None]
+    chosen = holding or [entry for entry in parents if entry[0].id == "mapping" and entry[0].value]
+    if len(chosen) != 1:
+        many = "several places" if chosen else "no place"
+        what = f"there is {many} for {_words(edit.path)}"
+        return [Fault(what, f"{name}:{node.start_mark.line + 1}", "check --group, or write a patch without --base")]
+    parent, onward = chosen[0]
+    value = child(parent, key)
+    if value is None:
+        if not (edit.least or edit.most):
+            cuts.append(_inserted(text, parent, key, edit.value))
+            goals[(*place, *onward, key)] = str(edit.value)
+        return []
+    if value.id != "scalar":
+        return [Fault(f"{_words(edit.path)} is no number", f"{name}:{value.start_mark.line + 1}", "mend the manifest")]
+    if not _stays(value, edit):
+        start = value.start_mark.index
+        gap = " " if start and text[start - 1] == ":" else ""
+        cuts.append((start, value.end_mark.index, f"{gap}{edit.value}"))
+        goals[(*place, *onward, key)] = str(edit.value)
+    return []
+
+
+def _stays(node: Any, edit: Edit) -> bool:  # noqa: ANN401 (yaml nodes are untyped)
+    """Whether a value may stay as it is."""
+    if node.tag != _INT or not node.value.isdigit():
+        return False
+    held = int(node.value)
+    return held == edit.value or (edit.least and held > edit.value) or (edit.most and held < edit.value)
+
+
+def _inserted(text: str, parent: Any, key: str, value: int) -> tuple[int, int, str]:  # noqa: ANN401 (yaml nodes are untyped)
+    """A new first key of a mapping, in the style in which the mapping is written."""
+    start = parent.start_mark.index
+    if parent.flow_style:
+        return start + 1, start + 1, f'"{key}": {value}, '
+    end = "\r\n" if "\r\n" in text else "\n"
+    return start, start, f"{key}: {value}{end}{' ' * parent.start_mark.column}"
+
+
+def _verified(before: list[Any], after: list[Any], goals: dict[Place, str], name: str) -> tuple[Changed, ...]:
+    """
+    What differs between the two, which must be what was asked for.
+
+    Raises:
+        InputError: Something else differs: the manifest is written in a way that cannot be edited safely.
+    """
+    old, new = leaves(before), leaves(after)
+    changed = [
+        place for place in [*new, *(place for place in old if place not in new)] if old.get(place) != new.get(place)
+    ]
+    wrong = [place for place in changed if place not in goals]
+    missed = [place for place, value in goals.items() if new.get(place, ("", ""))[1] != value]
+    if wrong or missed or len(before) != len(after):
+        where = ", ".join(dotted(place) for place in (wrong or missed)[:3])
+        what = f"cannot be edited without changing {where or 'other documents'}"
+        raise InputError(Fault(what, name, "write a patch: leave --base out"))
+    return tuple(
+        Changed(path=dotted(place), before=old.get(place, ("", ""))[1], after=new[place][1]) for place in changed
+    )
+
+
+def _words(path: tuple[Step, ...]) -> str:
+    """A path for people."""
+    text = ""
+    for step in path:
+        text += f".{step}" if isinstance(step, str) else f"[{step[1]}]" if step[0] else "[]"
+    return text.removeprefix(".")

@@ -1,0 +1,118 @@
+"""A KEDA ScaledObject: replicas by samples in flight, within bounds; pinned to the matched count by default."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault
+from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Resize, one_pod_fault
+
+if TYPE_CHECKING:
+    from rlsize.writers.manifests.resize import Pods, Wanted
+
+PLATFORM = "keda"
+KIND = "ScaledObject"
+API_VERSION = "keda.sh/v1alpha1"
+TARGETS = {
+    "deployment": ("apps/v1", "Deployment"),
+    "statefulset": ("apps/v1", "StatefulSet"),
+    "leaderworkerset": ("leaderworkerset.x-k8s.io/v1", "LeaderWorkerSet"),
+}
+IN_FLIGHT = {
+    "vllm": ("vllm:num_requests_running", "vllm:num_requests_waiting"),
+    "sglang": ("sglang:num_running_reqs", "sglang:num_queue_reqs"),
+}
+POLLING_SECONDS = 30
+STEADY_SECONDS = 600  # before it shrinks: the tail of a batch looks like too large a fleet, and the next batch does not
+
+
+def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
+    """The bounds of a ScaledObject, and the whole object where there is none yet."""
+    version, kind = TARGETS[wanted.target]
+    if wanted.target != "leaderworkerset":
+        faults += one_pod_fault(pods, kind)
+    low = pods.replicas if wanted.minimum is None else wanted.minimum
+    high = pods.replicas if wanted.maximum is None else wanted.maximum
+    pinned = low == high
+    named = f"scaledobject {wanted.name} -n {wanted.namespace}"
+    spec = {
+        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": wanted.name},
+        "minReplicaCount": low,
+        "maxReplicaCount": high,
+        "pollingInterval": POLLING_SECONDS,
+        "fallback": {"failureThreshold": 3, "replicas": pods.replicas},
+        "advanced": {
+            "horizontalPodAutoscalerConfig": {
+                "behavior": {"scaleDown": {"stabilizationWindowSeconds": STEADY_SECONDS}},
+            }
+        },
+        "triggers": [_trigger(pods, wanted, faults)],
+    }
+    return Resize(
+        kind=KIND,
+        api_version=API_VERSION,
+        documents=(
+            {
+                "apiVersion": API_VERSION,
+                "kind": KIND,
+                "metadata": {"name": wanted.name, "namespace": wanted.namespace},
+                "spec": spec,
+            },
+        ),
+        edits=(
+            Edit(path=("spec", "minReplicaCount"), value=low),
+            Edit(path=("spec", "maxReplicaCount"), value=high),
+        ),
+        apply="kubectl apply -f {file}",
+        before=f"kubectl get {named} -o jsonpath='{{.spec.minReplicaCount}} {{.spec.maxReplicaCount}}'",
+        back=f"kubectl delete {named}; where there was one, write it with --base",
+        warnings=(FIXED_GROUP if pinned else f"replicas change while the run goes on: {FIXED_GROUP}",),
+        notes=(
+            "Pinned to the matched count: --min and --max give it room."
+            if pinned
+            else f"Between {low} and {high} replicas; {pods.replicas} where Prometheus does not answer.",
+        ),
+    )
+
+
+def _trigger(pods: Pods, wanted: Wanted, faults: list[Fault]) -> dict[str, Any]:
+    """
+    Samples in flight over those of one replica: as many replicas as they fill.
+
+    A series that is missing is an error, not a fleet without work: KEDA then falls back to the matched count.
+    """
+    if not wanted.prometheus:
+        faults.append(Fault("which Prometheus does KEDA ask?", "--prometheus", "give its address"))
+    metadata = {
+        "serverAddress": wanted.prometheus,
+        "query": _query(wanted, faults),
+        "threshold": _threshold(pods, wanted, faults),
+        "ignoreNullValues": "false",
+    }
+    return {"type": "prometheus", "metricType": "AverageValue", "metadata": metadata}
+
+
+def _query(wanted: Wanted, faults: list[Fault]) -> str:
+    if wanted.query:
+        return wanted.query
+    if wanted.engine not in IN_FLIGHT:
+        what = f"no metrics of samples in flight are known for {wanted.engine}" if wanted.engine else "which engine?"
+        todo = f"give --engine ({' or '.join(IN_FLIGHT)}), or --query and --threshold"
+        faults.append(Fault(what, "--engine", todo))
+        return ""
+    matchers = f"{{{wanted.selector}}}" if wanted.selector else ""
+    return " + ".join(f"sum({name}{matchers})" for name in IN_FLIGHT[wanted.engine])
+
+
+def _threshold(pods: Pods, wanted: Wanted, faults: list[Fault]) -> str:
+    if wanted.threshold is not None:
+        return f"{wanted.threshold:.12g}"
+    if wanted.query:
+        todo = "give --threshold, the value of the query that one replica serves"
+        faults.append(Fault("what does one replica serve?", "--threshold", todo))
+    elif wanted.concurrency is None:
+        todo = "give --concurrency, samples in flight at which an instance makes its planned rate"
+        faults.append(Fault("how many samples does an instance hold?", "--concurrency", todo))
+    else:
+        return f"{wanted.concurrency * pods.engines_per_pod:.12g}"
+    return ""

@@ -1,0 +1,68 @@
+"""A worker group of a RayCluster: a JSON patch that tests which group it is; a merge would replace the whole list."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault
+from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Expected, Resize
+
+if TYPE_CHECKING:
+    from rlsize.writers.manifests.resize import Pods, Wanted
+
+PLATFORM = "raycluster"
+KIND = "RayCluster"
+API_VERSION = "ray.io/v1"
+_KEYS = ("replicas", "minReplicas", "maxReplicas")
+_GUARDED = "The patch fails, and changes nothing, unless group {index} of the list is {group} (--group-index)."
+
+
+def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
+    """
+    The resize of a worker group.
+
+    KubeRay keeps replicas between minReplicas and maxReplicas, so these are set along with them.
+    """
+    if not wanted.group:
+        faults.append(Fault("which worker group is resized?", "--group", "give its groupName"))
+    low = pods.replicas if wanted.minimum is None else wanted.minimum
+    high = pods.replicas if wanted.maximum is None else wanted.maximum
+    named = f"{PLATFORM} {wanted.name} -n {wanted.namespace}"
+    held = f".spec.workerGroupSpecs[{wanted.group_index}]"
+    entry = f"/spec/workerGroupSpecs/{wanted.group_index}"
+    group = ("spec", "workerGroupSpecs", ("groupName", wanted.group))
+    patch: list[dict[str, Any]] = [
+        {"op": "test", "path": f"{entry}/groupName", "value": wanted.group},
+        {"op": "add", "path": f"{entry}/replicas", "value": pods.replicas},
+        {"op": "add", "path": f"{entry}/minReplicas", "value": low},
+        {"op": "add", "path": f"{entry}/maxReplicas", "value": high},
+    ]
+    return Resize(
+        kind=KIND,
+        api_version=API_VERSION,
+        documents=(patch,),
+        edits=(
+            Edit(path=(*group, "replicas"), value=pods.replicas),
+            Edit(path=(*group, "minReplicas"), value=low, most=wanted.minimum is None),
+            Edit(path=(*group, "maxReplicas"), value=high, least=wanted.maximum is None),
+        ),
+        expected=(
+            Expected(
+                path=(*group, "numOfHosts"),
+                value=pods.pods_per_engine,
+                absent=1,
+                why=f"an engine takes {pods.pods_per_engine} pods of {pods.gpus_per_pod} GPUs: change the group first",
+            ),
+        ),
+        pods=(*group, "template", "spec"),
+        apply=f"kubectl patch {named} --type json --patch-file {{file}}",
+        before=f"kubectl get {named} -o jsonpath='{' '.join(f'{{{held}.{key}}}' for key in _KEYS)}'",
+        back=f"kubectl patch {named} --type json -p '[{', '.join(_restored(entry, key) for key in _KEYS)}]'",
+        warnings=(FIXED_GROUP,),
+        notes=(_GUARDED.format(index=wanted.group_index, group=wanted.group),),
+    )
+
+
+def _restored(entry: str, key: str) -> str:
+    """One operation of the way back, for the number that was recorded."""
+    return f'{{"op": "add", "path": "{entry}/{key}", "value": {key.upper()}-BEFORE}}'
