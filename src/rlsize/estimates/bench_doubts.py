@@ -141,7 +141,7 @@ def _loads(chosen: Sequence[RatedRun], rated: Sequence[RatedRun], asked: float |
 
 
 def _waves(result: BenchmarkResult) -> str:
-    if result.concurrency is None or not result.requests:
+    if not result.concurrency or not result.requests:
         return ""
     waves = result.requests / result.concurrency
     if waves >= FEW_WAVES or not included_parts(result):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -124,6 +125,23 @@ def test_a_damaged_file_is_read_or_refused(name: str, at: float, put: bytes, gon
         for key in ("response_tokens_per_second", "requests", "duration_seconds", "concurrency", "request_rate"):
             value = getattr(result, key)
             assert value is None or 0 <= value < 1e16
+
+
+ODD = ["null", "true", '"x"', "[]", "{}", "-1", "1e308", "1e999", "NaN", '""', '[1, "a"]', '{"a": 1}', '"inf"', "0"]
+
+
+@given(name=st.sampled_from(sorted(set(EXPECTED) - PRINTED)), odd=st.sampled_from(ODD), at=st.floats(0, 1))
+def test_a_value_of_another_kind_is_read_or_refused(name: str, odd: str, at: float) -> None:
+    """Any value of a file replaced by something else, as another version of a tool may write it."""
+    text = content(name).decode()
+    values = list(re.finditer(r':\s*("[^"]*"|[-\w.]+)', text))
+    value = values[round(at * (len(values) - 1))]
+    try:
+        found = benchmark_results((text[: value.start(1)] + odd + text[value.end(1) :]).encode(), name)
+    except InputError as error:
+        assert all(fault.what for fault in error.faults)
+        return
+    assert 1 <= len(found) <= len(EXPECTED[name])
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import Record, brief
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,6 +31,7 @@ def aiperf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
     phase = _phase(record)
     rate = _first(phase, "request_rate", "rate", "request_rate", "perf_analyzer.stimulus.request_rate")
     cap = _first(phase, "concurrency", "concurrency", "perf_analyzer.stimulus.concurrency")
+    record.keys.update({field: f"input_config: {key}" for field, key in phase.keys.items()})
     requests = record.number("requests", "request_count.avg")
     prompt, response = _tokens(record, "isl", "input", requests), _tokens(record, "osl", "output", requests)
     return [
@@ -72,8 +73,10 @@ def _first(settings: Record, field: str, *names: str) -> float | None:
 
 
 def _duration(record: Record) -> float | None:
-    unit = record.found("benchmark_duration.unit")[1]
-    return record.number("duration_seconds", "benchmark_duration.avg", scale=_SECONDS.get(str(unit), 1.0))
+    unit = str(record.found("benchmark_duration.unit")[1])
+    if record.has("benchmark_duration.avg") and unit not in _SECONDS:
+        record.fault(f"{brief(unit)} is no unit of time that is known", "benchmark_duration.unit")
+    return record.number("duration_seconds", "benchmark_duration.avg", scale=_SECONDS.get(unit, 1.0))
 
 
 def _tokens(record: Record, short: str, name: str, requests: float | None) -> float | None:
@@ -88,11 +91,11 @@ def _tokens(record: Record, short: str, name: str, requests: float | None) -> fl
 
 
 def _mean_seconds(record: Record, field: str, metric: str) -> float | None:
-    unit = record.found(f"{metric}.unit")[1]
+    unit = str(record.found(f"{metric}.unit")[1])
     if record.has(metric) and unit not in _SECONDS:
         record.warnings.append(f"{metric} has no unit that is known, so it is left out")
         return None
-    return record.latency(field, f"{metric}.avg", scale=_SECONDS.get(str(unit), 1.0))
+    return record.latency(field, f"{metric}.avg", scale=_SECONDS.get(unit, 1.0))
 
 
 def _model(record: Record) -> str:
