@@ -13,6 +13,8 @@ from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.cli.watching import Watched
     from rlsize.facts.figure import Figure
     from rlsize.facts.observations import Observation
@@ -36,7 +38,37 @@ Pages = Annotated[
         show_default=False,
     ),
 ]
-Window = Annotated[str | None, quantity("--window", "How long to watch, in seconds; 300 by default.")]
+Prometheus = Annotated[
+    str | None,
+    typer.Option(
+        "--prometheus",
+        metavar="URL",
+        help="A Prometheus server that scrapes the engines, instead of their URLs.",
+        rich_help_panel="Inputs",
+        show_default=False,
+    ),
+]
+Selector = Annotated[
+    str | None,
+    typer.Option(
+        "--selector",
+        metavar="MATCHERS",
+        help="Which engines of --prometheus, by their labels: 'job=\"rollout\"'.",
+        rich_help_panel="Inputs",
+        show_default=False,
+    ),
+]
+At = Annotated[
+    str | None,
+    typer.Option(
+        "--at",
+        metavar="TIME",
+        help="End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
+        rich_help_panel="Inputs",
+        show_default=False,
+    ),
+]
+Window = Annotated[str | None, quantity("--window", "How long to watch: seconds, or 5m, 1h; 300 by default.")]
 Every = Annotated[str | None, quantity("--every", "Seconds between two looks; 5 by default.")]
 Seconds = Annotated[str | None, quantity("--seconds", "Time between the two saved pages.")]
 MaxNumSeqs = Annotated[
@@ -57,7 +89,7 @@ TokenFile = Annotated[
     str | None,
     typer.Option(
         metavar="FILE",
-        help="File with a bearer token; RLSIZE_BEARER_TOKEN without it.",
+        help="File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
         rich_help_panel=ACCESS,
         show_default=False,
     ),
@@ -81,6 +113,9 @@ def observe(
     urls: Urls = None,
     pages: Pages = None,
     seconds: Seconds = None,
+    prometheus: Prometheus = None,
+    selector: Selector = None,
+    at: At = None,
     window: Window = None,
     every: Every = None,
     group: flags.Group = None,
@@ -98,46 +133,63 @@ def observe(
 
     Example:  rlsize observe http://engine-0:8000 http://engine-1:8000 --save rates.yaml
     """
-    from rlsize.cli.watching import from_pages, live
+    from rlsize.cli.watching import AccessFlags, from_pages, from_prometheus, live
 
     inputs = Inputs()
     group_figure = inputs.number("group_size", "--group", group, flags.POSITIVE)
     limit = inputs.number("max_num_seqs", "--max-num-seqs", max_num_seqs, flags.COUNT)
     gpus = inputs.number("gpus_per_instance", "--gpus-per-instance", gpus_per_instance, flags.GPUS_PER_INSTANCE)
-    _check_sources(inputs, urls or [], pages, seconds, window, every)
+    _check_sources(inputs, {"URL": urls, "--pages": pages, "--prometheus": prometheus})
+    _check_windows(inputs, pages, seconds, {"--window": window, "--every": every})
+    _check_prometheus(inputs, prometheus, {"--selector": selector, "--at": at}, every)
     plot = context.obj.get("plot")
     check_files(inputs, [save, plot if plot != TERMINAL else None], force=force)
+    access = AccessFlags(token_file, ca, insecure, timeout)
     if pages:
         watched = from_pages(inputs, pages, seconds)
+    elif prometheus:
+        watched = from_prometheus(inputs, prometheus, selector, window, at, access)
     else:
-        watched = live(inputs, urls or [], window, every, timeout, token_file, ca, insecure=insecure)
+        watched = live(inputs, urls or [], window, every, access)
     seen = _observation(watched, group_figure, limit)
     _report_left(seen, watched)
     return _answer(context, inputs, seen, watched, gpus, save, force=force)
 
 
-def _check_sources(
-    inputs: Inputs,
-    urls: list[str],
-    pages: list[str] | None,
-    seconds: str | None,
-    window: str | None,
-    every: str | None,
-) -> None:
-    if urls and pages:
-        inputs.fault("URLs and saved pages do not mix", "--pages", "name one or the other")
-    if not urls and not pages:
+def _check_sources(inputs: Inputs, sources: Mapping[str, object]) -> None:
+    """Exactly one source says where the engines' numbers come from."""
+    named = [flag for flag, value in sources.items() if value]
+    if len(named) > 1:
+        inputs.fault(f"{' and '.join(named)} do not mix", named[-1], "name one or the other")
+    if not named:
         inputs.fault(
             "no engine is named",
             "URL",
-            "name the engines, as in `rlsize observe http://engine-0:8000`, or two saved pages with --pages",
+            "name the engines, as in `rlsize observe http://engine-0:8000`, two saved pages with --pages, or a "
+            "--prometheus that scrapes them",
         )
+
+
+def _check_windows(
+    inputs: Inputs, pages: list[str] | None, seconds: str | None, live: Mapping[str, str | None]
+) -> None:
+    """Saved pages lie some time apart; running engines are watched over a window."""
     if pages and not seconds:
         inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
     if seconds and not pages:
         inputs.fault("is the time between saved pages", "--seconds", "for running engines give --window")
-    if pages and (window or every):
-        inputs.fault("is for running engines", "--window" if window else "--every", "saved pages take --seconds")
+    for flag in [flag for flag, value in live.items() if value and pages][:1]:
+        inputs.fault("is for running engines", flag, "saved pages take --seconds")
+
+
+def _check_prometheus(
+    inputs: Inputs, prometheus: str | None, flags: Mapping[str, str | None], every: str | None
+) -> None:
+    """Some flags are for a Prometheus only, and one for whoever looks himself."""
+    for flag in [flag for flag, value in flags.items() if value is not None and not prometheus]:
+        inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
+    if prometheus and every:
+        inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
 
 
 def check_files(inputs: Inputs, files: list[str | None], *, force: bool) -> None:
@@ -205,7 +257,7 @@ def _answer(
         warnings.append(f"interrupted after {watched.window:.0f} s; this is what was seen until then")
     nothing = save is not None and not seen.mean
     if save is not None and not nothing:
-        _save(save, seen, gpus, force=force)
+        _save(save, seen, gpus, watched.ended, force=force)
         notes.append(f"Wrote {save}; size with `rlsize fleet --consume ... --per-instance {save}`.")
     report = observe_report(seen, inputs.shown(), headroom_left(seen.includes), notes, warnings)
     if not (watched.interrupted or nothing):
@@ -220,13 +272,13 @@ def _answer(
     raise typer.Exit(INTERRUPTED)
 
 
-def _save(path: str, seen: Observation, gpus: Figure, *, force: bool) -> None:
+def _save(path: str, seen: Observation, gpus: Figure, ended: float | None, *, force: bool) -> None:
     from datetime import UTC, datetime
 
     from rlsize.estimates.observing import observed_rates
     from rlsize.writers.files import write_whole
     from rlsize.writers.rates_file import rates_text
 
-    now = datetime.now(UTC).isoformat(timespec="seconds")
-    rates = observed_rates(seen, measured_at=now, gpus_per_instance=gpus.number if gpus.known else None)
+    at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
+    rates = observed_rates(seen, measured_at=at, gpus_per_instance=gpus.number if gpus.known else None)
     write_whole(path, rates_text(rates), force)

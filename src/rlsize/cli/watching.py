@@ -1,4 +1,4 @@
-"""Where `observe` gets its readings: two saved pages, or engines watched over a window."""
+"""Where `observe` gets its readings: saved pages, engines watched over a window, or what Prometheus saw of them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity
+from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.http_targets import Target
     from rlsize.readers.metrics.pages import Reading
 
 WINDOW, EVERY, TIMEOUT = 300.0, 5.0, 10.0
@@ -32,12 +35,31 @@ TIME = Time()
 
 
 class Watched(NamedTuple):
-    """What was read, over which window, whether the user broke it off, and whether it grew too large to go on."""
+    """
+    What was read, over which window, and how that ended.
+
+    Args:
+        readings: The pages that were read, or why not.
+        window: How long the window was meant to be. [s]
+        interrupted: Whether the user broke it off.
+        full: Whether it grew too large to go on.
+        ended: When it ended, in seconds since 1970; None for just now. [s]
+    """
 
     readings: list[Reading]
     window: float
     interrupted: bool = False
     full: bool = False
+    ended: float | None = None
+
+
+class AccessFlags(NamedTuple):
+    """How pages are asked for, as the user says it."""
+
+    token_file: str | None = None
+    ca: str | None = None
+    insecure: bool = False
+    timeout: str | None = None
 
 
 def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched:
@@ -63,50 +85,104 @@ def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched
     return Watched(readings, apart.number)
 
 
-def live(
-    inputs: Inputs,
-    urls: list[str],
-    window: str | None,
-    every: str | None,
-    timeout: str | None,
-    token_file: str | None,
-    ca: str | None,
-    *,
-    insecure: bool,
-) -> Watched:
+def live(inputs: Inputs, urls: list[str], window: str | None, every: str | None, flags: AccessFlags) -> Watched:
     """
     Engines watched over a window.
 
     Raises:
         InputError: All faults of the inputs so far, the URLs and the token; nothing is asked for before.
     """
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import bearer_token, targets
+    from rlsize.readers.http_targets import targets
     from rlsize.readers.metrics.pages import live_reader
 
-    length = inputs.number(
-        "window_seconds", "--window", window, Quantity("s", least=1.0, most=LONGEST_WINDOW), default=WINDOW
-    )
+    length = _window(inputs, window)
     step = inputs.number("every_seconds", "--every", every, Quantity("s", least=0.5), default=EVERY)
-    patience = inputs.number("timeout_seconds", "--timeout", timeout, Quantity("s", most=600.0), default=TIMEOUT)
-    found, token = [], ""
-    try:
+    found: list[Target] = []
+    with _blamed(inputs, ""):
         found = targets(urls)
-    except InputError as error:
-        inputs.faults.extend(error.faults)
-    try:
-        token = bearer_token(os.environ, token_file)
-    except InputError as error:
-        inputs.faults.extend(error.faults)
-    inputs.settle()
-    if token and any(target.exposed for target in found):
-        inputs.warnings.append("the token goes over plain http, which anyone on the way can read; https hides it")
-    access = Access(token=token, authority=ca, insecure=insecure, seconds=patience.number)
+    access = _access(inputs, flags, found)
     seen = watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
     if seen.full:
         what = f"more than {MOST_SNAPSHOTS:,} snapshots are kept no longer"
         inputs.warnings.append(f"{what}: engines joined, so the watch ended after {seen.window:.0f} s (--every)")
     return seen
+
+
+def from_prometheus(
+    inputs: Inputs, url: str, selector: str | None, window: str | None, at: str | None, flags: AccessFlags
+) -> Watched:
+    """
+    Engines as a Prometheus server saw them over a window.
+
+    Raises:
+        InputError: All faults of the inputs so far; nothing is asked for before. Or no engines are there.
+        UnfinishedError: The server cannot be reached, or refuses.
+    """
+    from rlsize.readers.http_targets import api_target
+    from rlsize.readers.prometheus import scraped
+    from rlsize.readers.prometheus_asking import matchers, moment
+
+    length = _window(inputs, window)
+    chosen, end, found = "", None, []
+    with _blamed(inputs, "--prometheus"):
+        found = [api_target(url)]
+        inputs.keep(Figure(key="prometheus", value=found[0].shown, source="--prometheus"))
+    with _blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
+        chosen = matchers(selector or "")
+        inputs.keep(Figure(key="selector", value=chosen or None, source="--selector"))
+    with _blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
+        end = moment(at) if at is not None else None
+        inputs.keep(Figure(key="at", value=at, source="--at"))
+    access = _access(inputs, flags, found)
+    seen = scraped(found[0], access, TIME.clock, chosen, length.number, end)
+    inputs.warnings += seen.warnings
+    return Watched(seen.readings, length.number, ended=seen.end)
+
+
+def _window(inputs: Inputs, text: str | None) -> Figure:
+    """How long to watch; durations may be written as Prometheus writes them, too: 5m, 1h30m."""
+    from rlsize.readers.prometheus_asking import duration
+
+    seconds = duration(text) if text is not None else None
+    said = text if seconds is None else f"{seconds:g}"
+    limits = Quantity("s", least=1.0, most=LONGEST_WINDOW)
+    return inputs.number("window_seconds", "--window", said, limits, default=WINDOW)
+
+
+def _access(inputs: Inputs, flags: AccessFlags, found: list[Target]) -> Access:
+    """
+    How to ask the targets.
+
+    Raises:
+        InputError: All faults of the inputs so far.
+    """
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.http_targets import LOGIN_VARIABLE, basic_login, bearer_token
+
+    patience = inputs.number("timeout_seconds", "--timeout", flags.timeout, Quantity("s", most=600.0), default=TIMEOUT)
+    token, login = "", None
+    with _blamed(inputs, ""):
+        token = bearer_token(os.environ, flags.token_file)
+    with _blamed(inputs, ""):
+        login = basic_login(os.environ)
+    if token and login:
+        inputs.fault("a token and a login are given", LOGIN_VARIABLE, "give one of them")
+    inputs.settle()
+    if (token or login) and any(target.exposed for target in found):
+        secret = "token" if token else "password"
+        inputs.warnings.append(f"the {secret} goes over plain http, which anyone on the way can read; https hides it")
+    return Access(token=token, login=login, authority=flags.ca, insecure=flags.insecure, seconds=patience.number)
+
+
+@contextmanager
+def _blamed(inputs: Inputs, flag: str, todo: str = "") -> Iterator[None]:
+    """Note what is wrong with a flag, and go on."""
+    try:
+        yield
+    except InputError as error:
+        inputs.blame(error, flag)
+    except ValueError as error:
+        inputs.fault(str(error), flag, todo)
 
 
 def watch(read: Callable[[], list[Reading]], window: float, every: float, clock: Time) -> Watched:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.http_targets import TOKEN_VARIABLE, masked, without
+from rlsize.readers.http_targets import LOGIN_VARIABLE, TOKEN_VARIABLE, masked, without
 
 if TYPE_CHECKING:
     import ssl
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from rlsize.readers.http_targets import Target
 
+OK = 200
 TOGETHER = 32  # pages in flight at a time
 
 
@@ -32,6 +33,7 @@ class Access:
 
     Args:
         token: Bearer token; sent to the targets, never printed.
+        login: User and password for targets whose URL has none; sent instead of a token, never printed.
         authority: File of certificates to trust instead of the system's.
         insecure: Whether to skip the check of certificates.
         seconds: Most that one page may take, from the first packet to the last. [s]
@@ -39,10 +41,24 @@ class Access:
     """
 
     token: str = field(default="", repr=False)
+    login: tuple[str, str] | None = field(default=None, repr=False)
     authority: str | None = None
     insecure: bool = False
     seconds: float = 10.0
     largest: int = 32 * 2**20
+
+    def login_of(self, page: Target) -> tuple[str, str] | None:
+        """The login for a page: its URL's own, else the one for all."""
+        return page.login or self.login
+
+    def secrets(self, page: Target) -> tuple[str, ...]:
+        """What no message may show: token, password, and both parts of a login as they are sent."""
+        from base64 import b64encode
+
+        login = self.login_of(page)
+        if login is None:
+            return (self.token,)
+        return (self.token, b64encode(":".join(login).encode()).decode(), ":".join(login), login[1])
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +70,18 @@ class Page:
         target: Where it came from.
         seconds: When the answer began, on the caller's clock; the server had counted by then.
         content: Its bytes.
+        status: HTTP's status.
     """
 
     target: Target
     seconds: float
     content: bytes
+    status: int = OK
 
 
-def fetch(pages: Sequence[Target], access: Access, clock: Callable[[], float]) -> list[Page | tuple[Target, Fault]]:
+def fetch(
+    pages: Sequence[Target], access: Access, clock: Callable[[], float], told: frozenset[int] = frozenset()
+) -> list[Page | tuple[Target, Fault]]:
     """
     All pages at once, each one whole or with the fault that stopped it.
 
@@ -69,6 +89,7 @@ def fetch(pages: Sequence[Target], access: Access, clock: Callable[[], float]) -
         pages: What to read.
         access: How.
         clock: Seconds on a clock that never goes back.
+        told: Statuses of refusals that are pages, too, since they say why.
 
     Raises:
         InputError: The certificates to trust cannot be read.
@@ -76,11 +97,15 @@ def fetch(pages: Sequence[Target], access: Access, clock: Callable[[], float]) -
     import asyncio
 
     trust = _trust(access) if any(page.url.startswith("https:") for page in pages) else False
-    return asyncio.run(_fetch_all(pages, access, clock, trust))
+    return asyncio.run(_fetch_all(pages, access, clock, trust, told))
 
 
 async def _fetch_all(
-    pages: Sequence[Target], access: Access, clock: Callable[[], float], trust: ssl.SSLContext | bool
+    pages: Sequence[Target],
+    access: Access,
+    clock: Callable[[], float],
+    trust: ssl.SSLContext | bool,
+    told: frozenset[int],
 ) -> list[Page | tuple[Target, Fault]]:
     import asyncio
 
@@ -94,13 +119,13 @@ async def _fetch_all(
 
         async def one(page: Target) -> Page | tuple[Target, Fault]:
             async with gate:
-                return await _fetch_one(client, page, access, clock)
+                return await _fetch_one(client, page, access, clock, told)
 
         return await asyncio.gather(*(one(page) for page in pages))
 
 
 async def _fetch_one(
-    client: httpx.AsyncClient, page: Target, access: Access, clock: Callable[[], float]
+    client: httpx.AsyncClient, page: Target, access: Access, clock: Callable[[], float], told: frozenset[int]
 ) -> Page | tuple[Target, Fault]:
     import asyncio
 
@@ -108,7 +133,7 @@ async def _fetch_one(
 
     try:
         async with asyncio.timeout(access.seconds):
-            return await _read(client, page, access, clock)
+            return await _read(client, page, access, clock, told)
     except InputError as error:
         return page, error.faults[0]
     except (TimeoutError, httpx.TimeoutException):
@@ -118,26 +143,30 @@ async def _fetch_one(
     return page, fault
 
 
-async def _read(client: httpx.AsyncClient, page: Target, access: Access, clock: Callable[[], float]) -> Page:
+async def _read(
+    client: httpx.AsyncClient, page: Target, access: Access, clock: Callable[[], float], told: frozenset[int]
+) -> Page:
     import httpx
 
-    auth: Any = httpx.BasicAuth(*page.login) if page.login else None
-    headers = {"Authorization": f"Bearer {access.token}"} if access.token and not page.login else {}
+    login = access.login_of(page)
+    auth: Any = httpx.BasicAuth(*login) if login else None
+    headers = {"Authorization": f"Bearer {access.token}"} if access.token and not login else {}
     async with client.stream("GET", page.url, headers=headers, auth=auth) as response:
         answered = clock()
-        _check_answer(response, page, access)
+        if response.status_code not in told:
+            _check_answer(response, page, access)
         content = bytearray()
         async for chunk in response.aiter_raw():
             content += chunk
             if len(content) > access.largest:
                 raise InputError(_too_large(page, access))
-    return Page(page, answered, bytes(content))
+    return Page(page, answered, bytes(content), response.status_code)
 
 
 def _check_answer(response: httpx.Response, page: Target, access: Access) -> None:
     status = response.status_code
     if 300 <= status < 400:  # noqa: PLR2004 (HTTP's redirects)
-        goal = masked(without(response.headers.get("location", "nowhere"), access.token))
+        goal = masked(without(response.headers.get("location", "nowhere"), *access.secrets(page)))
         raise InputError(
             Fault(
                 f"answers {status}, a redirect to {goal}",
@@ -150,7 +179,7 @@ def _check_answer(response: httpx.Response, page: Target, access: Access) -> Non
             Fault(
                 f"answers {status}: it wants to know who asks",
                 page.shown,
-                f"give a token in {TOKEN_VARIABLE} or with --token-file",
+                f"give a token in {TOKEN_VARIABLE} or with --token-file, or a login in {LOGIN_VARIABLE}",
             )
         )
     if status == 404:  # noqa: PLR2004 (HTTP's not found)
@@ -161,7 +190,7 @@ def _check_answer(response: httpx.Response, page: Target, access: Access) -> Non
                 "vLLM and SGLang serve theirs under /metrics, TensorRT-LLM under /prometheus/metrics",
             )
         )
-    if status != 200:  # noqa: PLR2004 (HTTP's OK)
+    if status != OK:
         raise InputError(Fault(f"answers {status} instead of a page", page.shown, "look at the engine's log"))
     if response.headers.get("content-encoding", "identity").lower() != "identity":
         raise InputError(
@@ -181,7 +210,7 @@ def _too_large(page: Target, access: Access) -> Fault:
 
 
 def _broken(error: Exception, page: Target, access: Access) -> Fault:
-    text = without(" ".join(str(error).split()), access.token)
+    text = without(" ".join(str(error).split()), *access.secrets(page))
     text = text if len(text) <= 160 else f"{text[:156]}..."  # noqa: PLR2004 (two lines of a terminal)
     if "CERTIFICATE_VERIFY_FAILED" in text:
         return Fault(

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 DEFAULT_PATH = "/metrics"
 TOKEN_VARIABLE = "RLSIZE_BEARER_TOKEN"  # noqa: S105 (the name of a variable, not a token)
+LOGIN_VARIABLE = "RLSIZE_BASIC_AUTH"
 LARGEST_TOKEN = 16 * 2**10
 LONGEST_URL = 2000
 MASK = "***"
@@ -79,6 +80,42 @@ def targets(urls: Iterable[str]) -> list[Target]:
     return list(found.values())
 
 
+def api_target(url: str) -> Target:
+    """
+    A server with an API below its URL.
+
+    Raises:
+        InputError: What is wrong with the URL; nothing is asked for before.
+
+    >>> api_target("https://prometheus:9090/team/").url
+    'https://prometheus:9090/team'
+    """
+    todo = "write http://HOST:PORT, or https://HOST/PATH"
+    try:
+        target = _target(url.rstrip("/") if url else url, path="")
+    except ValueError as error:
+        raise InputError(Fault(str(error), masked(url), todo)) from None
+    if "?" in target.url:
+        raise InputError(Fault("holds a query", masked(url), todo))
+    return target
+
+
+def basic_login(environment: Mapping[str, str]) -> tuple[str, str] | None:
+    """
+    User and password of the environment; None where there are none.
+
+    Raises:
+        InputError: They are not written as USER:PASSWORD; the message shows neither.
+    """
+    text = environment.get(LOGIN_VARIABLE, "")
+    if not text:
+        return None
+    user, colon, password = text.partition(":")
+    if not colon or not user or not text.isprintable() or len(text) > LARGEST_TOKEN:
+        raise InputError(Fault("is no login", LOGIN_VARIABLE, "write USER:PASSWORD, without line breaks"))
+    return user, password
+
+
 def bearer_token(environment: Mapping[str, str], path: str | None) -> str:
     """
     The token of a file, else of the environment, else none.
@@ -103,7 +140,7 @@ def bearer_token(environment: Mapping[str, str], path: str | None) -> str:
     return token
 
 
-def _target(url: str) -> Target:
+def _target(url: str, path: str = DEFAULT_PATH) -> Target:
     if len(url) > LONGEST_URL or not url:
         raise ValueError("is no URL" if not url else "is too long for a URL")
     if _UNPRINTABLE.search(url):
@@ -118,10 +155,10 @@ def _target(url: str) -> Target:
     if parts.port == 0:
         raise ValueError("has the port 0")
     login = (parts.username or "", parts.password or "") if "@" in parts.netloc else None
-    path = parts.path if parts.path not in {"", "/"} else DEFAULT_PATH
-    clean = SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], path, parts.query, "")
+    where = parts.path if parts.path not in {"", "/"} else path
+    clean = SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], where, parts.query, "")
     _check_for_httpx(urlunsplit(clean))
-    shown = clean.netloc if path == DEFAULT_PATH and not parts.query else masked(urlunsplit(clean))
+    shown = clean.netloc if where == path and not parts.query else masked(urlunsplit(clean))
     return Target(urlunsplit(clean), shown, login)
 
 
@@ -142,6 +179,8 @@ def masked(url: str) -> str:
     return text if len(text) <= 100 else f"{text[:96]}..."  # noqa: PLR2004 (a line of a terminal)
 
 
-def without(text: str, token: str) -> str:
-    """The text without the token, should a server have sent it back."""
-    return text.replace(token, MASK) if token else text
+def without(text: str, *secrets: str) -> str:
+    """The text without the secrets, should a server have sent them back."""
+    for secret in filter(None, secrets):
+        text = text.replace(secret, MASK)
+    return text

@@ -15,27 +15,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.facts.counters import EngineCounters
-    from rlsize.readers.metrics.exposition import Series
     from rlsize.readers.metrics.tables import Kind
 
 KINDS = (VLLM, SGLANG, TRTLLM)
 _OTHERS = {"tgi": "TGI", "sgl_router": "SGLang's router", "smg": "a SGLang gateway", "lmdeploy": "LMDeploy"}
-
-
-def series_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]:
-    """
-    The engines among some series of one moment, of whatever kind.
-
-    Args:
-        found: The series.
-        instance: What to call their origin.
-
-    Raises:
-        InputError: They are of too many engines.
-    """
-    return [
-        counters for kind in KINDS for counters in kind.read([one for one in found if kind.wanted(one.name)], instance)
-    ]
 
 
 def text_engines(text: str, instance: str) -> list[EngineCounters]:

@@ -73,14 +73,19 @@ class Kind:
 
     def wanted(self, name: str) -> bool:
         """Whether a metric is read."""
-        return name in self.bare or (bool(self.prefix.match(name)) and self.prefix.sub("", name, count=1) in self.names)
+        return name in self.bare or (bool(self.prefix.match(name)) and _bare(self.prefix, name) in self.names)
 
     def pages(self, found: Sequence[Series]) -> dict[str, list[Series]]:
         """Series by their names without the prefix."""
         page: dict[str, list[Series]] = {}
         for entry in found:
-            page.setdefault(self.prefix.sub("", entry.name, count=1), []).append(entry)
+            page.setdefault(_bare(self.prefix, entry.name), []).append(entry)
         return page
+
+
+@lru_cache(maxsize=4096)
+def _bare(prefix: re.Pattern[str], name: str) -> str:
+    return prefix.sub("", name, count=1)
 
 
 @lru_cache(maxsize=16)

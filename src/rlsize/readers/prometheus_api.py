@@ -1,0 +1,174 @@
+"""
+Prometheus's HTTP API, as far as raw samples need it: one instant query of a range, and the server's own clock.
+
+The answers are data of a stranger: bounded in size and time by `http_pages`, checked here entry by entry.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
+
+from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.readers.http_pages import OK, Page, fetch
+from rlsize.readers.http_targets import LOGIN_VARIABLE, TOKEN_VARIABLE, without
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.http_targets import Target
+
+PATH = "/api/v1/query"
+REFUSALS = frozenset({400, 401, 403, 404, 405, 413, 422, 429, 500, 502, 503, 504})
+WRONG = frozenset({400, 413, 422})  # what was asked is at fault, not the server
+LONGEST_TEXT = 200
+_SMALLER = "ask for a shorter --window, or for fewer engines with --selector"
+
+
+@dataclass(frozen=True, slots=True)
+class Samples:
+    """
+    Raw samples of one series.
+
+    Args:
+        name: The metric.
+        labels: Its labels.
+        values: Milliseconds since 1970, and the value there; those that are no numbers are left out.
+    """
+
+    name: str
+    labels: Mapping[str, str]
+    values: tuple[tuple[int, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """
+    What a query gave.
+
+    Args:
+        result: Its result, as it came.
+        warnings: What the server warned of.
+    """
+
+    result: Any
+    warnings: tuple[str, ...] = ()
+
+
+def server_time(server: Target, access: Access, clock: Callable[[], float]) -> float:
+    """
+    The server's own clock, in seconds since 1970: its samples bear its times, not ours.
+
+    Raises:
+        UnfinishedError: It cannot be reached, or refuses.
+        InputError: It is no Prometheus.
+    """
+    result = _asked(server, access, clock, {"query": "time()"}).result
+    try:
+        seconds = float(result[1])
+    except (TypeError, ValueError, LookupError):
+        raise InputError(_stranger(server)) from None
+    if not math.isfinite(seconds) or seconds <= 0:
+        raise InputError(_stranger(server))
+    return seconds
+
+
+def raw_samples(
+    server: Target, access: Access, clock: Callable[[], float], selector: str, window: float, end: float
+) -> tuple[list[Samples], tuple[str, ...]]:
+    """
+    The samples of a window as they were scraped, and what the server warned of.
+
+    Args:
+        server: Where it is.
+        access: How to ask.
+        clock: Seconds on a clock that never goes back.
+        selector: The series, as an instant selector.
+        window: How long the window is. [s]
+        end: When it ends, in seconds since 1970. [s]
+
+    Raises:
+        UnfinishedError: The server cannot be reached, or refuses.
+        InputError: It is no Prometheus, or cannot make sense of the query.
+    """
+    query = {"query": f"{selector}[{round(1000 * window)}ms]", "time": f"{end:.3f}"}
+    answer = _asked(server, access, clock, query)
+    if not isinstance(answer.result, list):
+        raise InputError(_stranger(server))
+    return [_samples(entry, server) for entry in answer.result], answer.warnings
+
+
+def _asked(server: Target, access: Access, clock: Callable[[], float], query: Mapping[str, str]) -> Answer:
+    page = replace(server, url=f"{server.url}{PATH}?{urlencode(query)}")
+    (outcome,) = fetch([page], access, clock, REFUSALS)
+    if not isinstance(outcome, Page):
+        fault = outcome[1]
+        large = fault.what.startswith("sends more than")
+        raise UnfinishedError(Fault(fault.what, server.shown, _SMALLER if large else _reach(fault)))
+    if outcome.status != OK:
+        raise _refused(outcome, access)
+    return _answer(_loaded(outcome.content), server)
+
+
+def _reach(fault: Fault) -> str:
+    return fault.todo.replace("the engine", "Prometheus") if "engine" in fault.todo else fault.todo
+
+
+def _loaded(content: bytes) -> Any:  # noqa: ANN401 (whatever a server sends)
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _answer(document: Any, server: Target) -> Answer:  # noqa: ANN401 (whatever a server sends)
+    if not isinstance(document, dict) or document.get("status") != "success":
+        raise InputError(_stranger(server))
+    data, warnings = document.get("data"), document.get("warnings")
+    told = [_line(text) for text in warnings[:3]] if isinstance(warnings, list) else []
+    return Answer(data.get("result") if isinstance(data, dict) else None, tuple(told))
+
+
+def _refused(page: Page, access: Access) -> InputError | UnfinishedError:
+    document = _loaded(page.content)
+    said = document.get("error") if isinstance(document, dict) else ""
+    reason = without(_line(said), *access.secrets(page.target)) if said else ""
+    what = f"answers {page.status}{f': {reason}' if reason else ''}"
+    where = page.target.shown
+    if page.status in {401, 403}:
+        todo = f"give a token in {TOKEN_VARIABLE} or with --token-file, or USER:PASSWORD in {LOGIN_VARIABLE}"
+        return UnfinishedError(Fault(what, where, todo))
+    if page.status in {404, 405}:
+        return UnfinishedError(Fault(what, where, f"is Prometheus there? its API is asked at {where}{PATH}"))
+    if page.status in WRONG:
+        return InputError(Fault(what, where, f"check --selector; or {_SMALLER}"))
+    return UnfinishedError(Fault(what, where, "try again later, or look at Prometheus's log"))
+
+
+def _stranger(server: Target) -> Fault:
+    return Fault("does not answer as Prometheus does", server.shown, f"is Prometheus there? {PATH} is asked")
+
+
+def _line(text: object) -> str:
+    """What a server says, as one short line that cannot drive a terminal."""
+    words = " ".join(str(text)[: 4 * LONGEST_TEXT].split())
+    clean = "".join(character if character.isprintable() else "?" for character in words)
+    return clean if len(clean) <= LONGEST_TEXT else f"{clean[: LONGEST_TEXT - 4]}..."
+
+
+def _samples(entry: Any, server: Target) -> Samples:  # noqa: ANN401 (whatever a server sends)
+    labels = entry.get("metric") if isinstance(entry, dict) else None
+    values = entry.get("values") if isinstance(entry, dict) else None
+    if not isinstance(labels, dict) or not isinstance(values, list):
+        raise InputError(_stranger(server))
+    own = {str(name): str(value) for name, value in labels.items()}
+    try:
+        pairs = [(round(1000 * float(moment)), float(value)) for moment, value in values]
+    except (TypeError, ValueError, OverflowError):
+        raise InputError(_stranger(server)) from None
+    numbers = tuple((moment, value) for moment, value in pairs if math.isfinite(value))
+    return Samples(own.pop("__name__", ""), own, numbers)
