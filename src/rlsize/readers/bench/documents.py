@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 LARGEST = 64 * 2**20  # a run of 10,000 requests with all its inter-token times has 40 MB
 MOST_PARTS = 4_000_000  # lists and objects: each takes far more memory than its two brackets
 MOST_RECORDS = 1_000
+_LOOKED_AT = 2  # lines that tell whether each is an object: the first may be cut
 MOST_FAULTS = 5  # that are told at once
 _KEY = re.compile(r'"([A-Za-z_][\w./ -]{0,80})"\s*:')
 _AGAIN = "save or copy it again"
@@ -93,35 +94,29 @@ def keys_of(head: str) -> frozenset[str]:
 def _by_line(text: str, name: str) -> Parts | None:
     """Every line for itself; None where the first two lines are no objects, as in a file with indentation."""
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    if not any(_is_object(line) for _, line in lines[:2]):
+    several = len(lines) > 1
+    found = [_tried(line, f"{name}:{number}" if several else name) for number, line in lines[:_LOOKED_AT]]
+    if not any(isinstance(each, Part) for each in found):
         return None
     if len(lines) > MOST_RECORDS:
         raise _too_many(name)
-    several = len(lines) > 1
-    whole, faults = [], []
-    for number, line in lines:
-        where = f"{name}:{number}" if several else name
-        try:
-            whole.append(Part(where, _object(line, where)))
-        except InputError as error:
-            faults.append(error.faults[0])
-    return Parts(tuple(whole), tuple(faults))
+    found += [_tried(line, f"{name}:{number}" if several else name) for number, line in lines[_LOOKED_AT:]]
+    return Parts(
+        tuple(each for each in found if isinstance(each, Part)),
+        tuple(each for each in found if isinstance(each, Fault)),
+    )
+
+
+def _tried(line: str, where: str) -> Part | Fault:
+    try:
+        value, end = _read(line, 0, where)
+    except InputError as error:
+        return error.faults[0]
+    return Fault("has something else behind its JSON object", where, _AGAIN) if line[end:] else Part(where, value)
 
 
 def _too_many(name: str) -> InputError:
     return InputError(Fault(f"holds more than {MOST_RECORDS:,} runs", name, "is it a benchmark's result?"))
-
-
-def _is_object(line: str) -> bool:
-    if not (line.startswith("{") and line.endswith("}")):
-        return False
-    try:
-        _decoded(line, 0)
-    except json.JSONDecodeError:
-        return False
-    except (ValueError, RecursionError):
-        return True  # an object that is refused, with its reason
-    return True
 
 
 def _one_after_the_other(text: str, name: str) -> Parts:
@@ -149,13 +144,6 @@ def _next(text: str, position: int) -> int:
     while position < len(text) and text[position].isspace():
         position += 1
     return position
-
-
-def _object(line: str, where: str) -> Mapping[str, Any]:
-    value, end = _read(line, 0, where)
-    if line[end:].strip():
-        raise InputError(Fault("has something else behind its JSON object", where, _AGAIN))
-    return value
 
 
 def _read(text: str, position: int, where: str) -> tuple[Mapping[str, Any], int]:

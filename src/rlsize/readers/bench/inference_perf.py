@@ -17,6 +17,16 @@ if TYPE_CHECKING:
     from rlsize.facts.benchmark_result import BenchmarkResult
 
 TOOL = "inference-perf"
+_FIRST_TOKEN = ("successes.latency.time_to_first_token.mean", "successes.time_to_first_token.mean")
+_PER_TOKEN = (
+    "successes.latency.inter_token_latency.mean",
+    "successes.latency.time_per_output_token.mean",
+    "successes.time_per_output_token.mean",
+)
+_SERVER = (
+    "these are the server's own counters over the stage, not a run of their own: do not count it beside "
+    "stage_N_lifecycle_metrics.json"
+)
 
 
 def inference_perf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
@@ -32,10 +42,7 @@ def inference_perf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]
     cap = record.number("concurrency", "load_summary.concurrency")
     server = record.has("successes.output_len.rate")
     if server:
-        record.warnings.append(
-            "these are the server's own counters over the stage, not a run of their own: do not count it beside "
-            "stage_N_lifecycle_metrics.json"
-        )
+        record.warnings.append(_SERVER)
     rate = record.needed(
         "response_tokens_per_second", "successes.throughput.output_tokens_per_sec", "successes.output_len.rate"
     )
@@ -53,18 +60,9 @@ def inference_perf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]
             ),
             concurrency=cap,
             request_rate=None if cap is not None else sent,
-            sent_at_once=None if server else True if cap is not None else False if sent is not None else None,
-            seconds_per_token=record.latency(
-                "seconds_per_token",
-                "successes.latency.inter_token_latency.mean",
-                "successes.latency.time_per_output_token.mean",
-                "successes.time_per_output_token.mean",
-            ),
-            first_token_seconds=record.latency(
-                "first_token_seconds",
-                "successes.latency.time_to_first_token.mean",
-                "successes.time_to_first_token.mean",
-            ),
+            sent_at_once=None if server or (cap is None and sent is None) else cap is not None,
+            seconds_per_token=record.latency("seconds_per_token", *_PER_TOKEN),
+            first_token_seconds=record.latency("first_token_seconds", *_FIRST_TOKEN),
             holds_ramp=not server,
             holds_tail=not server,
         )

@@ -6,7 +6,7 @@ Labels as in TensorRT-LLM's documentation of its benchmark; `Token Throughput` o
 
 from __future__ import annotations
 
-import re
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rlsize.readers.bench.record import Record
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 TOOL = "trtllm-bench"
 MILLISECONDS = 1e-3
-_LINE = re.compile(r"^[ \t]*([A-Z][^:\n]{2,60}):[ \t]+([^\s][^\r\n]{0,200}?)[ \t]*\r?\n", re.MULTILINE)
+_LONGEST_LINE = 400  # characters; labels and figures are far shorter
 _LABELS = {
     "Token Throughput (tokens/sec)",
     "Total Output Throughput (tokens/sec)",
@@ -43,12 +43,11 @@ def trtllm_printed(text: str, where: str) -> list[BenchmarkResult]:
     Raises:
         InputError: All that is wrong with it.
     """
-    found = [(match[1].strip(), match[2]) for match in _LINE.finditer(text)]
-    data = {label: value for label, value in found if label in _LABELS}
-    record = Record(data, where)
-    twice = sorted({label for label, _ in found if label in _LABELS and [each for each, _ in found].count(label) > 1})
-    for label in twice:
-        record.fault("stands twice", label, "keep the text of one run")
+    found = _labelled(text)
+    record = Record(dict(found), where)
+    for label, count in Counter(label for label, _ in found).items():
+        if count > 1:
+            record.fault(f"stands {count} times", label, "keep the text of one run")
     response = record.needed(
         "response_tokens_per_second", "Total Output Throughput (tokens/sec)", "Token Throughput (tokens/sec)"
     )
@@ -83,6 +82,13 @@ def trtllm_printed(text: str, where: str) -> list[BenchmarkResult]:
             holds_tail=True,
         )
     ]
+
+
+def _labelled(text: str) -> list[tuple[str, str]]:
+    """The wanted lines `label: value`; the last one only where it ends, as it may be cut."""
+    lines = (line for line in text.split("\n")[:-1] if len(line) <= _LONGEST_LINE)
+    found = ((label.strip(), value.strip()) for label, _, value in (line.partition(":") for line in lines))
+    return [(label, value) for label, value in found if label in _LABELS and value]
 
 
 def _product(first: float | None, second: float | None) -> float | None:

@@ -8,9 +8,11 @@ the same run once more.
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.bench.documents import MOST_RECORDS
 from rlsize.readers.bench.record import Record
 
 if TYPE_CHECKING:
@@ -72,15 +74,17 @@ def vllm_throughput_printed(text: str, where: str) -> list[BenchmarkResult]:
     Raises:
         InputError: The line with the rates is missing or cut.
     """
-    matches = list(_RATES.finditer(text))
+    matches = list(islice(_RATES.finditer(text), MOST_RECORDS + 1))
     if not matches:
         what = "lacks a whole line `Throughput: R requests/s, T total tokens/s, O output tokens/s`"
         raise InputError(Fault(what, where, "was the output cut? save all that the benchmark printed"))
-    found = []
-    for index, match in enumerate(matches):
-        end = matches[index + 1].start() if index + 1 < len(matches) else len(text)
-        line = text.count("\n", 0, match.start()) + 1
-        found.append(_printed_run(match, text[match.end() : end], f"{where}:{line}" if len(matches) > 1 else where))
+    if len(matches) > MOST_RECORDS:
+        raise InputError(Fault(f"holds more than {MOST_RECORDS:,} runs", where, "is it a benchmark's output?"))
+    found, line = [], 1
+    for before, match, after in zip([None, *matches], matches, [*matches[1:], None], strict=False):
+        line += text.count("\n", before.start() if before else 0, match.start())
+        rest = text[match.end() : after.start() if after else len(text)]
+        found.append(_printed_run(match, rest, f"{where}:{line}" if len(matches) > 1 else where))
     return found
 
 
