@@ -187,11 +187,11 @@ def _text(rules: Rules, kind: str, meta: tuple[str, dict[str, str]]) -> str:
     from rlsize.reports.alerts_cases import Cases
     from rlsize.reports.alerts_panels import panels
     from rlsize.reports.alerts_rules import SERIES
-    from rlsize.writers.alert_rules import prometheus_rule_text, rules_text, tests_text
+    from rlsize.writers.alert_rules import prometheus_rule_text, rules_text, cases_text
     from rlsize.writers.dashboard import dashboard_text
 
     if kind == TESTS:
-        return tests_text(Cases(rules).all(), RULES)
+        return cases_text(Cases(rules).all(), RULES)
     if kind == DASHBOARD:
         name = rules.setup.group
         title = f"rlsize: {Path(rules.plan.loop.name).stem}"

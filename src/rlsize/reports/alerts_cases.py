@@ -58,7 +58,7 @@ class Cases:
         self.beyond = planned.number - self.count if planned.known else 0.0
         times = self.plan.times
         self.interval = rounded_up(times.instance_seconds / _POINTS)
-        self.points = rounded_up(2 * (times.window_seconds + 60) / self.interval) + 1
+        self.points = rounded_up((times.window_seconds + times.hold_seconds) / self.interval) + 4  # minutes round up
         self.alerts = rules.group().alerts
         self.targets = example_labels(rules.setup.selector, self.count)
         self.trainer = _trainer_labels(rules.setup.trainer_selector)

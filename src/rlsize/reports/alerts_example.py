@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from rlsize.facts.alerts import Matcher
 
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dws]|(?<!\\)\.")
-_COUNT = re.compile(r"(?<!\\)(?:\{(\d+)(?:,\d*)?\}|[*+?]\??)")
+_TIMES = re.compile(r"(\\.|[^\\])\{(\d{1,2})(?:,\d*)?\}\??")
+_COUNT = re.compile(r"(?<!\\)[*+?]\??")
 _OUTERMOST = re.compile(r"\(([^()|]*)(?:\|[^()]*)?\)")
 _KINDS = {r"\d": "0", r"\w": "a", r"\s": " ", ".": "x"}
-_MOST = 200
+_MOST = 200  # instances that are tried
+_LONGEST = 100  # characters of a label that is made up
 
 
 def matching(value: str, matchers: Iterable[Matcher]) -> bool:
@@ -82,8 +84,10 @@ def _shapes(pattern: str) -> Iterator[str]:
         for _ in range(5):
             text = _OUTERMOST.sub(lambda found: found[1].removeprefix("?:"), text)
         text = _CLASS.sub(lambda found: _KINDS.get(found[0], found[0].strip("[]^").removeprefix("\\")[:1]), text)
-        text = _COUNT.sub("", text)
-        yield re.sub(r"\\(.)", r"\1", text.strip("^$")) + more
+        text = _TIMES.sub(lambda found: found[1] * int(found[2]), text)
+        text = re.sub(r"\\(.)", r"\1", _COUNT.sub("", text).strip("^$")) + more
+        if len(text) <= _LONGEST:
+            yield text
 
 
 def _branches(pattern: str) -> list[str]:

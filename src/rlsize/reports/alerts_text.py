@@ -19,9 +19,10 @@ _OPENING = '{{ "{{" }}'  # how a Go template says two braces
 _PLACE = re.compile(r"\$([STW])")
 _TEMPLATED = re.compile(
     r"\{\{ \$value \| (?P<form>humanize|humanizePercentage) \}\}|\{\{ \$labels\.(?P<label>\w+) \}\}|"
-    + re.escape(_OPENING)
+    r'\{\{ printf "%(?P<digits>\.\d[gf])" \$value \}\}|' + re.escape(_OPENING)
 )
 _MINUTE = 60
+_THOUSAND = 1000
 
 
 def plain_number(value: float, digits: int = 6) -> str:
@@ -98,7 +99,7 @@ def rendered(template: str, value: float, labels: Mapping[str, str]) -> str:
             return labels.get(found["label"], "")
         if found["form"]:
             return f"{value * 100:.4g}%" if found["form"] == "humanizePercentage" else humanized(value)
-        return "{{"
+        return format(value, found["digits"]) if found["digits"] else "{{"
 
     return _TEMPLATED.sub(shown, template)
 
@@ -112,11 +113,10 @@ def humanized(value: float) -> str:
     """
     if value == 0:
         return "0"
-    prefixes = ("k", "M", "G", "T") if abs(value) >= 1 else ("m", "u", "n", "p")
-    factor = 1e-3 if abs(value) >= 1 else 1e3
+    large = abs(value) >= 1
     chosen = ""
-    for prefix in prefixes:
-        if abs(value) < 1000 if factor < 1 else abs(value) >= 1:  # noqa: PLR2004 (the next prefix)
+    for prefix in "kMGTPEZY" if large else "munpfazy":
+        if abs(value) < _THOUSAND if large else abs(value) >= 1:
             break
-        chosen, value = prefix, value * factor
+        chosen, value = prefix, value / _THOUSAND if large else value * _THOUSAND
     return f"{value:.4g}{chosen}"

@@ -11,7 +11,8 @@ if TYPE_CHECKING:
 
     from rlsize.facts.alerts import Signal
 
-_PERCENT, _NUMBER = "{{ $value | humanizePercentage }}", "{{ $value | humanize }}"
+_PERCENT, _LARGE = "{{ $value | humanizePercentage }}", "{{ $value | humanize }}"
+_NUMBER, _WHOLE = '{{ printf "%.4g" $value }}', '{{ printf "%.0f" $value }}'
 INSTANCE = "{{ $labels.instance }}"
 
 
@@ -54,7 +55,7 @@ WORDS: Mapping[Signal, Words] = MappingProxyType(
         ),
         "queue": Words(
             alert="RlsizeQueueDeep",
-            summary=f"{_NUMBER} finished samples wait to be trained",
+            summary=f"{_LARGE} finished samples wait to be trained",
             first="See whether the trainer got slower; if not, cap the queue, then shrink the rollout fleet.",
             planned="within the staleness cap",
         ),
@@ -75,7 +76,7 @@ WORDS: Mapping[Signal, Words] = MappingProxyType(
         ),
         "rollout": Words(
             alert="RlsizeRolloutSlow",
-            summary=f"the rollout fleet makes {_NUMBER} tokens per second",
+            summary=f"the rollout fleet makes {_LARGE} tokens per second",
             first="Count instances and look for stragglers, then at lengths and sampling parameters that changed.",
         ),
         "cache": Words(
@@ -93,20 +94,20 @@ WORDS: Mapping[Signal, Words] = MappingProxyType(
         ),
         "preemptions": Words(
             alert="RlsizePreemptions",
-            summary=f"{INSTANCE} preempts {_NUMBER} times per finished request",
+            summary=f"{INSTANCE} preempts {_PERCENT} as many requests as it finishes",
             first="The KV cache is too small for the running batch: lower the limit of running requests, free memory.",
             single=True,
         ),
         "straggler": Words(
             alert="RlsizeInstanceSlow",
-            summary=f"{INSTANCE} makes {_NUMBER} tokens per second, far less than the median instance",
+            summary=f"{INSTANCE} makes {_LARGE} tokens per second, far less than the median instance",
             first="Look at its GPUs (clocks, errors), its neighbours and its share of requests; replace it if need be.",
             single=True,
             planned="as fast as the others",
         ),
         "up": Words(
             alert="RlsizeInstancesMissing",
-            summary=f"{_NUMBER} rollout instances answer",
+            summary=f"{_WHOLE} rollout instances answer",
             first="See which are gone (preempted, out of memory, not scheduled); nothing is to be resized before.",
         ),
     }

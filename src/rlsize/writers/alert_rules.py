@@ -44,7 +44,7 @@ def prometheus_rule_text(
     return _commented(head, {**content, "spec": _groups(group)})
 
 
-def tests_text(cases: RuleCases, rule_file: str) -> str:
+def cases_text(cases: RuleCases, rule_file: str) -> str:
     """
     The test file of promtool.
 

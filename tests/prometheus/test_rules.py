@@ -1,0 +1,222 @@
+"""Written rules in the real promtool and the real Prometheus: they load, fire on their cases, and are quiet else."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from rlsize.cli.alerts_selector import matchers
+from rlsize.estimates.alert_plan import alert_plan
+from rlsize.facts.alerts import AlertSetup, PlannedLoop
+from rlsize.facts.figure import Figure
+from rlsize.reports.alerts_cases import Cases
+from rlsize.reports.alerts_panels import panels
+from rlsize.reports.alerts_rules import Rules
+from rlsize.reports.alerts_text import rendered
+from rlsize.writers.alert_rules import rules_text, cases_text
+
+PLANNED: Mapping[str, float] = {
+    "step_seconds": 30.0,
+    "trainer_idle_fraction": 0.12,
+    "sync_fraction": 0.03,
+    "staleness_steps": 4.0,
+    "samples_per_step": 256.0,
+    "tokens_generated_per_trained_token": 1.1,
+    "loop_tokens_per_second": 20480.0,
+    "loop_tokens_per_gpu_second": 1280.0,
+    "gpus": 16.0,
+    "instances": 12.0,
+    "group_size": 8.0,
+    "prompt_tokens": 500.0,
+    "train_seconds": 50.0,
+    "batch_tokens": 1228800.0,
+}
+
+
+def rules_of(engine: str = "vllm", selector: str = 'job="rollout"', **setup: Any) -> Rules:
+    """The rules of the plan above, some of its numbers changed by `planned`."""
+    numbers = {**PLANNED, **setup.pop("planned", {})}
+    figures = {key: Figure(key=key, value=value) for key, value in numbers.items() if value is not None}
+    loop = PlannedLoop(name="plan.yaml", origin="saved by `rlsize plan`", figures=figures)
+    taken = matchers(selector, "--selector", [])
+    return Rules(alert_plan(loop), AlertSetup(engine=engine, group="loop-a", selector=taken, **setup))
+
+
+@pytest.fixture
+def promtool_says(promtool: str, tmp_path: Path) -> Callable[..., str]:
+    """Writes rules and tests, and returns what promtool says of them, if it is as expected."""
+
+    def say(rules: str, tests: str = "", *, fails: bool = False) -> str:
+        (tmp_path / "rules.yml").write_text(rules, encoding="utf-8")
+        (tmp_path / "rules_test.yml").write_text(tests, encoding="utf-8")
+        commands = [["check", "rules", "rules.yml"], *([["test", "rules", "rules_test.yml"]] if tests else [])]
+        said = ""
+        for command in commands:
+            ran = subprocess.run(
+                [promtool, *command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+            )
+            said = ran.stdout + ran.stderr
+            assert (ran.returncode != 0) == (fails and command[0] == "test"), said
+        return said
+
+    return say
+
+
+def both(rules: Rules) -> tuple[str, str]:
+    """The rule file and its test file."""
+    return rules_text(rules.group(), ["A head"]), cases_text(Cases(rules).all(), "rules.yml")
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        pytest.param(rules_of(), id="vllm"),
+        pytest.param(
+            rules_of(
+                "sglang",
+                'job=~"rollout-(a|b)[0-9]+",pod!="x",instance=~"gpu-.*"',
+                trainer_selector=matchers('job="train"', "", []),
+                metrics={"idle": 'avg(my_idle{run="a"})'},
+                engine_only=True,
+                planned={"step_seconds": 1200.0, "instances": 2.0},
+            ),
+            id="sglang-slow-step-engine-only",
+        ),
+    ],
+)
+def test_each_alert_fires_on_its_case_and_not_on_the_plan(rules: Rules, promtool_says: Callable[..., str]) -> None:
+    """promtool's own tests pass, and there is a case for every alert, on which it fires, and a quiet one for all."""
+    promtool_says(*both(rules))
+    first, *others = Cases(rules).all().cases
+    names = {alert.alert for alert in rules.group().alerts}
+    assert set(first.fires) == names
+    assert not any(first.fires.values())
+    assert {name for case in others for name, firing in case.fires.items() if firing} == names
+
+
+def test_a_threshold_ten_times_as_high_makes_the_tests_fail(promtool_says: Callable[..., str]) -> None:
+    """Each alert's test notices a wrong threshold: it no longer fires, or fires on the plan."""
+    rules = rules_of()
+    group = rules.group()
+    limits: dict[str, str] = {signal: rules.limit(signal) for signal in rules.signals}
+    tenfold = tuple(replace(one, expr=_tenfold(one.expr, limits.get(one.signal))) for one in group.alerts)
+    changed = [one.alert for one, before in zip(tenfold, group.alerts, strict=True) if one.expr != before.expr]
+    assert len(set(changed)) == len(rules.signals)
+    said = promtool_says(rules_text(replace(group, alerts=tenfold)), both(rules)[1], fails=True)
+    assert not [alert for alert in changed if f"alertname: {alert}," not in said]
+
+
+def _tenfold(expr: str, limit: str | None) -> str:
+    if limit is None:
+        return expr
+    return re.sub(rf"([<>]) {re.escape(limit)}(?![0-9.])", lambda found: f"{found[1]} {10 * float(limit):g}", expr)
+
+
+def test_counters_that_jump_once_a_step_stay_quiet(promtool_says: Callable[..., str]) -> None:
+    """A trainer publishes at the end of a step, late or early: windows are long enough that no value nears its limit."""
+    step = 120.0
+    rules = rules_of(planned={"step_seconds": step})
+    cases = Cases(rules).all()
+    interval = int(step / 12)
+    points = 12 * 18
+    ends = [int(12 * (number + (0.1 if number % 2 else -0.1))) for number in range(1, 19)]
+    steps = [sum(point >= end for end in ends) for point in range(points)]
+    per_step = {
+        "rlsize_trainer_wait_seconds_total": 0.12 * step,
+        "rlsize_trainer_step_seconds_total": step,
+        "rlsize_trainer_sync_seconds_total": 0.03 * step,
+        "rlsize_trained_response_tokens_total": 20480.0 * step,
+    }
+    series = []
+    for name, values in cases.cases[0].series:
+        amount = per_step.get(name.partition("{")[0])
+        jumps = " ".join(str(amount * done) for done in steps) if amount is not None else ""
+        series.append((name, jumps or _stretched(values, cases.interval, interval, points)))
+    quiet = replace(cases.cases[0], series=tuple(series))
+    late = replace(cases, interval=f"{interval}s", at=f"{interval * (points - 1)}s", cases=(quiet,))
+    tests = yaml.safe_load(cases_text(late, "rules.yml"))
+    tests["tests"][0]["promql_expr_test"] = [
+        {"expr": f"count({expr})", "eval_time": late.at, "exp_samples": [{"labels": "{}", "value": 1}]}
+        for expr in (
+            "min_over_time(rlsize:goodput_tokens_per_gpu_second[10m]) > 0.85 * 1280",
+            "max_over_time(rlsize:tokens_generated_per_trained_token[10m]) < 1.15 * 1.1",
+            "max_over_time(rlsize:trainer_idle_fraction[10m]) < 0.1201",
+            "min_over_time(rlsize:trainer_idle_fraction[10m]) > 0.1199",
+        )
+    ]
+    promtool_says(rules_text(rules.group()), yaml.safe_dump(tests))
+
+
+def _stretched(values: str, before: str, interval: int, points: int) -> str:
+    """The same slope with another interval."""
+    start, _, rest = values.partition("+")
+    slope = float(rest.partition("x")[0]) * interval / int(before.removesuffix("s"))
+    return f"{start}+{slope}x{points}"
+
+
+def test_a_prefix_cache_that_is_switched_off_is_told(promtool_says: Callable[..., str]) -> None:
+    """Its counters stand still, and nothing over nothing would be quiet."""
+    cases = Cases(rules_of()).all()
+    cold = next(case for case in cases.cases if case.name == "RlsizePrefixCacheCold")
+    series = tuple(
+        (name, re.sub(r"\+[\d.]+", "+0", values) if "prefix_cache" in name and "rollout-0" in name else values)
+        for name, values in cold.series
+    )
+    (firing,) = cold.fires["RlsizePrefixCacheCold"]
+    summary = "rollout-0:8000 finds 0% of its prompt tokens in the prefix cache"
+    told = replace(firing, annotations={**firing.annotations, "summary": summary})
+    off = replace(cold, series=series, fires={"RlsizePrefixCacheCold": (told,)})
+    promtool_says(rules_text(rules_of().group()), cases_text(replace(cases, cases=(off,)), "rules.yml"))
+
+
+def test_values_are_shown_as_templates_show_them(promtool_says: Callable[..., str]) -> None:
+    """What the test files expect in annotations is what Prometheus makes of them."""
+    values = (0.0, 0.05, 0.00012, 1.0, 8.0, 999.96, 1000.0, 1402.5, 35904.9, 2.5e7, 3e13, 0.335, 12.3456)
+    form = '{{ $value | humanize }} {{ $value | humanizePercentage }} {{ printf "%.4g" $value }}'
+    rules = [
+        {"alert": f"A{index}", "expr": f"vector({value})", "annotations": {"text": form}}
+        for index, value in enumerate(values)
+    ]
+    looks = [
+        {"eval_time": "1m", "alertname": f"A{index}", "exp_alerts": [{"exp_annotations": {"text": text}}]}
+        for index, text in enumerate(rendered(form, value, {}) for value in values)
+    ]
+    tests = {"rule_files": ["rules.yml"], "tests": [{"interval": "1m", "alert_rule_test": looks}]}
+    promtool_says(yaml.safe_dump({"groups": [{"name": "g", "rules": rules}]}), yaml.safe_dump(tests))
+
+
+def test_every_expression_of_the_dashboard_is_promql(promtool_says: Callable[..., str]) -> None:
+    """Grafana's own variables filled in, promtool takes them all."""
+    expressions = [line.expr for engine in ("vllm", "sglang") for one in panels(rules_of(engine)) for line in one.lines]
+    filled = [text.replace("$__rate_interval", "5m").replace("$instance", ".*") for text in expressions]
+    rules = [{"record": f"a:{index}", "expr": text} for index, text in enumerate(filled)]
+    assert len(rules) > 40
+    promtool_says(yaml.safe_dump({"groups": [{"name": "g", "rules": rules}]}))
+
+
+def test_a_real_prometheus_works_all_rules_out(prometheus_server: Callable[..., Any], tmp_path: Path) -> None:
+    """The server has every rule, and each was evaluated without an error."""
+    rules = rules_of()
+    path = tmp_path / "rules.yml"
+    path.write_text(both(rules)[0], encoding="utf-8")
+    server = prometheus_server({}, [path])
+
+    def evaluated() -> Any:
+        (group,) = server.get("/api/v1/rules")["groups"]
+        return group if all(rule["health"] != "unknown" for rule in group["rules"]) else None
+
+    group = server.wait(evaluated)
+    wanted = rules.group()
+    assert [rule["name"] for rule in group["rules"]] == [
+        *(one.record for one in wanted.records),
+        *(one.alert for one in wanted.alerts),
+    ]
+    assert {rule["health"] for rule in group["rules"]} == {"ok"}
+    assert not [rule for rule in group["rules"] if rule.get("lastError")]
