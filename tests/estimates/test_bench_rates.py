@@ -132,6 +132,8 @@ def test_equal_lengths_have_no_long_tail() -> None:
         result = rates(run(**fields))
         assert result.includes == ["ramp"]
         assert any("2,000 tokens long" in doubt for doubt in result.doubts)
+    assert rates(run(response_tokens=640 * 2000.0, response_cv=0.4)).includes == ["ramp", "tail"]
+    assert rates(run(response_cv=0.0)).includes == ["ramp"]
 
 
 def test_few_turns_of_the_batch_are_told() -> None:

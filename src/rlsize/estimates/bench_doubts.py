@@ -66,6 +66,8 @@ def equal_length(result: BenchmarkResult) -> float | None:
     if len(lengths) > 1:
         return lengths[0] if fmean(lengths) > 0 and stdev(lengths) <= EQUAL_CV * fmean(lengths) else None
     mean = result.mean_response_tokens
+    if result.response_cv is not None:
+        return mean if result.response_cv <= EQUAL_CV else None
     many = result.requests is not None and result.requests >= ENOUGH_REQUESTS
     return mean if mean and many and mean.is_integer() else None
 

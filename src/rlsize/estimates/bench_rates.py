@@ -246,7 +246,7 @@ def _conditions(result: BenchmarkResult) -> RateConditions:
         mean_response_tokens=fmean(lengths) if lengths else result.mean_response_tokens,
         mean_prompt_tokens=result.mean_prompt_tokens,
         group_size=result.samples_per_request,
-        response_cv=_response_cv(lengths),
+        response_cv=_response_cv(lengths) if lengths else result.response_cv,
         max_response_tokens=max(lengths) if lengths else None,
         tensor_parallel=int(tensor) if tensor is not None and tensor >= 1 else None,
     )

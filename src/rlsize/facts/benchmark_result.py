@@ -37,6 +37,7 @@ class BenchmarkResult:
         gpus: GPUs that served. [1]
         tensor_parallel: GPUs that share each layer. [1]
         response_lengths: Length of every response. [token]
+        response_cv: Coefficient of variation of response lengths, where they are not listed. [1]
         seconds_per_token: Mean time between two tokens of a response. [s]
         first_token_seconds: Mean time to the first token. [s]
         batch_seconds: Mean time of one batch from its start to its last sample, where batches are what ran. [s]
@@ -74,6 +75,7 @@ class BenchmarkResult:
     gpus: float | None = None
     tensor_parallel: float | None = None
     response_lengths: tuple[float, ...] = ()
+    response_cv: float | None = None
     seconds_per_token: float | None = None
     first_token_seconds: float | None = None
     batch_seconds: float | None = None

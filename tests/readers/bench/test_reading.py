@@ -194,6 +194,14 @@ def test_what_a_file_says_twice_and_differently_is_told() -> None:
     assert "says 7,040.0 response tokens/s" in benchmark_results(json.dumps(data).encode(), "f")[0].warnings[0]
 
 
+def test_a_mean_that_its_own_rate_contradicts_is_not_used() -> None:
+    """The server's counters may reach back beyond the stage; 2,505 tokens a second in 20 requests are 125.25 each."""
+    text = content("stage_0_prometheus_metrics.json").replace(b'"mean": 125.25', b'"mean": 367.0')
+    result = benchmark_results(text, "f")[0]
+    assert (result.mean_response_tokens, result.mean_prompt_tokens) == (None, 200)
+    assert any("over that of requests is 125.25" in warning for warning in result.warnings)
+
+
 def test_a_cut_file_says_how_far_it_came() -> None:
     """The last key that stands in it."""
     cut = content("throughput.json")[:120]

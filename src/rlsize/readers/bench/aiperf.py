@@ -49,6 +49,7 @@ def aiperf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
             concurrency=cap,
             request_rate=rate,
             sent_at_once=False if rate is not None else True if cap is not None else None,
+            response_cv=record.cv("output_sequence_length.std", "output_sequence_length.avg"),
             seconds_per_token=_mean_seconds(record, "seconds_per_token", "inter_token_latency"),
             first_token_seconds=_mean_seconds(record, "first_token_seconds", "time_to_first_token"),
             holds_ramp=True,

@@ -73,6 +73,7 @@ def _run(record: Record, whole: Mapping[str, Any]) -> BenchmarkResult:
         mean_concurrency=mean,
         request_rate=sent,
         sent_at_once=None if not kind else kind in _CLOSED,
+        response_cv=record.cv(_of("output_token_count", "std_dev")[0], _of("output_token_count", "mean")[0]),
         seconds_per_token=record.latency("seconds_per_token", *_middle("inter_token_latency_ms"), scale=MILLISECONDS),
         first_token_seconds=record.latency(
             "first_token_seconds", *_middle("time_to_first_token_ms"), scale=MILLISECONDS

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import Record, as_number
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from rlsize.facts.benchmark_result import BenchmarkResult
 
 TOOL = "inference-perf"
+_AGREE = 0.1  # share by which two ways to a mean length may differ
 _FIRST_TOKEN = ("successes.latency.time_to_first_token.mean", "successes.time_to_first_token.mean")
 _PER_TOKEN = (
     "successes.latency.inter_token_latency.mean",
@@ -86,6 +87,14 @@ def _tokens(record: Record, which: str, requests: float) -> float | None:
     field = "prompt_tokens" if which == "prompt" else "response_tokens"
     mean = record.number(field, f"successes.{which}_len.mean")
     if mean is None:
+        return None
+    rate, served = (as_number(record.found(f"successes.{key}")[1]) for key in (f"{which}_len.rate", "rate"))
+    if rate and served and abs(mean * served - rate) > _AGREE * rate:
+        record.warnings.append(
+            f"successes.{which}_len.mean is {mean:,.5g}, and its rate over that of requests is {rate / served:,.5g}, "
+            "so the mean length is not used"
+        )
+        del record.keys[field]
         return None
     record.keys[field] = f"successes.{which}_len.mean x successes.count"
     return mean * requests

@@ -92,6 +92,15 @@ class Record:
         self.keys[field] = name
         return number * scale
 
+    def cv(self, deviation: str, mean: str) -> float | None:
+        """The coefficient of variation of response lengths, from these two keys; None where one is no number."""
+        names = (deviation, mean)
+        first, second = (as_number(self.found(name)[1]) for name in names)
+        if first is None or second is None or not (0 <= first <= MOST and 0 < second <= MOST):
+            return None
+        self.keys["response_cv"] = f"{deviation} / {mean}"
+        return first / second
+
     def limit(self, field: str, *names: str) -> float | None:
         """A number that may be infinite, as a rate at which all is sent at once; None where it is, or is absent."""
         name, value = self.found(*names)
