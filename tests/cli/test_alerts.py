@@ -211,7 +211,7 @@ def promised() -> Callable[..., None]:
     return check
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=30) | st.from_regex(r'[a-z]{1,3}(=|!=|=~)"[a-z"\\{},.*]{0,6}",?', fullmatch=True))
 def test_a_selector_is_taken_whole_or_not_at_all(text: str) -> None:
     """What is taken is written so that it reads back as the same matchers: nothing gets out of its braces."""

@@ -39,6 +39,12 @@ def planned(budget: dict[str, float] | None = None, routing: str = "", **changed
     return alert_plan(loop)
 
 
+def with_(key: str, value: float | None) -> Any:
+    """The alerts of the plan with one number changed."""
+    changed: dict[str, Any] = {key: value}
+    return planned(**changed)
+
+
 @pytest.mark.parametrize(
     ("signal", "limit"),
     [
@@ -80,7 +86,7 @@ def test_more_in_the_plan_is_a_higher_threshold(case: tuple[Any, str, float], on
     signal, key, most = case
     least = 1.0 if key in {"staleness_steps", "group_size", "tokens_generated_per_trained_token"} else 0.0
     low, high = sorted(least + share * (most - least) for share in (one, other))
-    first, second = (planned(**{key: value}).limits[signal] for value in (low, high))
+    first, second = (with_(key, value).limits[signal] for value in (low, high))
     assert first.limit.number <= second.limit.number * (1 + 1e-12)
     for found in (first, second):
         if found.expected.known:
@@ -127,7 +133,7 @@ def test_a_limit_that_the_plan_breaks_is_told() -> None:
 @pytest.mark.parametrize("key", [key for key in PLANNED if key != "step_seconds"])
 def test_what_a_plan_lacks_is_left_out_with_a_reason(key: str) -> None:
     """Each signal has either a limit or a reason."""
-    found = planned(**{key: None})
+    found = with_(key, None)
     assert not set(found.limits) & set(found.left_out)
     assert set(found.limits) | set(found.left_out) == set(SIDES)
     assert found.left_out

@@ -45,7 +45,7 @@ PLANS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60)
+@settings(max_examples=25)
 @given(PLANS, st.fixed_dictionaries({}, optional={"trainer_idle_fraction": st.floats(0.05, 0.9)}), st.booleans())
 def test_a_case_is_within_limits_or_beyond_one(plan: dict[str, float], budget: dict[str, float], sglang: bool) -> None:
     """The healthy loop keeps every limit, each sick one breaks its own by a margin, and nothing is nameless."""
@@ -75,7 +75,8 @@ def test_engine_only_needs_no_trainer() -> None:
     """Signals of the trainer are left out with a reason, or taken from an expression, and no rule names ours."""
     numbers = {"trainer_idle_fraction": 0.1, "sync_fraction": 0.1, "instances": 1.0}
     rules = rules_of(numbers, engine_only=True, metrics={"idle": "my_idle"})
-    exprs = [one.expr for one in (*rules.group().records, *rules.group().alerts)]
+    group = rules.group()
+    exprs = [*(one.expr for one in group.records), *(one.expr for one in group.alerts)]
     assert "avg(my_idle)" in exprs
     assert not [expr for expr in exprs if "rlsize_" in expr]
     assert "--metric sync=EXPR" in rules.left_out["sync"]
@@ -100,7 +101,7 @@ def test_labels_that_a_target_lacks_do_not_hide_it() -> None:
     rules = rules_of({"instances": 4.0}, selector=both)
     exprs = {one.record: one.expr for one in rules.group().records}
     assert exprs["rlsize:rollout_instances_up"] == 'sum(up{job="rollout"})'
-    assert 'model_name="policy"' in exprs["rlsize:rollout_output_tokens_per_second"] if len(exprs) > 5 else True
+    assert 'job="rollout",model_name="policy"' in exprs["rlsize:instance_output_tokens_per_second"]
     assert "up" in rules_of({"instances": 4.0}, selector=both[1:]).left_out
 
 

@@ -187,7 +187,7 @@ def _text(rules: Rules, kind: str, meta: tuple[str, dict[str, str]]) -> str:
     from rlsize.reports.alerts_cases import Cases
     from rlsize.reports.alerts_panels import panels
     from rlsize.reports.alerts_rules import SERIES
-    from rlsize.writers.alert_rules import prometheus_rule_text, rules_text, cases_text
+    from rlsize.writers.alert_rules import cases_text, prometheus_rule_text, rules_text
     from rlsize.writers.dashboard import dashboard_text
 
     if kind == TESTS:
