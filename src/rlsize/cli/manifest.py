@@ -101,6 +101,5 @@ def manifest(
     said = Said(rollback or source, profiles)
     found = allocation_of(said, asked, rollback or source or "flags")
     written = resized(said, found, flags, Files(source=source, rollback=rollback, output=output))
-    return delivered(
-        manifest_report(written, said.inputs.shown()), written.text, context.obj or {}, output, force=force
-    )
+    shown = [figure for figure in said.inputs.shown() if figure.key in _SHOWN]
+    return delivered(manifest_report(written, shown), written.text, context.obj or {}, output, force=force)

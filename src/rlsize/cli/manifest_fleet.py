@@ -51,6 +51,7 @@ def fleet_of(said: Said, asked: AllocationFlags, mode: str, degrees: Degrees, tr
     count = said.number("instances", "--instances", asked.instances, _WHOLE, "placement.instances")
     gpus = said.number("rollout_gpus", "--rollout-gpus", asked.rollout_gpus, _WHOLE, "placement.rollout_gpus")
     total = said.number("gpus", "", None, _WHOLE, "cluster.gpus")
+    _check_turn(said, asked, mode)
     gpus = _pool(said, mode, gpus, trainer, total)
     if mode == "colocated" and not trainer.known:
         trainer = gpus
@@ -62,6 +63,16 @@ def fleet_of(said: Said, asked: AllocationFlags, mode: str, degrees: Degrees, tr
         what = f"colocated, yet {pool} GPUs generate and {trained} train: both sides share the same ones"
         said.inputs.fault(what, trainer.source, "give --rollout-gpus and --trainer-gpus the same number")
     return Fleet(instances=instances, gpus_per_instance=size, rollout_gpus=pool, trainer_gpus=trained)
+
+
+def _check_turn(said: Said, asked: AllocationFlags, mode: str) -> None:
+    """Pools of a file that shares GPUs say nothing of a split by flag, nor those of a split of shared GPUs."""
+    written = said.word("mode", "placement.mode")
+    if asked.mode is None or written is None or (asked.rollout_gpus is not None and asked.trainer_gpus is not None):
+        return
+    if (mode == "colocated") != (written == "colocated"):
+        what = f"the GPUs of the file are those of a loop that is {written}"
+        said.inputs.fault(what, "--mode", "give --rollout-gpus and --trainer-gpus with it")
 
 
 def _pool(said: Said, mode: str, gpus: Figure, trainer: Figure, total: Figure) -> Figure:

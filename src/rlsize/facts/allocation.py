@@ -44,7 +44,8 @@ class Allocation:
     trainer: Annotated[Degrees, Says("How the trainer is spread.")] = field(default_factory=Degrees)
     max_staleness: Annotated[float | None, Says("Optimizer steps that a sample may be behind.")] = None
     sync_every: Annotated[int, Says("Optimizer steps from one weight sync to the next.")] = 1
-    partial: Annotated[bool, Says("Whether samples go on with new weights.")] = False
+    carried: Annotated[bool, Says("Whether long samples of a synchronous loop go on in the next step.")] = False
+    in_flight: Annotated[bool, Says("Whether samples go on with new weights while they are generated.")] = False
     prompts_per_step: Annotated[float | None, Says("Prompts per optimizer step.")] = None
     group_size: Annotated[float | None, Says("Samples of one prompt.")] = None
     mini_batches: Annotated[int, Says("Weight updates that a batch is split into.")] = 1

@@ -1,0 +1,1 @@
+"""A split as a framework's own configuration keys: one file per framework, found by listing this folder."""
