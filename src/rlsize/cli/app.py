@@ -44,11 +44,17 @@ COMMANDS: dict[str, Entry] = {
     "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.check"),
     "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
     "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
-    "observe": Entry("Operate", "Read running engines' metrics: rate, saturation, stragglers.", "observe.observe"),
+    "observe": Entry(
+        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.observe"
+    ),
+    "diagnose": Entry(
+        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.diagnose"
+    ),
     "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
     "manifest": Entry(
         "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.manifest"
     ),
+    "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
     "measure": Entry(
         "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
     ),
