@@ -87,8 +87,15 @@ def resized(said: Said, found: Allocation, asked: PlatformFlags, files: Files) -
         rollback=files.rollback is not None,
         file=files.output or "",
         warnings=(*inputs.warnings, *resize.warnings),
-        notes=(*inputs.notes, *(() if asked.base else resize.notes), *notes),
+        notes=(*inputs.notes, *_lent(found), *(() if asked.base else resize.notes), *notes),
     )
+
+
+def _lent(found: Allocation) -> tuple[str, ...]:
+    """What a hybrid loop has beside its fleet."""
+    if found.mode != "hybrid":
+        return ()
+    return ("Trainer GPUs that generate while they wait are the trainer's: only the fleet of its own is resized.",)
 
 
 def _check_bounds(wanted: Wanted, pods: Pods, faults: list[Fault]) -> None:

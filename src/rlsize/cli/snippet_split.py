@@ -69,7 +69,7 @@ def _asked(inputs: Inputs, found: Framework, variant: str, mode: str) -> str:
 
 def _refusal(found: Framework, mode: str) -> Fault:
     """Why a framework cannot run a loop so, and what comes nearest."""
-    usual = ("engines would run on the trainer's GPUs for a part of each step", "--mode async")
+    usual = ("no key was read for trainer GPUs that generate while they wait", "--mode async, with longer steps")
     reason, near = found.REFUSED.get(mode, usual)
     return Fault(f"{found.TITLE} cannot run a loop that is {mode}: {reason}", "--mode", f"nearest: {near}")
 
@@ -98,7 +98,7 @@ def split_of(inputs: Inputs, found: Allocation, variant: str) -> Split:
         inputs.fault("max_staleness is missing", "--max-staleness", "give the staleness cap in optimizer steps")
     inputs.settle()
     whole = _whole(inputs, "max_staleness", staleness, "--max-staleness")
-    if found.mode == "async" and whole < 1:
+    if found.mode in {"async", "hybrid"} and whole < 1:
         todo = "give 1 or more, or --mode sync"
         inputs.fault("an asynchronous loop has samples that are a step old", "--max-staleness", todo)
     inputs.settle()

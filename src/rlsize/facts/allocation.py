@@ -56,7 +56,7 @@ class Allocation:
 
     @property
     def shared(self) -> bool:
-        """Whether both sides take turns on the same GPUs."""
+        """Whether both sides take turns on the same GPUs, so that there is no fleet beside the trainer."""
         return self.mode == "colocated"
 
     @property

@@ -176,7 +176,7 @@ def pods_of(found: Allocation, gpus_per_pod: int | None, faults: list[Fault]) ->
         gpus_per_pod: GPUs that each pod asks for; None for an engine in a pod, or a node where it needs several.
         faults: Where reasons go.
     """
-    if found.mode in {"colocated", "hybrid"}:
+    if found.shared:
         what = f"the loop is {found.mode}: engines run on the trainer's GPUs, so there is no rollout fleet to resize"
         faults.append(Fault(what, found.source, "plan a split with --mode async, or resize the whole job"))
         return None

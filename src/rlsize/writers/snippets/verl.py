@@ -20,7 +20,7 @@ VARIANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "sync": ("colocated",),
         "one-step-off": ("one-step-off",),
         "separate-async": ("async", "one-step-off"),
-        "fully-async": ("async", "one-step-off", "synchronous"),
+        "fully-async": ("hybrid", "async", "one-step-off", "synchronous"),
     }
 )
 REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType({})
@@ -113,7 +113,7 @@ def _separate_async(split: Split) -> _Written:
         settings,
         (
             f"The threshold counts weight versions that a trajectory spans: {versions} behind spans {versions + 1}.",
-            f"train_batch_size is parameter_sync_step x ppo_mini_batch_size, {updates} x {split.mini_batch}: verl asserts it.",
+            f"The batch is parameter_sync_step x ppo_mini_batch_size = {updates} x {split.mini_batch}: verl asserts it.",
         ),
     )
 
@@ -133,6 +133,7 @@ def _fully_async(split: Split) -> _Written:
         Setting("async_training.trigger_parameter_sync_step", updates),
         Setting("async_training.require_batches", 1),
         Setting("async_training.partial_rollout", split.in_flight),
+        *([Setting("async_training.use_dynamic_resource_scheduling", value=True)] if split.mode == "hybrid" else []),
         Setting("data.gen_batch_size", 1),
         *_batch(split, 0),
     )
