@@ -140,6 +140,64 @@ def test_two_saved_pages_give_the_rate() -> None:
     assert [row["instance"] for row in found["rows"]["instances"]] == ["engine_first.prom"]
 
 
+def lengths_page(samples: int, seconds: float) -> str:
+    """A page of an engine whose responses are half of 800 and half of 1,600 tokens, one of 2,000 at its cap."""
+    labels = 'model_name="policy"'
+    counts = {"1000.0": samples // 2, "1500.0": samples // 2, "2000.0": samples, "+Inf": samples}
+    return "".join(
+        f"{line}\n"
+        for line in (
+            *(f'sglang:generation_tokens_histogram_bucket{{le="{le}",{labels}}} {n}' for le, n in counts.items()),
+            f"sglang:generation_tokens_histogram_sum{{{labels}}} {samples * 1200}",
+            f"sglang:generation_tokens_histogram_count{{{labels}}} {samples}",
+            f"sglang:generation_tokens_total{{{labels}}} {samples * 1200}",
+            f"sglang:num_requests_total{{{labels}}} {samples}",
+            f'sglang:num_running_reqs{{tp_rank="0",{labels}}} {10 + seconds:.0f}',
+        )
+    )
+
+
+def test_saved_pages_of_many_servers_are_one_fleet(tmp_path: Path) -> None:
+    """
+    Each server has its own two pages and its own name, whatever its engine; the lengths are those of the whole fleet.
+
+    A server that counts tokens when samples finish is doubted; the line for a scenario fits on one line to be pasted.
+    """
+    pages = [tmp_path / name for name in ("t0.prom", "t1.prom")]
+    for index, page in enumerate(pages):
+        page.write_text(lengths_page(40 + 200 * index, 2.0 * index), encoding="utf-8")
+    pairs = ("--pages", FIRST, SECOND, f"--pages={pages[0]}", str(pages[1]))
+    saved = tmp_path / "rates.yaml"
+    found = results("observe", *pairs, "--seconds", "100", "--save", str(saved))
+    assert [row["instance"] for row in found["rows"]["instances"]] == ["engine_first.prom", "t0.prom"]
+    assert [row["tokens_per_second"] for row in found["rows"]["instances"]] == [4000.0, 2400.0]
+    assert any("sglang counts tokens only when their sample finishes" in warning for warning in found["warnings"])
+    assert any("different engines (sglang, vllm)" in warning for warning in found["warnings"])
+    assert found["results"]["response_samples"] == 200 + 320
+    cv = found["results"]["response_cv"]
+    assert read_rates(str(saved)).conditions.response_cv == pytest.approx(cv)
+    told = run("observe", *pairs, "--seconds", "100").stdout
+    mean = (200 * 1200 + 320 * 1250) / 520
+    assert f"\n`response_tokens: {{mean: {mean:.0f}, cv: {cv:.2f}}}`" in told
+    assert max(len(line) for line in told.splitlines()) <= 80
+
+
+def test_every_page_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    """One whole pair does not save the others: exit code 2, with each fault."""
+    (tmp_path / "empty.prom").write_text("")
+    pairs = ("--pages", FIRST, SECOND, "--pages", str(tmp_path / "none.prom"), str(tmp_path / "empty.prom"))
+    outcome = run("observe", *pairs, "--seconds", "100", "--pages", FIRST)
+    assert (outcome.exit_code, outcome.stdout) == (2, "")
+    for message in ("none.prom: no such file", "empty.prom: is empty", "has no second page", "is named twice"):
+        assert message in outcome.stderr
+
+
+def test_a_window_may_be_written_as_prometheus_does(fleet: Fleet) -> None:
+    """A minute and a half are 90 s."""
+    fleet.engines = [Engine()]
+    assert results("observe", *fleet.urls(), "--window", "1m30s")["results"]["window_seconds"] == 90.0
+
+
 def test_the_saved_rates_size_a_fleet(tmp_path: Path) -> None:
     """What `--save` writes is what `fleet --per-instance` takes, with the headroom that the rate does not hold yet."""
     rates = tmp_path / "rates.yaml"
@@ -315,6 +373,12 @@ def test_nothing_is_overwritten_and_that_is_known_before_the_window(fleet: Fleet
         (["--pages", FIRST, SECOND, "--seconds", "nan"], ["not a finite number"]),
         (["--pages", FIRST, SECOND, "--seconds", "60", "--window", "9"], ["--window: is for running engines"]),
         (["--pages", FIRST, str(PAGES), "--seconds", "60"], ["is a directory"]),
+        (["a:1", "--prometheus", "p:9090"], ["--prometheus do not mix"]),
+        (["a:1", "--selector", 'job="x"', "--at", "0"], ["--selector: is for engines that a Prom", "--at: is for eng"]),
+        (["--prometheus", "ftp://p", "--timeout", "x"], ["ftp://p: has the scheme ftp", "--timeout: "]),
+        (["--prometheus", "p", "--every", "5"], ["--every: is for engines that are"]),
+        (["--prometheus", "p", "--selector", "a=b", "--at", "noon"], ["--selector: cannot be read", "'noon' is no"]),
+        (["--prometheus", "p", "--window", "5x", "--timeout", "x"], ["--window", "--timeout"]),
         (["a:1", "--window", "1e30"], ["1e30"]),
         (["a:1", "--window", "5 GB", "--every", "x"], ["--window", "--every"]),
         (["a:1", "--save", "missing/rates.yaml"], ["does not exist"]),

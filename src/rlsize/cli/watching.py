@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 WINDOW, EVERY, TIMEOUT = 300.0, 5.0, 10.0
 LONGEST_WINDOW = 7 * 86_400.0
-MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 250 MB
+MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 350 MB
 
 
 class Time(NamedTuple):

@@ -12,15 +12,16 @@ from rlsize.estimates.observing_doubts import doubts, fitted_lengths
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.saturation import ENOUGH, saturation
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.facts.observations import InstanceObservation, Observation
-from rlsize.facts.rates import HEADROOM_PARTS, InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
+from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.growth import Ends
     from rlsize.facts.counters import EngineCounters, Snapshot
-    from rlsize.facts.rates import HeadroomPart
+    from rlsize.facts.headroom import HeadroomPart
 
 COVERED = 0.5  # share of the window that an instance must have been readable for
 ALWAYS_FULL = 0.995  # a window saturated for this share held neither ramp nor tail

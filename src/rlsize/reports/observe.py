@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.estimates.length_fit import pasted
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.rates import HEADROOM_PARTS
+from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.units import show
@@ -18,8 +18,18 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Cell
 
 _LONG_WINDOW = "more than two pages"
-_QUIET = frozenset({"lower_bound", "kv_cache_tokens", "instances_left_out", "page_gpus_per_instance"})
+_QUIET = frozenset(
+    {
+        "lower_bound",
+        "kv_cache_tokens",
+        "instances_left_out",
+        "page_gpus_per_instance",
+        "response_samples",
+        "response_cv_error",
+    }
+)
 _CAP = ("max_response_tokens",)
+_SURE = ("response_samples", "response_cv_error")
 _QUANTILES = ("response_p50_tokens", "response_p90_tokens", "response_p99_tokens")
 
 
@@ -110,13 +120,15 @@ def _lengths(seen: Observation, source: str) -> list[Figure]:
     fit = seen.lengths
     if fit is None or fit.cv is None:
         missing = fit.why if fit is not None else "a page with a histogram of lengths, and finished samples"
-        return [absent(key, missing) for key in ("response_cv", *_CAP, *_QUANTILES)]
+        return [absent(key, missing) for key in ("response_cv", *_CAP, *_QUANTILES, *_SURE)]
     source = f"likeliest lognormal for {fit.samples:,.0f} samples in the buckets of {source}"
     cap = _measured(_CAP[0], fit.cap, fit.cap_from, "samples that reach a cap")
     figures = [_measured("response_cv", fit.cv, source, deviation=fit.cv_error or 0.0), cap]
     return [
         *figures,
         *(_measured(key, value, source) for key, value in zip(_QUANTILES, fit.quantiles or (), strict=True)),
+        _measured(_SURE[0], fit.samples, source),
+        _measured(_SURE[1], fit.cv_error, source, "a likelihood with a peak"),
     ]
 
 
@@ -135,8 +147,12 @@ def _included(seen: Observation, left: Figure) -> str:
 
 
 def _scenario(seen: Observation) -> list[str]:
-    line = pasted(seen.lengths) if seen.lengths else ""
-    return [f"In a scenario, under `workload`: `{line}`"] if line else []
+    fit = seen.lengths
+    if fit is None or fit.cv is None:
+        return []
+    sure = f" ± {fit.cv_error:.2g}" if fit.cv_error is not None else ""
+    sure = f"(cv {fit.cv:.2f}{sure}, from {fit.samples:,.0f} samples)"
+    return [f"`{pasted(fit)}` says these lengths in a scenario, under `workload` {sure}."]
 
 
 def instances_table(seen: Observation) -> Table:
