@@ -364,7 +364,7 @@ def test_nothing_is_overwritten_and_that_is_known_before_the_window(fleet: Fleet
 @pytest.mark.parametrize(
     ("arguments", "messages"),
     [
-        ([], ["no engine is named"]),
+        ([], ["nothing to observe is named"]),
         (["file:///etc/passwd"], ["has the scheme file; only http and https are read"]),
         (["ftp://a", "a:1", "http://a:1/metrics"], ["has the scheme ftp", "is named twice"]),
         (["a:1", "--pages", FIRST, SECOND], ["do not mix"]),

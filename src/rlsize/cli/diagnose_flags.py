@@ -18,22 +18,9 @@ Named = Annotated[
         show_default=False,
     ),
 ]
-FormatName = Annotated[
-    str | None,
-    typer.Option(
-        "--format",
-        metavar="NAME",
-        help="The log's format, where its content does not tell.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
-]
-Skip = Annotated[str | None, quantity("--skip", "Steps at the start to leave out; found by themselves without it.")]
 Expected = Annotated[str | None, quantity("--train-seconds", "Busy trainer seconds that a step should take.")]
 MaxIdle = Annotated[str | None, quantity("--max-idle", "Trainer idle that is accepted; 5 % by default.", _LIMITS)]
-MaxSync = Annotated[
-    str | None, quantity("--max-sync", "Share of the step for weight syncs; 10 % by default.", _LIMITS)
-]
+MaxSync = Annotated[str | None, quantity("--max-sync", "Share of the step for weight syncs; 10 % by default.", _LIMITS)]
 MaxStaleness = Annotated[
     str | None, quantity("--max-staleness", "Staleness that the recipe tolerates, in steps.", _LIMITS)
 ]
@@ -44,16 +31,6 @@ Before = Annotated[
         metavar="FILE",
         help="A recorded observation to compare with, from --record.",
         rich_help_panel="Inputs",
-        show_default=False,
-    ),
-]
-Record = Annotated[
-    str | None,
-    typer.Option(
-        "--record",
-        metavar="FILE",
-        help="Write what was seen, with the pools and prices: a baseline for --before, a target for a rollback.",
-        rich_help_panel="Output",
         show_default=False,
     ),
 ]

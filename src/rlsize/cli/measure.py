@@ -9,6 +9,7 @@ import typer
 
 from rlsize.cli import flags, observe
 from rlsize.cli import measure_flags as own
+from rlsize.cli import watch_flags as watch
 from rlsize.cli.command import TERMINAL
 from rlsize.cli.inputs import Inputs
 from rlsize.errors import Fault, InputError, UnfinishedError
@@ -57,13 +58,13 @@ def measure(
     sender_ranks: own.SenderRanks = None,
     receiver_ranks: own.ReceiverRanks = None,
     engine_update: own.EngineUpdate = False,
-    token_file: observe.TokenFile = None,
-    ca: observe.Authority = None,
-    insecure: observe.Insecure = False,
-    timeout: observe.Timeout = None,
-    save: observe.Save = None,
+    token_file: watch.TokenFile = None,
+    ca: watch.Authority = None,
+    insecure: watch.Insecure = False,
+    timeout: watch.Timeout = None,
+    save: watch.Save = None,
     log: own.Log = None,
-    force: observe.Force = False,
+    force: watch.Force = False,
     profiles: flags.Profiles = None,
 ) -> Report:
     """

@@ -1,4 +1,4 @@
-"""`rlsize observe`: what running engines generate, read from their metrics pages."""
+"""`rlsize observe`: the rates of what runs, or of what was benchmarked, from whatever tells of it."""
 
 from __future__ import annotations
 
@@ -7,189 +7,110 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlsize.cli import flags
+from rlsize.cli import watch_flags as watch
 from rlsize.cli.command import TERMINAL, quantity
+from rlsize.cli.engines import INTERRUPTED, Engines, WatchFlags, check_watch, told, watched_engines
 from rlsize.cli.inputs import Inputs
+from rlsize.cli.sources import sorted_sources
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from rlsize.cli.recording import Pools
+    from rlsize.cli.sources import Sources
+    from rlsize.facts.rates import Rates
+    from rlsize.facts.run_summary import RunSummary
 
-    from rlsize.cli.watching import Watched
-    from rlsize.facts.figure import Figure
-    from rlsize.facts.observations import Observation
-
-ACCESS = "Access"
-INTERRUPTED = 130
-
-Urls = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="URL...", help="The engines: http://HOST:PORT, https://HOST/metrics, or HOST:PORT.", show_default=False
-    ),
+Concurrency = Annotated[
+    str | None, quantity("--concurrency", "Of a benchmark's runs, the one with so many requests in flight.")
 ]
-Pages = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--pages",
-        metavar="FIRST SECOND",
-        help="Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
+PromptShare = Annotated[
+    str | None, quantity("--prompt-share", "Share of prompt tokens in runs that count prompt and response together.")
 ]
-Prometheus = Annotated[
-    str | None,
-    typer.Option(
-        "--prometheus",
-        metavar="URL",
-        help="A Prometheus server that scrapes the engines, instead of their URLs.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
-]
-Selector = Annotated[
-    str | None,
-    typer.Option(
-        "--selector",
-        metavar="MATCHERS",
-        help="Which engines of --prometheus, by their labels: 'job=\"rollout\"'.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
-]
-At = Annotated[
-    str | None,
-    typer.Option(
-        "--at",
-        metavar="TIME",
-        help="End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
-]
-Window = Annotated[str | None, quantity("--window", "How long to watch: seconds, or 5m, 1h; 300 by default.")]
-Every = Annotated[str | None, quantity("--every", "Seconds between two looks; 5 by default.")]
-Seconds = Annotated[str | None, quantity("--seconds", "Time between the two saved pages.")]
-MaxNumSeqs = Annotated[
-    str | None, quantity("--max-num-seqs", "The engines' limit on running requests, where it is their plateau.")
-]
-Save = Annotated[
-    str | None,
-    typer.Option(
-        "--save",
-        metavar="FILE",
-        help="Write a rates file that `fleet --per-instance` takes.",
-        rich_help_panel="Output",
-        show_default=False,
-    ),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
-TokenFile = Annotated[
-    str | None,
-    typer.Option(
-        metavar="FILE",
-        help="File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
-        rich_help_panel=ACCESS,
-        show_default=False,
-    ),
-]
-Authority = Annotated[
-    str | None,
-    typer.Option(
-        "--ca",
-        metavar="FILE",
-        help="Certificates to trust instead of the system's (PEM).",
-        rich_help_panel=ACCESS,
-        show_default=False,
-    ),
-]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=ACCESS)]
-Timeout = Annotated[str | None, quantity("--timeout", "Most seconds for one page; 10 by default.", ACCESS)]
 
 
 def observe(
     context: typer.Context,
-    urls: Urls = None,
-    pages: Pages = None,
-    seconds: Seconds = None,
-    prometheus: Prometheus = None,
-    selector: Selector = None,
-    at: At = None,
-    window: Window = None,
-    every: Every = None,
+    sources: watch.Named = None,
+    format: watch.FormatName = None,  # noqa: A002 (the flag's name)
+    skip: watch.Skip = None,
+    concurrency: Concurrency = None,
+    prompt_share: PromptShare = None,
+    pages: watch.Pages = None,
+    seconds: watch.Seconds = None,
+    prometheus: watch.Prometheus = None,
+    selector: watch.Selector = None,
+    at: watch.At = None,
+    window: watch.Window = None,
+    every: watch.Every = None,
     group: flags.Group = None,
-    max_num_seqs: MaxNumSeqs = None,
+    max_num_seqs: watch.MaxNumSeqs = None,
+    instances: flags.Instances = None,
     gpus_per_instance: flags.GpusPerInstance = None,
-    save: Save = None,
-    force: Force = False,
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
-    timeout: Timeout = None,
+    rollout_gpus: flags.RolloutGpus = None,
+    trainer_gpus: flags.TrainerGpus = None,
+    gpu_hour: flags.GpuHour = None,
+    rollout_gpu_hour: flags.RolloutGpuHour = None,
+    trainer_gpu_hour: flags.TrainerGpuHour = None,
+    price: flags.Price = None,
+    save: watch.Save = None,
+    record: watch.Record = None,
+    force: watch.Force = False,
+    token_file: watch.TokenFile = None,
+    ca: watch.Authority = None,
+    insecure: watch.Insecure = False,
+    timeout: watch.Timeout = None,
+    profiles: flags.Profiles = None,
 ) -> Report:
     """
-    Read running engines' metrics: rate, saturation, stragglers.
+    The rates of what runs: from engines, Prometheus, training logs, benchmarks.
 
-    Example:  rlsize observe http://engine-0:8000 http://engine-1:8000 --save rates.yaml
+    Example:  rlsize observe http://engine-0:8000 http://engine-1:8000 train.log --save rates.yaml
     """
-    from rlsize.cli.watching import AccessFlags, from_pages, from_prometheus, live
+    from rlsize.cli.recording import pools_of
+    from rlsize.cli.running import SKIPPED_STEPS, read_run
+    from rlsize.cli.watching import AccessFlags
 
-    inputs = Inputs()
+    inputs = Inputs(None, profiles)
+    skipped = inputs.number("skipped_steps", "--skip", skip, SKIPPED_STEPS)
     group_figure = inputs.number("group_size", "--group", group, flags.POSITIVE)
     limit = inputs.number("max_num_seqs", "--max-num-seqs", max_num_seqs, flags.COUNT)
-    gpus = inputs.number("gpus_per_instance", "--gpus-per-instance", gpus_per_instance, flags.GPUS_PER_INSTANCE)
-    _check_sources(inputs, {"URL": urls, "--pages": pages, "--prometheus": prometheus})
-    _check_windows(inputs, pages, seconds, {"--window": window, "--every": every})
-    _check_prometheus(inputs, prometheus, {"--selector": selector, "--at": at}, every)
-    plot = context.obj.get("plot")
-    check_files(inputs, [save, plot if plot != TERMINAL else None], force=force)
+    prices = (gpu_hour, rollout_gpu_hour, trainer_gpu_hour, price)
+    pools = pools_of(inputs, instances, gpus_per_instance, rollout_gpus, trainer_gpus, prices)
     access = AccessFlags(token_file, ca, insecure, timeout)
-    if pages:
-        watched = from_pages(inputs, pages, seconds)
-    elif prometheus:
-        watched = from_prometheus(inputs, prometheus, selector, window, at, access)
-    else:
-        watched = live(inputs, urls or [], window, every, access)
-    seen = _observation(watched, group_figure, limit)
-    _report_left(seen, watched)
-    return _answer(context, inputs, seen, watched, gpus, save, force=force)
+    said = WatchFlags(pages, seconds, prometheus, selector, at, window, every, access)
+    plot = context.obj.get("plot")
+    check_files(inputs, [save, record, plot if plot != TERMINAL else None], force=force)
+    found = sorted_sources(inputs, sources or [], format)
+    engines = check_watch(inputs, found.urls, said)
+    _check_kinds(inputs, found, engines=engines)
+    if found.results:
+        from rlsize.cli.observe_results import observed_results
+
+        chosen = (concurrency, prompt_share)
+        return observed_results(inputs, found.results, format, chosen, pools, (save, record), force=force)
+    for flag, text in (("--concurrency", concurrency), ("--prompt-share", prompt_share)):
+        if text is not None:
+            inputs.fault("is for the runs of a benchmark", flag, "leave it out")
+    run = read_run(inputs, found.logs, format, skipped)
+    seen = watched_engines(inputs, found.urls, said, group_figure, limit) if engines else None
+    return _answer(context, inputs, (run, seen), pools, (save, record, found), force=force)
 
 
-def _check_sources(inputs: Inputs, sources: Mapping[str, object]) -> None:
-    """Exactly one source says where the engines' numbers come from."""
-    named = [flag for flag, value in sources.items() if value]
-    if len(named) > 1:
-        inputs.fault(f"{' and '.join(named)} do not mix", named[-1], "name one or the other")
-    if not named:
+def _check_kinds(inputs: Inputs, found: Sources, *, engines: bool) -> None:
+    """Note sources that say nothing to `observe`, or do not go together."""
+    for name in (*found.scenarios, *found.observations):
+        inputs.fault("says nothing of what runs now", name, "`rlsize diagnose` takes it beside engines and logs")
+    if found.results and (engines or found.logs):
+        what = "a benchmark's result stands beside a running loop"
+        inputs.fault(what, found.results[0], "observe them one after the other")
+    if not (engines or found.logs or found.results or inputs.faults):
         inputs.fault(
-            "no engine is named",
-            "URL",
-            "name the engines, as in `rlsize observe http://engine-0:8000`, two saved pages with --pages, or a "
-            "--prometheus that scrapes them",
+            "nothing to observe is named",
+            "SOURCE",
+            "name engines, as in `rlsize observe http://engine-0:8000`, two saved pages with --pages, a --prometheus "
+            "that scrapes them, a training log or a benchmark's result",
         )
-
-
-def _check_windows(
-    inputs: Inputs, pages: list[str] | None, seconds: str | None, live: Mapping[str, str | None]
-) -> None:
-    """Saved pages lie some time apart; running engines are watched over a window."""
-    if pages and not seconds:
-        inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
-    if seconds and not pages:
-        inputs.fault("is the time between saved pages", "--seconds", "for running engines give --window")
-    for flag in [flag for flag, value in live.items() if value and pages][:1]:
-        inputs.fault("is for running engines", flag, "saved pages take --seconds")
-
-
-def _check_prometheus(
-    inputs: Inputs, prometheus: str | None, flags: Mapping[str, str | None], every: str | None
-) -> None:
-    """Some flags are for a Prometheus only, and one for whoever looks himself."""
-    for flag in [flag for flag, value in flags.items() if value is not None and not prometheus]:
-        inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
-    if prometheus and every:
-        inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
 
 
 def check_files(inputs: Inputs, files: list[str | None], *, force: bool) -> None:
@@ -204,81 +125,84 @@ def check_files(inputs: Inputs, files: list[str | None], *, force: bool) -> None
                 inputs.faults.extend(error.faults)
 
 
-def _observation(watched: Watched, group: Figure, limit: Figure) -> Observation:
-    from rlsize.estimates.observing import observation
-    from rlsize.readers.metrics.pages import histories
-
-    found, unread = histories(watched.readings)
-    return observation(
-        found,
-        unread,
-        watched.window,
-        group_size=group.number if group.known else None,
-        largest_batch=limit.number if limit.known else None,
-    )
-
-
-def _report_left(seen: Observation, watched: Watched) -> None:
-    """Give up where no instance is left: there is nothing to answer."""
-    if seen.used:
-        return
-    if watched.interrupted:
-        from rlsize.cli.failures import tell
-
-        tell(
-            UnfinishedError(Fault("interrupted before any engine could be read twice", "observe", "let it run longer"))
-        )
-        raise typer.Exit(INTERRUPTED)
-    todos = {reading.instance: reading.fault.todo for reading in watched.readings if reading.fault}
-    raise UnfinishedError(
-        *(
-            Fault(instance.left_out, instance.instance, todos.get(instance.instance, "watch it again"))
-            for instance in seen.instances
-        )
-    )
-
-
 def _answer(
     context: typer.Context,
     inputs: Inputs,
-    seen: Observation,
-    watched: Watched,
-    gpus: Figure,
-    save: str | None,
+    seen: tuple[RunSummary, Engines | None],
+    pools: Pools,
+    targets: tuple[str | None, str | None, Sources],
     *,
     force: bool,
 ) -> Report:
-    from rlsize.estimates.headroom import headroom_left
-    from rlsize.readers.metrics.pages import missed_looks
-    from rlsize.reports.observe import observe_report
+    """Save what is to be saved, and say what was seen."""
+    from rlsize.cli.recording import save_observation
 
-    warnings, notes = [*missed_looks(watched.readings), *inputs.warnings], []
-    if watched.interrupted:
-        warnings.append(f"interrupted after {watched.window:.0f} s; this is what was seen until then")
-    nothing = save is not None and not seen.mean
-    if save is not None and not nothing:
-        _save(save, seen, gpus, watched.ended, force=force)
-        notes.append(f"Wrote {save}; size with `rlsize fleet --consume ... --per-instance {save}`.")
-    report = observe_report(seen, inputs.shown(), headroom_left(seen.includes), notes, warnings)
-    if not (watched.interrupted or nothing):
+    run, engines = seen
+    save, record, found = targets
+    rates = _rates(seen, pools)
+    report = _report(inputs, run, engines)
+    nothing = save is not None and rates is None
+    notes = []
+    if save is not None and rates is not None:
+        notes.append(_saved(save, rates, force=force))
+    if record is not None:
+        names = [*found.logs, *(one.instance for one in (engines.seen.used if engines else ()))]
+        fleet = None if engines is None else engines.seen
+        save_observation(record, names, report.results, (run, fleet), pools, force=force)
+        notes.append(f"Recorded {record}; compare later with `rlsize diagnose ... --before {record}`.")
+    from dataclasses import replace
+
+    report = replace(report, notes=(*report.notes, *notes))
+    interrupted = engines is not None and engines.watched.interrupted
+    if not (interrupted or nothing):
         return report
     from rlsize.cli.answer import deliver
 
     deliver(report, context.obj)
     if nothing:
-        raise UnfinishedError(
-            Fault("no instance generated a token, so there is no rate to save", save or "", "watch a fleet at work")
-        )
+        why = "the log tells neither train times nor tokens" if engines is None else "no instance generated a token"
+        raise UnfinishedError(Fault(f"{why}, so there is no rate to save", save or "", "watch a fleet at work"))
     raise typer.Exit(INTERRUPTED)
 
 
-def _save(path: str, seen: Observation, gpus: Figure, ended: float | None, *, force: bool) -> None:
+def _report(inputs: Inputs, run: RunSummary, engines: Engines | None) -> Report:
+    from rlsize.estimates.headroom import headroom_left
+    from rlsize.reports.observe import observe_report
+    from rlsize.reports.run_log import run_log_report, with_run
+
+    warnings = [*told(engines), *inputs.warnings]
+    if engines is None:
+        return run_log_report(run, inputs.shown(), warnings)
+    left = headroom_left(engines.seen.includes)
+    report = observe_report(engines.seen, inputs.shown(), left, (), warnings)
+    return with_run(report, run) if run.steps else report
+
+
+def _rates(seen: tuple[RunSummary, Engines | None], pools: Pools) -> Rates | None:
+    """Both rates, as far as they were seen; None where neither was."""
     from datetime import UTC, datetime
 
     from rlsize.estimates.observing import observed_rates
+    from rlsize.estimates.run_rates import with_trainer
+
+    run, engines = seen
+    ended = None if engines is None else engines.watched.ended
+    at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
+    size = pools.gpus_per_instance
+    fleet = None
+    if engines is not None and engines.seen.mean:
+        fleet = observed_rates(engines.seen, measured_at=at, gpus_per_instance=size.number if size.known else None)
+    trainer = pools.trainer_gpus
+    return with_trainer(fleet, run, measured_at=at, trainer_gpus=trainer.number if trainer.known else None)
+
+
+def _saved(path: str, rates: Rates, *, force: bool) -> str:
+    """Write a rates file; what to do with it."""
     from rlsize.writers.files import write_whole
     from rlsize.writers.rates_file import rates_text
 
-    at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
-    rates = observed_rates(seen, measured_at=at, gpus_per_instance=gpus.number if gpus.known else None)
     write_whole(path, rates_text(rates), force)
+    if rates.instance_tokens_per_second is None:
+        return f"Wrote {path}, the trainer's rate alone: engines, or --per-instance, tell that of an instance."
+    ask = "" if rates.consumption_tokens_per_second else " --consume ..."
+    return f"Wrote {path}; size with `rlsize fleet{ask} --per-instance {path}`."

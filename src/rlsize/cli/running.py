@@ -1,28 +1,27 @@
-"""A running loop, read: its training log summed up, its engines watched."""
+"""The training log of a running loop, read and summed up."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.evidence import EngineLoad
 from rlsize.facts.fields import Quantity
 from rlsize.facts.run_summary import RunSummary
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
-    from rlsize.cli.watching import Watched
     from rlsize.facts.figure import Figure
-    from rlsize.facts.observations import Observation
 
+_LONG = 64 * 2**20  # bytes of a log that takes about a second to read
 SKIPPED_STEPS = Quantity("count", least=0, most=1e6, whole=True)
 
 
-class Engines(NamedTuple):
-    """Engines that were watched: what they did, and what they had to do."""
+def _is_long(path: str) -> bool:
+    """Whether reading a log takes so long that its progress is worth showing."""
+    from pathlib import Path
 
-    seen: Observation
-    load: EngineLoad
+    file = Path(path)
+    return file.is_file() and file.stat().st_size > _LONG
 
 
 def read_run(inputs: Inputs, logs: list[str], format: str | None, skip: Figure) -> RunSummary:  # noqa: A002 (the flag's name)
@@ -42,27 +41,11 @@ def read_run(inputs: Inputs, logs: list[str], format: str | None, skip: Figure) 
     from rlsize.readers.logs.reading import read_log
 
     with late_progress("reading") as tell:
-        log = read_log(logs[0], format, tell)
+        log = read_log(
+            logs[0], format, lambda share: tell(share) if share < 1.0 else None
+        )  # short ones are read by now
     found = run_summary(log, int(skip.number) if skip.known else None)
     if not found.steps:
         todo = "let it run longer, or leave fewer steps out with --skip"
         raise InputError(Fault("holds no settled step", log.source, todo))
     return found
-
-
-def watched_engines(watched: Watched, group: Figure, limit: Figure) -> Engines:
-    """What watched engines did."""
-    from rlsize.estimates.engine_load import engine_load
-    from rlsize.estimates.observing import observation
-    from rlsize.readers.metrics.pages import histories
-
-    found, unread = histories(watched.readings)
-    seen = observation(
-        found,
-        unread,
-        watched.window,
-        group_size=group.number if group.known else None,
-        largest_batch=limit.number if limit.known else None,
-    )
-    used = {one.instance for one in seen.used}
-    return Engines(seen, engine_load({name: snapshots for name, snapshots in found.items() if name in used}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
@@ -169,4 +170,18 @@ def phases_chart(run: RunSummary) -> Chart | None:
         x_label="optimizer step",
         y_label="seconds",
         series=tuple(Series(name=name, xs=xs, ys=run.columns[key]) for key, name in columns.items()),
+    )
+
+
+def with_run(report: Report, run: RunSummary) -> Report:
+    """The report on engines, with what the training log beside them says: both rates in one answer."""
+    other = run_log_report(run, ())
+    known = {figure.key for figure in report.results}
+    return replace(
+        report,
+        headline=f"{report.headline} {other.headline}",
+        results=(*report.results, *(figure for figure in other.results if figure.key not in known)),
+        tables={**report.tables, **other.tables},
+        warnings=(*report.warnings, *other.warnings),
+        notes=(*report.notes, *other.notes),
     )

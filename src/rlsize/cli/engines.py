@@ -1,0 +1,136 @@
+"""Engines of a running loop, watched however the flags say: live, from saved pages, or through a Prometheus."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import typer
+
+from rlsize.errors import Fault, UnfinishedError
+from rlsize.facts.evidence import EngineLoad
+
+if TYPE_CHECKING:
+    from rlsize.cli.inputs import Inputs
+    from rlsize.cli.watching import AccessFlags, Watched
+    from rlsize.facts.figure import Figure
+    from rlsize.facts.observations import Observation
+
+INTERRUPTED = 130
+
+
+class WatchFlags(NamedTuple):
+    """What the flags say of watching."""
+
+    pages: list[str] | None
+    seconds: str | None
+    prometheus: str | None
+    selector: str | None
+    at: str | None
+    window: str | None
+    every: str | None
+    access: AccessFlags
+
+
+class Engines(NamedTuple):
+    """Engines that were watched: how, what they did, and what they had to do."""
+
+    watched: Watched
+    seen: Observation
+    load: EngineLoad
+
+
+def check_watch(inputs: Inputs, urls: list[str], said: WatchFlags) -> bool:
+    """Note what contradicts itself; whether any engine is named at all."""
+    named = [
+        flag for flag, value in (("URLs", urls), ("--pages", said.pages), ("--prometheus", said.prometheus)) if value
+    ]
+    if len(named) > 1:
+        inputs.fault(f"{' and '.join(named)} do not mix", named[-1], "name one or the other")
+    _check_windows(inputs, said)
+    _check_prometheus(inputs, said)
+    return bool(named)
+
+
+def _check_windows(inputs: Inputs, said: WatchFlags) -> None:
+    """Saved pages lie some time apart; running engines are watched over a window."""
+    if said.pages and not said.seconds:
+        inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
+    if said.seconds and not said.pages:
+        inputs.fault("is the time between saved pages", "--seconds", "for running engines give --window")
+    live = {"--window": said.window, "--every": said.every}
+    for flag in [flag for flag, value in live.items() if value and said.pages][:1]:
+        inputs.fault("is for running engines", flag, "saved pages take --seconds")
+
+
+def _check_prometheus(inputs: Inputs, said: WatchFlags) -> None:
+    """Some flags are for a Prometheus only, and one for whoever looks himself."""
+    own = {"--selector": said.selector, "--at": said.at}
+    for flag in [flag for flag, value in own.items() if value is not None and not said.prometheus]:
+        inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
+    if said.prometheus and said.every:
+        inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
+
+
+def watched_engines(inputs: Inputs, urls: list[str], said: WatchFlags, group: Figure, limit: Figure) -> Engines:
+    """
+    The engines, watched.
+
+    Raises:
+        InputError: All faults of the inputs so far; nothing is asked for before.
+        UnfinishedError: None of them could be read.
+    """
+    from rlsize.cli.watching import from_pages, from_prometheus, live
+    from rlsize.estimates.engine_load import engine_load
+    from rlsize.estimates.observing import observation
+    from rlsize.readers.metrics.pages import histories
+
+    if said.pages:
+        watched = from_pages(inputs, said.pages, said.seconds)
+    elif said.prometheus:
+        watched = from_prometheus(inputs, said.prometheus, said.selector, said.window, said.at, said.access)
+    else:
+        watched = live(inputs, urls, said.window, said.every, said.access)
+    found, unread = histories(watched.readings)
+    seen = observation(
+        found,
+        unread,
+        watched.window,
+        group_size=group.number if group.known else None,
+        largest_batch=limit.number if limit.known else None,
+    )
+    _report_left(seen, watched)
+    used = {one.instance for one in seen.used}
+    return Engines(watched, seen, engine_load({name: each for name, each in found.items() if name in used}))
+
+
+def _report_left(seen: Observation, watched: Watched) -> None:
+    """Give up where no instance is left: there is nothing to answer."""
+    if seen.used:
+        return
+    if watched.interrupted:
+        from rlsize.cli.failures import tell
+
+        tell(
+            UnfinishedError(Fault("interrupted before any engine could be read twice", "observe", "let it run longer"))
+        )
+        raise typer.Exit(INTERRUPTED)
+    todos = {reading.instance: reading.fault.todo for reading in watched.readings if reading.fault}
+    raise UnfinishedError(
+        *(
+            Fault(instance.left_out, instance.instance, todos.get(instance.instance, "watch it again"))
+            for instance in seen.instances
+        )
+    )
+
+
+def told(engines: Engines | None) -> list[str]:
+    """What happened while they were watched and casts doubt."""
+    if engines is None:
+        return []
+    from rlsize.readers.metrics.pages import missed_looks
+
+    watched = engines.watched
+    found = missed_looks(watched.readings)
+    if watched.interrupted:
+        found.append(f"interrupted after {watched.window:.0f} s; this is what was seen until then")
+    return found
