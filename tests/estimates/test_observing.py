@@ -197,6 +197,38 @@ def test_without_lengths_their_mean_is_tokens_over_finished() -> None:
     assert any("no response lengths are on the page" in warning for warning in seen.warnings)
 
 
+def told(**stated: Any) -> list[Snapshot]:
+    """An engine whose pages all state this; it finished 2,400 samples of 500 tokens."""
+    found = [replace(look, counters=replace(look.counters, **stated)) for look in history()]
+    first, last = found[0].counters, found[-1].counters
+    found[0] = replace(found[0], counters=replace(first, finished_requests=0.0))
+    return [*found[:-1], replace(found[-1], counters=replace(last, finished_requests=2400.0))]
+
+
+def test_gpus_that_pages_state_go_into_the_rates() -> None:
+    """Where the caller says nothing and all pages say the same."""
+    alike, mixed = watched(told(gpus=8), told(gpus=8)), watched(told(gpus=8), told(gpus=4))
+    assert observed_rates(alike, measured_at="x").gpus_per_instance == 8
+    assert observed_rates(alike, measured_at="x", gpus_per_instance=2).gpus_per_instance == 2
+    assert observed_rates(mixed, measured_at="x").gpus_per_instance is None
+
+
+def test_tokens_that_count_at_the_end_are_doubtful() -> None:
+    """64 samples in flight, half of 500 tokens done, are 16,000 beside 1,200,000; the mean length is exact."""
+    seen = watched(told(at_finish=True))
+    assert seen.mean_response_tokens == 500
+    (warning,) = seen.warnings
+    assert warning.startswith("vllm counts tokens only when their sample finishes: samples in flight at either end")
+    assert "hold about 16,000 more, 1 % of those counted" in warning
+
+
+def test_different_engines_are_told() -> None:
+    """A mean over two kinds of engines is the rate of neither."""
+    assert any(
+        "different engines (sglang, vllm)" in warning for warning in watched(told(), told(engine="sglang")).warnings
+    )
+
+
 def test_different_models_are_told() -> None:
     """The mean over two models is the rate of neither."""
     other = [replace(look, counters=replace(look.counters, model="n")) for look in history()]

@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError, UnfinishedError
+from rlsize.estimates.observing import observation
 from rlsize.readers import prometheus
 from rlsize.readers.http_pages import Access
 from rlsize.readers.http_targets import api_target, basic_login
@@ -137,6 +138,17 @@ def test_a_target_that_fell_silent_is_missing(server: Answers) -> None:
     engines, unread = histories(server.scraped(window=120.0).readings)
     assert list(engines) == ["a:1"]
     assert unread == {"b:1": "fell silent: the last sample is 40 s older than the window's end"}
+
+
+def test_a_restart_shows_as_it_does_on_pages(server: Answers) -> None:
+    """Raw samples keep the counter that went back, which a rate of Prometheus's own would hide."""
+    series = tokens(100)
+    series["values"][4:] = [[moment, str(float(value) - 95_000)] for moment, value in series["values"][4:]]
+    server.body = matrix(series, tokens(80, instance="b:1"))
+    found, unread = histories(server.scraped().readings)
+    seen = observation(found, unread, 60.0)
+    assert [instance.instance for instance in seen.used] == ["b:1"]
+    assert "vllm:generation_tokens_total went back from 97000 to 3000" in seen.warnings[0]
 
 
 def test_samples_that_are_no_numbers_are_left_out(server: Answers) -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 ENOUGH = 0.9  # an instance saturated for less of the window gives a lower bound
 NEAR_PLATEAU = 0.95  # share of the plateau at which a batch counts as full
 FULL_STEPS = 0.9  # share of the batch at both ends that the mean step must have run, where nobody looked in between
-BLIND_SECONDS = 15.0  # two looks further apart than this say nothing about the time between them
+BLIND_SECONDS = 15.5  # two looks further apart say nothing about the time between; Prometheus looks every 15 s or so
 SURE_MOMENTS = 3  # moments with requests waiting from which a plateau is read, if they are half of all moments
 
 
