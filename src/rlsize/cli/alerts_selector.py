@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 LONGEST = 1000
 _MATCHER = re.compile(
     r"""\s*(?P<label>[A-Za-z_][A-Za-z0-9_]*)\s*(?P<operator>=~|!~|!=|=)\s*"""
-    r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*')\s*(?P<end>,\s*|$)"""
+    r"""(?P<text>"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|`[^`]*`)\s*(?:,\s*|$)"""
 )
 _ESCAPE = re.compile(r"\\(.)")
 _MEANT = {"n": "\n", "t": "\t", "\\": "\\", '"': '"', "'": "'"}
@@ -45,26 +45,27 @@ def matchers(text: str, flag: str, faults: list[Fault]) -> tuple[Matcher, ...]:
         faults.append(Fault(f"has {len(inside):,} characters", flag, f"write at most {LONGEST:,}"))
         return ()
     found: list[Matcher] = []
-    position, ended = 0, False
+    position = 0
     while position < len(inside):
         one = _MATCHER.match(inside, position)
         if one is None:
             faults.append(Fault(f"{_short(inside[position:])} is no matcher", flag, _FORM))
             return ()
         found.append(_matcher(one, flag, faults))
-        position, ended = one.end(), not one["end"]
-    if not found or (not ended and inside.rstrip().endswith(",,")):
+        position = one.end()
+    if not found:
         faults.append(Fault("selects nothing", flag, _FORM))
     return tuple(found)
 
 
 def _matcher(one: re.Match[str], flag: str, faults: list[Fault]) -> Matcher:
     label, operator, inner = one["label"], one["operator"], one["text"][1:-1]
-    unknown = [letter for letter in _ESCAPE.findall(inner) if letter not in _MEANT]
+    raw = one["text"].startswith("`")
+    unknown = [] if raw else [letter for letter in _ESCAPE.findall(inner) if letter not in _MEANT]
     if unknown:
         what = f"{_short(inner)} has the escape \\{unknown[0]}, which is none of Prometheus"
         faults.append(Fault(what, flag, "double the backslash"))
-    value = _ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), inner)
+    value = inner if raw else _ESCAPE.sub(lambda found: _MEANT.get(found[1], found[1]), inner)
     if label == "__name__":
         faults.append(Fault("__name__ is the metric, which the rules choose", flag, "leave it out"))
     if any(not letter.isprintable() for letter in value):

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.alerts_text import duration
+from rlsize.reports.alerts_text import duration, whole_minutes
 from rlsize.reports.alerts_trainer import EXPRS, METRICS
 from rlsize.reports.alerts_words import WORDS
 from rlsize.reports.report import Column, Report, Table
@@ -123,14 +123,19 @@ def alerts_report(rules: Rules, files: Sequence[str]) -> Report:
         command="alerts",
         headline=f"Wrote {count} alerts with the thresholds of {printable(plan.loop.name)}: {', '.join(files)}.",
         results=(
-            Figure(key="window_seconds", value=plan.times.window_seconds, provenance="predicted", source="10 steps"),
-            Figure(key="hold_seconds", value=plan.times.hold_seconds, provenance="predicted", source="3 steps"),
+            _time("window_seconds", plan.times.window_seconds, "10 steps"),
+            _time("hold_seconds", plan.times.hold_seconds, "3 steps"),
         ),
         inputs=(plan.times.step_seconds,),
         tables={"alerts": table},
         warnings=warnings(rules),
         notes=tuple(f"Left out: {line}." for line in left_out(rules)),
     )
+
+
+def _time(key: str, seconds: float, source: str) -> Figure:
+    """A time as the rules have it."""
+    return Figure(key=key, value=60.0 * whole_minutes(seconds), provenance="predicted", source=source)
 
 
 def _row(rules: Rules, signal: Signal) -> dict[str, str]:
