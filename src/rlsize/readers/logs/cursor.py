@@ -20,10 +20,10 @@ LONGEST = 4 * 2**20
 _TOO_LONG = "a line of more than 4 MiB"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Line:
     """
-    A line of a log.
+    A line of a log; not frozen, for speed.
 
     Args:
         text: What it says, without colours and line break.

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlsize.facts.run_log import StepRecord
+from rlsize.readers.logs.layouts import Texts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -68,6 +69,7 @@ class Framework:
         steps: Keys of the step's number.
         prefixes: What TensorBoard callbacks put before a key.
         halves: Keys, one of which stands in each part of a step, where a step is logged in parts; else empty.
+        together: Whether all parts of a step stand in one log.
         prepare: Renames keys that mean different things in different parts of a step.
         follow: Adds what follows from a row and the one before.
         follows: What `follow` makes of which keys, by field.
@@ -83,6 +85,7 @@ class Framework:
     steps: tuple[str, ...] = ("step", "_step")
     prefixes: tuple[str, ...] = ("",)
     halves: tuple[tuple[str, ...], ...] = ()
+    together: bool = False
     prepare: Callable[[Values], Values] | None = None
     follow: Callable[[Fields, Sighting, Sighting | None], None] | None = None
     follows: Mapping[str, str] = field(default_factory=dict)
@@ -102,10 +105,10 @@ class Framework:
         return sum(1 for key in keys if key in exact or (bool(starts) and key.startswith(starts)))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Sighting:
     """
-    A row with the number of its step.
+    A row with the number of its step; not frozen, for speed.
 
     Args:
         step: The number.
@@ -122,9 +125,10 @@ class Sighting:
 class _Plan:
     """What is looked up in rows of one layout: plain keys, sums, and figures of several keys."""
 
+    keys: tuple[str, ...]
     simple: tuple[tuple[str, str, float], ...]
     sums: tuple[tuple[str, tuple[str, ...], float], ...]
-    made: tuple[tuple[str, tuple[str, ...], Callable[..., float | None]], ...]
+    made: tuple[tuple[list[str], tuple[str, ...], Callable[..., float | None]], ...]
     step: str | None
     mode: RunMode
 
@@ -151,7 +155,7 @@ class Mapper:
     def step(self, row: Row) -> StepRecord | None:
         """The step that a row tells of; None if it tells of none, or of an impossible one."""
         values = row.values
-        plan = self._plan(values)
+        plan = self._plan(values, row.layout)
         fields = _fields(plan, values)
         if not fields:
             return None
@@ -167,16 +171,16 @@ class Mapper:
             for name, says in self.framework.follows.items():
                 if name in fields and says not in self.keys.get(name, ""):
                     self.keys[name] = f"{self.keys[name]}; {says}" if name in self.keys else says
-        for name, value in fields.items():
-            if not 0.0 <= value < math.inf:
-                self.skips.add(f"{self.keys.get(name, name)} is not finite, or negative", row.place)
-                return None
+        if not (min(fields.values()) >= 0.0 and sum(fields.values()) < math.inf):
+            bad = next((name for name, value in fields.items() if not 0.0 <= value < math.inf), next(iter(fields)))
+            self.skips.add(f"{self.keys.get(bad, bad)} is not finite, or negative", row.place)
+            return None
         self.last = sighting
         self.modes[self.framework.mode(values) if self.framework.mode_by_row else plan.mode] += 1
         return StepRecord(step=sighting.step, **fields)
 
-    def _plan(self, values: Values) -> _Plan:
-        layout = tuple(values)
+    def _plan(self, values: Values, layout: tuple[str, ...] | None) -> _Plan:
+        layout = layout or tuple(values)
         plan = self._plans.get(layout)
         if plan is None:
             if len(self._plans) >= _MOST_LAYOUTS:
@@ -185,7 +189,8 @@ class Mapper:
         return plan
 
     def _new_plan(self, values: Values) -> _Plan:
-        simple, sums, made = [], [], []
+        simple, sums = [], []
+        made: dict[tuple[object, tuple[str, ...]], tuple[list[str], tuple[str, ...], Callable[..., float | None]]] = {}
         taken: set[str] = set()
         for figure in self.framework.figures(values):
             terms = [self._key(names, values) for names in figure.of]
@@ -194,14 +199,16 @@ class Mapper:
                 continue
             taken.add(figure.field)
             if figure.how is not None:
-                made.append((figure.field, keys, figure.how))
+                made.setdefault((figure.how, keys), ([], keys, figure.how))[0].append(figure.field)
             elif len(keys) == 1:
                 simple.append((figure.field, keys[0], figure.scale))
             else:
                 sums.append((figure.field, keys, figure.scale))
             self._tell(figure, keys)
         step = self._key(self.framework.steps, values)
-        return _Plan(tuple(simple), tuple(sums), tuple(made), step, self.framework.mode(values))
+        every = (*(key for _, key, _ in simple), *(key for _, keys, _ in (*sums, *made.values()) for key in keys))
+        needed = tuple(dict.fromkeys(every))
+        return _Plan(needed, tuple(simple), tuple(sums), tuple(made.values()), step, self.framework.mode(values))
 
     def _key(self, names: Iterable[str], values: Values) -> str | None:
         """The first of a key's names that a row has."""
@@ -225,11 +232,13 @@ class Mapper:
 
 def _fields(plan: _Plan, values: Values) -> Fields:
     """The fields of a step, as a row gives them."""
-    fields = {name: values[key] * scale for name, key, scale in plan.simple}
+    found = values.some(plan.keys) if isinstance(values, Texts) else {key: values[key] for key in plan.keys}
+    fields = {name: found[key] * scale for name, key, scale in plan.simple}
     for name, keys, scale in plan.sums:
-        fields[name] = sum([values[key] for key in keys]) * scale
-    for name, keys, how in plan.made:
-        value = how(*[values[key] for key in keys])
+        fields[name] = sum([found[key] for key in keys]) * scale
+    for names, keys, how in plan.made:
+        value = how(*[found[key] for key in keys])
         if value is not None:
-            fields[name] = value
+            for name in names:
+                fields[name] = value
     return fields

@@ -14,12 +14,48 @@ from typing import TYPE_CHECKING
 from rlsize.readers.logs.rows import UNFINISHED, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
 
     from rlsize.readers.logs.rows import Skips
 
 _WINDOW = 1_000
 """Steps that are open at once; parts of one step stand nearer together."""
+_NEVER = {"\0"}
+"""A key that no step has."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """
+    What the parts of a step are.
+
+    Args:
+        halves: Keys, one of which stands in each part; empty if the parts cannot be told.
+        together: Whether the parts always stand in one log, so that a step without one of them is not written out.
+        scattered: Whether a part is a single value.
+    """
+
+    halves: Sequence[Sequence[str]] = ()
+    together: bool = False
+    scattered: bool = False
+
+    def again(self, new: Mapping[str, float], old: Mapping[str, float]) -> bool:
+        """Whether a part says again what its step has already."""
+        if self.scattered or not self.halves:
+            return any(key in old for key in new)
+        return any(_has(new, half) and _has(old, half) for half in self.halves)
+
+    def whole(self, row: Row, needed: AbstractSet[str], *, alone: bool) -> bool:
+        """Whether a step has what others have: `needed`, unless it is alone."""
+        full = bool(self.halves) and all(_has(row.values, half) for half in self.halves)
+        if row.sure or (full and not self.scattered):
+            return True
+        return not alone and needed <= row.values.keys() and (full or not self.together)
+
+
+def _has(values: Mapping[str, float], half: Iterable[str]) -> bool:
+    return any(key in values for key in half)
 
 
 @dataclass(slots=True)
@@ -30,82 +66,79 @@ class _Open:
     place: str
     values: dict[str, float] = field(default_factory=dict)
 
+    def row(self, *, sure: bool = True) -> Row:
+        """The step as a row."""
+        return Row(self.step, self.values, self.place, sure)
 
-def merged(rows: Iterable[Row], halves: Sequence[Sequence[str]], skips: Skips) -> Iterator[Row]:
+
+def merged(rows: Iterable[Row], parts: Parts, skips: Skips) -> Iterator[Row]:
     """
     Rows, one for each step.
 
     Args:
         rows: Parts of steps; those without a number pass as they are.
-        halves: Keys, one of which stands in each part; empty if the parts cannot be told.
+        parts: What the parts are.
         skips: Hears of steps that are not written out.
     """
-    opened: dict[float, _Open] = {}
-    done: Counter[str] = Counter()
-    total = 0
+    steps = _Steps(parts, skips)
     for row in rows:
         if row.step is None:
             yield row
-            continue
-        step = opened.get(row.step)
-        if step is not None and _repeats(row, step, halves):
-            del opened[row.step]  # the run went back to it
-            total += 1
-            done.update(step.values.keys())
-            yield Row(step.step, step.values, step.place)
+        else:
+            yield from steps.add(row.step, row)
+    yield from steps.close()
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Steps to which parts may still come, and how often each key stood in those that are done."""
+
+    parts: Parts
+    skips: Skips
+    opened: dict[float, _Open] = field(default_factory=dict)
+    often: Counter[str] = field(default_factory=Counter)
+    done: int = 0
+
+    def add(self, number: float, row: Row) -> Iterator[Row]:
+        """Put a part to its step; a step that it shows to be done is given out."""
+        step = self.opened.get(number)
+        if step is not None and self.parts.again(row.values, step.values):
+            needed, total = self._needed()
+            del self.opened[number]  # the run went back to it, maybe because it died in the middle of it
+            yield from self._done(step.row(sure=False), needed, alone=total == 1)
             step = None
         if step is None:
-            step = opened[row.step] = _Open(row.step, row.place)
-            if len(opened) > _WINDOW:
-                first = opened.pop(next(iter(opened)))
-                total += 1
-                done.update(first.values.keys())
-                yield Row(first.step, first.values, first.place)
+            step = self.opened[number] = _Open(number, row.place)
         for key, value in row.values.items():
             step.values.setdefault(key, value)
-    left = [Row(step.step, step.values, step.place, sure=False) for step in opened.values()]
-    yield from finished(left, halves, skips, done, total)
+        if len(self.opened) > _WINDOW:
+            first = self.opened.pop(next(iter(self.opened)))
+            yield from self._done(first.row(sure=not self.parts.together), set(), alone=False)
 
+    def close(self) -> Iterator[Row]:
+        """What is left at the end of a log, without the last steps if they are not written out."""
+        needed, total = self._needed()
+        left = [step.row(sure=False) for step in self.opened.values()]
+        used = len(left)
+        while used and not self.parts.whole(left[used - 1], needed, alone=total == 1):
+            used -= 1
+        for index, row in enumerate(left):
+            row.sure = index < used and not self.parts.together
+            yield from self._done(row, needed if index < used else _NEVER, alone=total == 1)
 
-def _repeats(row: Row, step: _Open, halves: Sequence[Sequence[str]]) -> bool:
-    """Whether a row says again what its step has already."""
-    if not halves:
-        return any(key in step.values for key in row.values)
-    return any(any(key in row.values for key in half) and any(key in step.values for key in half) for half in halves)
+    def _needed(self) -> tuple[set[str], int]:
+        """The keys that at least half of the steps have, and how many steps there are."""
+        often = Counter(self.often)
+        for step in self.opened.values():
+            often.update(step.values.keys())
+        total = self.done + len(self.opened)
+        return {key for key, count in often.items() if 2 * count >= total}, total
 
-
-def finished(
-    rows: Sequence[Row],
-    halves: Sequence[Sequence[str]],
-    skips: Skips,
-    done: Counter[str] | None = None,
-    total: int = 0,
-) -> Iterator[Row]:
-    """
-    The last rows of a log, without those that are not written out.
-
-    Args:
-        rows: The rows, in order.
-        halves: As for `merged`.
-        skips: Hears of those that are left out.
-        done: How often each key stood in rows before.
-        total: How many rows those were.
-    """
-    often = Counter(done)
-    for row in rows:
-        often.update(row.values.keys())
-    total += len(rows)
-    needed = {key for key, count in often.items() if 2 * count >= total}
-    used = len(rows)
-    while used and not _whole(rows[used - 1], needed, halves, alone=total == 1):
-        used -= 1
-    if used < len(rows):
-        skips.add(UNFINISHED, rows[used].place, len(rows) - used)
-    yield from rows[:used]
-
-
-def _whole(row: Row, needed: set[str], halves: Sequence[Sequence[str]], *, alone: bool) -> bool:
-    """Whether a row has what it should have."""
-    if row.sure or (halves and all(any(key in row.values for key in half) for half in halves)):
-        return True
-    return not alone and needed <= row.values.keys()
+    def _done(self, row: Row, needed: set[str], *, alone: bool) -> Iterator[Row]:
+        """A step, if it is whole."""
+        self.done += 1
+        self.often.update(row.values.keys())
+        if self.parts.whole(row, needed, alone=alone):
+            yield row
+        else:
+            self.skips.add(UNFINISHED, row.place)

@@ -12,7 +12,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.run_log import RunLog, StepRecord
 from rlsize.readers.logs.forms import tensorboard
 from rlsize.readers.logs.mapping import Mapper
-from rlsize.readers.logs.merging import merged
+from rlsize.readers.logs.merging import Parts, merged
 from rlsize.readers.logs.recognising import Kind, first_record, kind_of, names
 from rlsize.readers.logs.rows import Row, Skips
 from rlsize.readers.logs.source import opened
@@ -130,7 +130,8 @@ def _log(path: str, kind: Kind, rows: Iterable[Row], skips: Skips) -> RunLog:
     mapper = Mapper(framework, skips)
     steps = _Steps()
     if kind.form.scattered or framework.halves:
-        rows = merged(_numbered(rows, framework), () if kind.form.scattered else framework.halves, skips)
+        parts = Parts(halves=framework.halves, together=framework.together, scattered=kind.form.scattered)
+        rows = merged(_numbered(rows, framework), parts, skips)
     for row in rows:
         step = mapper.step(row)
         if step is not None:

@@ -11,22 +11,24 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Row:
     """
-    One record of a log.
+    One record of a log; not frozen, because a log has many, and frozen ones take five times as long to make.
 
     Args:
         step: Its number, where the form says it; else the framework finds it among the values, or counts.
         values: What it says, by key; what is no number is not among them.
         place: Where it stands, such as `line 12`.
         sure: Whether it is proven to be whole; if not, the rows before it decide.
+        layout: Its keys, where many rows share them as one object.
     """
 
     step: float | None
     values: Mapping[str, float]
     place: str
     sure: bool = True
+    layout: tuple[str, ...] | None = None
 
 
 @dataclass(slots=True)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.readers.logs.cursor import Cursor
 from rlsize.readers.logs.forms import Form
+from rlsize.readers.logs.layouts import Layouts
 from rlsize.readers.logs.numbers import number
 from rlsize.readers.logs.rows import CUT, HEADLESS, UNREADABLE, Row
 
@@ -31,25 +32,19 @@ _REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
 def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
     """The metrics lines of a stream."""
     cursor = Cursor(blocks, skips)
+    layouts = Layouts()
     while (line := cursor.find(b"step:")) is not None:
         head = _HEAD.search(line.text)
         if head is None:
             _count_fragment(line, skips)
             continue
-        values = _quick(line.text[head.end() :]) if line.ended else None
-        if values is not None:
-            yield Row(float(head[1]), values, line.place)
-        else:
-            yield from _slow(line, skips)
-
-
-def _quick(text: str) -> dict[str, float] | None:
-    """Keys and values, where all values are bare numbers, which is the rule; else None."""
-    parts = text.replace(" - ", ":").split(":")
-    try:
-        return dict(zip(parts[::2], map(float, parts[1::2]), strict=True))
-    except ValueError:
-        return None
+        row = layouts.row(line.text[head.end() :], float(head[1]), line.place) if line.ended else None
+        if row is not None:
+            yield row
+            continue
+        for slow in _slow(line, skips):
+            layouts.learn(tuple(slow.values))
+            yield slow
 
 
 def _slow(line: Line, skips: Skips) -> Iterator[Row]:

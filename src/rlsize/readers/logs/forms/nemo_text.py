@@ -8,11 +8,12 @@ line is there, or when the log goes on behind it.
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rlsize.readers.logs.cursor import Cursor
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.rows import Row
+from rlsize.readers.logs.rows import CUT, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from rlsize.readers.logs.source import Blocks
 
 _BEGIN = "Training Results:"
+_MARKS = (b"Step ", b"Training Results:")
 _STEP = re.compile(r"={3,} *Step +(\d{1,15})(?:/\d+)? *=*")
 _BULLET = re.compile(r"(?:•|(?:^|\s)-) +([A-Za-z][^:]*?) *: +(-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)(s|%)?(?= |$)")
 _HEADING = re.compile(
@@ -53,56 +55,70 @@ _NAMES = {
 
 def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
     """The blocks of a log."""
-    from rlsize.readers.logs.merging import finished
-
     cursor = Cursor(blocks, skips)
     step: float | None = None
-    line = cursor.find(b"Step ", b"Training Results:")
+    after: set[str] = set()
+    ends = False
+    line = cursor.find(*_MARKS)
     while line is not None:
         header = _STEP.search(line.text)
         if header is not None and line.ended:
             step = float(header[1])
         if _BEGIN not in line.text:
-            line = cursor.find(b"Step ", b"Training Results:")
+            line = cursor.find(*_MARKS)
             continue
-        row, line = _block(cursor, line, step)
-        step = None
-        if row.sure:
-            yield row
+        block = _Block()
+        follows = _read(block, cursor)
+        ends = ends or block.last
+        if block.last == ends and (follows is not None or (block.last and after <= block.after)):
+            yield Row(step, block.values, line.place)
         else:
-            yield from finished([row], (), skips)
+            skips.add(CUT, line.place)
+        line, step, after = follows, None, block.after
 
 
-def _block(cursor: Cursor, begin: Line, step: float | None) -> tuple[Row, Line | None]:
-    """The block that a line begins, and the line that follows it."""
-    values: dict[str, float] = {}
+@dataclass(slots=True)
+class _Block:
+    """
+    What a block says.
+
+    Args:
+        values: Its figures.
+        after: The keys of those behind the line that is the last one in most versions.
+        last: Whether that line is there.
+    """
+
+    values: dict[str, float] = field(default_factory=dict)
+    after: set[str] = field(default_factory=set)
+    last: bool = False
+
+
+def _read(block: _Block, cursor: Cursor) -> Line | None:
+    """Fill a block with the lines that follow its first one, and give the line behind it."""
     training = True
-    sure = False
-    line = cursor.line()
-    while line is not None:
+    while (line := cursor.line()) is not None:
         if _BEGIN in line.text or _STEP.search(line.text):
-            return Row(step, values, begin.place), line
+            return line
         heading = _HEADING.search(line.text)
         bullet = _BULLET.search(line.text)
-        if heading is not None and bullet is None:
+        if bullet is not None and training and line.ended:
+            _note(block, bullet)
+        elif heading is not None and bullet is None:
             training = not heading[1].lower().startswith("validation")
-        elif bullet is not None and training and line.ended:
-            _note(values, bullet)
-            sure = sure or bullet[1] == _LAST
-        elif bullet is None and sure:
-            return Row(step, values, begin.place), line
-        line = cursor.line()
-    return Row(step, values, begin.place, sure=sure), None
+        elif bullet is None and block.last and line.ended:
+            return line
+    return None
 
 
-def _note(values: dict[str, float], bullet: re.Match[str]) -> None:
+def _note(block: _Block, bullet: re.Match[str]) -> None:
     """Add a figure under the key that the other loggers have for it; the first one of a block counts."""
     name, text, unit = bullet.groups()
-    value = float(text.replace(",", ""))
-    if unit == "%":
-        value /= 100.0
+    value = float(text.replace(",", "")) * (0.01 if unit == "%" else 1.0)
     key = _NAMES.get(name) or (f"timing/train/{name}" if unit == "s" else name)
-    values.setdefault(key, value)
+    block.values.setdefault(key, value)
+    if block.last:
+        block.after.add(key)
+    block.last = block.last or name == _LAST
 
 
 FORM = Form(name="text blocks", rows=rows, marks=(b"Training Results:",), framework="nemo-rl")

@@ -57,5 +57,6 @@ FRAMEWORK = Framework(
     mode=_mode,
     mode_by_row=True,
     steps=("step", "rollout/step", "train/step"),
+    together=True,
     halves=((_ROLLOUT, "rollout/response_len/mean"), ("perf/step_time", "perf/train_time", *_TRAIN)),
 )
