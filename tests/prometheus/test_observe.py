@@ -6,6 +6,7 @@ import json
 import threading
 import time
 from collections.abc import Iterator
+from datetime import datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,6 +18,7 @@ from rlsize.readers.http_pages import Access
 from rlsize.readers.http_targets import api_target
 from rlsize.readers.metrics.pages import Reading, histories, page_counters
 from rlsize.readers.prometheus import scraped
+from rlsize.readers.rates import read_rates
 
 if TYPE_CHECKING:
     from tests.prometheus.conftest import Starter
@@ -137,6 +139,8 @@ def test_raw_samples_are_the_pages_that_were_scraped(
     assert 'has no series of engines for {job="other"}' in nothing.stderr
     refused = rlsize(*asked, "--selector", 'job=~"("')
     assert (refused.code, "answers 400: " in refused.stderr) == (2, True)
+    now = rlsize("observe", "--prometheus", server.url)
+    assert (now.code, "has no series of engines in a window of 300 s" in now.stderr) == (2, True)
     gone = rlsize("observe", "--prometheus", "http://127.0.0.1:9", "--timeout", "2")
     assert (gone.code, gone.stdout) == (3, "")
 
@@ -219,18 +223,20 @@ def test_what_prometheus_scrapes_gives_the_rate(
     monkeypatch.setenv("RLSIZE_BEARER_TOKEN", "")
     engine, address = pages
     server = prometheus_server({"rollout": [address]}, interval="100ms")
-    engine.wait(15)
+    engine.wait(12)
     series = 'sglang:realtime_tokens_total{mode="decode"}'
-    server.wait(lambda: server.query(f"count_over_time({series}[10s]) > 12"))
-    end = server.query("time()")[0]  # a scalar's result is its time and value
+    server.wait(lambda: server.query(f"count_over_time({series}[10s]) > 10"))
+    end = server.query(f"timestamp({series})")[0]["value"][1]  # of the last scrape
     rates = str(tmp_path / "rates.yaml")
-    asked = ("--prometheus", server.url, "--selector", 'job="rollout"', "--window", "1s", "--at", str(end))
+    asked = ("--prometheus", server.url, "--selector", 'job="rollout"', "--window", "2s", "--at", end)
     ran = rlsize("observe", *asked, "--save", rates, "--json")
     assert ran.code == 0, ran.stderr
-    values = server.get("/api/v1/query", query=f"{series}[1s]", time=str(end))["result"][0]["values"]
+    values = server.get("/api/v1/query", query=f"{series}[2s]", time=end)["result"][0]["values"]
     tokens, seconds = float(values[-1][1]) - float(values[0][1]), round(values[-1][0] - values[0][0], 3)
-    assert tokens >= 5 * 123_457
+    assert tokens >= 3 * 123_457
     assert ran.results["instance_tokens_per_second"] == tokens / seconds
     assert [row["instance"] for row in ran.document["rows"]["instances"]] == [address]
-    now = rlsize("observe", *asked[:4], "--window", "2s", "--json")
-    assert (now.code, now.results["instances_used"]) == (0, 1)
+    saved = read_rates(rates)
+    assert saved.instance_tokens_per_second is not None
+    assert saved.instance_tokens_per_second.mean == pytest.approx(tokens / seconds)
+    assert datetime.fromisoformat(saved.measured_at).timestamp() == pytest.approx(float(end), abs=1.0)
