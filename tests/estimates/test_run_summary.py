@@ -81,6 +81,15 @@ def test_a_field_with_a_gap_has_no_mean() -> None:
     assert "step_seconds" in run_summary(gap).figures
 
 
+def test_what_is_counted_up_begins_with_the_second_row() -> None:
+    """The first row has no difference; it is set apart, so that the others' means are not lost."""
+    whole = log([20.0] * 12, **STEP, response_tokens=30_000.0)
+    counted = replace(whole, steps=(replace(whole.steps[0], response_tokens=None), *whole.steps[1:]))
+    found = run_summary(counted)
+    assert found.figures["batch_tokens"].number == 30_000.0
+    assert found.set_apart[0].steps == (1,)
+
+
 def test_few_steps_are_doubted() -> None:
     """Three are an anecdote."""
     assert "only 3 settled steps" in run_summary(log([20.0] * 3)).warnings[0]

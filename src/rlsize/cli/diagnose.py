@@ -278,7 +278,15 @@ def _compared(
     then = Side(columns=baseline.columns, allocation=baseline.allocation, prices=baseline.prices)
     told = compared(then, now, random)  # type: ignore[arg-type]  # numpy's generator, which is loaded late
     words = outcome_words(told)
-    return told, [*([words] if words else []), *rollback_words(baseline, path, found)]
+    return told, [*([words] if words else []), *rollback_words(baseline, path, _shares(evidence, found))]
+
+
+def _shares(evidence: Evidence, found: Diagnosis) -> dict[str, Figure]:
+    """Shares that may have got better since."""
+    keys = ("prefix_cache_hit_fraction", "sync_pause_fraction")
+    return {key: one.figures[key] for one in found.findings for key in keys if key in one.figures} | {
+        key: evidence.run.figures[key] for key in keys if key in evidence.run.figures
+    }
 
 
 def _fails(words: list[str], found: Diagnosis, compared: tuple[Compared, ...]) -> bool:

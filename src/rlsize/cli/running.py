@@ -41,9 +41,7 @@ def read_run(inputs: Inputs, logs: list[str], format: str | None, skip: Figure) 
     from rlsize.readers.logs.reading import read_log
 
     with late_progress("reading") as tell:
-        log = read_log(
-            logs[0], format, lambda share: tell(share) if share < 1.0 else None
-        )  # short ones are read by now
+        log = read_log(logs[0], format, tell if _is_long(logs[0]) else None)
     found = run_summary(log, int(skip.number) if skip.known else None)
     if not found.steps:
         todo = "let it run longer, or leave fewer steps out with --skip"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlsize.errors import InputError, suggestion
+from rlsize.errors import Fault, InputError, suggestion
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
@@ -66,7 +66,7 @@ def _formats(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: 
     if format is None:
         return False, False
     from rlsize.readers.bench.recognising import FORMATS as RESULTS
-    from rlsize.readers.logs.recognising import FORMATS as LOGS
+    from rlsize.readers.logs.reading import FORMATS as LOGS
 
     if format not in {*LOGS, *RESULTS}:
         inputs.fault(f"{format[:60]!r} is no format", "--format", suggestion(format, [*LOGS, *RESULTS]))
@@ -119,7 +119,6 @@ def _kind(name: str) -> str:
 
 
 def _first(path: Path) -> bytes:
-    from rlsize.errors import Fault
 
     try:
         with path.open("rb") as stream:
@@ -130,7 +129,6 @@ def _first(path: Path) -> bytes:
 
 def _own(name: str) -> str:
     """A file that rlsize wrote, or that is written for it: by the kind in its header."""
-    from rlsize.errors import Fault
     from rlsize.readers.yaml_documents import read_document
 
     header = read_document(name).data
@@ -146,9 +144,8 @@ def _own(name: str) -> str:
     raise InputError(Fault(what, name, "name a metrics URL, a training log, a benchmark's result or a scenario"))
 
 
-def _unknown(name: str, head: bytes) -> list[object]:
-    from rlsize.errors import Fault
-    from rlsize.readers.logs.recognising import FORMATS
+def _unknown(name: str, head: bytes) -> list[Fault]:
+    from rlsize.readers.logs.reading import FORMATS
 
     if b"# TYPE " in head or b"# HELP " in head:
         what = "is one metrics page; a rate needs two, and the time between them"
@@ -157,4 +154,3 @@ def _unknown(name: str, head: bytes) -> list[object]:
         return [Fault("is empty", name, "is the run writing its log elsewhere?")]
     todo = f"name its format with --format; training logs are {', '.join(FORMATS)}"
     return [Fault("is nothing that rlsize recognises", name, todo)]
-

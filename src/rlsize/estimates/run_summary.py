@@ -24,7 +24,7 @@ DEVIATIONS = 6.0  # ... and an outlier lies more than so many median absolute de
 ENOUGH_FOR_OUTLIERS = 8
 _PER_UPDATE = (  # what is summed over the optimizer steps of a row
     *("step_seconds", "generation_seconds", "wait_seconds", "logprob_seconds", "update_seconds", "sync_seconds"),
-    *("samples", "prompt_tokens", "response_tokens", "dropped_samples"),
+    *("samples", "prompt_tokens", "response_tokens", "total_tokens", "dropped_samples"),
 )
 _MEANS = {  # figures that are plain means, with the columns behind them
     **{key: key for key in _PER_UPDATE[:6]},
@@ -32,6 +32,7 @@ _MEANS = {  # figures that are plain means, with the columns behind them
     "other_seconds": "other_seconds",
     "batch_tokens": "response_tokens",
     "prompt_tokens_per_step": "prompt_tokens",
+    "total_tokens_per_step": "total_tokens",
     "samples_per_step": "samples",
     "mean_response_tokens": "mean_response_tokens",
     "clipped_fraction": "clipped_fraction",
@@ -88,6 +89,8 @@ def _settled(steps: Sequence[StepRecord], warm_up: int | None) -> tuple[list[Ste
     seconds = [record.step_seconds / record.updates for record in steps if record.step_seconds is not None]
     typical = median(seconds) if seconds else 0.0
     first = _first_settled(steps, typical) if warm_up is None else min(warm_up, max(0, len(steps) - 1))
+    begun = first or not _begins_to_count(steps)
+    first = first if begun else 1
     rest = steps[first:]
     deviation = median(abs(value - typical) for value in seconds) if seconds else 0.0
     limit = max(SLOW * typical, typical + DEVIATIONS * deviation)
@@ -101,10 +104,22 @@ def _settled(steps: Sequence[StepRecord], warm_up: int | None) -> tuple[list[Ste
             steps=tuple(record.step for record in some),
             seconds=sum(record.step_seconds or 0.0 for record in some),
         )
-        for why, some in (("warm-up", steps[:first]), ("far slower than the others", odd))
+        for why, some in (
+            ("warm-up" if begun else "the first row, before which nothing is counted", steps[:first]),
+            ("far slower than the others", odd),
+        )
         if some
     ]
     return [record for record in rest if id(record) not in marked], tuple(apart)
+
+
+def _begins_to_count(steps: Sequence[StepRecord]) -> bool:
+    """Whether the first row lacks what all others have: differences of what the log counts up begin with the second."""
+    if len(steps) < 2:  # noqa: PLR2004 (one row is all there is)
+        return False
+    names = [entry.name for entry in fields(StepRecord)]
+    lacking = [name for name in names if getattr(steps[0], name) is None and getattr(steps[1], name) is not None]
+    return any(all(getattr(record, name) is not None for record in steps[1:]) for name in lacking)
 
 
 def _first_settled(steps: Sequence[StepRecord], typical: float) -> int:

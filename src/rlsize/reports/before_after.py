@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.reports.diagnose_words import LASTING
 from rlsize.reports.report import Column, Table
 from rlsize.reports.wording import words
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-    from rlsize.facts.evidence import Diagnosis
+    from rlsize.facts.figure import Figure
     from rlsize.facts.observation_file import ObservedAllocation, RunObservation
     from rlsize.reports.report import Cell
     from rlsize.verdicts.before_after import Compared
@@ -66,21 +65,42 @@ def outcome_words(compared: Iterable[Compared]) -> str:
     return f"Against the recorded run: {'; '.join(parts)}." if parts else ""
 
 
-def rollback_words(before: RunObservation, path: str, found: Diagnosis) -> list[str]:
-    """How to go back to the recorded pools, and what to keep."""
+_LASTING = {  # what stands by itself when it got better, and whether more of it is better
+    "prefix_cache_hit_fraction": ("prefix caching and routing", True),
+    "sync_pause_fraction": ("the shorter weight sync", False),
+}
+_BETTER = 0.1  # relative change from which it got better
+
+
+def rollback_words(before: RunObservation, path: str, now: Mapping[str, Figure]) -> list[str]:
+    """
+    How to go back to the recorded pools, and what to keep.
+
+    Args:
+        before: The record.
+        path: Its file.
+        now: What is seen now, by key.
+    """
     sizes = _allocation(before.allocation)
     if not sizes:
         return ["The baseline recorded no allocation, so there is nothing to go back to; record one with --record."]
-    kept = [
-        name
-        for check, name in LASTING.items()
-        if any(one.check == check and one.status == "fine" for one in found.findings)
-    ]
     back = (
         f"To go back: {sizes}, recorded {before.observed_at}; `rlsize manifest --rollback {path}` writes it. "
         "The trainer stays as it is."
     )
-    return [back, f"Do not roll back with it: {', '.join(kept)}; such fixes stand by themselves."] if kept else [back]
+    kept = [name for key, (name, more) in _LASTING.items() if _improved(before, now, key, more=more)]
+    what = ", ".join(kept) if kept else "fixes of prefix caching, routing or weight sync"
+    why = "got better, and stands by itself" if kept else "they stand by themselves"
+    return [back, f"Do not roll back with it: {what}; {why}."]
+
+
+def _improved(before: RunObservation, now: Mapping[str, Figure], key: str, *, more: bool) -> bool:
+    """Whether a share is better than it was."""
+    was, found = before.results.get(key), now.get(key)
+    if was is None or not isinstance(was.value, float) or found is None or not found.known or was.value <= 0:
+        return False
+    change = found.number / was.value - 1.0
+    return change > _BETTER if more else change < -_BETTER
 
 
 def _allocation(allocation: ObservedAllocation) -> str:

@@ -24,14 +24,6 @@ CHECKS = {
     "lost_in_turn": "overlap",
     "fleet_size": "fleet size",
 }
-LASTING = {
-    "prefix_cache": "prefix caching",
-    "routing": "group routing",
-    "weight_sync": "the weight-sync change",
-    "stragglers": "replaced instances",
-    "trainer_health": "the trainer's repair",
-}
-"""Fixes that stand by themselves: a rollback of the pool sizes leaves them."""
 _SEVERAL = 3
 
 
@@ -142,7 +134,7 @@ def _cache_evidence(found: Finding) -> str:
     seen, affine = said(found.figures, "prefix_cache_hit_fraction"), said(found.figures, "affine_hits", "x_fraction")
     chance = said(found.figures, "random_hits", "x_fraction")
     text = f"{seen} of prompt tokens hit; {affine} with a group on one instance"
-    return f"{text}, {chance} at random" if chance != "-" else text
+    return f"{text}, {chance} at random" if chance not in ("-", affine) else text
 
 
 def _preempted_evidence(found: Finding) -> str:

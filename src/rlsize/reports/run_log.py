@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import words
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ _RESULTS = (
     *("queued_samples", "dropped_samples_per_step", "prefix_cache_hit_fraction", "rollout_gpus", "trainer_gpus"),
     *("reported_rollout_tokens_per_second", "reported_trainer_tokens_per_second"),
     *("reported_trainer_idle_fraction", "reported_rollout_idle_fraction", "prompt_tokens_per_step"),
+    "total_tokens_per_step",
 )
 _ASKED = {"step_seconds", "train_seconds", "consumption_tokens_per_second", "trainer_idle_fraction"}
 _LISTED = 6  # steps that a note names
@@ -112,7 +114,6 @@ def phases_table(run: RunSummary) -> Table:
             Column("p50_seconds", "median"),
             Column("p90_seconds", "p90"),
             Column("share_fraction", "share"),
-            Column("key", "key", "left", wide=True),
         ),
         rows=tuple(rows),
     )
@@ -131,12 +132,14 @@ def keys_table(run: RunSummary) -> Table:
     rows: list[dict[str, Cell]] = [
         {"quantity": name, "key": key, "counts": run.counts.get(name, "")} for name, key in run.keys.items()
     ]
-    odd = [row for row in rows if row["counts"]]
     return Table(
-        title="What keys count",
-        columns=(Column("key", "key", "left", wide=True), Column("counts", "counts", "left", wide=True)),
-        rows=(*odd, *(row for row in rows if not row["counts"])),
-        shown=len(odd),
+        title="What was read",
+        columns=(
+            Column("_quantity", "", "left", wide=True),
+            Column("key", "from", "left", wide=True),
+            Column("counts", "which counts", "left", wide=True),
+        ),
+        rows=tuple({**row, "_quantity": words(str(row["quantity"]))} for row in rows),
     )
 
 
