@@ -26,6 +26,7 @@ _PER_UPDATE = (  # what is summed over the optimizer steps of a row
     *("step_seconds", "generation_seconds", "wait_seconds", "logprob_seconds", "update_seconds", "sync_seconds"),
     *("samples", "prompt_tokens", "response_tokens", "total_tokens", "dropped_samples"),
 )
+_COUNTED_UP = ("samples", "prompt_tokens", "response_tokens", "total_tokens", "dropped_samples")  # by some frameworks
 _MEANS = {  # figures that are plain means, with the columns behind them
     **{key: key for key in _PER_UPDATE[:6]},
     "train_seconds": "train_seconds",
@@ -117,8 +118,7 @@ def _begins_to_count(steps: Sequence[StepRecord]) -> bool:
     """Whether the first row lacks what all others have: differences of what the log counts up begin with the second."""
     if len(steps) < 2:  # noqa: PLR2004 (one row is all there is)
         return False
-    names = [entry.name for entry in fields(StepRecord)]
-    lacking = [name for name in names if getattr(steps[0], name) is None and getattr(steps[1], name) is not None]
+    lacking = [name for name in _COUNTED_UP if getattr(steps[0], name) is None]
     return any(all(getattr(record, name) is not None for record in steps[1:]) for name in lacking)
 
 

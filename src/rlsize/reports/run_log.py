@@ -53,21 +53,25 @@ def run_log_report(
         warnings: What happened on the way and casts doubt.
         notes: What happened on the way.
     """
-    known = [run.figure(key, _lacking(key)) for key in _RESULTS if key in _ASKED or key in run.figures]
+    known = [run.figure(key, _lacking(run, key)) for key in _RESULTS if key in _ASKED or key in run.figures]
+    tables = {"phases": phases_table(run), "keys": keys_table(run)}
     count = Figure(key="settled_steps", value=len(run.steps), provenance="measured", source=run.source)
     return Report(
         command="observe",
         headline=_headline(run),
         results=(*known, count),
         inputs=tuple(inputs),
-        tables={"phases": phases_table(run), "keys": keys_table(run)},
+        tables={name: table for name, table in tables.items() if table.rows},
         warnings=(*run.warnings, *warnings),
         notes=(*set_apart_words(run), *skipped_words(run), *notes),
         chart=phases_chart(run),
     )
 
 
-def _lacking(key: str) -> str:
+def _lacking(run: RunSummary, key: str) -> str:
+    """What a figure lacks: a key that some step does not have, or a log that says more."""
+    if key in run.keys:
+        return f"{run.keys[key]} in every step"
     return {
         "train_seconds": "a log that times training",
         "consumption_tokens_per_second": "a log with tokens and train times",
