@@ -11,6 +11,7 @@ REVIEW := docs/reviews/review-32b
 PYTEST_FLAGS ?= -q -n auto
 
 .PHONY: demo test check lint format types imports docs docs-write test-wheel engine test-engine browser test-browser \
+	prometheus test-prometheus \
 	bench bench-engine clean help
 
 help:  ## list the targets
@@ -81,6 +82,14 @@ test-browser: $(VENV)/.dev  ## the tests of pages in a real browser; skipped whe
 	@packages=$$($(BIN)/python tests/browser/install.py) || test $$? -eq 77 || exit 1; \
 	test -n "$$packages" || echo "skipped: no Chromium can be had here"; \
 	RLSIZE_BROWSER_PACKAGES=$$packages $(BIN)/python -m pytest -q tests/browser
+
+prometheus: $(VENV)/.dev  ## a Prometheus with its promtool, for the target below
+	@$(BIN)/python tests/prometheus/install.py || test $$? -eq 77
+
+test-prometheus: $(VENV)/.dev  ## the tests against a real Prometheus and promtool; skipped where there is none
+	@folder=$$($(BIN)/python tests/prometheus/install.py) || test $$? -eq 77 || exit 1; \
+	test -n "$$folder" || echo "skipped: no Prometheus can be had here"; \
+	RLSIZE_PROMETHEUS_BIN=$$folder $(BIN)/python -m pytest -q tests/prometheus
 
 bench: $(VENV)/.dev  ## speed of the program itself
 	$(BIN)/python benchmarks/startup.py
