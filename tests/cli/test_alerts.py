@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
@@ -14,6 +15,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlsize.cli.alerts_selector import expressions, matchers
+from rlsize.cli.alerts_source import planned_loop
+from rlsize.errors import InputError
+from rlsize.estimates.alert_plan import alert_plan
+from rlsize.facts.alerts import AlertSetup
+from rlsize.reports.alerts_cases import Cases
+from rlsize.reports.alerts_panels import panels
+from rlsize.reports.alerts_rules import Rules
 from rlsize.reports.alerts_text import selector_text
 
 HEADER = "rlsize: {kind: plan, version: 1}\n"
@@ -172,6 +180,30 @@ def test_what_is_wrong_is_told(args: tuple[str, ...], told: str, alerts: Callabl
     assert (ran.code, ran.stdout) == (2, "")
     assert told in " ".join(ran.stderr.split())
     assert sorted(Path().iterdir()) == before
+
+
+@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.sampled_from(re.findall(r"(\w+): \{value: [0-9.]+", PLAN)),
+    st.sampled_from(["0", "-1", "1e-300", "1e-9", "0.999", "1.5", "1e14", "1e300", "true", "text", "null", ".nan"]),
+)
+def test_a_plan_of_odd_numbers_is_answered_or_refused(alerts: Callable[..., Any], key: str, value: str) -> None:
+    """Whatever stands in a plan: rules and cases whose numbers are numbers, or a fault."""
+    odd = re.sub(rf"\b{key}: {{value: [0-9.]+", f"{key}: {{value: {value}", PLAN)
+    Path("odd.yaml").write_text(odd, encoding="utf-8")
+    try:
+        loop = planned_loop("odd.yaml", None, calibration=None, profiles=None)
+    except InputError:
+        assert alerts("odd.yaml").code == 2
+        return
+    selector = matchers('job="rollout"', "--selector", [])
+    rules = Rules(alert_plan(loop), AlertSetup(engine="vllm", group="a", selector=selector))
+    numbers = [rule.expr for rule in rules.group().alerts]
+    numbers += [values for case in Cases(rules).all().cases for _, values in case.series]
+    numbers += [line.expr for panel in panels(rules) for line in panel.lines if line.plan]
+    assert not [
+        text for text in numbers if re.search(r"\b(?:nan|inf|infinity)\b|[0-9]e[+-]?[0-9]", text, re.IGNORECASE)
+    ]
 
 
 def test_all_faults_are_told_at_once(alerts: Callable[..., Any]) -> None:

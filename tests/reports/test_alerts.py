@@ -45,8 +45,16 @@ PLANS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=25)
-@given(PLANS, st.fixed_dictionaries({}, optional={"trainer_idle_fraction": st.floats(0.05, 0.9)}), st.booleans())
+BUDGETS = {
+    "trainer_idle_fraction": st.floats(0.0, 1.0),
+    "sync_fraction": st.floats(0.0, 1.0),
+    "staleness_steps": st.integers(0, 100).map(float),
+    "loop_tokens_per_gpu_second": st.floats(1e-3, 1e6),
+}
+
+
+@settings(max_examples=40)
+@given(PLANS, st.fixed_dictionaries({}, optional=BUDGETS), st.booleans())
 def test_a_case_is_within_limits_or_beyond_one(plan: dict[str, float], budget: dict[str, float], sglang: bool) -> None:
     """The healthy loop keeps every limit, each sick one breaks its own by a margin, and nothing is nameless."""
     plan["loop_tokens_per_gpu_second"] = plan["loop_tokens_per_second"] / plan["gpus"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.cli.inputs import SMALLEST
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.estimates.alert_plan import LONGEST_STEP
 from rlsize.facts.alerts import BudgetLine, PlannedLoop
@@ -18,6 +19,16 @@ if TYPE_CHECKING:
 
 _KINDS = ("plan", "scenario")
 _BUDGETED = {"trainer_idle_fraction": "max", "sync_fraction": "max", "staleness_steps": "max"}
+_LARGEST = 1e15  # above it, nothing that is counted in a loop is meant
+_USED = ("trainer_idle_fraction", "sync_fraction", "staleness_steps")
+_COUNTED = ("samples_per_step", "prompts_per_step", "group_size", "prompt_tokens", "batch_tokens", "gpus", "instances")
+_RATES = (
+    "train_seconds",
+    "consumption_tokens_per_second",
+    "tokens_generated_per_trained_token",
+    "loop_tokens_per_second",
+    "loop_tokens_per_gpu_second",
+)
 _LEAST = {"loop_tokens_per_gpu_second": "min"}
 
 
@@ -83,14 +94,14 @@ def _check(loop: PlannedLoop) -> None:
     if not 0 < step.number <= LONGEST_STEP:
         what = f"a step of {step.number:g} s is no step that alerts can watch"
         raise InputError(Fault(what, loop.name, f"it should be above 0 and at most {LONGEST_STEP:,.0f} s"))
-    negative = [
-        key
-        for key, figure in loop.figures.items()
-        if isinstance(figure.value, (int, float)) and figure.value < 0 and "headroom" not in key
+    faults = [
+        Fault(f"{key} is {figure.number:g}", loop.name, "no loop has that; save the plan again")
+        for keys, least in ((_USED, 0.0), (_COUNTED, 1.0), (_RATES, SMALLEST))
+        for key in keys
+        if (figure := loop.figure(key)).known and not least <= figure.number <= _LARGEST
     ]
-    if negative:
-        what = f"{negative[0]} is {loop.figures[negative[0]].value:g}"
-        raise InputError(Fault(what, loop.name, "a plan holds nothing below 0; save it again"))
+    if faults:
+        raise InputError(*faults)
 
 
 def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:

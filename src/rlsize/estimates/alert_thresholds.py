@@ -29,7 +29,7 @@ WAITING_PER_RUNNING = 1.0
 PREEMPTIONS_PER_REQUEST = 0.05
 STRAGGLER_FRACTION = 0.7
 BUDGETED = "the budget's limit"
-_SURE = 1.0
+_ALL = 0.999  # of the time: nothing can be more
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +73,21 @@ def _limit(
     return AlertLimit(signal=signal, key=key or limit.key, expected=expected, limit=limit, rule=rule, above=above)
 
 
+def _shared(signal: Signal, planned: Figure, said: Figure) -> AlertLimit | Lacking:
+    """A budget's limit of a share of the time."""
+    if said.number >= _ALL:
+        return Lacking("the budget allows all of the time")
+    return _limit(signal, planned, said, BUDGETED)
+
+
 def _idle(loop: PlannedLoop) -> AlertLimit | Lacking:
     planned, said = loop.figure("trainer_idle_fraction"), _budgeted(loop, "trainer_idle_fraction")
     if said is not None:
-        return _limit("idle", planned, said, BUDGETED)
+        return _shared("idle", planned, said)
     if not planned.known:
         return Lacking("the plan does not say how long the trainer idles")
     limit = apply("trainer_idle_fraction", budget.highest_after_change, baseline=planned, change=IDLE_POINTS)
-    if limit.number >= _SURE:
+    if limit.number >= _ALL:
         return Lacking("the plan's trainer idles all the time")
     return _limit("idle", planned, limit, "the plan's, and 5 points")
 
@@ -88,11 +95,11 @@ def _idle(loop: PlannedLoop) -> AlertLimit | Lacking:
 def _sync(loop: PlannedLoop) -> AlertLimit | Lacking:
     planned, said = loop.figure("sync_fraction"), _budgeted(loop, "sync_fraction")
     if said is not None:
-        return _limit("sync", planned, said, BUDGETED)
+        return _shared("sync", planned, said)
     if not planned.known:
         return Lacking("the plan does not say how long weight syncs hold the loop up")
     doubled = _raised("sync_fraction", planned, SYNC_TIMES)
-    if doubled.number >= _SURE:
+    if doubled.number >= _ALL:
         return Lacking("the plan's weight syncs take half of the time or more")
     if doubled.number < LEAST_SYNC:
         return _limit("sync", planned, _ruled("sync_fraction", LEAST_SYNC, "2 %"), "2 %, as twice the plan's is less")

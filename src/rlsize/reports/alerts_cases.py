@@ -28,6 +28,7 @@ _POINTS = 5  # samples in the shortest window
 _TARGETS = 3  # instances that a case has; the last one stands for all others
 _USUAL = 1000.0  # tokens per second where a plan says none
 _FAR, _NEAR = 0.5, 0.9  # shares of a threshold: a healthy value lies at 0.9 of it at most, a sick one far beyond it
+_SOME = 0.1  # a share that is not small
 _DIGITS = 3  # of made-up values, so that what is shown of them is exact
 
 
@@ -127,7 +128,7 @@ class Cases:
         one = self.plan.limits[signal]
         limit = one.limit.number
         if signal in {"idle", "sync"}:
-            return min(2 * limit, (limit + 1) / 2)
+            return min(2 * limit or _SOME, (limit + 1) / 2)
         if signal == "age":
             return limit + 1 if limit < 2 else 2 * limit  # noqa: PLR2004 (twice of nothing is nothing)
         if signal == "goodput":
