@@ -31,13 +31,11 @@ class Edited:
     Args:
         text: All of it.
         changes: What differs; nothing where it was so already.
-        line: Line of the object in the file that was there.
         versioned: Whether it carries a resourceVersion, with which an old one cannot be applied again.
     """
 
     text: str
     changes: tuple[Changed, ...]
-    line: int
     versioned: bool
 
 
@@ -73,7 +71,6 @@ def edited(text: str, name: str, resize: Resize, pods: Pods, wanted: Wanted) -> 
     return Edited(
         text=after,
         changes=_verified(documents, composed(after, name), goals, name),
-        line=node.start_mark.line + 1,
         versioned=bool(text_at(node, "metadata", "resourceVersion")),
     )
 

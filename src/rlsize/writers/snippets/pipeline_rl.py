@@ -24,6 +24,10 @@ REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
     }
 )
 
+_REFERENCE = (
+    "the plan keeps a reference model on the trainer's GPUs; PipelineRL runs one on the preprocessor's, which has none"
+)
+
 
 def snippet(split: Split) -> Snippet:
     """The overrides of a split; the fractions are its GPUs over what both sides have in common."""
@@ -51,6 +55,7 @@ def snippet(split: Split) -> Snippet:
     part = Part(title="overrides", form="overrides", settings=settings)
     return Snippet(
         parts=(part,),
+        warnings=(_REFERENCE,) if split.reference else (),
         notes=(
             f"The fractions share out {split.gpus} GPUs: start it on exactly as many.",
             f"Taken for granted, not read: max_lag counts samples, {split.samples} to an optimizer step.",

@@ -113,7 +113,7 @@ def _separate_async(split: Split) -> _Written:
         settings,
         (
             f"The threshold counts weight versions that a trajectory spans: {versions} behind spans {versions + 1}.",
-            f"The batch is parameter_sync_step x ppo_mini_batch_size = {updates} x {split.mini_batch}: verl asserts it.",
+            f"The batch is parameter_sync_step x ppo_mini_batch_size, {updates} x {split.mini_batch}: verl asserts it.",
         ),
     )
 

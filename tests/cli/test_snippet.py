@@ -1,0 +1,158 @@
+"""`rlsize snippet`: a framework's own keys for the split of a plan, a scenario or flags."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+Run = Callable[..., Any]
+SCENARIO = """\
+rlsize: {kind: scenario, version: 1}
+model: qwen3-32b
+cluster: {gpu: h100-sxm, gpus: 32}
+algorithm: {reference: false}
+workload: {prompts_per_step: 64, group_size: 8}
+placement: {mode: async, max_staleness: 2, rollout_gpus: 16, trainer_gpus: 16}
+rollout: {engine: vllm, tensor_parallel: 2, memory_fraction: 0.85}
+trainer: {parallelism: {tensor: 2}}
+"""
+FLAGS = {
+    "--mode": "async", "--instances": "8", "--rollout-tensor-parallel": "2", "--trainer-gpus": "16",
+    "--gpus-per-node": "8", "--max-staleness": "2", "--prompts": "64", "--group": "8", "--engine": "vllm",
+}  # fmt: skip
+
+
+@pytest.fixture
+def scenario(tmp_path: Path) -> str:
+    """A scenario with a placement."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(SCENARIO, encoding="utf-8")
+    return str(path)
+
+
+def lines(said: dict[str, str]) -> list[str]:
+    """Flags as words."""
+    return [word for flag, value in said.items() for word in (flag, value)]
+
+
+def body(text: str) -> str:
+    """What is printed, comments aside."""
+    return "".join(line for line in text.splitlines(keepends=True) if not line.startswith("#"))
+
+
+def test_scenario_and_flags_that_say_the_same_make_the_same_snippet(rlsize: Run, scenario: str) -> None:
+    """Nothing is taken from anywhere else; the header says version, split and what is not set."""
+    ran = rlsize("snippet", scenario, "--framework", "verl")
+    assert ran.code == 0
+    assert ran.stderr == ""
+    assert "verl 0.9.0" in ran.stdout
+    assert "16 rollout GPUs (8 instances of 2 GPUs, tensor parallel 2), 16 trainer GPUs; async" in ran.stdout
+    assert "Not set: how the trainer is spread (tensor 2)" in ran.stdout
+    flagged = rlsize("snippet", "-f", "verl", *lines(FLAGS))
+    utilisation = " \\\n  actor_rollout_ref.rollout.gpu_memory_utilization=0.85"
+    assert body(ran.stdout) == body(flagged.stdout).rstrip("\n") + utilisation + "\n"
+
+
+def test_a_flag_goes_before_the_file(rlsize: Run, scenario: str) -> None:
+    """TOML that a parser reads: more GPUs, less staleness."""
+    ran = rlsize("snippet", scenario, "-f", "prime_rl", "--rollout-gpus", "32", "--max-staleness", "1")
+    keys = tomllib.loads(ran.stdout)
+    assert keys["deployment"]["num_infer_nodes"] == 4
+    assert keys["orchestrator"]["max_off_policy_steps"] == 1
+    assert "Not read in the source of that version, so check: orchestrator.batch_size" in ran.stdout
+
+
+def test_json_has_every_key_and_whether_it_was_read(rlsize: Run, scenario: str) -> None:
+    """Settings as rows, and the text as it is printed."""
+    printed = rlsize("snippet", scenario, "-f", "nemo-rl")
+    answer = rlsize("snippet", scenario, "-f", "nemo-rl", "--json")
+    assert answer.results["snippet"] == printed.stdout
+    rows = {row["key"]: row for row in answer.document["rows"]["settings"]}
+    assert rows["grpo.async_grpo.max_trajectory_age_steps"]["value"] == 2
+    assert not rows["grpo.num_prompts_per_step"]["read"]
+    assert yaml.safe_load(printed.stdout)["cluster"] == {"num_nodes": 4, "gpus_per_node": 8}
+
+
+def test_a_file_is_written_whole_and_never_over_another(rlsize: Run, scenario: str, tmp_path: Path) -> None:
+    """With --output the answer shows the keys; a second time needs --force."""
+    target = tmp_path / "keys.yaml"
+    line = ("snippet", scenario, "-f", "skyrl", "-o", str(target))
+    assert "SkyRL, fully-async: 16 rollout and 16 trainer GPUs." in " ".join(rlsize(*line).stdout.split())
+    assert "trainer.fully_async.max_staleness_steps=2" in target.read_text(encoding="utf-8")
+    assert rlsize(*line).code == 2
+    assert rlsize(*line, "--force").code == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        (("-f", "slime"), ("slime cannot run a loop that is async", "nearest: --mode one-step-off")),
+        (("-f", "verl", "--variant", "sync"), ("verl's sync cannot run a loop that is async", "--mode colocated")),
+        (("-f", "verl", "--rollout-gpus", "12"), ("12 rollout GPUs do not fill whole nodes of 8", "8 or 16")),
+        (("-f", "nemo-rl", "--engine", "sglang", "--mini-batches", "3"), ("NeMo-RL runs vllm", "no multiple of 3")),
+    ],
+)
+def test_what_cannot_be_expressed_is_answered_with_no(
+    rlsize: Run, scenario: str, line: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    """Exit code 1, the reason, and what comes nearest; nothing on stdout."""
+    ran = rlsize("snippet", scenario, *line)
+    assert (ran.code, ran.stdout) == (1, "")
+    for text in says:
+        assert text in ran.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "says"),
+    [
+        ((), ("--framework", "areal, nemo-rl")),
+        (("-f", "velr"), ("'velr'", "did you mean verl?")),
+        (("-f", "verl", "--variant", "seperate-async"), ("did you mean separate-async?",)),
+        (("-f", "verl", "--mode", "colocated"), ("loop that is async", "--rollout-gpus and --trainer-gpus")),
+        (("-f", "verl", "--max-staleness", "1.5"), ("max_staleness is 1.5", "whole numbers")),
+        (("-f", "verl", "--rollout-gpus", "15"), ("nearest: 14 or 16 rollout GPUs",)),
+        (("-f", "verl", "--prompts", "x", "--group", "0"), ("--prompts", "--group")),
+        (("-f", "verl", "--gpus-per-instance", "4"), ("--rollout-tensor-parallel",)),
+    ],
+)
+def test_what_is_wrong_is_told_at_once(
+    rlsize: Run, scenario: str, line: tuple[str, ...], says: tuple[str, ...]
+) -> None:
+    """What, where, what to do; exit code 2; nothing on stdout."""
+    ran = rlsize("snippet", scenario, *line)
+    assert (ran.code, ran.stdout) == (2, "")
+    for text in says:
+        assert text in ran.stderr
+
+
+def test_flags_alone_say_all_that_they_lack(rlsize: Run) -> None:
+    """No number is assumed."""
+    ran = rlsize("snippet", "-f", "verl")
+    assert ran.code == 2
+    for flag in ("--mode", "--instances", "--gpus-per-instance", "--trainer-gpus", "--gpus-per-node", "--prompts"):
+        assert flag in ran.stderr
+
+
+@given(data=st.data())
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_no_junk_is_a_traceback(rlsize: Run, spoilt: Run, checked: Run, data: st.DataObject) -> None:
+    """Whatever is typed, there is an answer, a no or a fault."""
+    names = "verl|nemo-rl|openrlhf|trl|prime-rl|areal|skyrl|roll|pipeline-rl"
+    examples = {
+        **FLAGS, "--mode": "async|sync|one-step-off|colocated", "--framework": names, "--variant": "sync|async",
+        "--sync-every": "2", "--mini-batches": "2", "--rollout-gpus": "16", "--gpus-per-instance": "2",
+        "--engine": "vllm|sglang",
+    }  # fmt: skip
+    line = data.draw(spoilt([{**FLAGS, "--framework": "verl"}], examples))
+    ran = rlsize("snippet", *(f"{flag}={value}" for flag, value in line.items()), "--json")
+    if ran.code == 1:
+        assert (ran.stdout, "nearest" in ran.stderr or "it runs" in ran.stderr) == ("", True)
+    else:
+        checked(ran, "snippet", "--json")
