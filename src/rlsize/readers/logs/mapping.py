@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 Values: TypeAlias = "Mapping[str, float]"
 Fields: TypeAlias = "dict[str, float]"
+POOLS_NOT_TOLD = "this log does not tell whether rollouts and training share their GPUs"
 _MOST_LAYOUTS = 256
 _LARGEST_STEP = 2.0**53
 

@@ -139,6 +139,7 @@ def _log(path: str, kind: Kind, rows: Iterable[Row], skips: Skips) -> RunLog:
     if not steps.kept or mapper.last is None:
         raise InputError(_nothing(path, kind, skips))
     warn = framework.warn
+    counted = () if mapper.last.numbered else ("the log has no step numbers: its rows are counted from 1",)
     return RunLog(
         source=path,
         framework=framework.name,
@@ -148,7 +149,7 @@ def _log(path: str, kind: Kind, rows: Iterable[Row], skips: Skips) -> RunLog:
         keys=mapper.keys,
         counts=mapper.counts,
         skipped=skips.listing(),
-        warnings=(*steps.warnings(), *(warn(mapper.last, mapper.keys) if warn else ())),
+        warnings=(*steps.warnings(), *counted, *(warn(mapper.last, mapper.keys) if warn else ())),
     )
 
 

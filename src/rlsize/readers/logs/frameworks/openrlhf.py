@@ -9,12 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.mapping import POOLS_NOT_TOLD, Figure, Framework, plain
 from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from rlsize.facts.run_log import RunMode
-    from rlsize.readers.logs.mapping import Values
+    from rlsize.readers.logs.mapping import Sighting, Values
 
 _PARTS = ("timing/generation", "timing/make_experience", "timing/ppo_train", "timing/broadcast")
 _STEP = "timing/step_total"
@@ -70,6 +72,10 @@ def _mode(values: Values) -> RunMode:
     return "async" if step < _OVERLAP * sum(part or 0.0 for part in parts) else "synchronous"
 
 
+def _warnings(last: Sighting, _: Mapping[str, str]) -> Sequence[str]:
+    return (POOLS_NOT_TOLD,) if _mode(last.values) == "synchronous" else ()
+
+
 FRAMEWORK = Framework(
     name="openrlhf",
     figures=lambda _: _FIGURES,
@@ -78,4 +84,5 @@ FRAMEWORK = Framework(
     mode_by_row=True,
     steps=("step", "global_step"),
     prefixes=("", "train/"),
+    warn=_warnings,
 )

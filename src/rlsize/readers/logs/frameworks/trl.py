@@ -63,8 +63,8 @@ def _warnings(last: Sighting, keys: Mapping[str, str]) -> Sequence[str]:
     found = []
     if not last.numbered:
         found.append(
-            "the rows have no step number, so they are counted, and the tokens of a step are not known: "
-            "trainer_state.json, beside every checkpoint, has both"
+            "without step numbers the tokens of a step are not known: trainer_state.json, beside every checkpoint, "
+            "has both"
         )
     if "step_seconds" not in keys:
         found.append("no step_time in this log: how long a step takes is not known")

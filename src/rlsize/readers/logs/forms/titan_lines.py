@@ -1,0 +1,47 @@
+"""
+torchtitan's console: `step: 10  loss:  8.01  memory: 47.12GiB(33.81%)  tps: 9,214  mfu: 51.80%`.
+
+Source: torchtitan/components/metrics.py, commit b5bcd76c. A line is whole when its line break is there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.forms import Form
+from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlsize.readers.logs.rows import Skips
+    from rlsize.readers.logs.source import Blocks
+
+_HEAD = re.compile(r"\bstep: +(\d{1,15}) +(?=loss:)")
+_NUMBER = r"(-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)"
+_PAIRS = re.compile(rf"(?:[A-Za-z_]+: +{_NUMBER}(?:[A-Za-z]+)?(?:\({_NUMBER}%\))?%?\s*)+")
+_PAIR = re.compile(rf"([A-Za-z_]+): +{_NUMBER}")
+_NAMES = {"tps": "throughput(tps)", "mfu": "mfu(%)"}
+
+
+def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
+    """The metrics lines of a log."""
+    cursor = Cursor(blocks, skips)
+    while (line := cursor.find(b"step:")) is not None:
+        head = _HEAD.search(line.text)
+        if head is None:
+            continue
+        text = line.text[head.end() :]
+        if not line.ended:
+            skips.add(CUT, line.place)
+        elif _PAIRS.fullmatch(text) is None:
+            skips.add(UNREADABLE, line.place)
+        else:
+            pairs = _PAIR.findall(text)
+            values = {_NAMES.get(name, name): float(value.replace(",", "")) for name, value in pairs}
+            yield Row(float(head[1]), values, line.place)
+
+
+FORM = Form(name="console lines", rows=rows, marks=(b"step:",), framework="torchtitan")

@@ -1,0 +1,64 @@
+"""
+AReaL: asynchronous; the trainer's step is the sum of its timers.
+
+Source: areal/trainer and areal/utils/stats_tracker.py, v1.0.4. `timeperf/rollout` is how long the trainer waits for a
+batch; no key tells the whole step, tokens per second or MFU.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.shares import times
+
+if TYPE_CHECKING:
+    from rlsize.facts.run_log import RunMode
+    from rlsize.readers.logs.mapping import Values
+
+_TIMERS = (
+    *("rollout", "recompute_logp", "ref_logp", "critic_values", "compute_advantage", "train_step", "critic_train_step"),
+    *("update_weights", "save", "checkpoint_for_recover", "eval", "clear_batches"),
+)
+_SAMPLES = ("ppo_actor/n_seqs",)
+_LENGTH = ("ppo_actor/seq_len/avg",)
+_PROMPT = ("ppo_actor/prompt_len/avg",)
+
+
+def _rest(length: float, prompt: float) -> float:
+    """What of a sequence is no prompt."""
+    return max(0.0, length - prompt)
+
+
+_FIGURES = (
+    Figure(
+        field="step_seconds",
+        of=tuple((f"timeperf/{timer}",) for timer in _TIMERS),
+        counts="the sum of the trainer's timers, as the log does not time the step",
+    ),
+    plain("wait_seconds", "timeperf/rollout", counts="how long the trainer waited for a batch"),
+    Figure(
+        field="logprob_seconds",
+        of=(("timeperf/recompute_logp",), ("timeperf/ref_logp",), ("timeperf/critic_values",)),
+    ),
+    Figure(field="update_seconds", of=(("timeperf/train_step",), ("timeperf/critic_train_step",))),
+    plain("sync_seconds", "timeperf/update_weights"),
+    plain("samples", *_SAMPLES),
+    plain("response_tokens", "ppo_actor/n_valid_tokens", counts="tokens that the loss counts"),
+    Figure(field="prompt_tokens", of=(_SAMPLES, _PROMPT), how=times, says="{0} x {1}"),
+    Figure(field="total_tokens", of=(_SAMPLES, _LENGTH), how=times, says="{0} x {1}"),
+    Figure(field="mean_response_tokens", of=(_LENGTH, _PROMPT), how=_rest, says="{0} - {1}"),
+)
+
+
+def _mode(_: Values) -> RunMode:
+    return "async"
+
+
+FRAMEWORK = Framework(
+    name="areal",
+    figures=lambda _: _FIGURES,
+    all_figures=_FIGURES,
+    mode=_mode,
+    marks=("timeperf/", "ppo_actor/"),
+)

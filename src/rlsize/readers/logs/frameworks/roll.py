@@ -1,0 +1,77 @@
+"""
+ROLL: RLVR and agentic pipelines.
+
+Source: roll/utils/metrics/metrics_manager.py and roll/pipeline, commit 8eb27cc2. The rates of `actor_infer` count
+prompts, unless their key says response.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.shares import gpus, part
+
+if TYPE_CHECKING:
+    from rlsize.facts.run_log import RunMode
+    from rlsize.readers.logs.mapping import Values
+
+_STEP = "time/step_total"
+_GENERATION = ("time/step_generate", "time/step_rollout")
+_LOGPROBS = ("time/ref_log_probs_values", "time/old_log_probs", "time/values")
+_RESPONSE = ("token/response_length/mean",)
+_PROMPT = ("token/prompt_length/mean",)
+_ALL = (("system/tps",), ("system/tps_gpu",))
+_FLEET = (("system/actor_infer/tps",), ("system/actor_infer/tps_gpu",))
+_SHARE = "share of response tokens in {0}, by {1} and {2}"
+_COUNTS = "response tokens, by their share of the logged rate, which counts prompts too"
+_OVERLAP = 0.9  # of the sum of the parts
+_FIGURES = (
+    plain("step_seconds", _STEP),
+    plain("generation_seconds", *_GENERATION),
+    Figure(field="logprob_seconds", of=tuple((key,) for key in _LOGPROBS)),
+    plain("update_seconds", "time/step_train"),
+    plain("sync_seconds", "time/step_model_update"),
+    plain("mean_response_tokens", *_RESPONSE),
+    plain("longest_response_tokens", "token/response_length/max"),
+    Figure(field="gpus", of=_ALL, how=gpus, says="{0} / {1}"),
+    Figure(field="rollout_gpus", of=_FLEET, how=gpus, says="{0} / {1}"),
+    Figure(
+        field="rollout_tokens_per_second",
+        of=(_FLEET[0], _RESPONSE, _PROMPT),
+        how=part,
+        says=_SHARE,
+        counts=_COUNTS,
+    ),
+    plain("rollout_tokens_per_second_per_gpu", "system/actor_infer/response/tps_gpu"),
+    Figure(
+        field="rollout_tokens_per_second_per_gpu",
+        of=(_FLEET[1], _RESPONSE, _PROMPT),
+        how=part,
+        says=_SHARE,
+        counts=_COUNTS,
+    ),
+    plain("trainer_tokens_per_second_per_gpu", "system/actor_train/tps_gpu", counts="prompt and response tokens"),
+)
+
+
+def _mode(values: Values) -> RunMode:
+    generation = next((values[key] for key in _GENERATION if key in values), 0.0)
+    parts = generation + sum(values.get(key, 0.0) for key in ("time/step_train", "time/step_model_update"))
+    if values.get(_STEP, parts) < _OVERLAP * parts:
+        return "async"
+    everywhere, fleet = (gpus(values.get(rate[0], 0.0), values.get(each[0], 0.0)) for rate, each in (_ALL, _FLEET))
+    if everywhere is None or fleet is None:
+        return "unknown"
+    return "colocated" if fleet >= everywhere else "synchronous"
+
+
+FRAMEWORK = Framework(
+    name="roll",
+    figures=lambda _: _FIGURES,
+    all_figures=_FIGURES,
+    mode=_mode,
+    mode_by_row=True,
+    marks=("token/", "system/"),
+    steps=("step", "system/step", "global_step"),
+)
