@@ -94,6 +94,7 @@ def test_a_file_is_written_whole_and_never_over_another(rlsize: Run, scenario: s
     ("line", "says"),
     [
         (("-f", "slime"), ("slime cannot run a loop that is async", "nearest: --mode one-step-off")),
+        (("-f", "verl", "--mode", "partial"), ("long samples go on in the next step", "--mode sync")),
         (("-f", "verl", "--variant", "sync"), ("verl's sync cannot run a loop that is async", "--mode colocated")),
         (("-f", "verl", "--rollout-gpus", "12"), ("12 rollout GPUs do not fill whole nodes of 8", "8 or 16")),
         (("-f", "nemo-rl", "--engine", "sglang", "--mini-batches", "3"), ("NeMo-RL runs vllm", "no multiple of 3")),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import typer  # noqa: TC002 (typer reads annotations at run time)
 
 from rlsize.cli import manifest_flags as of
@@ -10,6 +12,7 @@ from rlsize.cli.manifest_allocation import AllocationFlags, Said, allocation_of
 from rlsize.cli.manifest_output import delivered
 from rlsize.cli.manifest_wanted import PlatformFlags
 from rlsize.cli.manifest_writing import Files, resized
+from rlsize.errors import Fault, InputError
 from rlsize.reports.manifest import manifest_report
 from rlsize.reports.report import Report
 
@@ -97,7 +100,9 @@ def manifest(
     if output is not None:
         from rlsize.writers.files import check_target
 
-        check_target(output, force)
+        target = check_target(output, force)
+        if base is not None and target == Path(base).resolve():
+            raise InputError(Fault("is the manifest that is gone back to", "--output", "name another file"))
     said = Said(rollback or source, profiles)
     found = allocation_of(said, asked, rollback or source or "flags")
     written = resized(said, found, flags, Files(source=source, rollback=rollback, output=output))

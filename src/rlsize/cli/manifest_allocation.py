@@ -140,7 +140,7 @@ def allocation_of(said: Said, asked: AllocationFlags, source: str) -> Allocation
         sync_every=int(
             _value(said.number("sync_every", "--sync-every", asked.sync_every, WHOLE, "weight_sync.every")) or 1
         ),
-        carried=inputs.said("placement.mode") == "partial" and asked.mode in {None, "partial"},
+        carried=(asked.mode or inputs.said("placement.mode")) == "partial",
         in_flight=mode in {"async", "hybrid"} and inputs.said("weight_sync.way") in {None, "in-flight"},
         prompts_per_step=_value(
             said.number("prompts_per_step", "--prompts", asked.prompts, flags.POSITIVE, "workload.prompts_per_step")

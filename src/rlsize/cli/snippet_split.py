@@ -104,7 +104,7 @@ def split_of(inputs: Inputs, found: Allocation, variant: str) -> Split:
     inputs.settle()
     if found.carried:
         what = "long samples go on in the next step (mode partial), and no key for that was read"
-        raise DoesNotFitError(Fault(what, inputs.where("placement.mode"), "nearest: --mode sync, or --mode async"))
+        raise DoesNotFitError(Fault(what, "--mode", "nearest: --mode sync, or --mode async"))
     return Split(
         mode=found.mode,
         variant=variant,

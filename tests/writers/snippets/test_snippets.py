@@ -342,6 +342,6 @@ def test_forms_survive_awkward_values() -> None:
     """Quotes in a shell, text in TOML."""
     settings = (Setting("a.b", "x y'z"), Setting("c", value=True), Setting("d", 0.25), Setting("a.e", 'q"'))
     for form in ("overrides", "yaml", "toml"):
-        keys = parsed(Snippet(parts=(Part(title="", form=form, settings=settings, command="run it"),)))  # type: ignore[arg-type]  # a literal
+        keys = parsed(Snippet(parts=(Part(title="", form=form, settings=settings, command="run it"),)))
         assert keys == {"a.b": "x y'z", "c": True, "d": 0.25, "a.e": 'q"'}
     assert part_text(Part(title="", form="flags", settings=settings[1:3])) == "--c \\\n--d 0.25\n"

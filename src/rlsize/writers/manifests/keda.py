@@ -28,26 +28,13 @@ STEADY_SECONDS = 600  # before it shrinks: the tail of a batch looks like too la
 
 def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
     """The bounds of a ScaledObject, and the whole object where there is none yet."""
-    version, kind = TARGETS[wanted.target]
+    _, kind = TARGETS[wanted.target]
     if wanted.target != "leaderworkerset":
         faults += one_pod_fault(pods, kind)
     low = pods.replicas if wanted.minimum is None else wanted.minimum
     high = pods.replicas if wanted.maximum is None else wanted.maximum
     pinned = low == high
     named = f"scaledobject {wanted.name} -n {wanted.namespace}"
-    spec = {
-        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": wanted.name},
-        "minReplicaCount": low,
-        "maxReplicaCount": high,
-        "pollingInterval": POLLING_SECONDS,
-        "fallback": {"failureThreshold": 3, "replicas": pods.replicas},
-        "advanced": {
-            "horizontalPodAutoscalerConfig": {
-                "behavior": {"scaleDown": {"stabilizationWindowSeconds": STEADY_SECONDS}},
-            }
-        },
-        "triggers": [_trigger(pods, wanted, faults)],
-    }
     return Resize(
         kind=KIND,
         api_version=API_VERSION,
@@ -56,7 +43,7 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
                 "apiVersion": API_VERSION,
                 "kind": KIND,
                 "metadata": {"name": wanted.name, "namespace": wanted.namespace},
-                "spec": spec,
+                "spec": _spec(pods, wanted, (low, high), faults),
             },
         ),
         edits=(
@@ -73,6 +60,21 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
             else f"Between {low} and {high} replicas; {pods.replicas} where Prometheus does not answer.",
         ),
     )
+
+
+def _spec(pods: Pods, wanted: Wanted, bounds: tuple[int, int], faults: list[Fault]) -> dict[str, Any]:
+    """A ScaledObject that holds the matched count where Prometheus does not answer, and shrinks slowly."""
+    version, kind = TARGETS[wanted.target]
+    shrinking = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": STEADY_SECONDS}}}
+    return {
+        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": wanted.name},
+        "minReplicaCount": bounds[0],
+        "maxReplicaCount": bounds[1],
+        "pollingInterval": POLLING_SECONDS,
+        "fallback": {"failureThreshold": 3, "replicas": pods.replicas},
+        "advanced": {"horizontalPodAutoscalerConfig": shrinking},
+        "triggers": [_trigger(pods, wanted, faults)],
+    }
 
 
 def _trigger(pods: Pods, wanted: Wanted, faults: list[Fault]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ Place: TypeAlias = "tuple[str | int, ...]"
 
 LARGEST = 2**20
 DEEPEST = 40
-MOST_NODES = 60_000
+MOST_EVENTS = 30_000
 
 
 def composed(text: str, name: str) -> list[Any]:
@@ -62,7 +62,7 @@ def _check(text: str, name: str) -> None:
         if getattr(event, "tag", None):
             raise InputError(Fault(f"the tag {getattr(event, 'tag', '')} is not read", where, "write plain values"))
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST or count > MOST_NODES:
+        if depth > DEEPEST or count > MOST_EVENTS:
             raise InputError(Fault("is no manifest: too deep or too long", where, "is it the file you meant?"))
 
 
