@@ -185,6 +185,10 @@ def test_kueue_has_a_queue_for_each_side_and_a_caution(rlsize: Run) -> None:
             ("2.5 must be a whole number", "'Run_1' is no name", "'a.b' is no name", "'gpu' is no extended resource"),
         ),
         (("plan.yaml", "--platform", "raycluster"), ("--group: which worker group",)),
+        (
+            ("plan.yaml", "--platform", "deployment", "--base", "base.yaml", "-o", "base.yaml", "--force"),
+            ("--output: is the manifest that is gone back to",),
+        ),
         (("plan.yaml", "--rollout-gpus", "9", "--platform", "deployment"), ("nearest: 8 or 10 rollout GPUs",)),
         (
             ("plan.yaml", "--rollout-gpus", "9", "--instances", "5", "--platform", "deployment"),

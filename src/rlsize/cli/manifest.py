@@ -100,8 +100,8 @@ def manifest(
     if output is not None:
         from rlsize.writers.files import check_target
 
-        target = check_target(output, force)
-        if base is not None and target == Path(base).resolve():
+        written_to = check_target(output, force)
+        if base is not None and written_to == Path(base).resolve():
             raise InputError(Fault("is the manifest that is gone back to", "--output", "name another file"))
     said = Said(rollback or source, profiles)
     found = allocation_of(said, asked, rollback or source or "flags")

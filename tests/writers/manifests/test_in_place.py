@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.writers.manifests.in_place import Edited, edited
+from rlsize.writers.manifests.in_place import Edited, _verified, edited
 from rlsize.writers.manifests.listing import platforms
 from rlsize.writers.manifests.resize import Pods, Wanted
+from rlsize.writers.manifests.tree import composed
 
 DATA = Path(__file__).parent / "data"
 NAMES = st.text("abcdefghij-_./", min_size=1, max_size=8)
@@ -102,6 +103,13 @@ def test_bounds_of_a_worker_group_move_only_where_they_would_hold_the_count_back
     assert groups[0] == yaml.safe_load(text)["spec"]["workerGroupSpecs"][0]
     assert (groups[1]["replicas"], groups[1]["minReplicas"], groups[1]["maxReplicas"]) == (3, 0, 3)
     assert "# replicas go by the autoscaler's bounds" in made.text
+
+
+@pytest.mark.parametrize("after", ["a: 2\nb: 3\n", "a: 1\nb: 2\n", "a: 2\n", "a: 2\nb: 2\n---\nc: 1\n"])
+def test_an_edit_that_did_anything_else_is_refused(after: str) -> None:
+    """What came out is compared with what was there: only a, and only to 2."""
+    with pytest.raises(InputError, match="cannot be edited without changing"):
+        _verified(composed("a: 1\nb: 2\n", ""), composed(after, ""), {(0, "a"): "2"}, "base.yaml")
 
 
 def test_a_quota_is_found_among_groups_and_flavours() -> None:

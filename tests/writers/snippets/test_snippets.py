@@ -303,6 +303,7 @@ def test_a_snippet_is_what_was_checked_by_hand(name: str) -> None:
         ("areal", {"trainer": Degrees(tensor=3)}, "16 trainer GPUs are no multiple of 3", "15 or 18"),
         ("skyrl", {"mini_batches": 2}, "one update of each batch, not 2", "--mini-batches 1"),
         ("roll", {"trainer_gpus": 15}, "would lie across nodes", "14 or 16"),
+        ("pipeline-rl", {"rollout_gpus": 12, "instances": 6}, "each side has whole nodes", "8 or 16"),
         ("pipeline-rl", {"mini_batches": 2}, "makes 2 weight updates", "--mini-batches 1"),
     ],
 )
