@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _ENGINES = "it is for running engines, whose answer has the keys of saved pages, and the inputs of ENGINE_INPUTS"
+_KUEUE = "it is text of a manifest for Kueue"
 _WORK = "it says how the work is done, not what comes out"
 _FORM = "it says how the answer is shown"
 _STARTS = "it says what a measurement starts or reaches, which no page can; what comes out has the keys of `--show`"
@@ -53,6 +54,24 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--output": "it says where the file goes",
         "--quick": "it measures for a shorter time",
         "--name": "it says what the file is called",
+        "--at": _ENGINES,
+        "--prometheus": _ENGINES,
+        "--selector": _ENGINES,
+        "--base": "it names the manifest that there is",
+        "--borrow": _KUEUE,
+        "--cohort": _KUEUE,
+        "--cpu-per-gpu": _KUEUE,
+        "--memory-per-gpu": _KUEUE,
+        "--rollout-label": _KUEUE,
+        "--rollout-taint": _KUEUE,
+        "--trainer-label": _KUEUE,
+        "--trainer-taint": _KUEUE,
+        "--group-index": "it says where a worker group stands",
+        "--gpu-resource": "it says what pods ask for",
+        "--query": "it is text of the manifest",
+        "--namespace": "it is text of the manifest",
+        "--record": "it writes a file",
+        "--rollback": "it names a recorded observation or plan",
         "--backend": _WORK,
         "--jobs": _WORK,
         "--most-samples": _WORK,
@@ -72,7 +91,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
     }
 )
 
-ENGINE_INPUTS = ("every_seconds", "timeout_seconds", "window_seconds")
+ENGINE_INPUTS = ("at", "every_seconds", "prometheus", "selector", "timeout_seconds", "window_seconds")
 
 MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
     {
@@ -245,6 +264,24 @@ rlsize diff examples/baseline.yaml examples/baseline.yaml
 rlsize validate examples/my-runs.yaml --transfer --max-median 3 --max-p90 50
 rlsize observe --pages examples/metrics/first.prom examples/metrics/second.prom --seconds 60 --group 8 \\
     --max-num-seqs 256 --gpus-per-instance 2
+rlsize observe examples/operate/starving.jsonl --format verl --skip 2 --instances 8 --rollout-gpus 16 \\
+    --trainer-gpus 16 --gpu-hour 2.5 --rollout-gpu-hour 2 --trainer-gpu-hour 3 --record FOLDER/before.yaml
+rlsize observe examples/operate/starving.jsonl --price nebius-h100-sxm-8x
+rlsize observe examples/operate/bench.json --concurrency 64 --prompt-share 0.1 --gpus-per-instance 2
+rlsize diagnose examples/operate/resized.jsonl --pages examples/metrics/first.prom examples/metrics/second.prom \\
+    --seconds 60 --group 8 --max-num-seqs 256 --consume 39321 --per-instance examples/rates-lower-bound.yaml \\
+    --accept-lower-bound --headroom 0.9 --tokens-per-trained-token 1.2 --train-seconds 20 --instances 13 \\
+    --gpus-per-instance 2 --rollout-gpus 26 --trainer-gpus 16 --gpu-hour 2.5 --rollout-gpu-hour 2 \\
+    --trainer-gpu-hour 3 --max-idle 0.05 --max-sync 0.1 --max-staleness 2 --format verl --skip 2 \\
+    --fail-on worse --before FOLDER/before.yaml
+rlsize diagnose examples/operate/starving.jsonl --price nebius-h100-sxm-8x
+rlsize manifest --platform keda --instances 13 --gpus-per-instance 2 --rollout-gpus 26 --trainer-gpus 16 \\
+    --gpus-per-node 8 --engine vllm --concurrency 64 --name rollout --namespace rl --min 13 --max 16 \\
+    --prometheus http://prometheus:9090 --selector 'job="rollout"' --threshold 64 --target deployment
+rlsize manifest --platform raycluster --instances 13 --gpus-per-instance 2 --gpus-per-pod 2 --group rollout
+rlsize snippet examples/baseline.yaml --framework verl --variant separate-async --mode async --instances 16 \\
+    --gpus-per-instance 1 --rollout-tensor-parallel 1 --rollout-gpus 16 --trainer-gpus 16 --gpus-per-node 8 \\
+    --engine vllm --max-staleness 8 --sync-every 1 --prompts 64 --group 8 --mini-batches 1
 rlsize measure --show examples/measured-cpu.yaml
 rlsize calibrate examples/measured-cpu.yaml --link infiniband-400g
 rlsize calibrate examples/measured-cpu.yaml --bandwidth "50 GB/s"

@@ -15,6 +15,7 @@ from generate.meanings import COLUMNS as OTHER_COLUMNS
 from generate.meanings import MEANINGS as OTHERS
 from generate.meanings_check import CHECKED, CHECKED_COLUMNS
 from generate.meanings_diff import DIFFED, DIFFED_COLUMNS
+from generate.meanings_operate import OPERATED, OPERATED_COLUMNS
 from generate.meanings_plan import PLANNED, PLANNED_COLUMNS
 from generate.meanings_predictions import PREDICTED, PREDICTED_COLUMNS
 from generate.meanings_simulation import SIMULATED, SIMULATED_COLUMNS
@@ -23,8 +24,16 @@ from rlsize import units
 from rlsize.cli.app import app
 from rlsize.reports.equation_page import equation_names, page
 
-MEANINGS = SIMULATED | OTHERS | PREDICTED | CHECKED | PLANNED | DIFFED
-COLUMNS = SIMULATED_COLUMNS | OTHER_COLUMNS | PREDICTED_COLUMNS | CHECKED_COLUMNS | PLANNED_COLUMNS | DIFFED_COLUMNS
+MEANINGS = OPERATED | SIMULATED | OTHERS | PREDICTED | CHECKED | PLANNED | DIFFED
+COLUMNS = (
+    OPERATED_COLUMNS
+    | SIMULATED_COLUMNS
+    | OTHER_COLUMNS
+    | PREDICTED_COLUMNS
+    | CHECKED_COLUMNS
+    | PLANNED_COLUMNS
+    | DIFFED_COLUMNS
+)
 GROUPED = {"profiles list", "profiles show"}  # whose tables are one for each kind, or part of a profile
 _SYMBOL = re.compile(r", (?:[A-Za-z](?:_\w+)?'?\*?|t_\w+|idle)(?=[.;:,]|$)")
 
