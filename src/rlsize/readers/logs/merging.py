@@ -7,7 +7,7 @@ what at least half of the others have is not used.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -21,8 +21,6 @@ if TYPE_CHECKING:
 
 _WINDOW = 1_000
 """Steps that are open at once; parts of one step stand nearer together."""
-_NEVER = {"\0"}
-"""A key that no step has."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,12 +44,16 @@ class Parts:
             return any(key in old for key in new)
         return any(_has(new, half) and _has(old, half) for half in self.halves)
 
-    def whole(self, row: Row, needed: AbstractSet[str], *, alone: bool) -> bool:
+    def full(self, values: Mapping[str, float]) -> bool:
+        """Whether a step has all parts, as far as they can be told."""
+        return bool(self.halves) and all(_has(values, half) for half in self.halves)
+
+    def whole(self, values: Mapping[str, float], needed: AbstractSet[str], *, alone: bool) -> bool:
         """Whether a step has what others have: `needed`, unless it is alone."""
-        full = bool(self.halves) and all(_has(row.values, half) for half in self.halves)
-        if row.sure or (full and not self.scattered):
+        full = self.full(values)
+        if full and not self.scattered:
             return True
-        return not alone and needed <= row.values.keys() and (full or not self.together)
+        return not alone and needed <= values.keys() and (full or not self.together)
 
 
 def _has(values: Mapping[str, float], half: Iterable[str]) -> bool:
@@ -60,20 +62,25 @@ def _has(values: Mapping[str, float], half: Iterable[str]) -> bool:
 
 @dataclass(slots=True)
 class _Open:
-    """A step to which parts may still come."""
+    """
+    A step to which parts may still come, unless the run went back to it.
+
+    Args:
+        step: Its number.
+        place: Where its first part stands.
+        values: What it says.
+        whole: Whether it is whole, where that is known.
+    """
 
     step: float
     place: str
     values: dict[str, float] = field(default_factory=dict)
-
-    def row(self, *, sure: bool = True) -> Row:
-        """The step as a row."""
-        return Row(self.step, self.values, self.place, sure)
+    whole: bool | None = None
 
 
 def merged(rows: Iterable[Row], parts: Parts, skips: Skips) -> Iterator[Row]:
     """
-    Rows, one for each step.
+    Rows, one for each step, in the order in which they began.
 
     Args:
         rows: Parts of steps; those without a number pass as they are.
@@ -91,54 +98,60 @@ def merged(rows: Iterable[Row], parts: Parts, skips: Skips) -> Iterator[Row]:
 
 @dataclass(slots=True)
 class _Steps:
-    """Steps to which parts may still come, and how often each key stood in those that are done."""
+    """Steps in the making, and how often each key stood in those that are done."""
 
     parts: Parts
     skips: Skips
-    opened: dict[float, _Open] = field(default_factory=dict)
+    order: deque[_Open] = field(default_factory=deque)
+    latest: dict[float, _Open] = field(default_factory=dict)
     often: Counter[str] = field(default_factory=Counter)
     done: int = 0
 
     def add(self, number: float, row: Row) -> Iterator[Row]:
-        """Put a part to its step; a step that it shows to be done is given out."""
-        step = self.opened.get(number)
+        """Put a part to its step, and give out the oldest step where there are too many."""
+        step = self.latest.get(number)
         if step is not None and self.parts.again(row.values, step.values):
-            needed, total = self._needed()
-            del self.opened[number]  # the run went back to it, maybe because it died in the middle of it
-            yield from self._done(step.row(sure=False), needed, alone=total == 1)
+            needed, total = self._needed()  # the run went back to it, maybe because it died in the middle of it
+            step.whole = self.parts.whole(step.values, needed, alone=total == 1)
             step = None
         if step is None:
-            step = self.opened[number] = _Open(number, row.place)
+            step = self.latest[number] = _Open(number, row.place)
+            self.order.append(step)
         for key, value in row.values.items():
             step.values.setdefault(key, value)
-        if len(self.opened) > _WINDOW:
-            first = self.opened.pop(next(iter(self.opened)))
-            yield from self._done(first.row(sure=not self.parts.together), set(), alone=False)
+        if len(self.order) > _WINDOW:
+            first = self.order.popleft()
+            if self.latest.get(first.step) is first:
+                del self.latest[first.step]
+            yield from self._done(first)
 
     def close(self) -> Iterator[Row]:
         """What is left at the end of a log, without the last steps if they are not written out."""
         needed, total = self._needed()
-        left = [step.row(sure=False) for step in self.opened.values()]
-        used = len(left)
-        while used and not self.parts.whole(left[used - 1], needed, alone=total == 1):
-            used -= 1
-        for index, row in enumerate(left):
-            row.sure = index < used and not self.parts.together
-            yield from self._done(row, needed if index < used else _NEVER, alone=total == 1)
+        for step in reversed(self.order):
+            if step.whole is None:
+                step.whole = self.parts.whole(step.values, needed, alone=total == 1)
+            if step.whole:
+                break
+        for step in self.order:
+            yield from self._done(step)
 
     def _needed(self) -> tuple[set[str], int]:
         """The keys that at least half of the steps have, and how many steps there are."""
         often = Counter(self.often)
-        for step in self.opened.values():
+        for step in self.order:
             often.update(step.values.keys())
-        total = self.done + len(self.opened)
+        total = self.done + len(self.order)
         return {key for key, count in often.items() if 2 * count >= total}, total
 
-    def _done(self, row: Row, needed: set[str], *, alone: bool) -> Iterator[Row]:
-        """A step, if it is whole."""
+    def _done(self, step: _Open) -> Iterator[Row]:
+        """A step, if it is whole; what only lacks a key that others have, in the middle of a log, is."""
         self.done += 1
-        self.often.update(row.values.keys())
-        if self.parts.whole(row, needed, alone=alone):
-            yield row
+        self.often.update(step.values.keys())
+        whole = step.whole
+        if whole is None:
+            whole = not self.parts.together or self.parts.full(step.values)
+        if whole:
+            yield Row(step.step, step.values, step.place)
         else:
-            self.skips.add(UNFINISHED, row.place)
+            self.skips.add(UNFINISHED, step.place)

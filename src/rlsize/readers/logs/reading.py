@@ -60,11 +60,11 @@ def _rows(
             yield found
         return
     with opened(path, skips, tell) as source:
-        if not source.head:
+        if not source.head and not skips.listing():
             raise InputError(Fault("is empty", source.name, "is the run writing its log elsewhere?"))
         first = first_record(source, name)
         if first is None:
-            raise InputError(_unknown(source.name, name))
+            raise InputError(_unknown(source.name, name, skips))
         kind, blocks = first
         yield kind, kind.form.rows(blocks, skips)
 
@@ -83,14 +83,14 @@ def _folder(path: str, name: str | None, skips: Skips) -> Iterator[tuple[Kind, I
         sources = [(file.name, stack.enter_context(opened(str(file), skips))) for file in files]
         kind = next((kind for _, source in sources if (kind := kind_of(source.head, name))), None)
         if kind is None:
-            raise InputError(_unknown(path, name))
+            raise InputError(_unknown(path, name, skips))
         yield kind, tensorboard.folder_rows([(file, source.blocks()) for file, source in sources], skips)
 
 
-def _unknown(source: str, name: str | None) -> Fault:
+def _unknown(source: str, name: str | None, skips: Skips) -> Fault:
     looked = f"a record of {name}" if name else "a record with keys of a framework that is known"
     return Fault(
-        f"has not one whole record that can be read: looked for {looked}",
+        f"has not one whole record that can be read: looked for {looked}{_told(skips)}",
         source,
         f"training logs are read of {', '.join(FORMATS)}; --format names one",
     )
@@ -161,7 +161,7 @@ def _numbered(rows: Iterable[Row], framework: Framework) -> Iterator[Row]:
         if step is None:
             step = next((values[key] for key in framework.steps if key in values), None)
         kept = {key: value for key, value in values.items() if key not in framework.steps}
-        yield Row(step, kept, row.place, row.sure)
+        yield Row(step, kept, row.place)
 
 
 def _mode(mapper: Mapper) -> RunMode:
@@ -170,11 +170,14 @@ def _mode(mapper: Mapper) -> RunMode:
     return max(modes)[1] if modes else "unknown"
 
 
+def _told(skips: Skips) -> str:
+    """What was skipped, at the end of a sentence."""
+    return "".join(f"; {entry.count:,} not used: {entry.why} (first at {entry.first})" for entry in skips.listing())
+
+
 def _nothing(path: str, kind: Kind, skips: Skips) -> Fault:
-    found = skips.listing()
-    why = "; ".join(f"{entry.count:,} not used: {entry.why} (first at {entry.first})" for entry in found)
     return Fault(
-        f"a log of {kind.framework.name} ({kind.form.name}) without one whole step" + (f": {why}" if why else ""),
+        f"a log of {kind.framework.name} ({kind.form.name}) without one whole step{_told(skips)}",
         path,
         "wait for its next step, or name another log",
     )

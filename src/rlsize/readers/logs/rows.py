@@ -20,14 +20,12 @@ class Row:
         step: Its number, where the form says it; else the framework finds it among the values, or counts.
         values: What it says, by key; what is no number is not among them.
         place: Where it stands, such as `line 12`.
-        sure: Whether it is proven to be whole; if not, the rows before it decide.
         layout: Its keys, where many rows share them as one object.
     """
 
     step: float | None
     values: Mapping[str, float]
     place: str
-    sure: bool = True
     layout: tuple[str, ...] | None = None
 
 

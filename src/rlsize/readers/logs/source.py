@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rlsize.errors import Fault, InputError
 
@@ -25,6 +25,7 @@ HEAD = 2**20
 GZIP = b"\x1f\x8b"
 ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _DAMAGED = "the file cannot be unpacked or read any further"
+_GZIP_MEMBER = 31  # zlib's window bits for a header of gzip
 STANDARD_INPUT = "standard input"
 
 
@@ -119,21 +120,17 @@ def _size(file: BinaryIO) -> int:
 
 def _blocks(file: BinaryIO, size: int, skips: Skips, tell: Callable[[float], None] | None) -> Iterator[bytes]:
     """The unpacked bytes of a file, telling after each block how far the packed ones are read."""
-    first = file.read(4)
-    stream = _unpacked(first, cast("BinaryIO", _Rejoined(first, file)))
     read = 0
-    while True:
-        try:
-            block = stream.read(BLOCK)
-        except _unpacking_errors():
-            skips.add(_DAMAGED, f"byte {read:,}, unpacked")
-            return
-        if not block:
-            return
-        read += len(block)
-        if tell and size:
-            tell(min(1.0, file.tell() / size))
-        yield block
+    try:
+        first = file.read(len(ZSTANDARD))
+        stream = _Rejoined(first, file)
+        for block in _unpacked(first, stream):
+            read += len(block)
+            if tell and size:
+                tell(min(1.0, file.tell() / size))
+            yield block
+    except _unpacking_errors():
+        skips.add(_DAMAGED, f"byte {read:,}, unpacked")
 
 
 class _Rejoined:
@@ -154,17 +151,41 @@ class _Rejoined:
         return found
 
 
-def _unpacked(first: bytes, stream: BinaryIO) -> IO[bytes]:
+def _unpacked(first: bytes, stream: _Rejoined) -> Iterator[bytes]:
     """The bytes that a stream packs, by its first bytes."""
     if first.startswith(GZIP):
-        import gzip
-
-        return cast("IO[bytes]", gzip.GzipFile(fileobj=stream))
+        yield from _gunzipped(stream)
+        return
+    reader: _Rejoined | BinaryIO = stream
     if first.startswith(ZSTANDARD):
         import zstandard
 
-        return cast("IO[bytes]", zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
-    return stream
+        reader = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", stream), read_across_frames=True)
+    while block := reader.read(BLOCK):
+        yield block
+
+
+def _gunzipped(stream: _Rejoined) -> Iterator[bytes]:
+    """
+    What gzip packed, up to the place where it ends or is damaged; the library's own reader forgets the last block.
+
+    Raises:
+        EOFError: It ends early.
+    """
+    member = zlib.decompressobj(wbits=_GZIP_MEMBER)
+    packed = stream.read(BLOCK)
+    while packed:
+        block = member.decompress(packed, BLOCK)
+        if block:
+            yield block
+        packed = member.unconsumed_tail or member.unused_data or stream.read(BLOCK)
+        if member.eof and packed:
+            if not packed.lstrip(b"\0"):
+                return
+            member = zlib.decompressobj(wbits=_GZIP_MEMBER)
+    if not member.eof:
+        yield member.flush()
+        raise EOFError
 
 
 def _unpacking_errors() -> tuple[type[Exception], ...]:

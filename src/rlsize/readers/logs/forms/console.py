@@ -17,14 +17,14 @@ from rlsize.readers.logs.numbers import number
 from rlsize.readers.logs.rows import CUT, HEADLESS, UNREADABLE, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
     from rlsize.readers.logs.cursor import Line
     from rlsize.readers.logs.rows import Skips
     from rlsize.readers.logs.source import Blocks
 
-_HEAD = re.compile(r"(?<![\w/.])step:(?:np\.int64\()?(\d{1,15})\)? - ")
-_HEAD_CUT = re.compile(r"(?<![\w/.])step:\d{0,15} ?-? ?$")
+_HEAD = re.compile(r"(?<![A-Za-z_/.])step:(?:np\.int64\()?(\d{1,15})\)? - ")
+_HEAD_CUT = re.compile(r"(?<![A-Za-z_/.])step:\d{0,15} ?-? ?$")
 _HEADLESS = re.compile(r" - (?:timing_s|perf|response_length|timing_per_token_ms)/[\w/]+:[^ ]* - ")
 _REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
 
@@ -57,29 +57,27 @@ def _slow(line: Line, skips: Skips) -> Iterator[Row]:
         return
     text = _REPEATED.sub("", line.text[heads[-1].end() :])
     try:
-        values = dict(_pair(part) for part in text.split(" - "))
+        values = _pairs(text.split(" - "))
     except ValueError:
         skips.add(UNREADABLE, line.place)
         return
     yield Row(float(heads[-1][1]), {key: value for key, value in values.items() if value is not None}, line.place)
 
 
-def _pair(text: str) -> tuple[str, float | None]:
+def _pairs(parts: Iterable[str]) -> dict[str, float | None]:
     """
-    A key and its value; a colon may stand in either.
+    Keys and values.
 
     Raises:
-        ValueError: It is no such pair.
+        ValueError: One of them is no such pair, or a key stands there twice.
     """
-    key, colon, value = text.rpartition(":")
-    try:
-        found = number(value)
-    except ValueError:
-        key, colon, value = text.partition(":")
-        found = number(value)
-    if not key.strip() or not colon:
-        raise ValueError(text)
-    return key, found
+    found: dict[str, float | None] = {}
+    for part in parts:
+        key, _, value = part.partition(":")
+        if not key.strip() or key in found:
+            raise ValueError(part)
+        found[key] = number(value)
+    return found
 
 
 def _count_fragment(line: Line, skips: Skips) -> None:

@@ -31,7 +31,7 @@ def folder_rows(files: Sequence[tuple[str, Blocks]], skips: Skips) -> Iterator[R
 
 
 def _row(event: Event, place: str) -> Row:
-    return Row(float(event.step), event.values, place, sure=False)
+    return Row(float(event.step), event.values, place)
 
 
 def _events(blocks: Blocks, skips: Skips, name: str) -> Iterator[tuple[Event, str]]:
