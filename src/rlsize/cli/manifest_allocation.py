@@ -173,11 +173,9 @@ def _mode(said: Said, asked: AllocationFlags, trainer: Figure) -> str:
     word = said.inputs.word("mode", "--mode", asked.mode, _MODES, scenario="placement.mode")
     if word:
         return _MODES[word]
-    two = trainer.known or said.inputs.said("placement.rollout_gpus") is not None
-    usual = "async" if two else "colocated"
-    if said.kind == "scenario":
-        said.inputs.notes.append(f"Nobody said how the loop is laid out in time: {usual} (--mode).")
-        return usual
+    if said.kind == "scenario" and (trainer.known or said.inputs.said("placement.rollout_gpus") is not None):
+        said.inputs.notes.append("Nobody said how the loop is laid out in time: async (--mode).")
+        return "async"
     return ""
 
 

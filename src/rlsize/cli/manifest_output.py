@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import typer
@@ -19,6 +20,8 @@ def delivered(report: Report, text: str, output: Mapping[str, Any], path: str | 
     """
     The report, where one is asked for; else the text goes to stdout, so that it can be piped on.
 
+    The text itself is a result of the command's own name, for programs; people read it where it is written.
+
     Args:
         report: What there is to say about the text.
         text: The file.
@@ -31,6 +34,8 @@ def delivered(report: Report, text: str, output: Mapping[str, Any], path: str | 
         typer.Exit: It went to stdout, and nothing else is to be said there.
     """
     form = check_form(output)
+    if form != "json":
+        report = replace(report, results=tuple(figure for figure in report.results if figure.key != report.command))
     if path is not None:
         from rlsize.writers.files import write_whole
 

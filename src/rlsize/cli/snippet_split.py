@@ -43,7 +43,8 @@ def chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: str
         return None, ""
     found = known[name]
     if not mode:
-        inputs.fault("mode is missing", "--mode", "give it, a plan, or a scenario with placement.mode")
+        if not any("mode" in fault.where for fault in inputs.faults):
+            inputs.fault("mode is missing", "--mode", "give it, a plan, or a scenario with placement.mode")
         return found, ""
     if variant is not None:
         return found, _asked(inputs, found, variant, mode)
@@ -132,7 +133,7 @@ def _whole(inputs: Inputs, key: str, value: float | None, flag: str = "") -> int
     """A whole number; a fault, and 0, where it is missing or has a fraction."""
     flag = flag or _TODO[key]
     if value is None:
-        if not any(fault.where == flag for fault in inputs.faults):
+        if not any(key in fault.where.replace("-", "_") for fault in inputs.faults):  # else it was told already
             inputs.fault(f"{key} is missing", flag, "give it, or a plan that says it (`rlsize plan ... --save FILE`)")
         return 0
     if value != int(value):

@@ -181,10 +181,13 @@ def pods_of(found: Allocation, gpus_per_pod: int | None, faults: list[Fault]) ->
         faults.append(Fault(what, found.source, "plan a split with --mode async, or resize the whole job"))
         return None
     size, instances, pool = found.gpus_per_instance, found.instances, found.rollout_gpus
-    if instances is None:
-        faults.append(Fault("instances is missing", "--instances", "give it, or a plan: `rlsize plan ... --save FILE`"))
-    if size is None:
-        faults.append(Fault("gpus_per_instance is missing", "--gpus-per-instance", "give the GPUs of one instance"))
+    for key, value, todo in (
+        ("instances", instances, "give it, or a plan: `rlsize plan ... --save FILE`"),
+        ("gpus_per_instance", size, "give the GPUs of one instance"),
+    ):
+        told = any(key in fault.where.replace("-", "_") for fault in faults)
+        if value is None and not told:
+            faults.append(Fault(f"{key} is missing", f"--{key.replace('_', '-')}", todo))
     if instances is None or size is None or pool is None:
         return None
     if size != int(size):
