@@ -13,6 +13,7 @@ from generate.desk import Desk
 from generate.equation_reference import equations
 from generate.files import shown_file
 from generate.flag_reference import cli
+from generate.log_tables import log_tables
 from generate.nomenclature import nomenclature
 from generate.profile_tables import profiles
 from generate.scenario_fields import budget, rates, scenario
@@ -28,6 +29,7 @@ __all__ = [
     "derived",
     "equations",
     "excerpt",
+    "log_tables",
     "nomenclature",
     "out_of_order",
     "profiles",

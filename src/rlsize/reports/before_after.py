@@ -85,7 +85,7 @@ def rollback_words(before: RunObservation, path: str, now: Mapping[str, Figure])
     if not sizes:
         return ["The baseline recorded no allocation, so there is nothing to go back to; record one with --record."]
     back = (
-        f"To go back: {sizes}, recorded {before.observed_at}; `rlsize manifest --rollback {path}` writes it. "
+        f"To go back: {sizes}, as {path} recorded; `rlsize manifest --rollback {path}` writes it. "
         "The trainer stays as it is."
     )
     kept = [name for key, (name, more) in _LASTING.items() if _improved(before, now, key, more=more)]
