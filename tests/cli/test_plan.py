@@ -125,6 +125,15 @@ def test_a_model_needs_no_rates(rlsize: Any) -> None:
     assert results["rollout_memory_headroom_fraction"] >= 0.05
 
 
+def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsize: Any, folder: Path) -> None:
+    """SGLang has no default share of the memory: what its largest step leaves is about that of vLLM."""
+    steps = {}
+    for engine in ("vllm", "sglang"):
+        (folder / "s.yaml").write_text(f"{NODE}rollout: {{engine: {engine}}}\n", encoding="utf-8")
+        steps[engine] = rlsize("plan", "s.yaml", "--mode", "async", "--json").results["step_seconds"]
+    assert steps["sglang"] == pytest.approx(steps["vllm"], rel=0.1)
+
+
 def test_pools_of_two_kinds_are_split_by_price(rlsize: Any) -> None:
     """Cheap GPUs generate, dear ones train; no plan shares or lends GPUs of different kinds."""
     pools = ("--rollout-pool", "l40s:32:0.9", "--trainer-pool", "h100-sxm:16:3")

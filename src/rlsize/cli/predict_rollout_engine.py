@@ -52,7 +52,7 @@ def engine_question(
         said.memory_fraction,
         flags.FRACTION,
         scenario="rollout.memory_fraction",
-        default=name.memory_fraction,
+        default=name.memory_fraction or None,  # SGLang sets aside what its largest step needs
         why=name.source,
     )
     most = inputs.number("max_num_seqs", "--max-num-seqs", said.max_num_seqs, flags.COUNT)
@@ -66,7 +66,7 @@ def engine_question(
         version=_version(inputs, said.version),
         weights=weights,
         kv_dtype=kv_dtype or "bf16",
-        memory_fraction=fraction.number,
+        memory_fraction=fraction.number if fraction.known else None,
         max_sequences=most.number if most.known else None,
         served=said.served,
     )

@@ -207,9 +207,7 @@ def _budget(
     values: Mapping[str, Real],
 ) -> Real:
     memory, weights, activations, other = found
-    fraction = question.memory_fraction
-    if fraction is None:
-        fraction = engine.memory_fraction or _static_share(work, question, engine, memory)
+    fraction = memory_share(work, question, engine, memory)
     common = {"memory": memory, "memory_fraction": fraction, "weight_bytes": weights, "other_bytes": other}
     if engine.budget == "static":
         return work("kv_bytes", engine_cache.static_kv_budget, **common)
@@ -218,6 +216,21 @@ def _budget(
         return work("kv_bytes", engine_cache.leftover_kv_budget, **common)
     graphs = values["memory_graph_bytes"] if question.graphs_counted else 0.0
     return work("kv_bytes", engine_cache.profiled_kv_budget, graph_bytes=graphs, **common)
+
+
+def memory_share(work: Work, question: CapacityQuestion, engine: EngineDefaults, memory: Real) -> Real:
+    """
+    Share of a GPU's memory that an engine plans with: as said, its default, or what its largest step leaves. [1]
+
+    Args:
+        work: Applies an equation.
+        question: The engine on its GPUs.
+        engine: Its defaults.
+        memory: Memory that a process sees on each GPU. [B]
+    """
+    if question.memory_fraction is not None:
+        return question.memory_fraction
+    return engine.memory_fraction or _static_share(work, question, engine, memory)
 
 
 def _static_share(work: Work, question: CapacityQuestion, engine: EngineDefaults, memory: Real) -> Real:

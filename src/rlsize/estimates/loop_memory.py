@@ -10,6 +10,7 @@ import numpy as np
 
 from rlsize.equations import activations, planning, training_peak
 from rlsize.estimates.engine_compiled import capacity
+from rlsize.estimates.engine_memory import CapacityQuestion, memory_share
 from rlsize.estimates.step_memory import state_bytes
 from rlsize.estimates.training_peak import PeakQuestion, peak_beside
 from rlsize.estimates.working import numbers
@@ -92,8 +93,12 @@ def headroom_beside(states: Real, engine: Engine) -> Real:
 
 def memory_fraction(engine: Engine) -> Real:
     """Share of a GPU's memory that an engine takes. [1]"""
-    said = engine.question.memory_fraction
-    return engine_defaults(engine.question.engine).memory_fraction if said is None else said
+    question = engine.question
+    asked = CapacityQuestion(
+        model=question.model, gpu=question.gpu, layout=question.layout, memory_fraction=question.memory_fraction
+    )
+    memory = question.gpu.specification.memory.value
+    return memory_share(numbers, asked, engine_defaults(question.engine), memory)
 
 
 def fleet_headroom(engine: Engine, longest_tokens: Real, values: Mapping[str, Any]) -> Real:

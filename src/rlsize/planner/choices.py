@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.planner.layouts import trainer_layouts
@@ -76,7 +75,7 @@ def _divides(model: Model, tensor: int) -> bool:
 
 def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, tensor: int, data: int) -> FleetOption:
     layout = replace(asked.layout, tensor=tensor, data=data)
-    own = asked.memory_fraction or engine_defaults(asked.engine).memory_fraction
+    own = asked.memory_fraction
     fractions = {False: own, True: shared_fraction}
     placed = replace(asked, layout=layout, gpu=offer.gpu)
     engines = {shared: ready(replace(placed, memory_fraction=share)) for shared, share in fractions.items()}
