@@ -58,7 +58,8 @@ def _keys(framework: Framework) -> str:
         for figure in dict.fromkeys(framework.all_figures)
     ]
     rows += [(order[name], [words(name), how, ""]) for name, how in framework.follows.items()]
-    return table(["What rlsize makes of it", "Keys", "Counts"], [row for _, row in sorted(rows, key=lambda row: row[0])])
+    ordered = [row for _, row in sorted(rows, key=lambda row: row[0])]
+    return table(["What rlsize makes of it", "Keys", "Counts"], ordered)
 
 
 def _said(figure: Figure) -> str:

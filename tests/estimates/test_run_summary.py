@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,13 +13,13 @@ from rlsize.estimates.run_summary import run_summary
 from rlsize.facts.run_log import RunLog, RunMode, StepRecord
 
 
-def log(seconds: list[float], mode: RunMode = "async", **fields: float) -> RunLog:
+def log(seconds: list[float], mode: RunMode = "async", **fields: Any) -> RunLog:
     """Steps of these lengths, with the same fields each."""
-    steps = tuple(StepRecord(step=place, step_seconds=value, **fields) for place, value in enumerate(seconds, 1))  # type: ignore[arg-type]  # fields by name
+    steps = tuple(StepRecord(step=place, step_seconds=value, **fields) for place, value in enumerate(seconds, 1))
     return RunLog(source="a.log", framework="verl", form="console", mode=mode, steps=steps)
 
 
-STEP = {"wait_seconds": 4.0, "logprob_seconds": 3.0, "update_seconds": 12.0, "sync_seconds": 1.0}
+STEP: dict[str, Any] = {"wait_seconds": 4.0, "logprob_seconds": 3.0, "update_seconds": 12.0, "sync_seconds": 1.0}
 
 
 def test_the_parts_of_a_step_are_added_and_shared_out() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -28,7 +30,7 @@ def first(answer: Diagnosis) -> tuple[str, str]:
     return (answer.steps[0].check, answer.steps[0].kind) if answer.steps else ("", "")
 
 
-CASES = {
+CASES: dict[str, tuple[Callable[[], Evidence], str, tuple[str, str]]] = {
     "all well": (
         lambda: evidence(log(), engines([3070.0] * 13, waiting=1.0)), "matched", ("", ""),
     ),

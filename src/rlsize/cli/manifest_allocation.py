@@ -71,7 +71,7 @@ class Said:
             return self._saved(key, kind)
         return self.inputs.number(key, flag, text, kind, scenario=scenario)
 
-    def word(self, key: str, scenario: str = "") -> Any:
+    def written(self, key: str, scenario: str = "") -> Any:
         """A word of the file; None where it does not say."""
         figure = self.saved.get(key)
         return figure.value if figure is not None else self.inputs.said(scenario)
@@ -120,7 +120,7 @@ def allocation_of(said: Said, asked: AllocationFlags, source: str) -> Allocation
     mode = _mode(said, asked, trainer)
     rollout = _rollout_degrees(said, asked)
     fleet = fleet_of(said, asked, mode, rollout, trainer)
-    words = inputs.said("algorithm.reference") if inputs.file else said.word("reference")
+    words = inputs.said("algorithm.reference") if inputs.file else said.written("reference")
     return Allocation(
         source=source,
         mode=mode,
@@ -233,7 +233,7 @@ def _node(said: Said, asked: AllocationFlags) -> int | None:
     found = said.number("gpus_per_node", "--gpus-per-node", asked.gpus_per_node, WHOLE, "cluster.gpus_per_node")
     if found.known or asked.gpus_per_node is not None:
         return _whole(found)
-    gpu = said.word("rollout_gpu") or said.word("gpu", "cluster.gpu")
+    gpu = said.written("rollout_gpu") or said.written("gpu", "cluster.gpu")
     cluster = said.inputs.said("cluster.profile")
     catalogue = said.inputs.catalogue
     try:
@@ -253,7 +253,7 @@ def _node(said: Said, asked: AllocationFlags) -> int | None:
 
 def _mixture(said: Said) -> bool | None:
     """Whether the model has experts; None where its profile is not at hand."""
-    name = said.word("model", "model")
+    name = said.written("model", "model")
     if not isinstance(name, str):
         return None
     try:

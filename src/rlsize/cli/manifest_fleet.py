@@ -67,7 +67,7 @@ def fleet_of(said: Said, asked: AllocationFlags, mode: str, degrees: Degrees, tr
 
 def _check_turn(said: Said, asked: AllocationFlags, mode: str) -> None:
     """Pools of a file that shares GPUs say nothing of a split by flag, nor those of a split of shared GPUs."""
-    written = said.word("mode", "placement.mode")
+    written = said.written("mode", "placement.mode")
     if asked.mode is None or written is None or (asked.rollout_gpus is not None and asked.trainer_gpus is not None):
         return
     if (mode == "colocated") != (written == "colocated"):
