@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
+from rlsize.facts.headroom import HEADROOM_PARTS, HeadroomPart
 from rlsize.facts.rates import (
-    HEADROOM_PARTS,
-    HeadroomPart,
     InstanceRate,
     MeasuredInstance,
     RateConditions,
