@@ -115,6 +115,18 @@ def test_a_cut_log_gives_the_steps_before_the_cut(
         assert cut.steps == whole.steps[: len(cut.steps)]
 
 
+@pytest.mark.parametrize("file", LINES, ids=lambda file: file.name)
+def test_a_log_may_end_at_any_line(file: Path, folder: Path) -> None:
+    """Before and behind every line break, where heads stand without their records."""
+    content = file.read_bytes()
+    whole = read(folder, content)
+    assert whole is not None
+    for match in re.finditer(b"\n", content):
+        for end in match.span():
+            cut = read(folder, content[:end])
+            assert cut is None or cut.steps == whole.steps[: len(cut.steps)]
+
+
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(LINES), st.data())
 def test_a_cut_record_is_counted(folder: Path, file: Path, data: st.DataObject) -> None:

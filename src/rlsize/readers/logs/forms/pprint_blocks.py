@@ -37,23 +37,21 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
             line = cursor.find(b"Step ")
             continue
         values: dict[str, float] = {}
-        why, line = _read(values, cursor, line)
+        why, following = _read(values, cursor)
         if why:
             skips.add(why, line.place)
         else:
             yield Row(float(head[1]), values, line.place)
-        if not _HEAD.search(line.text):
-            line = cursor.find(b"Step ")
+        line = following or cursor.find(b"Step ")
 
 
-def _read(values: dict[str, float], cursor: Cursor, last: Line) -> tuple[str, Line]:
-    """Fill a dict from the lines that follow; why it cannot be used, if so, and the line that tells."""
+def _read(values: dict[str, float], cursor: Cursor) -> tuple[str, Line | None]:
+    """Fill a dict from the lines that follow; why it cannot be used, if so, and the next head if that is why."""
     damaged = False
     for _ in range(_MOST_LINES):
         line = cursor.line()
         if line is None:
-            return CUT, last
-        last = line
+            return CUT, None
         if _HEAD.search(line.text):
             return UNREADABLE, line
         pair = next((found for part in line.text.split("\r") if (found := _PAIR.match(part))), None)
@@ -68,8 +66,8 @@ def _read(values: dict[str, float], cursor: Cursor, last: Line) -> tuple[str, Li
         if value is not None:
             values[pair[2]] = value
         if pair[4] == "}":
-            return UNREADABLE if damaged else "", line
-    return UNREADABLE, last
+            return UNREADABLE if damaged else "", None
+    return UNREADABLE, None
 
 
 FORM = Form(name="pprint blocks", rows=rows, marks=(b"Step ",), framework="skyrl")
