@@ -114,6 +114,13 @@ def test_what_is_uncertain_in_both_is_no_change() -> None:
     assert moved.status == "fail"
 
 
+def test_what_another_processor_rounds_is_no_change() -> None:
+    """A baseline that was worked out elsewhere differs in the last digit."""
+    found = line(figure(0.1 + 0.2), increase(0.05), plan(0.3))
+    assert found.value.value != 0.3
+    assert (found.change.value, found.change_fraction.value) == (0.0, 0.0)
+
+
 def test_a_band_against_a_point_is_compared_with_the_point() -> None:
     """A baseline that was measured has no band."""
     assert line(figure(40, 30, 60), increase(0.05), plan(40)).status == "warn"

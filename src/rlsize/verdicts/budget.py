@@ -179,6 +179,8 @@ def _with_change(line: Line) -> Line:
     if not before.number:
         return replace(line, change=moved, change_fraction=absent("change_fraction", ""))
     share = apply("change_fraction", equations.relative_change, value=line.value, baseline=before)
+    if abs(share.number) <= _ROUNDING:  # the baseline was worked out elsewhere: another processor rounds otherwise
+        moved, share = (replace(figure, value=0.0) for figure in (moved, share))
     return replace(line, change=moved, change_fraction=share)
 
 
