@@ -179,3 +179,22 @@ def test_an_entry_that_is_nested_without_end_is_no_traceback(tmp_path: Path) -> 
     log = read_log(written(tmp_path, deep + huge + "\n" + good))
     assert len(log.steps) == 2
     assert sum(skipped.count for skipped in log.skipped) == 2
+
+
+@pytest.mark.parametrize("entry", ["verl", "openrlhf", "prime-rl", "nemo-rl", "skyrl", "areal", "torchtitan"])
+def test_long_runs_take_no_longer_than_their_length(tmp_path: Path, entry: str) -> None:
+    """Runs of blanks, digits, bars and heads, on which a careless pattern would work for hours."""
+    heads = {
+        "verl": "step:1 - ",
+        "openrlhf": "Global step 1: {'a': ",
+        "prime-rl": "SUCCESS Step 1 | 1m | Loss ",
+        "nemo-rl": "Training Results:\n",
+        "skyrl": "Step 1:\n{'a': 1,\n",
+        "areal": "Train step 1/2 done\n╒\n│",
+        "torchtitan": "step: 1  loss: ",
+    }
+    runs = (" ", "1", "=", "- a ", "a", "'a/", "np.", "│", "{'", ", ", "SUCCESS ", "\\", "1 - ", "step:1 - ", "x: 1 ")
+    size = 60_000
+    text = "".join(f"{heads[entry]}{run * (size // len(run))}!\n" for run in runs)
+    with pytest.raises(InputError):
+        read_log(written(tmp_path, text), format=entry)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _HEAD = re.compile(r"(?<![A-Za-z_/.])step:(?:np\.int64\()?(\d{1,15})\)? - ")
 _HEAD_CUT = re.compile(r"(?<![A-Za-z_/.])step:\d{0,15} ?-? ?$")
 _HEADLESS = re.compile(r" - (?:timing_s|perf|response_length|timing_per_token_ms)/[\w/]+:[^ ]* - ")
-_REPEATED = re.compile(r"\s*\[repeated \d+x across cluster\].*$")
+_REPEATED = re.compile(r"\[repeated \d+x across cluster\].*$")
 
 
 def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:

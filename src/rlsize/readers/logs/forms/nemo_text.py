@@ -24,10 +24,13 @@ if TYPE_CHECKING:
 
 _BEGIN = "Training Results:"
 _MARKS = (b"Step ", b"Training Results:")
-_STEP = re.compile(r"={3,} *Step +(\d{1,15})(?:/\d+)? *=*")
-_BULLET = re.compile(r"(?:•|(?:^|\s)-) +([A-Za-z][^:]*?) *: +(-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)(s|%)?(?= |$)")
+_STEP = re.compile(r"(?<!=)={3,}+ {0,8}Step {1,8}(\d{1,15})")
+_BULLET = re.compile(
+    r"(?:•|(?:^|\s)-) {1,8}([A-Za-z][^:]{0,100}?) {0,8}: {1,8}"
+    r"(-?\d[\d,]*+(?:\.\d*+)?(?:e[-+]?\d++)?|nan|inf)(s|%)?(?= |$)"
+)
 _HEADING = re.compile(
-    r"(Validation|Training Results|Timing|Performance Metrics|Throughputs)[\w ()]*:? *$", re.IGNORECASE
+    r"(Validation|Training Results|Timing|Performance Metrics|Throughputs)[\w ()]{0,60}:? {0,8}$", re.IGNORECASE
 )
 _LAST = "Generation Worker Group (Tokens/sec)"
 _NAMES = {

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from rlsize.readers.logs.source import Blocks
 
 _HEAD = re.compile(r"(?:^|\s)Step (\d{1,15}): *$")
-_PAIR = re.compile(r"^(?:\([^()]*\) )?\s*(\{)?\s*'([^']+)': (.+?)\s*(,|\})$")
-_LIKE_A_PAIR = re.compile(r"'\w+/[\w/]+':|^(?:\([^()]*\) )?\s*\{?\s*'\w")
+_PAIR = re.compile(r"^(?:\([^()]*\) )?\s{0,200}+(\{)?\s{0,200}+'([^']+)': (.+)(,|\})\s*+$")
+_LIKE_A_PAIR = re.compile(r"'\w+/[\w/]+':|^(?:\([^()]*\) )?\s{0,200}+\{?\s{0,200}+'\w")
 _MOST_LINES = 10_000
 
 

@@ -21,10 +21,11 @@ if TYPE_CHECKING:
     from rlsize.readers.logs.source import Blocks
 
 _HEAD = re.compile(r"SUCCESS\s+(?:\|\s*)?(?:\S+ - )?Step\s+(\d{1,15})\s*\|")
-_HEAD_CUT = re.compile(r"SUCCESS\s+(?:Step\s*\d*\s*)?$")
-_NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)"
+_HEAD_CUT = re.compile(r"SUCCESS\s++(?:Step\s*+\d*+\s*+)?$")
+_NUMBER = r"[-+]?(?:\d[\d,]*+(?:\.\d*+)?(?:e[-+]?\d++)?|nan|inf)"
 _NAMED = re.compile(
-    rf"([A-Za-z][A-Za-z. _-]*?):? +({_NUMBER})(?:/\d+)? *(?:%|[A-Za-z/]+)?(?: \([^()]*\))?", re.IGNORECASE
+    rf"([A-Za-z][A-Za-z. _-]{{0,40}}?):? {{1,8}}({_NUMBER})(?:/\d++)? {{0,8}}(?:%|[A-Za-z/]++)?(?: \([^()]*\))?",
+    re.IGNORECASE,
 )
 _TIME = re.compile(r"(?:Time:? +)?(?=\d)(?:(\d+)d)? ?(?:(\d+)h)? ?(?:(\d+)m)? ?(?:(\d+(?:\.\d+)?)s)?")
 _UNITS = (86_400.0, 3_600.0, 60.0, 1.0)

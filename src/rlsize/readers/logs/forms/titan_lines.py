@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     from rlsize.readers.logs.rows import Skips
     from rlsize.readers.logs.source import Blocks
 
-_HEAD = re.compile(r"\bstep: +(\d{1,15}) +(?=loss:)")
-_NUMBER = r"(-?\d[\d,]*\.?\d*(?:e[-+]?\d+)?|nan|inf)"
-_PAIRS = re.compile(rf"(?:[A-Za-z_]+: +{_NUMBER}(?:[A-Za-z]+)?(?:\({_NUMBER}%\))?%?\s*)+")
-_PAIR = re.compile(rf"([A-Za-z_]+): +{_NUMBER}")
+_HEAD = re.compile(r"\bstep: {1,20}(\d{1,15}) {1,20}(?=loss:)")
+_NUMBER = r"(-?\d[\d,]*+(?:\.\d*+)?(?:e[-+]?\d++)?|nan|inf)"
+_PAIRS = re.compile(rf"(?:[A-Za-z_]++: ++{_NUMBER}(?:[A-Za-z]++)?(?:\({_NUMBER}%\))?%?\s*+)++")
+_PAIR = re.compile(rf"\b([A-Za-z_]++): ++{_NUMBER}")
 _NAMES = {"tps": "throughput(tps)", "mfu": "mfu(%)"}
 
 
