@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from tests.planner.small_problems import Posed, measured_problems, predicted_pro
 from rlsize.planner import picks
 from rlsize.planner import search as search_module
 from rlsize.planner.evaluation import worked
+from rlsize.planner.families import rounded
 from rlsize.planner.space import Limit
 
 if TYPE_CHECKING:
@@ -98,12 +100,15 @@ def the_best_is_best(posed: Posed, found: Found, kept: Sequence[Tried]) -> None:
 
 
 def better(one: Sequence[float], other: Sequence[float]) -> bool:
-    """Whether a score is clearly lower, by its first part that differs."""
+    """
+    Whether a score is clearly lower, by its first part that differs.
+
+    A search compares what is rounded, so parts that are the same but for noise may still lie apart there.
+    """
     for left, right in zip(one, other, strict=True):
-        if left < right * (1 - CLEARLY):
-            return True
-        if left > right * (1 + CLEARLY):
-            return False
+        near, far = rounded(np.array([left, right])).tolist()
+        if near != far:
+            return left < right * (1 - CLEARLY)
     return False
 
 
