@@ -146,11 +146,16 @@ def _log(path: str, kind: Kind, rows: Iterable[Row], skips: Skips) -> RunLog:
         form=kind.form.name,
         mode=_mode(mapper),
         steps=tuple(steps.kept),
-        keys=mapper.keys,
-        counts=mapper.counts,
+        keys={name: says for name, says in mapper.keys.items() if _is_said(name, steps.kept)},
+        counts={name: says for name, says in mapper.counts.items() if _is_said(name, steps.kept)},
         skipped=skips.listing(),
         warnings=(*steps.warnings(), *counted, *(warn(mapper.last, mapper.keys) if warn else ())),
     )
+
+
+def _is_said(name: str, steps: Iterable[StepRecord]) -> bool:
+    """Whether any step has a field."""
+    return any(getattr(step, name) is not None for step in steps)
 
 
 def _numbered(rows: Iterable[Row], framework: Framework) -> Iterator[Row]:

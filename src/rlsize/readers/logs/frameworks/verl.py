@@ -27,7 +27,7 @@ _VERSION = "fully_async/count/current_param_version"
 _DROPPED = "fully_async/count/dropped_stale_samples"
 _UPDATE = "training/global_step"
 _FULLY_ASYNC = (_VERSION, "fully_async/trainer/idle_ratio", "trainer/idle_ratio", "rollouter/idle_ratio")
-_ONE_STEP_OFF = ("timing_s/wait_prev_gen", "timing_s/sync_rollout_weights")
+_ONE_STEP_OFF = ("timing_s/wait_prev_gen", "timing_s/sync_rollout_weights", "timing_s/param_sync")
 _SEPARATE = "separate_async/"
 
 
