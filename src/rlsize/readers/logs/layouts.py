@@ -15,8 +15,9 @@ from rlsize.readers.logs.rows import Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from collections.abc import Set as AbstractSet
 
-_NUMBER = r"([-+]?[0-9]++(?:\.[0-9]*+)?+(?:e[-+]?[0-9]++)?+)"
+_NUMBER = r"[-+]?[0-9]++(?:\.[0-9]*+)?+(?:e[-+]?[0-9]++)?+"
 _WRAPPED = re.compile(r"np\.\w+\(([^()]*)\)")
 _MOST_LAYOUTS = 32
 _MOST_KEYS = 500
@@ -25,45 +26,64 @@ _TRIED = 4
 
 
 class Texts(Mapping[str, float]):
-    """Numbers by key, converted when they are asked for."""
+    """
+    Numbers by key, converted when they are asked for.
 
-    __slots__ = ("_index", "_texts")
+    Args:
+        places: The group of the match that has a key's number; 0 for keys that are rarely asked for.
+        found: The match of a line.
+    """
 
-    def __init__(self, index: dict[str, int], texts: tuple[str, ...]) -> None:
-        self._index = index
-        self._texts = texts
+    __slots__ = ("_found", "_places")
+
+    def __init__(self, places: dict[str, int], found: re.Match[str]) -> None:
+        self._places = places
+        self._found = found
 
     def __getitem__(self, key: str) -> float:
-        return float(self._texts[self._index[key]])
+        place = self._places[key]
+        if place:
+            return float(self._found[place])
+        pairs = (pair.partition(":") for pair in self._found.string.split(" - "))
+        return next(float(value) for name, _, value in pairs if name == key)
 
     def some(self, keys: Iterable[str]) -> dict[str, float]:
         """The numbers of a few keys, more quickly than one by one."""
-        texts, index = self._texts, self._index
-        return {key: float(texts[index[key]]) for key in keys}
+        found, places = self._found, self._places
+        return {key: float(found[places[key]]) if places[key] else self[key] for key in keys}
 
     def __contains__(self, key: object) -> bool:
-        return key in self._index
+        return key in self._places
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._index)
+        return iter(self._places)
 
     def __len__(self) -> int:
-        return len(self._index)
+        return len(self._places)
 
 
 class _Layout:
     """One order of keys."""
 
-    def __init__(self, keys: tuple[str, ...]) -> None:
+    def __init__(self, keys: tuple[str, ...], wanted: AbstractSet[str]) -> None:
         self.keys = keys
-        self.index = {key: place for place, key in enumerate(keys)}
-        self.pattern = re.compile(" - ".join(f"{re.escape(key)}:{_NUMBER}" for key in keys) + r"\s*")
+        caught = [key for key in keys if key in wanted]
+        self.places = dict.fromkeys(keys, 0) | {key: place for place, key in enumerate(caught, 1)}
+        numbers = dict.fromkeys(caught, f"({_NUMBER})")
+        pairs = (f"{re.escape(key)}:{numbers.get(key, _NUMBER)}" for key in keys)
+        self.pattern = re.compile(" - ".join(pairs) + r"\s*+")
 
 
 class Layouts:
-    """The orders of keys of a log, the latest first."""
+    """
+    The orders of keys of a log, the latest first.
 
-    def __init__(self) -> None:
+    Args:
+        wanted: Keys that are asked for in every line.
+    """
+
+    def __init__(self, wanted: AbstractSet[str]) -> None:
+        self._wanted = wanted
         self._known: list[_Layout] = []
         self._learned = 0
 
@@ -76,7 +96,7 @@ class Layouts:
             if found is not None:
                 if place_:
                     self._known.insert(0, self._known.pop(place_))
-                return Row(step, Texts(layout.index, found.groups()), place, layout=layout.keys)
+                return Row(step, Texts(layout.places, found), place, layout=layout.keys)
         return None
 
     def learn(self, keys: tuple[str, ...]) -> None:
@@ -86,4 +106,4 @@ class Layouts:
             return
         if self._learned < _MOST_LAYOUTS:
             self._learned += 1
-            self._known.insert(0, _Layout(keys))
+            self._known.insert(0, _Layout(keys, self._wanted))

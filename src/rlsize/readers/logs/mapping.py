@@ -92,17 +92,16 @@ class Framework:
     follows: Mapping[str, str] = field(default_factory=dict)
     warn: Callable[[Sighting, Mapping[str, str]], Sequence[str]] | None = None
 
+    @property
+    def exact(self) -> set[str]:
+        """All keys that are known by their whole name."""
+        keys = {name for figure in self.all_figures for term in figure.of for name in term}
+        return {prefix + key for key in keys for prefix in self.prefixes} | {*self.marks, *self.steps}
+
     def known(self, keys: Iterable[str]) -> int:
-        """How many of a log's keys are this framework's."""
-        exact = {
-            prefix + name
-            for figure in self.all_figures
-            for term in figure.of
-            for name in term
-            for prefix in self.prefixes
-        }
+        """How many of a log's keys are this framework's; the number of a step is nobody's."""
+        exact = self.exact - {*self.steps}
         starts = tuple(mark for mark in self.marks if mark.endswith("/"))
-        exact.update(self.marks)
         return sum(1 for key in keys if key in exact or (bool(starts) and key.startswith(starts)))
 
 

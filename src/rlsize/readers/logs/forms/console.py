@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.readers.logs.cursor import Cursor
 from rlsize.readers.logs.forms import Form
+from rlsize.readers.logs.frameworks import frameworks
 from rlsize.readers.logs.layouts import Layouts
 from rlsize.readers.logs.numbers import number
 from rlsize.readers.logs.rows import CUT, HEADLESS, UNREADABLE, Row
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rlsize.readers.logs.rows import Skips
     from rlsize.readers.logs.source import Blocks
 
+_VERL = "verl"
 _HEAD = re.compile(r"(?<![A-Za-z_/.])step:(?:np\.int64\()?(\d{1,15})\)? - ")
 _HEAD_CUT = re.compile(r"(?<![A-Za-z_/.])step:\d{0,15} ?-? ?$")
 _HEADLESS = re.compile(r" - (?:timing_s|perf|response_length|timing_per_token_ms)/[\w/]+:[^ ]* - ")
@@ -32,7 +34,7 @@ _REPEATED = re.compile(r"\[repeated \d+x across cluster\].*$")
 def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
     """The metrics lines of a stream."""
     cursor = Cursor(blocks, skips)
-    layouts = Layouts()
+    layouts = Layouts(frameworks()[_VERL].exact)
     while (line := cursor.find(b"step:")) is not None:
         head = _HEAD.search(line.text)
         if head is None:
@@ -88,4 +90,4 @@ def _count_fragment(line: Line, skips: Skips) -> None:
         skips.add(HEADLESS, line.place)
 
 
-FORM = Form(name="console", rows=rows, marks=(b"step:",), framework="verl")
+FORM = Form(name="console", rows=rows, marks=(b"step:",), framework=_VERL)

@@ -139,7 +139,17 @@ FRAMEWORK = Framework(
     figures=_figures,
     all_figures=(*_COLOCATED, *_OFF, *_ASYNC),
     mode=_mode,
-    marks=("val-core/", "val-aux/", "actor/", "timing_s/", "timing_per_token_ms/", "fully_async/", "critic/"),
+    marks=(
+        "val-core/",
+        "val-aux/",
+        "actor/",
+        "timing_s/",
+        "timing_per_token_ms/",
+        "fully_async/",
+        "critic/",
+        _VERSION,
+        _DROPPED,
+    ),
     steps=("step", _UPDATE),
     follow=_follow,
     follows={
