@@ -219,15 +219,7 @@ def _budget(
 
 
 def memory_share(work: Work, question: CapacityQuestion, engine: EngineDefaults, memory: Real) -> Real:
-    """
-    Share of a GPU's memory that an engine plans with: as said, its default, or what its largest step leaves. [1]
-
-    Args:
-        work: Applies an equation.
-        question: The engine on its GPUs.
-        engine: Its defaults.
-        memory: Memory that a process sees on each GPU. [B]
-    """
+    """Share of a GPU's memory that an engine plans with: as said, its default, or what its largest step leaves. [1]"""
     if question.memory_fraction is not None:
         return question.memory_fraction
     return engine.memory_fraction or _static_share(work, question, engine, memory)
