@@ -71,6 +71,29 @@ def test_what_one_side_lacks_is_said_so() -> None:
     assert outcomes(before, with_age)["staleness_steps"].outcome == "only after"
 
 
+def test_what_was_zero_and_is_not_got_worse() -> None:
+    """No ratio to nothing is needed for it; a draw of a mostly idle-free run that holds zeros alone is no fault."""
+    before, steps = side(1), 200
+    waits = [[0.0] * steps, [0.0] * (steps - 1) + [1.0], [3.0 + 0.01 * (place % 7) for place in range(steps)]]
+    none, single, all_ = (
+        Side(columns={**before.columns, "wait_seconds": some}, allocation=POOLS, prices=PRICES) for some in waits
+    )
+    assert outcomes(none, all_)["trainer_idle_fraction"].outcome == "worse"
+    assert outcomes(single, all_)["trainer_idle_fraction"].outcome == "worse"
+    assert outcomes(all_, none)["trainer_idle_fraction"].outcome == "better"
+
+
+@pytest.mark.parametrize(("steps", "memory"), [(12, 0.8), (24, 0.8), (60, 0.5)])
+def test_short_runs_raise_few_false_alarms(steps: int, memory: float) -> None:
+    """A short series hides part of its memory: without a correction one pair in six would be called different."""
+    told = 0
+    for seed in range(150):
+        pair = [wobble(steps, memory=memory, seed=9000 + 2 * seed + which) for which in (0, 1)]
+        change = mean_change(pair[0], pair[1], np.random.default_rng(seed), draws=200)
+        told += change is not None and change.told
+    assert told <= 16
+
+
 @pytest.mark.parametrize("memory", [0.0, 0.6, 0.85])
 def test_no_change_is_seldom_told_from_noise(memory: float) -> None:
     """

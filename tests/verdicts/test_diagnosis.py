@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.verdicts.made_loops import INSTANCE_RATE, engines, evidence, log
+from tests.verdicts.made_loops import INSTANCE_RATE, MEAN_LENGTH, SAMPLES, engines, evidence, log
 
 from rlsize.facts.evidence import Diagnosis, Evidence
+from rlsize.facts.run_log import RunLog, RunMode
 from rlsize.reports.diagnose import diagnose_report
-from rlsize.reports.diagnose_words import action
+from rlsize.reports.diagnose_words import action, because
 from rlsize.verdicts.diagnosis import diagnosis
 
 CONSUME = 39_321.6  # 512 samples of 1536 tokens in 20 s
@@ -150,6 +153,104 @@ def test_nothing_known_is_said_so() -> None:
     answer = found(evidence())
     assert answer.verdict == "unclear"
     assert answer.steps == ()
+
+
+def growing(factor: float, attention: float, steps: int = 600) -> RunLog:
+    """Responses that grow steadily; a share of the time per token grows with them."""
+    made = log(steps=steps)
+    rows = []
+    for row in made.steps:
+        longer = 1.0 + (factor - 1.0) * row.step / steps
+        work = longer * (1.0 - attention + attention * longer)
+        times = {name: getattr(row, name) * work for name in ("logprob_seconds", "update_seconds")}
+        whole = sum(times.values()) + 1.1
+        rows.append(replace(row, **times, step_seconds=whole, response_tokens=SAMPLES * MEAN_LENGTH * longer))
+    return replace(made, steps=tuple(rows))
+
+
+def in_turn(mode: RunMode, **more: Any) -> RunLog:
+    """Twenty seconds of training after forty of generation."""
+    made = log(wait=0.0, mode=mode, **more)
+    rows = [
+        replace(row, wait_seconds=None, generation_seconds=40.0, step_seconds=(row.step_seconds or 0.0) + 40.0)
+        for row in made.steps
+    ]
+    return replace(made, steps=tuple(rows), keys={})
+
+
+@pytest.mark.parametrize(("tokens_known", "factor"), [(True, 2.0), (False, 1.4)])
+def test_growing_responses_are_no_regressed_trainer(tokens_known: bool, factor: float) -> None:
+    """A rise that longer samples may explain, or that cannot be put down to tokens, is noted and no more."""
+    made = growing(factor, attention=0.3)
+    if not tokens_known:
+        unknown = {"response_tokens": None, "prompt_tokens": None, "samples": None}
+        made = replace(made, steps=tuple(replace(row, **unknown) for row in made.steps))  # type: ignore[arg-type]  # fields by name
+    answer = found(evidence(made))
+    assert answer.findings[0].status == "note"
+    assert (answer.verdict, answer.steps) == ("matched", ())
+
+
+def test_a_trainer_is_expected_to_take_longer_for_longer_responses() -> None:
+    """The tokens of the plan in 20 s: three times as many may take three times as long."""
+    told = found(evidence(growing(3.0, attention=0.0), expected_train_seconds=20.0, consumption=CONSUME))
+    assert told.verdict == "matched"
+    slow = found(evidence(log(40.0), expected_train_seconds=20.0))
+    assert slow.verdict == "trainer regressed"
+    assert slow.steps[0].gain.number == pytest.approx(20.0 / 41.1, rel=0.05)
+
+
+@pytest.mark.parametrize("fleet", [None, [2600.0] * 8])
+def test_sides_that_work_in_turn_are_not_resized(fleet: list[float] | None) -> None:
+    """The trainer waits for each batch by design: no count of instances changes that."""
+    seen = None if fleet is None else engines(fleet)
+    for mode in ("synchronous", "colocated"):
+        answer = found(evidence(in_turn(mode), seen, instances=8, nameplate=INSTANCE_RATE, headroom=0.8))
+        assert (answer.verdict, answer.steps) == ("in turn", ())
+        assert not answer.matched.known
+    assert not answer.trainer_idle.known
+    assert found(evidence(in_turn("synchronous", sync=12.0))).verdict == "sync stall"
+
+
+def test_instances_with_work_that_make_nothing_are_restarted_first() -> None:
+    """Hung engines are no small fleet, and nothing is divided by their rate."""
+    all_ = found(evidence(None, engines([0.0] * 4), consumption=CONSUME))
+    one = found(evidence(log(wait=4.0), engines([INSTANCE_RATE] * 7 + [0.0])))
+    assert first(all_) == first(one) == ("missing_instances", "stuck")
+    assert [step.check for step in one.steps] == ["missing_instances", "fleet_size"]
+
+
+def test_one_address_for_many_instances_may_be_a_router() -> None:
+    """What it makes is neither the rate of an instance nor known to be that of all; several addresses are a sample."""
+    router = found(evidence(None, engines([32_000.0]), instances=8, consumption=CONSUME))
+    assert (router.verdict, first(router)) == ("unclear", ("missing_instances", "unnamed"))
+    assert not router.matched.known
+    sample = found(evidence(None, engines([INSTANCE_RATE] * 4), instances=8, consumption=CONSUME, headroom=0.8))
+    assert sample.fleet_rate.number == 8 * INSTANCE_RATE
+    assert action(sample.steps[0]) == "Add 5 rollout instances, to 13"
+
+
+def test_engines_that_outdo_what_was_said_of_them_are_believed() -> None:
+    """2500 tok/s were said, 4000 are made: sized from the former, a fleet would be bought twice."""
+    answer = found(evidence(log(wait=4.6), engines([INSTANCE_RATE] * 8), nameplate=2500.0, headroom=0.8))
+    assert action(answer.steps[0]) == "Add 5 rollout instances, to 13"
+    assert "more than the 2,500 tok/s" in because(answer.steps[0])
+
+
+def test_a_log_and_a_given_rate_that_disagree_are_told() -> None:
+    """And a trainer that waits is not said to have samples piling up."""
+    of = evidence(log(wait=4.6), engines([INSTANCE_RATE] * 8), consumption=20_000.0)
+    answer = found(of)
+    assert "pile up" not in because(answer.steps[0])
+    assert any("20,000 tok/s as given" in line for line in diagnose_report(of, answer, ()).warnings)
+
+
+def test_one_idle_instance_gives_a_saturated_fleet_no_room() -> None:
+    """15 of 16 are full and the trainer waits: it starves."""
+    fleet, load = engines([2500.0] * 15 + [300.0])
+    shares = [*[1.0] * 15, 0.0]
+    each = tuple(replace(one, saturated_fraction=share) for one, share in zip(fleet.instances, shares, strict=True))
+    answer = found(evidence(log(wait=4.0), (replace(fleet, instances=each, saturated_fraction=0.0), load)))
+    assert (answer.verdict, first(answer)) == ("starving trainer", ("stragglers", ""))
 
 
 @settings(max_examples=40, deadline=None)

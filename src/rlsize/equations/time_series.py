@@ -33,6 +33,30 @@ def block_length(autocorrelation: Real, count: Real) -> Real:
     return maximum(1.0, 1.5 ** (1 / 3) * ratio ** (2 / 3) * count ** (1 / 3))
 
 
+def unbiased_autocorrelation(autocorrelation: Real, count: Real) -> Real:
+    """
+    Correlation of a step with the next one, without the bias of a short series.
+
+    r = r' + (1 + 3 r') / (n - 1)
+
+    Args:
+        autocorrelation: The correlation as the series has it, around its own mean, r'. [1]
+        count: Steps in the series, n; more than 1. [1]
+
+    Returns:
+        r. [1]
+
+    Assumes a first-order autoregression whose mean is not known: the series' own mean follows its drifts, and hides
+    part of its memory. The estimate may lie beyond 1.
+    Source: Kendall, Note on bias in the estimation of autocorrelation, 1954; Marriott and Pope, Bias in the estimation
+    of autocorrelations, 1954.
+
+    >>> unbiased_autocorrelation(autocorrelation=0.5, count=26.0)
+    0.6
+    """
+    return autocorrelation + (1.0 + 3.0 * autocorrelation) / (count - 1.0)
+
+
 def interval_widening(parts: Real, deviate: Real) -> Real:
     """
     Factor by which an interval from a few parts of a series is too narrow.

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.equations.time_series import block_length, interval_widening
+from rlsize.equations.time_series import block_length, interval_widening, unbiased_autocorrelation
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -53,14 +53,17 @@ class MeanChange:
 def blocks_of(series: Sequence[float]) -> tuple[int, float]:
     """Length of the blocks that a series is drawn in, and how many of them it holds."""
     values = np.asarray(series, dtype=float)
-    length = min(round(float(block_length(_autocorrelation(values), len(values)))), len(values))
-    return length, len(values) / length
+    count = len(values)
+    if count < 2 or not np.ptp(values):  # noqa: PLR2004 (one value, or ever the same one, remembers nothing)
+        return 1, float(count)
+    memory = unbiased_autocorrelation(_autocorrelation(values), count)
+    length = min(round(float(block_length(memory, count))), count)
+    return length, count / length
 
 
 def _autocorrelation(values: Array) -> float:
     centred = values - values.mean()
-    power = float(centred @ centred)
-    return float(centred[1:] @ centred[:-1]) / power if power > 0 else 0.0
+    return float(centred[1:] @ centred[:-1]) / float(centred @ centred)
 
 
 def resampled_means(series: Sequence[float], random: np.random.Generator, draws: int = DRAWS) -> Array:
@@ -106,11 +109,31 @@ def mean_change(
     if blocks < FEWEST_BLOCKS or first == 0.0:
         return None
     second = float(np.mean(after))
-    drawn = resampled_means(after, random, draws) / resampled_means(before, random, draws) - 1.0
+    drawn = _relative(resampled_means(before, random, draws), resampled_means(after, random, draws), first)
     tail = (1.0 - CONFIDENCE) / 2.0
     fraction, wider = second / first - 1.0, float(interval_widening(parts=blocks, deviate=DEVIATE))
     low, high = (fraction + wider * (float(np.quantile(drawn, share)) - fraction) for share in (tail, 1.0 - tail))
     return MeanChange(before=first, after=second, fraction=fraction, low=low, high=high, blocks=blocks)
+
+
+def _relative(before: Array, after: Array, first: float) -> Array:
+    """Relative changes; of the mean itself where some draws of what was before hold nothing but zeros."""
+    base = before if before.min() > 0.0 else np.full_like(before, first)
+    return (after - before) / base
+
+
+def above_zero(series: Sequence[float], random: np.random.Generator, draws: int = DRAWS) -> bool:
+    """
+    Whether the mean of a series that is never negative can be told from 0.
+
+    Args:
+        series: One value per step, in the order of the steps.
+        random: The generator.
+        draws: How often it is drawn anew.
+    """
+    if len(series) < FEWEST_STEPS or blocks_of(series)[1] < FEWEST_BLOCKS:
+        return False
+    return float(np.quantile(resampled_means(series, random, draws), (1.0 - CONFIDENCE) / 2.0)) > 0.0
 
 
 def standard_error(series: Sequence[float]) -> float:

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from rlsize.readers.yaml_documents import Document
 
+_LEAST, _MOST = 1e-12, 1e15  # of what a run can do; numbers beyond are no measurement, and overflow further on
 _AGAIN = "record it again with `rlsize observe ... --record FILE`"
 
 
@@ -51,3 +52,5 @@ def _faults(found: RunObservation, document: Document) -> Iterator[Fault]:
             yield Fault(f"{len(values)} values for {len(found.steps)} steps", where, _AGAIN)
         elif not all(math.isfinite(value) and value >= 0 for value in values):
             yield Fault("a value is negative or not finite", where, _AGAIN)
+        elif not all(value == 0 or _LEAST <= value <= _MOST for value in values):
+            yield Fault("a value is beyond anything measured", where, _AGAIN)

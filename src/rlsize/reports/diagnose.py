@@ -10,6 +10,8 @@ from rlsize.reports.diagnose_words import CHECKS, action, because, headline, ver
 from rlsize.reports.observe import instances_table
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.run_log import set_apart_words, skipped_words
+from rlsize.units import show
+from rlsize.verdicts.diagnosis_rates import AGREE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -54,10 +56,24 @@ def diagnose_report(
         results=_results(evidence, found),
         inputs=tuple(inputs),
         tables={name: table for name, table in tables.items() if table.rows},
-        warnings=(*(evidence.fleet.warnings if evidence.fleet else ()), *evidence.run.warnings, *warnings),
+        warnings=(
+            *(evidence.fleet.warnings if evidence.fleet else ()),
+            *evidence.run.warnings,
+            *_doubts(evidence),
+            *warnings,
+        ),
         notes=(*set_apart_words(evidence.run), *skipped_words(evidence.run), *rollback, *notes),
         no=no,
     )
+
+
+def _doubts(evidence: Evidence) -> list[str]:
+    """What two sources tell differently."""
+    given, logged = evidence.consumption, evidence.run.figure("consumption_tokens_per_second")
+    if not (given.known and logged.known) or abs(given.number / logged.number - 1.0) <= AGREE:
+        return []
+    said, seen = (show(figure.value, logged.key) for figure in (given, logged))
+    return [f"the trainer consumes {seen} by its log, yet {said} as given: what was given is used"]
 
 
 def _results(evidence: Evidence, found: Diagnosis) -> tuple[Figure, ...]:

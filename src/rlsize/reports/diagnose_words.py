@@ -25,6 +25,7 @@ CHECKS = {
     "fleet_size": "fleet size",
 }
 _SEVERAL = 3
+_RATES = ("instance", "said")
 
 
 def said(figures: Mapping[str, Figure], key: str, name: str = "") -> str:
@@ -69,14 +70,19 @@ _VERIFY = {
 
 
 def _trainer_evidence(found: Finding) -> str:
+    if found.status == "unknown":
+        short = "too few settled steps to tell a trend, their memory counted"
+        return short if found.kind == "short" else "needs a training log with train times"
     if found.kind == "expected":
         more = said(found.figures, "train_time_change_fraction", "x_fraction")
-        return f"a step takes {said(found.figures, 'train_seconds')} of work, {more} more than expected"
-    if found.status == "fault":
-        more = said(found.figures, "train_time_drift_fraction", "x_fraction")
-        return f"train time per token rose by {more} from the first half of the steps to the second"
-    if found.status == "unknown":
-        return "needs a training log with train times"
+        return f"a step takes {said(found.figures, 'train_seconds')} of work, {more} more than it should take"
+    drift = said(found.figures, "train_time_drift_fraction", "x_fraction")
+    if found.kind == "drift":
+        return f"train time per token rose by {drift} from the first half of the steps to the second"
+    if found.kind == "lengths":
+        longer = said(found.figures, "length_growth_fraction", "x_fraction")
+        why = "the log tells no lengths" if longer == "-" else f"samples grew by {longer}, which may be all"
+        return f"train time rose by {drift} from the first half of the steps to the second; {why}"
     return f"no trend; {said(found.figures, 'train_seconds')} of work in a step"
 
 
@@ -96,14 +102,18 @@ def _idle_evidence(found: Finding) -> str:
 
 
 def _missing(found: Finding) -> str:
-    return f"Bring back {listed(found.names)}"
+    if found.kind == "unnamed":
+        return f"Name all {said(found.figures, 'instances')} instances, or the Prometheus that scrapes them"
+    return f"{'Restart' if found.kind == 'stuck' else 'Bring back'} {listed(found.names)}"
 
 
 def _missing_evidence(found: Finding) -> str:
     if found.status == "unknown":
         return "needs the engines' pages"
     if found.kind == "unnamed":
-        return f"there should be {said(found.figures, 'instances')}; name them all"
+        return f"there should be {said(found.figures, 'instances')}; those read stand for all, unless one is a router"
+    if found.kind == "stuck":
+        return "work waits, and no token comes"
     if found.status == "fault":
         return f"{len(found.names)} could not be read"
     return "all were read"
@@ -127,11 +137,14 @@ def _cache(found: Finding) -> str:
 
 
 def _cache_evidence(found: Finding) -> str:
+    seen = said(found.figures, "prefix_cache_hit_fraction")
     if found.kind == "group":
-        return f"{said(found.figures, 'prefix_cache_hit_fraction')} of prompt tokens hit; needs --group to judge"
+        return f"{seen} of prompt tokens hit; needs --group to judge"
+    if found.kind == "page":
+        return f"{seen} of prompt tokens hit; needs pages with prompt lengths and block size to judge"
     if found.status == "unknown":
-        return "needs the engines' pages"
-    seen, affine = said(found.figures, "prefix_cache_hit_fraction"), said(found.figures, "affine_hits", "x_fraction")
+        return "needs a warm prefix cache" if found.kind == "cold" else "needs the engines' pages"
+    affine = said(found.figures, "affine_hits", "x_fraction")
     chance = said(found.figures, "random_hits", "x_fraction")
     text = f"{seen} of prompt tokens hit; {affine} with a group on one instance"
     return f"{text}, {chance} at random" if chance not in ("-", affine) else text
@@ -184,6 +197,8 @@ def _less(found: Finding) -> bool:
 
 
 def _size_evidence(found: Finding) -> str:
+    if found.kind == "in_turn":
+        return "sides that work in turn wait for each other at any size"
     rate, required = (said(found.figures, f"{which}_tokens_per_second") for which in ("fleet", "required"))
     idle, backlog = said(found.figures, "trainer_idle_fraction"), found.figures.get("backlog")
     parts = [f"the trainer waits {idle} of the step" if idle != "-" else ""]
@@ -193,7 +208,10 @@ def _size_evidence(found: Finding) -> str:
     if found.kind == "held_back":
         parts.append("its engines have room")
     if found.kind == "limbo":
-        parts.append("and its engines have room: samples are held up between the two, or wait for a long tail")
+        parts.append("its engines have room: samples are held up between the two, or wait for a long tail")
+    if "said_tokens_per_second" in found.figures:
+        made, most = (said(found.figures, f"{who}_tokens_per_second", "x_tokens_per_second") for who in _RATES)
+        parts.append(f"an instance makes {made}, more than the {most} that were said")
     told = "; ".join(part for part in parts if part)
     return told or "needs --consume, or a training log"
 
@@ -246,7 +264,8 @@ def headline(found: Diagnosis) -> str:
         "growing backlog": "Samples pile up: the fleet makes more than the trainer uses.",
         "oversized and held back": "The fleet is larger than the trainer needs, and held back.",
         "neither side at its limit": f"The trainer waits {idle}, yet the engines have room.",
-        "in turn": "Both sides work in turn, as this mode has it.",
+        "in turn": "Both sides work in turn, as this mode has it"
+        + (f": the trainer stands still for {idle}." if found.trainer_idle.known else "."),
         "matched": "Both sides match.",
         "unclear": "What there is does not say which side starves.",
     }[found.verdict]

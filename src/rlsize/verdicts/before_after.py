@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 import numpy as np
 
 from rlsize.equations import money, train_step
-from rlsize.estimates.block_bootstrap import mean_change
+from rlsize.estimates.block_bootstrap import FEWEST_STEPS, above_zero, mean_change
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -131,7 +131,8 @@ def _judged(
         return Compared(**both, outcome="within noise")  # type: ignore[arg-type]  # the names are its fields
     change = mean_change(before, after, random)
     if change is None:
-        alike = first == second
-        return Compared(**both, outcome="within noise" if alike else "too few steps")  # type: ignore[arg-type]  # as above
+        risen = first == 0.0 and len(before) >= FEWEST_STEPS and above_zero(after, random)
+        told: Outcome = "worse" if risen else "within noise" if first == second else "too few steps"
+        return Compared(**both, outcome=told)  # type: ignore[arg-type]  # as above
     outcome: Outcome = "within noise" if not change.told else "better" if change.fraction < 0 else "worse"
     return Compared(**both, outcome=outcome, change=change)  # type: ignore[arg-type]  # as above

@@ -15,15 +15,17 @@ from rlsize.facts.evidence import Diagnosis, Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts import diagnosis_checks as checks
 from rlsize.verdicts import diagnosis_rates as rates
+from rlsize.verdicts.trainer_health import trainer_health
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import numpy as np
 
-    from rlsize.facts.evidence import Evidence, Verdict
+    from rlsize.facts.evidence import Evidence, Status, Verdict
 
 _SIZED = {"grow": "starving trainer", "backlog": "growing backlog", "held_back": "oversized and held back"}
+_STATES = {"": "unknown", "in_turn": "unknown", "limbo": "note"}
 _MARGIN = 0.05  # a fleet that makes this much more than is used is said to pile up
 
 
@@ -42,10 +44,10 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
         *_cache(checks.prefix_cache(evidence)),
         checks.preemptions(evidence),
     )
-    health = (checks.trainer_health(evidence, random), checks.weight_sync(evidence))
+    health = (trainer_health(evidence, random), checks.weight_sync(evidence))
     findings = (*health, checks.idle_ratio(evidence), *free, lost_in_turn(evidence), size)
     return Diagnosis(
-        verdict=_verdict(evidence, health, size),
+        verdict=_verdict(health, size),
         findings=findings,
         steps=_ordered(findings, size),
         trainer_idle=rates.trainer_idle_of(evidence),
@@ -57,21 +59,20 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
 
 
 def _cache(found: Finding) -> tuple[Finding, Finding]:
-    """Caches and routing are two questions with one piece of evidence."""
-    spread = found.kind == "random"
-    other = Finding(check="routing", status="unknown" if found.status == "unknown" else "fine", figures=found.figures)
-    if not spread:
-        return found, other
-    return (
-        Finding(check="prefix_cache", status="fine", figures=found.figures),
-        Finding(check="routing", status="fault", kind="random", figures=found.figures),
-    )
+    """Caches and routing are two questions with one piece of evidence; a cold cache says nothing of routing."""
+    if found.kind == "random":
+        return (
+            Finding(check="prefix_cache", status="fine", figures=found.figures),
+            Finding(check="routing", status="fault", kind="random", figures=found.figures),
+        )
+    status: Status = "unknown" if found.status == "unknown" or found.kind == "cold" else "fine"
+    return found, Finding(check="routing", status=status, kind=found.kind, figures=found.figures)
 
 
 def lost_in_turn(evidence: Evidence) -> Finding:
     """Whether both sides wait for each other by design: in turn, each stands still while the other works."""
     run = evidence.run
-    if run.mode not in {"synchronous", "colocated"}:
+    if run.mode not in rates.IN_TURN:
         return Finding(check="lost_in_turn", status="fine" if run.mode == "async" else "unknown")
     share = run.figure("trainer_idle_fraction")
     generation = apply(
@@ -96,11 +97,14 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
         "required_tokens_per_second": rates.required_of(evidence),
         "fleet_tokens_per_second": rates.fleet_rate_of(evidence),
         "backlog": growth or _growth(evidence),
+        "said_tokens_per_second": evidence.nameplate if rates.outdone(evidence) else absent("", ""),
     }
-    figures = {key: figure for key, figure in figures.items() if figure.known}
     kind = _size_kind(evidence, growth)
+    if kind in {"grow", "limbo"}:  # a trainer that waits has nothing in front of it, whatever the rates say
+        figures["backlog"] = growth or absent("backlog", "")
+    figures = {key: figure for key, figure in figures.items() if figure.known}
     gain = idle if kind == "grow" else absent("gain_fraction", "the surplus")
-    status = "fault" if kind in _SIZED else "note" if kind == "limbo" else "unknown" if not kind else "fine"
+    status = "fault" if kind in _SIZED else _STATES.get(kind, "fine")
     return Finding(check="fleet_size", status=status, kind=kind, figures=figures, gain=gain)  # type: ignore[arg-type]  # one of the four
 
 
@@ -120,11 +124,12 @@ def _size_kind(evidence: Evidence, growth: Figure | None) -> str:
     """
     What the number of instances needs.
 
-    grow: the trainer waits and the fleet gives all it can, or nothing says that it could give more. backlog: samples
-    pile up. held_back: the fleet could make more and need not. limbo: the trainer waits for a fleet that has room.
+    in_turn: no number lets neither side wait. grow: the trainer waits and the fleet gives all it can, or nothing says
+    that it could give more. backlog: samples pile up. held_back: the fleet could make more and need not. limbo: the
+    trainer waits for a fleet that has room.
     """
-    if evidence.run.mode == "colocated":
-        return ""  # both sides have all GPUs
+    if evidence.run.mode in rates.IN_TURN:
+        return "in_turn"  # each side waits for the other, whatever their sizes
     starves, room = checks.starves(evidence), rates.has_room(evidence)
     if starves:
         return "limbo" if room else "grow"
@@ -145,7 +150,7 @@ def _kept_up(evidence: Evidence, *, room: bool) -> str:
     return "matched" if enough else ""
 
 
-def _verdict(evidence: Evidence, health: Sequence[Finding], size: Finding) -> Verdict:
+def _verdict(health: Sequence[Finding], size: Finding) -> Verdict:
     trainer, sync = health
     if trainer.status == "fault":
         return "trainer regressed"
@@ -155,9 +160,9 @@ def _verdict(evidence: Evidence, health: Sequence[Finding], size: Finding) -> Ve
         return _SIZED[size.kind]  # type: ignore[return-value]  # its values are verdicts
     if size.kind == "limbo":
         return "neither side at its limit"
-    if size.kind == "matched":
-        return "matched"
-    return "in turn" if evidence.run.mode in {"synchronous", "colocated"} else "unclear"
+    if size.kind == "in_turn":
+        return "in turn"
+    return "matched" if size.kind == "matched" else "unclear"
 
 
 def _ordered(findings: Sequence[Finding], size: Finding) -> tuple[Finding, ...]:

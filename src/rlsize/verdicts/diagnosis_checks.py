@@ -5,19 +5,28 @@ from __future__ import annotations
 from statistics import median
 from typing import TYPE_CHECKING, Literal
 
-from rlsize.equations import budget, redundancy
+from rlsize.equations import redundancy
 from rlsize.estimates.block_bootstrap import mean_change
 from rlsize.estimates.working import apply
 from rlsize.facts.evidence import Finding
 from rlsize.facts.figure import Figure, absent
-from rlsize.verdicts.diagnosis_rates import hidden_of, instances_of, slower_by, trainer_idle_of, waits_lie
+from rlsize.verdicts.diagnosis_rates import (
+    hidden_of,
+    instances_of,
+    is_sample,
+    may_be_router,
+    slower_by,
+    trainer_idle_of,
+    waits_lie,
+)
 
 if TYPE_CHECKING:
     import numpy as np
 
     from rlsize.facts.evidence import Evidence
+    from rlsize.facts.observations import InstanceObservation
 
-REGRESSED = 0.1  # a trainer this much slower per token than at first, or than it should be, is looked at first
+GROWN = 0.1  # a queue, or staleness, this much larger in the second half of a run grows
 SYNC_SHARE = 0.1  # more than this share of a step in weight syncs is a stall, unless the user says otherwise
 IDLE_SHARE = 0.05  # more trainer idle than this is too much, unless the user says otherwise
 HALF = 0.5  # hits under this share of those of random routing: nothing is cached
@@ -30,63 +39,6 @@ FEW_INSTANCES = 2
 def idle_target(evidence: Evidence) -> float:
     """Trainer idle that is accepted. [1]"""
     return evidence.idle_target.number if evidence.idle_target.known else IDLE_SHARE
-
-
-def trainer_health(evidence: Evidence, random: np.random.Generator) -> Finding:
-    """Whether the trainer itself became slower: over the run, or against what it should take."""
-    run = evidence.run
-    slower = _drift(evidence, random)
-    expected = evidence.expected_train_seconds
-    against = apply(
-        "train_time_change_fraction",
-        budget.relative_change,
-        value=run.figure("train_seconds"),
-        baseline=expected,
-    )
-    figures = {
-        figure.key: figure for figure in (run.figure("train_seconds"), run.figure("mfu"), expected) if figure.known
-    }
-    if slower is not None and slower.known and slower.number > REGRESSED:
-        return Finding(
-            check="trainer_health", status="fault", kind="drift", figures={**figures, slower.key: slower}, gain=slower
-        )
-    if against.known and against.number > REGRESSED:
-        return Finding(
-            check="trainer_health",
-            status="fault",
-            kind="expected",
-            figures={**figures, against.key: against},
-            gain=against,
-        )
-    if slower is None and not against.known:
-        return Finding(check="trainer_health", status="unknown", figures=figures)
-    shown = {figure.key: figure for figure in (slower, against) if figure is not None and figure.known}
-    return Finding(check="trainer_health", status="fine", figures={**figures, **shown})
-
-
-def _drift(evidence: Evidence, random: np.random.Generator) -> Figure | None:
-    """Change of train time per token from the first half of the run to the second; 0 where none can be told."""
-    columns = evidence.run.columns
-    seconds, tokens = columns.get("train_seconds"), columns.get("response_tokens")
-    if seconds is None:
-        return None
-    series = seconds
-    if tokens is not None and all(tokens):
-        prompts = columns.get("prompt_tokens", (0.0,) * len(tokens))
-        series = tuple(time / (some + more) for time, some, more in zip(seconds, tokens, prompts, strict=True))
-    half = len(series) // 2
-    change = mean_change(series[:half], series[half:], random)
-    if change is None:
-        return None
-    value = change.fraction if change.told else 0.0
-    source = f"second half of {len(series)} steps against the first, per token"
-    return Figure(
-        key="train_time_drift_fraction",
-        value=value,
-        provenance="measured",
-        source=source,
-        band=(change.low, change.high),
-    )
 
 
 def weight_sync(evidence: Evidence) -> Finding:
@@ -124,19 +76,28 @@ def idle_ratio(evidence: Evidence) -> Finding:
 
 
 def missing_instances(evidence: Evidence) -> Finding:
-    """Whether instances that were named, or that there should be, could not be read."""
+    """Whether instances that were named, or that there should be, could not be read, or make nothing of their work."""
     fleet = evidence.fleet
     if fleet is None:
         return Finding(check="missing_instances", status="unknown")
     lost = tuple(f"{one.instance} ({one.left_out})" for one in fleet.instances if not one.used)
     expected = instances_of(evidence)
-    unnamed = expected.known and expected.number > len(fleet.instances)
     figures = {"instances": expected} if expected.known else {}
     if lost:
         return Finding(check="missing_instances", status="fault", names=lost, figures=figures)
-    if unnamed:
-        return Finding(check="missing_instances", status="note", kind="unnamed", figures=figures)
+    stuck = tuple(one.instance for one in fleet.used if _stuck(one))
+    if stuck:
+        return Finding(check="missing_instances", status="fault", kind="stuck", names=stuck, figures=figures)
+    if may_be_router(evidence) or is_sample(evidence):
+        needed = not trainer_idle_of(evidence).known
+        status: Literal["fault", "note"] = "fault" if needed else "note"
+        return Finding(check="missing_instances", status=status, kind="unnamed", figures=figures)
     return Finding(check="missing_instances", status="fine", figures=figures)
+
+
+def _stuck(instance: InstanceObservation) -> bool:
+    """Whether an instance with work to do generated nothing."""
+    return not instance.tokens_per_second and not instance.lower_bound
 
 
 def stragglers(evidence: Evidence) -> Finding:
@@ -145,7 +106,7 @@ def stragglers(evidence: Evidence) -> Finding:
     if fleet is None or len(fleet.used) <= FEW_INSTANCES:
         return Finding(check="stragglers", status="unknown")
     rates = [one.tokens_per_second or 0.0 for one in fleet.used]
-    slow = tuple(one.instance for one in fleet.used if one.straggler)
+    slow = tuple(one.instance for one in fleet.used if one.straggler and not _stuck(one))
     typical = median(rates)
     figures = {
         "median_tokens_per_second": Figure(
@@ -175,7 +136,8 @@ def prefix_cache(evidence: Evidence) -> Finding:
     seen = Figure(key="prefix_cache_hit_fraction", value=hits, provenance="measured", source="hits over queries")
     affine = fleet.affine_prefix_cache_hit_fraction
     if not affine.known:
-        return Finding(check="prefix_cache", status="unknown", kind="group", figures={seen.key: seen})
+        lacking = "group" if fleet.group_size is None else "page"
+        return Finding(check="prefix_cache", status="unknown", kind=lacking, figures={seen.key: seen})
     random = _random_hits(affine, instances_of(evidence))
     figures = {"prefix_cache_hit_fraction": seen, "affine_hits": affine, "random_hits": random}
     figures = {key: figure for key, figure in figures.items() if figure.known}
@@ -243,7 +205,7 @@ def backlog_grows(evidence: Evidence, random: np.random.Generator) -> Figure | N
         series = columns.get(key, ())
         half = len(series) // 2
         change = mean_change(series[:half], series[half:], random)
-        if change is not None and change.low > 0 and change.fraction > REGRESSED:
+        if change is not None and change.low > 0 and change.fraction > GROWN:
             source = f"second half of {len(series)} steps against the first"
             return Figure(
                 key=f"{key}_growth_fraction",

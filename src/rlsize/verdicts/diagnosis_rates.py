@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import median
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching, rollout_batch, train_step
@@ -18,6 +19,7 @@ FREE = 0.5  # an instance with work waiting for less of the window than this has
 HIDDEN = 0.2  # share of a step that is neither logged as waiting nor as work, from which waits are said to lie
 NO_WAIT = 0.05  # logged waits under this share of the step say that nobody waits
 AGREE = 0.1  # rates within this are one rate
+IN_TURN = frozenset({"synchronous", "colocated"})  # modes in which one side stands still while the other works
 
 
 def consumption_of(evidence: Evidence) -> Figure:
@@ -28,13 +30,55 @@ def consumption_of(evidence: Evidence) -> Figure:
 
 
 def fleet_rate_of(evidence: Evidence) -> Figure:
-    """Response tokens per second of all instances, by wall clock; of a log where no engine was read."""
-    fleet = evidence.fleet
-    if fleet is not None and fleet.mean is not None:
-        total = sum(instance.tokens_per_second or 0.0 for instance in fleet.used)
-        source = f"{len(fleet.used)} instances over {fleet.window_seconds:.0f} s"
-        return Figure(key="fleet_tokens_per_second", value=total, provenance="measured", source=source)
-    return evidence.run.figure("fleet_tokens_per_second", "the engines' pages")
+    """
+    Response tokens per second of all instances, by wall clock.
+
+    Where some of them were not named, those that were stand for all; a single one does not, as it may be a router in
+    front of the others. Without engines it is that of a log, while it generates.
+    """
+    fleet, key = evidence.fleet, "fleet_tokens_per_second"
+    if fleet is None or fleet.mean is None:
+        return evidence.run.figure(key, "the engines' pages")
+    if is_sample(evidence):
+        return apply(
+            key, matching.fleet_supply, instances=evidence.instances, instance_rate=_mean_rate(evidence), headroom=1.0
+        )
+    if may_be_router(evidence):
+        return absent(key, f"the pages of all {evidence.instances.number:.0f} instances")
+    total = sum(instance.tokens_per_second or 0.0 for instance in fleet.used)
+    source = f"{len(fleet.used)} instances over {fleet.window_seconds:.0f} s"
+    return Figure(key=key, value=total, provenance="measured", source=source)
+
+
+def _unnamed(evidence: Evidence) -> bool:
+    """Whether there should be more instances than were named."""
+    fleet, said = evidence.fleet, evidence.instances
+    return fleet is not None and said.known and said.number > len(fleet.instances)
+
+
+def is_sample(evidence: Evidence) -> bool:
+    """Whether some instances of several were looked at."""
+    return _unnamed(evidence) and evidence.fleet is not None and len(evidence.fleet.used) > 1
+
+
+def may_be_router(evidence: Evidence) -> bool:
+    """Whether one address was looked at where there should be several instances."""
+    return _unnamed(evidence) and not is_sample(evidence)
+
+
+def _mean_rate(evidence: Evidence) -> Figure:
+    """Mean rate of the instances that were read, whatever they were asked for."""
+    key, fleet = "instance_tokens_per_second", evidence.fleet
+    if fleet is None or not fleet.mean:
+        return absent(key, "engines that generate tokens")
+    return Figure(
+        key=key,
+        value=fleet.mean,
+        provenance="measured",
+        source=f"{len(fleet.used)} {'' if fleet.lower_bound else 'saturated '}instances",
+        deviation=fleet.spread or 0.0,
+        least=1e-6,
+    )
 
 
 def required_of(evidence: Evidence) -> Figure:
@@ -62,7 +106,7 @@ def waits_lie(evidence: Evidence) -> bool:
     """Whether logged waits read near zero although much of the step is no work."""
     hidden, logged = hidden_of(evidence), evidence.run.figure("trainer_idle_fraction")
     told = not logged.known or logged.number < NO_WAIT
-    return evidence.run.mode != "colocated" and told and hidden.known and hidden.number > HIDDEN
+    return evidence.run.mode not in IN_TURN and told and hidden.known and hidden.number > HIDDEN
 
 
 def trainer_idle_of(evidence: Evidence) -> Figure:
@@ -74,7 +118,7 @@ def trainer_idle_of(evidence: Evidence) -> Figure:
     logged = evidence.run.figure("trainer_idle_fraction", "a training log")
     if waits_lie(evidence):
         return replace(hidden_of(evidence), key="trainer_idle_fraction")
-    if logged.known:
+    if logged.known or evidence.run.mode in IN_TURN:
         return logged
     rate, required = fleet_rate_of(evidence), required_of(evidence)
     if not rate.known or not required.known or not saturated(evidence):
@@ -88,10 +132,10 @@ def saturated(evidence: Evidence) -> bool:
 
 
 def has_room(evidence: Evidence) -> bool:
-    """Whether the fleet could have made more: seldom work waiting, or said to stand still."""
+    """Whether the fleet could have made more: most of its instances seldom have work waiting, or it stands still."""
     fleet, still = evidence.fleet, evidence.run.figure("reported_rollout_idle_fraction")
     if fleet is not None and fleet.saturated_fraction is not None:
-        return fleet.saturated_fraction < FREE
+        return median(one.saturated_fraction or 0.0 for one in fleet.used) < FREE
     return still.known and still.number > HIDDEN
 
 
@@ -106,34 +150,35 @@ def capacity_of(evidence: Evidence) -> Figure:
     What one instance can do at saturation: as somebody said, else as measured on instances that were saturated.
 
     The rate of instances that were held back is what they were asked for. A fleet sized from it would be found a little
-    too small each time, and grow with every round.
+    too small each time, and grow with every round. One that makes more than was said can do what it makes.
     """
+    if outdone(evidence):
+        return _mean_rate(evidence)
     if evidence.nameplate.known:
         return evidence.nameplate
-    fleet = evidence.fleet
-    if fleet is None or fleet.mean is None or not saturated(evidence):
+    if not saturated(evidence) or may_be_router(evidence):
         return absent("instance_tokens_per_second", "--per-instance, the rate of an instance at saturation")
-    source = f"{len(fleet.used)} saturated instances"
-    deviation = fleet.spread or 0.0
-    return Figure(
-        key="instance_tokens_per_second",
-        value=fleet.mean,
-        provenance="measured",
-        source=source,
-        deviation=deviation,
-        least=1e-6,
-    )
+    return _mean_rate(evidence)
+
+
+def outdone(evidence: Evidence) -> bool:
+    """Whether the engines make more than somebody said that they can."""
+    said, seen = evidence.nameplate, _mean_rate(evidence)
+    return said.known and seen.known and not may_be_router(evidence) and seen.number > (1.0 + AGREE) * said.number
 
 
 def headroom_of(evidence: Evidence) -> Figure:
     """Derating: as given; else what a measured rate does not hold yet."""
-    if evidence.headroom.known or evidence.nameplate.known or evidence.fleet is None:
-        return evidence.headroom if evidence.headroom.known else headroom_left(())
-    return headroom_left(tuple(evidence.fleet.includes))
+    said, measured = evidence.headroom, outdone(evidence) or not evidence.nameplate.known
+    if said.known and not (measured and said.provenance == "default"):
+        return said
+    return headroom_left(tuple(evidence.fleet.includes) if measured and evidence.fleet is not None else ())
 
 
 def matched_of(evidence: Evidence) -> Figure:
-    """Instances that match, in whole numbers."""
+    """Instances that match, in whole numbers; sides that work in turn wait for each other whatever their sizes."""
+    if evidence.run.mode in IN_TURN:
+        return absent("matched_instances", "a loop whose sides work at once")
     exact = apply(
         "matched_instances",
         matching.matched_instances,
