@@ -89,6 +89,8 @@ def _targets(
     kind = DASHBOARD if grafana else OPERATOR if kubernetes else RULES
     if output is None:
         return {kind: None}
+    if not output.strip():
+        faults.append(Fault("names no file and no folder", "--output", "name one, or leave it out"))
     if not _is_folder(output):
         json = Path(output).suffix.lower() == ".json"
         if json != (kind == DASHBOARD) or (kubernetes and grafana):
@@ -185,8 +187,7 @@ def _text(rules: Rules, kind: str, meta: tuple[str, dict[str, str]]) -> str:
     """One of the texts."""
     from rlsize.reports.alerts import head
     from rlsize.reports.alerts_cases import Cases
-    from rlsize.reports.alerts_panels import panels
-    from rlsize.reports.alerts_rules import SERIES
+    from rlsize.reports.alerts_panels import instance_series, panels
     from rlsize.writers.alert_rules import cases_text, prometheus_rule_text, rules_text
     from rlsize.writers.dashboard import dashboard_text
 
@@ -195,7 +196,7 @@ def _text(rules: Rules, kind: str, meta: tuple[str, dict[str, str]]) -> str:
     if kind == DASHBOARD:
         name = rules.setup.group
         title = f"rlsize: {Path(rules.plan.loop.name).stem}"
-        return dashboard_text(panels(rules), group=name, title=title, series=SERIES["instance"])
+        return dashboard_text(panels(rules), group=name, title=title, series=instance_series(rules))
     if kind == OPERATOR:
         return prometheus_rule_text(rules.group(), head(rules), namespace=meta[0], labels=meta[1])
     return rules_text(rules.group(), head(rules))

@@ -75,7 +75,8 @@ def _kind(document: Document) -> str:
     header = document.data.get("rlsize") if isinstance(document.data, dict) else None
     kind = header.get("kind") if isinstance(header, dict) else None
     if kind not in _KINDS:
-        what = f"is a {kind} file" if isinstance(kind, str) else "does not say what it is"
+        article = "an" if str(kind)[:1] in set("aeio") else "a"
+        what = f"is {article} {kind} file" if isinstance(kind, str) else "does not say what it is"
         todo = "name a saved plan or a scenario: their first line says `rlsize: {kind: plan, version: 1}` or scenario"
         raise InputError(Fault(f"{what[:60]}, neither plan nor scenario", document.name, todo))
     return str(kind)

@@ -6,11 +6,11 @@ A budget's line goes before the rule of its quantity. What a plan does not say h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.equations import budget, imbalance, matching, redundancy
+from rlsize.equations import budget, imbalance, loop_time, matching, redundancy, rl_step
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.working import apply
 from rlsize.facts.alerts import AlertLimit
@@ -80,8 +80,26 @@ def _shared(signal: Signal, planned: Figure, said: Figure) -> AlertLimit | Lacki
     return _limit(signal, planned, said, BUDGETED)
 
 
+def _waited(loop: PlannedLoop) -> Figure:
+    """Of the trainer's idle time what it waits for samples, which is what logs tell: no sync and no overhead."""
+    idle, step = loop.figure("trainer_idle_fraction"), loop.figure("step_seconds")
+    parts = [loop.figure(key) for key in ("train_seconds", "sync_exposed_seconds", "overhead_seconds")]
+    if not idle.known or not all(part.known for part in parts):
+        return idle
+    train, sync, overhead = parts
+    busy = apply("busy_seconds", rl_step.whole_step, phases_seconds=train, sync_seconds=sync, overhead_seconds=overhead)
+    found = apply(idle.key, loop_time.waiting_fraction, busy_seconds=busy, iteration_seconds=step)
+    band = idle.band
+    if band is not None:  # the rest is as sure as the whole
+        low, high = (max(0.0, end - idle.number + found.number) for end in band)
+        band = (low, high)
+    return replace(found, value=max(0.0, found.number), band=band)
+
+
 def _idle(loop: PlannedLoop) -> AlertLimit | Lacking:
-    planned, said = loop.figure("trainer_idle_fraction"), _budgeted(loop, "trainer_idle_fraction")
+    if loop.word("mode") == "colocated":
+        return Lacking("engines run on the trainer's GPUs, so neither side waits for the other")
+    planned, said = _waited(loop), _budgeted(loop, "trainer_idle_fraction")
     if said is not None:
         return _shared("idle", planned, said)
     if not planned.known:
@@ -89,7 +107,7 @@ def _idle(loop: PlannedLoop) -> AlertLimit | Lacking:
     limit = apply("trainer_idle_fraction", budget.highest_after_change, baseline=planned, change=IDLE_POINTS)
     if limit.number >= _ALL:
         return Lacking("the plan's trainer idles all the time")
-    return _limit("idle", planned, limit, "the plan's, and 5 points")
+    return _limit("idle", planned, limit, "the plan's wait, and 5 points")
 
 
 def _sync(loop: PlannedLoop) -> AlertLimit | Lacking:
@@ -213,7 +231,7 @@ def _straggler(loop: PlannedLoop) -> AlertLimit | Lacking:
     instances = loop.figure("instances")
     if instances.known and instances.number < 2:  # noqa: PLR2004 (one has no median beside it)
         return Lacking("the plan has one instance")
-    key, rule = "instance_rate_fraction", "of the median instance (a rule of thumb)"
+    key, rule = "instance_rate_fraction", "share of the median instance's rate (a rule of thumb)"
     planned = Figure(key=key, value=1.0, provenance="default", source="instances are alike")
     return _limit("straggler", planned, _ruled(key, STRAGGLER_FRACTION, rule), rule, above=False)
 

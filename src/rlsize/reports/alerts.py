@@ -34,7 +34,7 @@ def head(rules: Rules) -> list[str]:
             f"{duration(times.window_seconds)} (10 steps, 5 minutes at least) for what is compared with the trainer, "
             f"{duration(times.instance_seconds)} (3 steps, 5 minutes at least) between instances. An alert fires "
             f"after {duration(times.hold_seconds)} (3 steps, 5 minutes at least); a lost instance after "
-            f"{duration(times.lost_seconds)}; a missing signal after {duration(times.window_seconds)}."
+            f"{duration(times.lost_seconds)}."
         ),
         *_filled("Severity is `warning`: one pool starves the other, nothing is down."),
         "",

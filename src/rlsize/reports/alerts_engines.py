@@ -139,26 +139,38 @@ _VLLM = EngineMetrics(
     page=_vllm_page,
 )
 
-_FIRST = 'tp_rank=~"0|",pp_rank=~"0|"'  # further ranks of an instance count the same tokens
+_REALTIME = "sglang:realtime_tokens_total"
+
+
+def _told(series: str, by: str = "") -> str:
+    """
+    A series of each instance: data-parallel ranks add up, while further ranks of one tell the same again.
+
+    Under data-parallel attention `tp_rank` differs between data-parallel ranks, so no one rank stands for all.
+    """
+    return f"max by (instance, dp_rank{by}) ({series})"
+
+
+def _each(series: str, by: str = "") -> str:
+    return f"sum by (instance) ({_told(series, by)})"
+
+
+_DECODED = f'rate({_REALTIME}{{$S,mode="decode"}}[$W])'
+_COMPUTED = _each(f'rate({_REALTIME}{{$S,mode="prefill_compute"}}[$W])')
+_PREFILLED = _each(f'rate({_REALTIME}{{$S,mode=~"prefill_.+"}}[$W])', ", mode")
+_QUEUED = _each("avg_over_time(sglang:num_queue_reqs{$S}[$W])")
+_RAN = _each("avg_over_time(sglang:num_running_reqs{$S}[$W])")
+_RETRACTED = _each("rate(sglang:num_retracted_requests_total{$S}[$W])")
+_FINISHED = "sum by (instance) (rate(sglang:num_requests_total{$S}[$W]))"  # the server counts these: no ranks
 
 _SGLANG = EngineMetrics(
     title="SGLang",
     exprs={
-        "instance": f'sum by (instance) (rate(sglang:realtime_tokens_total{{$S,mode="decode",{_FIRST}}}[$W]))',
-        "fleet": f'sum(rate(sglang:realtime_tokens_total{{$S,mode="decode",{_FIRST}}}[$W]))',
-        "cache": (
-            f'1 - sum by (instance) (rate(sglang:realtime_tokens_total{{$S,mode="prefill_compute",{_FIRST}}}[$W]))\n'
-            f'  / sum by (instance) (rate(sglang:realtime_tokens_total{{$S,mode=~"prefill_.+",{_FIRST}}}[$W]))'
-        ),
-        "waiting": (
-            f"sum by (instance) (avg_over_time(sglang:num_queue_reqs{{$S,{_FIRST}}}[$W]))\n"
-            f"  / sum by (instance) (avg_over_time(sglang:num_running_reqs{{$S,{_FIRST}}}[$W]))"
-        ),
-        "preemptions": (  # it shows no retractions before the first
-            f"(sum by (instance) (rate(sglang:num_retracted_requests_total{{$S,{_FIRST}}}[$W]))\n"
-            f"  or 0 * sum by (instance) (rate(sglang:num_requests_total{{$S,{_FIRST}}}[$W])))\n"
-            f"  / sum by (instance) (rate(sglang:num_requests_total{{$S,{_FIRST}}}[$W]))"
-        ),
+        "instance": _each(_DECODED),
+        "fleet": f"sum({_told(_DECODED)})",
+        "cache": f"1 - {_COMPUTED}\n  / {_PREFILLED}",
+        "waiting": f"{_QUEUED}\n  / {_RAN}",
+        "preemptions": f"({_RETRACTED}\n  or 0 * {_FINISHED})\n  / {_FINISHED}",  # no retractions before the first
     },
     needed={
         "rollout": 'sglang:realtime_tokens_total{$S,mode="decode"}',

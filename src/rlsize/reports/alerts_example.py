@@ -111,3 +111,4 @@ def _instances(matchers: Sequence[Matcher]) -> Iterator[str]:
                 yield shape
                 yield from (f"{shape}{ending}" for ending in ("0", "1", "2", ":8000", ":8001", ":8002"))
                 yield from (f"{name}{shape}" for name in ("a", "b", "c"))
+                yield from (f"{shape[:-1]}{digit}" for digit in "123")

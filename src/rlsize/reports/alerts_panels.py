@@ -67,7 +67,7 @@ _TITLES: Mapping[Signal, tuple[str, str]] = {
     "preemptions": ("Preemptions per finished request", "none"),
     "up": ("Rollout instances that answer", "none"),
 }
-_SINGLE = {"cache", "waiting", "preemptions"}
+_SINGLE = ("waiting", "cache", "preemptions")
 _NAMES = {"rollout": "fleet"}
 
 
@@ -94,6 +94,11 @@ def _panel(rules: Rules, signal: Signal) -> Panel:
     )
 
 
+def instance_series(rules: Rules) -> str:
+    """A series that each instance has, to choose instances by: those of this loop, and of no other."""
+    return rules.of(next(name for name in ("instance", *_SINGLE) if name in rules.recorded))
+
+
 def _by_instance(rules: Rules, name: str) -> Drawn:
     return Drawn(expr=f'{name}{{loop="{rules.setup.group}",instance=~"$instance"}}', legend="{{instance}}")
 
@@ -101,7 +106,8 @@ def _by_instance(rules: Rules, name: str) -> Drawn:
 def _stragglers(rules: Rules, title: str, rule: str) -> Panel:
     """Every instance, live too, with the line below which one is a straggler."""
     name = rules.of("instance")
-    live = filled(rules.engine.exprs["instance"], selector=rules.selector, window="$__rate_interval")
+    selector = f'{rules.selector},instance=~"$instance"'
+    live = filled(rules.engine.exprs["instance"], selector=selector, window="$__rate_interval")
     lines = (
         _by_instance(rules, SERIES["instance"]),
         Drawn(expr=live, legend="{{instance}}, live"),

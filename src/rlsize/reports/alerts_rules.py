@@ -10,7 +10,7 @@ from rlsize.facts.alerts import SIDES, AlertingRule, AlertSetup, RecordingRule, 
 from rlsize.reports.alerts_engines import ENGINES, OWN_LABELS
 from rlsize.reports.alerts_text import LOOP_LABEL, duration, filled, plain_number, selector_text, series, templated
 from rlsize.reports.alerts_trainer import AGGREGATES, EXPRS
-from rlsize.reports.alerts_words import DOWN, INSTANCE, MISSING, WORDS, Words
+from rlsize.reports.alerts_words import DOWN, MISSING, WORDS, Words
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ class Rules:
             yield AlertingRule(
                 alert=MISSING.alert,
                 expr=expr,
-                hold=duration(self.plan.times.window_seconds),
+                hold=duration(self.plan.times.hold_seconds),
                 labels={**self.labels, "severity": SEVERITY, "signal": signal},
                 annotations={
                     "summary": f"{MISSING.summary}: {signal}",
@@ -176,17 +176,16 @@ class Rules:
         return templated(f"{place}; {plan.name}, {plan.origin}" if place else f"{plan.name}, {plan.origin}")
 
     def _help(self, said: Words) -> dict[str, str]:
-        return {"first": said.first, "command": self.command(single=said.single)}
+        return {"first": said.first, "command": self.command}
 
-    def command(self, *, single: bool) -> str:
-        """The command to paste: on one instance's page, or on all through the Prometheus that tells of it."""
+    @property
+    def command(self) -> str:
+        """The command to paste: on the whole fleet, as one instance alone has no others to be compared with."""
         plan, consumption = self.plan, self.plan.consumption
         tail = ""
         if plan.loop.scenario:
             tail = templated(shlex.quote(plan.loop.scenario))
         elif consumption.known:
             tail = f"--consume {plain_number(consumption.number)}"
-        if single:
-            return f"rlsize diagnose http://{INSTANCE}/metrics {tail}".rstrip()
         where = f'--prometheus "$PROMETHEUS" --selector {templated(shlex.quote(self.selector))}'
         return f"rlsize diagnose {where} --window {duration(plan.times.window_seconds)} {tail}".rstrip()

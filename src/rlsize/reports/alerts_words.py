@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 _PERCENT, _LARGE = "{{ $value | humanizePercentage }}", "{{ $value | humanize }}"
 _NUMBER, _WHOLE = '{{ printf "%.4g" $value }}', '{{ printf "%.0f" $value }}'
-INSTANCE = "{{ $labels.instance }}"
+_INSTANCE = "{{ $labels.instance }}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,6 @@ class Words:
         alert: Its name.
         summary: What is wrong, with the value; a Go template.
         first: What to do first.
-        single: Whether it tells of one instance.
         planned: What should be, where no number of the plan says it.
         threshold: From where on it fires, where no number says it.
     """
@@ -33,7 +32,6 @@ class Words:
     alert: str
     summary: str
     first: str
-    single: bool = False
     planned: str = ""
     threshold: str = ""
 
@@ -81,28 +79,24 @@ WORDS: Mapping[Signal, Words] = MappingProxyType(
         ),
         "cache": Words(
             alert="RlsizePrefixCacheCold",
-            summary=f"{INSTANCE} finds {_PERCENT} of its prompt tokens in the prefix cache",
+            summary=f"{_INSTANCE} finds {_PERCENT} of its prompt tokens in the prefix cache",
             first="See whether prefix caching is on and whether groups stay together: configuration, not capacity.",
-            single=True,
         ),
         "waiting": Words(
             alert="RlsizeRequestsWaiting",
-            summary=f"{_NUMBER} requests wait on {INSTANCE} for each that runs",
+            summary=f"{_NUMBER} requests wait on {_INSTANCE} for each that runs",
             first="Look at the KV cache and the limit of running requests; spread requests before adding instances.",
-            single=True,
             planned="fewer than run",
         ),
         "preemptions": Words(
             alert="RlsizePreemptions",
-            summary=f"{INSTANCE} preempts {_PERCENT} as many requests as it finishes",
+            summary=f"{_INSTANCE} preempts {_PERCENT} as many requests as it finishes",
             first="The KV cache is too small for the running batch: lower the limit of running requests, free memory.",
-            single=True,
         ),
         "straggler": Words(
             alert="RlsizeInstanceSlow",
-            summary=f"{INSTANCE} makes {_LARGE} tokens per second, far less than the median instance",
+            summary=f"{_INSTANCE} makes {_LARGE} tokens per second, far less than the median instance",
             first="Look at its GPUs (clocks, errors), its neighbours and its share of requests; replace it if need be.",
-            single=True,
             planned="as fast as the others",
         ),
         "up": Words(
@@ -116,9 +110,8 @@ WORDS: Mapping[Signal, Words] = MappingProxyType(
 
 DOWN = Words(
     alert="RlsizeInstanceDown",
-    summary=f"{INSTANCE} does not answer",
+    summary=f"{_INSTANCE} does not answer",
     first="Look at its log and restart it; what it was generating is lost, and no more than that.",
-    single=True,
     planned="every instance answers",
     threshold="it is known to Prometheus, and `up` is 0",
 )

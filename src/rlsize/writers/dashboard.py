@@ -25,13 +25,13 @@ def dashboard_text(panels: Sequence[Panel], *, group: str, title: str, series: s
         panels: What it shows, in order.
         group: The rules that record what it shows; its uid follows from it.
         title: Its title.
-        series: A series of every instance, for the choice of instances.
+        series: A series that every instance has, for the choice of instances.
     """
     content = {
         "title": title,
         "uid": f"rlsize-{group}"[:40],
         "schemaVersion": SCHEMA_VERSION,
-        "tags": ["rlsize", group],
+        "tags": list(dict.fromkeys(("rlsize", group))),
         "time": {"from": "now-6h", "to": "now"},
         "refresh": "1m",
         "editable": True,
