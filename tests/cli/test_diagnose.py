@@ -149,6 +149,13 @@ WRONG = {
     "everything skipped from nothing": (["@empty.log"], ["empty"]),
     "a baseline that is a scenario": (["@a.jsonl", "--before", "@s.yaml"], ["scenario"]),
     "a baseline with a column cut short": (["@a.jsonl", "--before", "@cut.yaml"], ["2 values for 3 steps"]),
+    "nothing to fail on": (["@a.jsonl", "--fail-on", ""], ["names nothing"]),
+    "worse than nothing": (["@a.jsonl", "--fail-on", "worse"], ["--before"]),
+    "a window for a log": (["@a.jsonl", "--window", "5m"], ["none is named"]),
+    "an empty name": (["@a.jsonl", ""], ["an empty name"]),
+    "an engine's log": (["@engine.log"], ["log of an engine", "http://"]),
+    "a baseline that would be lost": (["@a.jsonl", "--before", "x", "--record", "x"], ["is the baseline"]),
+    "a baseline of numbers that nobody measured": (["@a.jsonl", "--before", "@big.yaml"], ["beyond anything"]),
     "selector without a Prometheus": (["@a.jsonl", "--selector", "job='x'"], ["--prometheus"]),
 }
 
@@ -160,6 +167,9 @@ def test_wrong_input_is_told_with_its_way_out(rlsize: Any, tmp_path: Path, name:
     for file, text in {
         "words.txt": "hello\n" * 50, "page.prom": "# TYPE vllm:x counter\nvllm:x 1\n", "empty.log": "",
         "plan.yaml": "rlsize: {kind: plan, version: 1}\n",
+        "engine.log": "INFO [loggers.py:1] Engine 000: Avg generation throughput: 9.9 tokens/s, Running: 1 reqs\n",
+        "big.yaml": "rlsize: {kind: observation, version: 1}\nobserved_at: now\nrlsize_version: '1'\nsources: []\n"
+        "steps: [1, 2]\ncolumns: {step_seconds: [1, 1.0e+300]}\n",
         "s.yaml": "rlsize: {kind: scenario, version: 1}\n",
         "cut.yaml": "rlsize: {kind: observation, version: 1}\nobserved_at: now\nrlsize_version: '1'\nsources: []\n"
         "steps: [1, 2, 3]\ncolumns: {step_seconds: [1, 2]}\n",

@@ -11,10 +11,11 @@ from rlsize.cli import asking, flags
 from rlsize.cli import diagnose_flags as own
 from rlsize.cli import watch_flags as watch
 from rlsize.cli.engines import INTERRUPTED, Engines, WatchFlags, check_watch, told, watched_engines
+from rlsize.cli.failing_on import failing_words, fails
 from rlsize.cli.inputs import Inputs
 from rlsize.cli.rates import load
 from rlsize.cli.sources import sorted_sources
-from rlsize.errors import InputError, suggestion
+from rlsize.errors import InputError
 from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
@@ -28,18 +29,6 @@ if TYPE_CHECKING:
     from rlsize.verdicts.before_after import Compared
 
 _SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
-FAILING = {
-    "any": "",
-    "worse": "",
-    "regressed": "trainer regressed",
-    "sync": "sync stall",
-    "starving": "starving trainer",
-    "backlog": "growing backlog",
-    "oversized": "oversized and held back",
-    "limbo": "neither side at its limit",
-    "unclear": "unclear",
-}
-"""What `--fail-on` takes: the verdict of each word."""
 
 
 def diagnose(
@@ -107,7 +96,9 @@ def diagnose(
     access = AccessFlags(token_file, ca, insecure, timeout)
     said = WatchFlags(pages, seconds, prometheus, selector, at, window, every, access)
     check_files(inputs, [record], force=force)
-    words = _failing(inputs, fail_on)
+    if before is not None and record == before:
+        inputs.fault("is the baseline, the way back", "--record", "write what is now to a file of its own")
+    words = failing_words(inputs, fail_on, compared=before is not None)
     engines = check_watch(inputs, found.urls, said)
     _check_sources(inputs, found, engines=engines)
     baseline = _baseline(inputs, before)
@@ -173,15 +164,6 @@ def _limits(inputs: Inputs, idle: str | None, sync: str | None, staleness: str |
     }
 
 
-def _failing(inputs: Inputs, text: str | None) -> list[str]:
-    """The words of `--fail-on`."""
-    found = [word.strip() for word in (text or "").split(",") if word.strip()]
-    for word in found:
-        if word not in FAILING:
-            inputs.fault(f"{word[:40]!r} is unknown", "--fail-on", suggestion(word, FAILING))
-    return found
-
-
 def _check_sources(inputs: Inputs, found: Sources, *, engines: bool) -> None:
     for name in found.results:
         todo = "save its rate with `rlsize observe FILE --save rates.yaml`, and give it as --per-instance rates.yaml"
@@ -239,7 +221,7 @@ def _answer(
     comparison: tuple[tuple[Compared, ...], list[str]] = ((), [])
     if baseline is not None and before is not None:
         comparison = _compared(evidence, pools, baseline, before, found, random)
-    failed = _fails(words, found, comparison[0])
+    failed = fails(words, found, comparison[0])
     warnings = [*told(engines), *inputs.warnings]
     report = diagnose_report(evidence, found, inputs.shown(), comparison, (warnings, inputs.notes), no=failed)
     if record is not None:
@@ -277,8 +259,7 @@ def _compared(
     )
     then = Side(columns=baseline.columns, allocation=baseline.allocation, prices=baseline.prices)
     told = compared(then, now, random)  # type: ignore[arg-type]  # numpy's generator, which is loaded late
-    words = outcome_words(told)
-    return told, [*([words] if words else []), *rollback_words(baseline, path, _shares(evidence, found))]
+    return told, [outcome_words(told, path), *rollback_words(baseline, path, _shares(evidence, found))]
 
 
 def _shares(evidence: Evidence, found: Diagnosis) -> dict[str, Figure]:
@@ -287,12 +268,3 @@ def _shares(evidence: Evidence, found: Diagnosis) -> dict[str, Figure]:
     return {key: one.figures[key] for one in found.findings for key in keys if key in one.figures} | {
         key: evidence.run.figures[key] for key in keys if key in evidence.run.figures
     }
-
-
-def _fails(words: list[str], found: Diagnosis, compared: tuple[Compared, ...]) -> bool:
-    """Whether `--fail-on` asks for exit code 1."""
-    worse = any(one.outcome == "worse" for one in compared)
-    verdicts = {FAILING[word] for word in words}
-    return (
-        ("worse" in words and worse) or found.verdict in verdicts or ("any" in words and (worse or bool(found.steps)))
-    )

@@ -46,12 +46,12 @@ def check_watch(inputs: Inputs, urls: list[str], said: WatchFlags) -> bool:
     ]
     if len(named) > 1:
         inputs.fault(f"{' and '.join(named)} do not mix", named[-1], "name one or the other")
-    _check_windows(inputs, said)
+    _check_windows(inputs, said, named=bool(named))
     _check_prometheus(inputs, said)
     return bool(named)
 
 
-def _check_windows(inputs: Inputs, said: WatchFlags) -> None:
+def _check_windows(inputs: Inputs, said: WatchFlags, *, named: bool) -> None:
     """Saved pages lie some time apart; running engines are watched over a window."""
     if said.pages and not said.seconds:
         inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
@@ -60,6 +60,8 @@ def _check_windows(inputs: Inputs, said: WatchFlags) -> None:
     live = {"--window": said.window, "--every": said.every}
     for flag in [flag for flag, value in live.items() if value and said.pages][:1]:
         inputs.fault("is for running engines", flag, "saved pages take --seconds")
+    for flag in [flag for flag, value in live.items() if value and not named]:
+        inputs.fault("is for running engines, and none is named", flag, "name them, or leave it out")
 
 
 def _check_prometheus(inputs: Inputs, said: WatchFlags) -> None:

@@ -47,7 +47,9 @@ def sorted_sources(inputs: Inputs, named: list[str], format: str | None) -> Sour
     """
     found = Sources()
     logs, results = _formats(inputs, format)
-    for name in named:
+    if not all(name.strip() for name in named):
+        inputs.fault("an empty name", "SOURCE", "is a variable of the shell not set?")
+    for name in filter(str.strip, named):
         if name != STDIN and not Path(name).exists() and _is_address(name):
             found.urls.append(name)
         elif results:
@@ -119,7 +121,6 @@ def _kind(name: str) -> str:
 
 
 def _first(path: Path) -> bytes:
-
     try:
         with path.open("rb") as stream:
             return stream.read(_HEAD)
@@ -150,6 +151,9 @@ def _unknown(name: str, head: bytes) -> list[Fault]:
     if b"# TYPE " in head or b"# HELP " in head:
         what = "is one metrics page; a rate needs two, and the time between them"
         return [Fault(what, name, "give both, as in --pages FIRST SECOND --seconds 60")]
+    if b"Avg generation throughput" in head or b"gen throughput (token/s)" in head:
+        todo = "name the engine's metrics URL, as in http://engine-0:8000: its counters say what its log rounds"
+        return [Fault("is the log of an engine, which is not read", name, todo)]
     if not head.strip():
         return [Fault("is empty", name, "is the run writing its log elsewhere?")]
     todo = f"name its format with --format; training logs are {', '.join(FORMATS)}"

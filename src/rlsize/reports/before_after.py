@@ -56,13 +56,27 @@ def _row(one: Compared) -> dict[str, Cell]:
     }
 
 
-def outcome_words(compared: Iterable[Compared]) -> str:
-    """What became of it, in a sentence."""
+def outcome_words(compared: Iterable[Compared], path: str) -> str:
+    """
+    What became of it, in a sentence.
+
+    Args:
+        compared: Each quantity.
+        path: File of the baseline.
+    """
     by: dict[str, list[str]] = {}
     for one in compared:
         by.setdefault(one.outcome, []).append(words(one.quantity))
+    if not set(by) - {"only before", "only after"}:
+        return f"Nothing to compare with {path}: steps of training logs are compared, and only {_lacking(by)}."
     parts = [f"{', '.join(names)}: {outcome}" for outcome, names in by.items()]
-    return f"Against the recorded run: {'; '.join(parts)}." if parts else ""
+    return f"Against the recorded run: {'; '.join(parts)}."
+
+
+def _lacking(by: Mapping[str, Sequence[str]]) -> str:
+    if not by:
+        return "engines were seen on both sides"
+    return "this run has some" if "only after" in by else "the recorded run has some"
 
 
 _LASTING = {  # what stands by itself when it got better, and whether more of it is better
