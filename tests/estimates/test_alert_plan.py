@@ -64,7 +64,7 @@ def test_a_threshold_follows_its_rule(signal: Signal, limit: float) -> None:
     assert planned().limits[signal].limit.number == pytest.approx(limit)
 
 
-@settings(max_examples=40)
+@settings(max_examples=25)
 @given(
     st.sampled_from(
         [
@@ -94,6 +94,7 @@ def test_more_in_the_plan_is_a_higher_threshold(case: tuple[Any, str, float], on
             assert beyond >= 0 if found.above else beyond <= 0
 
 
+@settings(max_examples=25)
 @given(st.floats(1e-3, 86400.0), st.floats(1.0, 10.0))
 def test_windows_follow_the_step(step: float, times: float) -> None:
     """A longer step has windows at least as long: ten steps and three, and never less than five minutes."""
@@ -128,6 +129,18 @@ def test_a_limit_that_the_plan_breaks_is_told() -> None:
     (told,) = planned(trainer_idle_fraction=unsure).warnings
     assert "80 % bands reach past the limits of trainer_idle_fraction" in told
     assert not planned().warnings
+
+
+def test_only_what_logs_call_waiting_is_idle() -> None:
+    """Of 60 s the trainer works 40; a sync of 3 s and 2 s of overhead are no waiting, and a shared pool has none."""
+    parts = {"train_seconds": 40.0, "sync_exposed_seconds": 3.0, "overhead_seconds": 2.0}
+    idle = Figure(key="trainer_idle_fraction", value=20 / 60, band=(0.05, 0.4))
+    one = planned(trainer_idle_fraction=idle, **parts).limits["idle"]
+    assert one.expected.number == pytest.approx(15 / 60)
+    assert one.expected.band == pytest.approx((0.0, 0.4 - 5 / 60))
+    assert one.limit.number == pytest.approx(15 / 60 + 0.05)
+    shared = Figure(key="mode", value="colocated")
+    assert "neither side waits" in planned(mode=shared, **parts).left_out["idle"]
 
 
 @pytest.mark.parametrize("key", [key for key in PLANNED if key != "step_seconds"])

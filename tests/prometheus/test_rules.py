@@ -181,6 +181,33 @@ def test_a_prefix_cache_that_is_switched_off_is_told(promtool_says: Callable[...
     promtool_says(rules_text(rules_of().group()), cases_text(replace(cases, cases=(off,)), "rules.yml"))
 
 
+def test_data_parallel_ranks_of_sglang_add_up_and_others_do_not(promtool_says: Callable[..., str]) -> None:
+    """Under data-parallel attention each rank has its own `tp_rank`; a second rank of one tells the same again."""
+    rules = rules_of("sglang")
+    ranks = [(0, 0, 100), (0, 1, 100), (1, 2, 300), (1, 3, 300)]
+    page = {'realtime_tokens_total{mode="decode",': 60, 'realtime_tokens_total{mode="prefill_compute",': 6}
+    series = [
+        {
+            "series": f'sglang:{name}job="rollout",instance="a:1",dp_rank="{data}",tp_rank="{tensor}"}}',
+            "values": f"0+{rate * seconds}x20",
+        }
+        for name, seconds in page.items()
+        for data, tensor, rate in ranks
+    ]
+    expected = {
+        "rlsize:instance_output_tokens_per_second": 400,
+        "rlsize:rollout_output_tokens_per_second": 400,
+        "rlsize:instance_prefix_cache_hit_fraction": 0,
+    }
+    looks = [
+        {"expr": f"sum({name})", "eval_time": "15m", "exp_samples": [{"labels": "{}", "value": value}]}
+        for name, value in expected.items()
+    ]
+    test = {"interval": "1m", "input_series": series, "promql_expr_test": looks}
+    group = replace(rules.group(), alerts=())
+    promtool_says(rules_text(group), yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]}))
+
+
 def test_values_are_shown_as_templates_show_them(promtool_says: Callable[..., str]) -> None:
     """What the test files expect in annotations is what Prometheus makes of them."""
     values = (0.0, 0.05, 0.00012, 1.0, 8.0, 999.96, 1000.0, 1402.5, 35904.9, 2.5e7, 3e13, 0.335, 12.3456)

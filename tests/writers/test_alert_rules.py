@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.facts.alerts import AlertingRule, RecordingRule, RuleGroup
@@ -27,6 +27,7 @@ def group(text: str) -> RuleGroup:
     )
 
 
+@settings(max_examples=30)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\ufeff\ufffe\uffff"), max_size=40))
 def test_any_text_is_one_value(text: str) -> None:
     """Names with colons, quotes, hashes or braces stay inside their key, in rules and in their comment."""
@@ -42,6 +43,7 @@ def test_a_comment_stays_a_comment(line: str) -> None:
     assert len(yaml.safe_load(rules_text(group("x"), [line]))["groups"]) == 1
 
 
+@settings(max_examples=50)
 @given(st.text(max_size=30))
 def test_text_of_others_is_no_template(text: str) -> None:
     """Braces in a name are shown, not run."""

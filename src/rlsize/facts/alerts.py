@@ -218,12 +218,14 @@ class RuleCases:
     Cases with the clock that they share.
 
     Args:
-        interval: Between samples, and between evaluations; a duration.
+        interval: Between samples; a duration.
+        every: Between evaluations, which are what takes promtool its time; a duration.
         at: When alerts are looked at; a duration.
         cases: The cases.
     """
 
     interval: str
+    every: str
     at: str
     cases: tuple[RuleCase, ...]
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from rlsize.reports.alerts_rules import Rules
 
 _POINTS = 5  # samples in the shortest window
+_EVALUATED = 2  # samples from one evaluation to the next
 _TARGETS = 3  # instances that a case has; the last one stands for all others
 _USUAL = 1000.0  # tokens per second where a plan says none
 _FAR, _NEAR = 0.5, 0.9  # shares of a threshold: a healthy value lies at 0.9 of it at most, a sick one far beyond it
@@ -73,8 +74,12 @@ class Cases:
         missing = tuple(self._firing(one, 1.0, {}) for one in self.alerts if one.alert == MISSING.alert)
         if missing:
             cases.append(RuleCase(name="nothing is scraped", series=(), fires={MISSING.alert: missing}))
-        at = f"{self.interval * (self.points - 1)}s"
-        return RuleCases(interval=f"{self.interval}s", at=at, cases=tuple(cases))
+        return RuleCases(
+            interval=f"{self.interval}s",
+            every=f"{_EVALUATED * self.interval}s",
+            at=f"{self.interval * (self.points - 1)}s",
+            cases=tuple(cases),
+        )
 
     # ---- the loop as planned ----
 

@@ -58,7 +58,7 @@ def cases_text(cases: RuleCases, rule_file: str) -> str:
     )
     content = {
         "rule_files": [rule_file],
-        "evaluation_interval": cases.interval,
+        "evaluation_interval": cases.every,
         "tests": [_case(one, cases) for one in cases.cases],
     }
     return _commented(head, content)
