@@ -244,6 +244,17 @@ def test_a_log_and_a_given_rate_that_disagree_are_told() -> None:
     assert any("20,000 tok/s as given" in line for line in diagnose_report(of, answer, ()).warnings)
 
 
+def test_a_prefix_cache_that_is_off_is_turned_on_first() -> None:
+    """Engines whose cache is off count no hits at all; their pages say so. What hits say of routing is not known."""
+    fleet, load = engines([INSTANCE_RATE] * 8)
+    off = replace(fleet, prefix_caching=False, prefix_cache_hit_fraction=None)
+    answer = found(evidence(log(wait=4.6), (off, load)))
+    assert first(answer) == ("prefix_cache", "off")
+    assert next(one for one in answer.findings if one.check == "routing").status == "unknown"
+    single = found(evidence(log(wait=4.6), (replace(off, group_size=1.0), load)))
+    assert first(single) == ("fleet_size", "grow")
+
+
 def test_one_idle_instance_gives_a_saturated_fleet_no_room() -> None:
     """15 of 16 are full and the trainer waits: it starves."""
     fleet, load = engines([2500.0] * 15 + [300.0])

@@ -194,6 +194,7 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
         group_size=group,
         prefix_cache_hit_fraction=hit_fraction(ends),
         affine_prefix_cache_hit_fraction=_affine_hits(group, prompts, ends[0][1]),
+        prefix_caching=min((last.prefix_caching for _, last in ends if last.prefix_caching is not None), default=None),
         preemptions_per_second=fmean(preempted) if preempted else None,
         weight_syncs=max(
             (instance.weight_syncs for instance in used if instance.weight_syncs is not None), default=None

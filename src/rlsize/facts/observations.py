@@ -83,6 +83,7 @@ class Observation:
         group_size: Samples of one prompt; None where the engine does not see it. [1]
         prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
         affine_prefix_cache_hit_fraction: What is expected with each group kept on one instance. [1]
+        prefix_caching: Whether all instances cache prefixes; None where no page says.
         preemptions_per_second: Per instance. [1/s]
         weight_syncs: Weight syncs that one instance saw, at most. [1]
         weight_sync_seconds: Time that one instance spent in them, at most. [s]
@@ -109,6 +110,7 @@ class Observation:
     group_size: float | None = None
     prefix_cache_hit_fraction: float | None = None
     affine_prefix_cache_hit_fraction: Figure = field(default_factory=_unknown_hits)
+    prefix_caching: bool | None = None
     preemptions_per_second: float | None = None
     weight_syncs: float | None = None
     weight_sync_seconds: float | None = None

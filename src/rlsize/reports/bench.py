@@ -155,7 +155,7 @@ def runs_table(results: Sequence[BenchmarkResult], rates: Rates | None = None) -
     return Table(
         title="Runs",
         columns=(
-            Column("tool", "tool", "left", wide=True),
+            Column("_tool", "tool", "left", wide=True),
             Column("concurrency", "in flight"),
             Column("requests", "requests"),
             Column("response_tokens_per_second", "rate"),
@@ -174,6 +174,7 @@ def _row(result: BenchmarkResult, used: set[str]) -> dict[str, Cell]:
     return {
         "source": result.source,
         "tool": result.tool,
+        "_tool": result.tool.replace("_", " "),  # a line breaks between words only
         "model": result.model,
         "used": result.source in used,
         "concurrency": result.concurrency,

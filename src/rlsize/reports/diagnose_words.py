@@ -131,7 +131,7 @@ def _straggling_evidence(found: Finding) -> str:
 
 
 def _cache(found: Finding) -> str:
-    if found.kind == "cold":
+    if found.kind in {"cold", "off"}:
         return "Turn prefix caching on, and keep each group on one instance; see what flushes the cache"
     return "Find out why prompts of a group miss the cache: eviction, flushes, other prompts between"
 
@@ -143,7 +143,9 @@ def _cache_evidence(found: Finding) -> str:
     if found.kind == "page":
         return f"{seen} of prompt tokens hit; needs pages with prompt lengths and block size to judge"
     if found.status == "unknown":
-        return "needs a warm prefix cache" if found.kind == "cold" else "needs the engines' pages"
+        return "needs a warm prefix cache" if found.kind in {"cold", "off"} else "needs the engines' pages"
+    if found.kind == "off":
+        return "the engines' pages say that it is off"
     affine = said(found.figures, "affine_hits", "x_fraction")
     chance = said(found.figures, "random_hits", "x_fraction")
     text = f"{seen} of prompt tokens hit; {affine} with a group on one instance"

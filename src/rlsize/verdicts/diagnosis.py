@@ -65,7 +65,7 @@ def _cache(found: Finding) -> tuple[Finding, Finding]:
             Finding(check="prefix_cache", status="fine", figures=found.figures),
             Finding(check="routing", status="fault", kind="random", figures=found.figures),
         )
-    status: Status = "unknown" if found.status == "unknown" or found.kind == "cold" else "fine"
+    status: Status = "unknown" if found.status == "unknown" or found.kind in {"cold", "off"} else "fine"
     return found, Finding(check="routing", status=status, kind=found.kind, figures=found.figures)
 
 

@@ -131,6 +131,8 @@ def prefix_cache(evidence: Evidence) -> Finding:
     """Whether the samples of a group find their prompt in the cache, and what it looks like where they do not."""
     fleet = evidence.fleet
     hits = None if fleet is None else fleet.prefix_cache_hit_fraction
+    if fleet is not None and fleet.prefix_caching is False and fleet.group_size != 1:
+        return Finding(check="prefix_cache", status="fault", kind="off")
     if fleet is None or hits is None:
         return Finding(check="prefix_cache", status="unknown")
     seen = Figure(key="prefix_cache_hit_fraction", value=hits, provenance="measured", source="hits over queries")
