@@ -82,6 +82,14 @@ def test_a_field_with_a_gap_has_no_mean() -> None:
     assert "step_seconds" in run_summary(gap).figures
 
 
+def test_times_that_cannot_be_are_not_taken_for_measured() -> None:
+    """Steps without duration, or longer than anything: no rate is worked out of them, and nothing overflows."""
+    for seconds in (0.0, 1e300):
+        found = run_summary(log([seconds] * 12, update_seconds=seconds, response_tokens=30_000.0))
+        assert not {"step_seconds", "train_seconds", "consumption_tokens_per_second"} & set(found.figures)
+        assert found.figures["batch_tokens"].number == 30_000.0
+
+
 def test_what_is_counted_up_begins_with_the_second_row() -> None:
     """The first row has no difference; it is set apart, so that the others' means are not lost."""
     whole = log([20.0] * 12, **STEP, response_tokens=30_000.0)

@@ -22,6 +22,7 @@ WARM_UP = 10  # steps at the start that may be slow: compilation, filling caches
 SLOW = 1.5  # a step of warm-up, or an outlier, takes more than so many times the median ...
 DEVIATIONS = 6.0  # ... and an outlier lies more than so many median absolute deviations above it
 ENOUGH_FOR_OUTLIERS = 8
+MOST = 1e15  # of anything that a step can have; a log that says more has said nothing
 _PER_UPDATE = (  # what is summed over the optimizer steps of a row
     *("step_seconds", "generation_seconds", "wait_seconds", "logprob_seconds", "update_seconds", "sync_seconds"),
     *("samples", "prompt_tokens", "response_tokens", "total_tokens", "dropped_samples"),
@@ -51,6 +52,9 @@ _MEANS = {  # figures that are plain means, with the columns behind them
     "trainer_gpus": "trainer_gpus",
 }
 _BUSY = ("logprob_seconds", "update_seconds")
+_RATED = (  # rates go by them: a log in which all of them are 0 has not measured them
+    *("step_seconds", "generation_seconds", "update_seconds", "response_tokens"),
+)
 _PARTS = ("wait_seconds", "generation_seconds", "train_seconds", "sync_seconds")
 
 
@@ -138,9 +142,10 @@ def _columns(settled: Sequence[StepRecord]) -> dict[str, tuple[float, ...]]:
     found: dict[str, tuple[float, ...]] = {}
     for name in names:
         values = [getattr(record, name) for record in settled]
-        if values and all(value is not None for value in values):
+        if values and all(value is not None and value <= MOST for value in values):
             updates = [record.updates if name in _PER_UPDATE else 1.0 for record in settled]
             found[name] = tuple(float(value) / count for value, count in zip(values, updates, strict=True))
+    found = {name: values for name, values in found.items() if any(values) or name not in _RATED}
     busy = [found[name] for name in _BUSY if name in found]
     if "update_seconds" in found:
         found["train_seconds"] = tuple(map(sum, zip(*busy, strict=True)))

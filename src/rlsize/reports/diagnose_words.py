@@ -171,7 +171,8 @@ def _resize(found: Finding) -> str:
     matched, there = said(found.figures, "matched_instances"), said(found.figures, "instances")
     if found.kind == "grow":
         if matched == "-":
-            return "Add rollout instances; how many needs the trainer's consumption and a rate at saturation"
+            required = "" if "required_tokens_per_second" in found.figures else "the trainer's consumption and "
+            return f"Add rollout instances; how many needs {required}--per-instance, a rate at saturation"
         return _grown(found, matched, there)
     if found.kind == "backlog":
         size = f"shrink the fleet to {matched} instances" if _less(found) else "shrink the fleet"

@@ -26,7 +26,7 @@ def consumption_of(evidence: Evidence) -> Figure:
     """Response tokens per second of the busy trainer: as given, else as the log has it."""
     if evidence.consumption.known:
         return evidence.consumption
-    return evidence.run.figure("consumption_tokens_per_second", "--consume, or a training log")
+    return evidence.run.figure("consumption_tokens_per_second", "--consume, or a log with tokens and train times")
 
 
 def fleet_rate_of(evidence: Evidence) -> Figure:
@@ -115,7 +115,7 @@ def trainer_idle_of(evidence: Evidence) -> Figure:
 
     By rates it is known only of a fleet that gave all it could: one that was asked for less makes less.
     """
-    logged = evidence.run.figure("trainer_idle_fraction", "a training log")
+    logged = evidence.run.figure("trainer_idle_fraction", "a training log that times waiting")
     if waits_lie(evidence):
         return replace(hidden_of(evidence), key="trainer_idle_fraction")
     if logged.known or evidence.run.mode in IN_TURN:
