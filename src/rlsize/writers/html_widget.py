@@ -134,7 +134,7 @@ def widget_script(widget: Widget, runtime: str) -> str:
     Raises:
         UntranslatableError: An equation uses what is not translated.
     """
-    described = json.dumps(_described(widget), ensure_ascii=True, sort_keys=True).replace("<", "\\u003c")
+    described = json.dumps(_shortened(_described(widget)), ensure_ascii=True, sort_keys=True).replace("<", "\\u003c")
     return "\n".join(
         [
             f"const WIDGET = {described};",
@@ -152,6 +152,15 @@ def _call(formula: Formula) -> str:
     """A formula in JavaScript, in which `v` has every value by its key."""
     passed = (f"v.{formula.inputs[name]}" for name in signature(formula.equation).parameters)
     return f"  v.{formula.key} = {script_name(formula.equation)}({', '.join(passed)});"
+
+
+def _shortened(value: Any) -> Any:  # noqa: ANN401 (whatever JSON holds)
+    """The same with numbers of twelve digits: the last ones of a float are the processor's, and a page is not."""
+    if isinstance(value, float):
+        return float(f"{value:.12g}")
+    if isinstance(value, dict):
+        return {key: _shortened(entry) for key, entry in value.items()}
+    return [_shortened(entry) for entry in value] if isinstance(value, (list, tuple)) else value
 
 
 def _described(widget: Widget) -> dict[str, Any]:
