@@ -53,7 +53,9 @@ def test_scenario_and_flags_that_say_the_same_make_the_same_snippet(rlsize: Run,
     assert ran.code == 0
     assert ran.stderr == ""
     assert "verl 0.9.0" in ran.stdout
-    assert "16 rollout GPUs (8 instances of 2 GPUs, tensor parallel 2), 16 trainer GPUs; async" in ran.stdout
+    said = ran.stdout.replace("\n#  ", "")
+    assert "16 rollout GPUs (8 instances of 2 GPUs, tensor parallel 2), 16 trainer GPUs; async" in said
+    assert all(len(line) <= 80 for line in ran.stdout.splitlines() if scenario not in line)
     assert "Not set: how the trainer is spread (tensor 2)" in ran.stdout
     flagged = rlsize("snippet", "-f", "verl", *lines(FLAGS))
     utilisation = " \\\n  actor_rollout_ref.rollout.gpu_memory_utilization=0.85"
@@ -94,6 +96,11 @@ def test_a_file_is_written_whole_and_never_over_another(rlsize: Run, scenario: s
     ("line", "says"),
     [
         (("-f", "slime"), ("slime cannot run a loop that is async", "nearest: --mode one-step-off")),
+        (("-f", "slime", "--mode", "hybrid"), ("trainer GPUs that generate while", "nearest: --mode one-step-off")),
+        (
+            ("-f", "trl", "--rollout-tensor-parallel", "16", "--rollout-gpus", "32"),
+            ("nearest: --rollout-gpus 8 --rollout-tensor-parallel 8",),
+        ),
         (("-f", "verl", "--mode", "partial"), ("long samples go on in the next step", "--mode sync")),
         (("-f", "verl", "--variant", "sync"), ("verl's sync cannot run a loop that is async", "--mode colocated")),
         (("-f", "verl", "--rollout-gpus", "12"), ("12 rollout GPUs do not fill whole nodes of 8", "8 or 16")),
@@ -142,7 +149,7 @@ def test_flags_alone_say_all_that_they_lack(rlsize: Run) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_junk_is_a_traceback(rlsize: Run, spoilt: Run, checked: Run, data: st.DataObject) -> None:
     """Whatever is typed, there is an answer, a no or a fault."""
     names = "verl|nemo-rl|openrlhf|trl|prime-rl|areal|skyrl|roll|pipeline-rl"

@@ -118,7 +118,7 @@ def allocation_of(said: Said, asked: AllocationFlags, source: str) -> Allocation
     inputs = said.inputs
     trainer = said.number("trainer_gpus", "--trainer-gpus", asked.trainer_gpus, WHOLE, "placement.trainer_gpus")
     mode = _mode(said, asked, trainer)
-    rollout = _rollout_degrees(said, asked)
+    rollout = _as_rated(said, asked, _rollout_degrees(said, asked))
     fleet = fleet_of(said, asked, mode, rollout, trainer)
     words = inputs.said("algorithm.reference") if inputs.file else said.written("reference")
     return Allocation(
@@ -185,8 +185,7 @@ def _rollout_degrees(said: Said, asked: AllocationFlags) -> Degrees:
         "rollout_tensor_parallel", "--rollout-tensor-parallel", asked.tensor, WHOLE, "rollout.tensor_parallel"
     )
     if asked.gpus_per_instance is not None and asked.tensor is None:
-        for key in [key for key in said.inputs.used if key.startswith("rollout_") and key.endswith("_parallel")]:
-            del said.inputs.used[key]
+        _forget_layout(said)
         return Degrees()
     if asked.tensor is not None:
         return Degrees(tensor=_whole(tensor))
@@ -203,6 +202,28 @@ def _rollout_degrees(said: Said, asked: AllocationFlags) -> Degrees:
         for name in ("pipeline", "data", "expert")
     }
     return Degrees(tensor=_whole(tensor), **others)
+
+
+def _as_rated(said: Said, asked: AllocationFlags, found: Degrees) -> Degrees:
+    """A plan from a given rate has the size of the instance that reaches it; a layout of another size is not its."""
+    size = said.saved.get("gpus_per_instance")
+    if said.kind != "plan" or size is None or isinstance(size.value, str) or found.tensor is None:
+        return found
+    if asked.tensor is not None or asked.gpus_per_instance is not None:
+        return found
+    spread = found.tensor * (found.pipeline or 1) * (found.data or 1)
+    if size.value == spread:
+        return found
+    _forget_layout(said)
+    said.inputs.notes.append(
+        f"The plan's layout over {spread} GPUs is not that of its instances of {size.value:g}: it is left aside."
+    )
+    return Degrees()
+
+
+def _forget_layout(said: Said) -> None:
+    for key in [key for key in said.inputs.used if key.startswith("rollout_") and key.endswith("_parallel")]:
+        del said.inputs.used[key]
 
 
 def _settled(rollout: Degrees, fleet: Fleet) -> Degrees:

@@ -106,7 +106,7 @@ def wanted_of(asked: PlatformFlags, found: Allocation, inputs: Inputs) -> Wanted
         gpu_resource=asked.gpu_resource,
         prometheus=texts["--prometheus"] or "",
         query=texts["--query"] or "",
-        selector=texts["--selector"] or "",
+        selector=_selector(texts["--selector"], inputs),
         threshold=threshold.number if threshold.known else None,
         target=target,
         concurrency=found.concurrency,
@@ -141,6 +141,14 @@ def _count(asked: PlatformFlags, inputs: Inputs, flag: str) -> int | None:
     key = {"--min": "min_replicas", "--max": "max_replicas", "--borrow": "borrowed_gpus"}.get(flag, "group_index")
     found = inputs.number(key, flag, asked.texts[flag], _COUNT_OR_NONE)
     return int(found.number) if found.known else None
+
+
+def _selector(text: str | None, inputs: Inputs) -> str:
+    """The matchers of a selector, written anew, so that nothing gets out of their braces."""
+    from rlsize.cli.alerts_selector import matchers
+    from rlsize.reports.alerts_text import selector_text
+
+    return selector_text(matchers(text, "--selector", inputs.faults)) if text else ""
 
 
 def _per_gpu(asked: PlatformFlags, inputs: Inputs) -> dict[str, str]:
@@ -179,10 +187,9 @@ def _check_names(asked: PlatformFlags, inputs: Inputs) -> None:
     if texts["--prometheus"] is not None:
         faults += url_faults(texts["--prometheus"], "--prometheus")
     inputs.faults += faults
-    for flag in ("--query", "--selector"):
-        text = texts[flag] or ""
-        if len(text) > _LONGEST_QUERY or not text.isprintable():
-            inputs.fault("is no query of one line", flag, "write it in one line, without control characters")
+    query = texts["--query"] or ""
+    if len(query) > _LONGEST_QUERY or not query.isprintable():
+        inputs.fault("is no query of one line", "--query", "write it in one line, without control characters")
     if texts["--query"] and texts["--selector"]:
         inputs.fault("the query is yours", "--selector", "put the matchers into --query")
     if texts["--borrow"] and not texts["--cohort"]:

@@ -154,21 +154,22 @@ def _text(
     resize: Resize, pods: Pods, wanted: Wanted, base: str | None, head: list[str], commands: dict[str, str]
 ) -> tuple[str, tuple[Changed, ...], tuple[str, ...]]:
     """The file, what changed of the one that was there, and what to say about that."""
-    from rlsize.writers.manifests.text import commented, yaml_documents
+    from rlsize.writers.manifests.text import commented, pasted, yaml_documents
 
-    lines = [*head, f"Before: {commands['before']}", f"Apply:  {commands['apply']}", f"Back:   {commands['back']}"]
+    said = commented(head) + pasted(f"{when.capitalize()}: {command}" for when, command in commands.items())
     cautions = [f"Caution: {warning}" for warning in resize.warnings]
     if base is None:
-        return commented([*lines, *cautions]) + yaml_documents(resize.documents), (), ()
+        notes = [f"Note: {note}" for note in resize.notes]
+        return said + commented([*notes, *cautions]) + yaml_documents(resize.documents), (), ()
     from rlsize.readers.yaml_documents import read_text
     from rlsize.writers.manifests.in_place import edited
     from rlsize.writers.manifests.tree import LARGEST
 
     made = edited(read_text(base, LARGEST), base, resize, pods, wanted)
     told = [f"Changed: {one.path}: {one.before or 'not said'} -> {one.after}" for one in made.changes]
-    notes = []
+    unchanged = []
     if not made.changes:
-        notes.append(f"{base} is so already: nothing changed.")
+        unchanged.append(f"{base} is so already: nothing changed.")
     if made.versioned:
-        notes.append("It carries a resourceVersion: remove it, or the file can be applied only once.")
-    return commented([*lines, *told, *cautions]) + made.text, made.changes, tuple(notes)
+        unchanged.append("It carries a resourceVersion: remove it, or the file can be applied only once.")
+    return said + commented([*told, *cautions]) + made.text, made.changes, tuple(unchanged)

@@ -70,8 +70,11 @@ def _asked(inputs: Inputs, found: Framework, variant: str, mode: str) -> str:
 
 def _refusal(found: Framework, mode: str) -> Fault:
     """Why a framework cannot run a loop so, and what comes nearest."""
-    usual = ("no key was read for trainer GPUs that generate while they wait", "--mode async, with longer steps")
-    reason, near = found.REFUSED.get(mode, usual)
+    reason, near = found.REFUSED.get(mode, ("", ""))
+    if not reason:
+        _, other = found.REFUSED.get("async", ("", "--mode async"))
+        reason = "no key was read for trainer GPUs that generate while they wait"
+        near = f"{other}, with longer steps"
     return Fault(f"{found.TITLE} cannot run a loop that is {mode}: {reason}", "--mode", f"nearest: {near}")
 
 

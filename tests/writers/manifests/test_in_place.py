@@ -48,7 +48,7 @@ def data(name: str) -> str:
     return (DATA / name).read_text(encoding="utf-8")
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(EXTRA, EXTRA, st.booleans(), st.sampled_from([True, False, None]), st.integers(1, 99), st.integers(0, 99))
 def test_a_resize_changes_one_value_of_any_manifest(
     labels: dict[str, Any], spec: dict[str, Any], said: bool, flow: bool | None, count: int, before: int
@@ -170,7 +170,7 @@ def test_no_manifest_is_read_that_could_mean_something_else(text: str, says: str
     assert says in " ".join(str(fault) for fault in raised.value.faults)
 
 
-@settings(max_examples=50)
+@settings(max_examples=25)
 @given(st.data())
 def test_a_manifest_cut_anywhere_is_never_a_traceback(drawn: st.DataObject) -> None:
     """A fault, or the one change."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import Fault
@@ -64,6 +64,7 @@ def test_labels_and_taints_are_parsed() -> None:
     assert not faults
 
 
+@settings(max_examples=40)
 @given(st.text(max_size=20))
 def test_whatever_is_no_label_or_taint_is_a_fault(text: str) -> None:
     """Never a traceback, never half of one."""

@@ -133,6 +133,8 @@ def test_the_patch_of_a_raycluster_touches_one_group_only_if_it_is_the_right_one
         else:
             group[key] = operation["value"]
     assert patch[0]["op"] == "test"
+    (large,) = written(resized("raycluster", gpus_per_instance=16, rollout_gpus=208))
+    assert {"op": "test", "path": "/spec/workerGroupSpecs/1/numOfHosts", "value": 2} in large
     jsonschema.validate(patched, schema(patched))
     rollout = patched["spec"]["workerGroupSpecs"][1]
     assert [rollout[key] for key in ("replicas", "minReplicas", "maxReplicas")] == [13, 13, 13]

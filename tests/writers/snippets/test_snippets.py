@@ -237,7 +237,7 @@ def test_frameworks_are_found_by_listing_the_folder() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@settings(max_examples=40)
+@settings(max_examples=20)
 @given(drawn=st.data())
 def test_a_snippet_read_back_is_the_plan_or_is_refused(name: str, drawn: st.DataObject) -> None:
     """Whatever the split: GPUs of both sides, tensor parallelism and staleness come back, or nothing is printed."""

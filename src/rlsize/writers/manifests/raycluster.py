@@ -33,6 +33,7 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
     group = ("spec", "workerGroupSpecs", ("groupName", wanted.group))
     patch: list[dict[str, Any]] = [
         {"op": "test", "path": f"{entry}/groupName", "value": wanted.group},
+        *_spread(entry, pods),
         {"op": "add", "path": f"{entry}/replicas", "value": pods.replicas},
         {"op": "add", "path": f"{entry}/minReplicas", "value": low},
         {"op": "add", "path": f"{entry}/maxReplicas", "value": high},
@@ -61,6 +62,13 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
         warnings=(FIXED_GROUP,),
         notes=(_GUARDED.format(index=wanted.group_index, group=wanted.group),),
     )
+
+
+def _spread(entry: str, pods: Pods) -> list[dict[str, Any]]:
+    """The test that a replica of the group is as many pods as an engine takes; one is what KubeRay takes it for."""
+    if pods.pods_per_engine == 1:
+        return []
+    return [{"op": "test", "path": f"{entry}/numOfHosts", "value": pods.pods_per_engine}]
 
 
 def _restored(entry: str, key: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlsize.units import printable
@@ -10,9 +11,33 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-def commented(lines: Iterable[str]) -> str:
-    """Lines as comments; nothing in them can end a comment."""
-    return "".join(f"# {printable(' '.join(line.split()))}\n" for line in lines)
+_WIDTH = 80
+
+
+def commented(sentences: Iterable[str]) -> str:
+    """Sentences as comments of 80 columns; nothing in them can end a comment."""
+    lines = [
+        line
+        for text in sentences
+        for line in wrap(
+            _one_line(text),
+            _WIDTH,
+            initial_indent="# ",
+            subsequent_indent="#   ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+    ]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def pasted(commands: Iterable[str]) -> str:
+    """Commands as comments, each on one line however long, so that it can be copied."""
+    return "".join(f"# {_one_line(command)}\n" for command in commands)
+
+
+def _one_line(text: str) -> str:
+    return printable(" ".join(text.split()))
 
 
 def yaml_documents(documents: Iterable[Any]) -> str:

@@ -58,7 +58,9 @@ def _check(text: str, name: str) -> None:
     for count, event in enumerate(yaml.parse(text, Loader=yaml.SafeLoader)):
         where = f"{name}:{event.start_mark.line + 1}" if event.start_mark else name
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise InputError(Fault("anchors and aliases are not read", where, "write the value out where it is used"))
+            raise InputError(
+                Fault("anchors and aliases are not read", where, "write the value out, or leave --base out")
+            )
         if getattr(event, "tag", None):
             raise InputError(Fault(f"the tag {getattr(event, 'tag', '')} is not read", where, "write plain values"))
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)

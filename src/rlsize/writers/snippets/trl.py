@@ -51,13 +51,13 @@ def _server(split: Split) -> Part:
     """One server with an engine to each data-parallel rank; it is on one node."""
     if split.rollout_gpus > split.node:
         what = f"one server has {split.rollout_gpus} GPUs, and a node {split.node}"
-        todo = f"nearest: --rollout-gpus {split.node - split.node % split.size or split.size}"
-        split.refuse(what, "--rollout-gpus", todo)
+        fitting = split.node - split.node % split.size
+        smaller = "" if fitting else f" --rollout-tensor-parallel {split.node}"
+        split.refuse(what, "--rollout-gpus", f"nearest: --rollout-gpus {fitting or split.node}{smaller}")
     if split.variant == "server" and split.instances > 1 and split.mixture is not True:
         what = f"{split.instances} engines in one server: TRL's data-parallel ranks are for models with experts only"
-        todo = (
-            f"nearest: one engine (--instances 1 --rollout-tensor-parallel {split.rollout_gpus}), or --mode colocated"
-        )
+        most = min(split.rollout_gpus, split.node)
+        todo = f"nearest: one engine (--instances 1 --rollout-tensor-parallel {most}), or --mode colocated"
         split.refuse(what, "--instances", todo)
     dashed = split.variant == "async-grpo"  # `vllm serve` spells its flags with hyphens
     names = ("tensor-parallel-size", "data-parallel-size") if dashed else ("tensor_parallel_size", "data_parallel_size")
