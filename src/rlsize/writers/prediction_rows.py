@@ -26,6 +26,11 @@ def rows_text(records: Iterable[PredictedRecord], refused: Iterable[RefusedRecor
     return "".join(f"{json.dumps(line, ensure_ascii=False, allow_nan=False)}\n" for _, line in ordered)
 
 
+def _shortened(value: float | None) -> float | None:
+    """Twelve digits: the last ones of a float are the processor's, and the file is compared with others."""
+    return None if value is None else float(f"{value:.12g}")
+
+
 def _predicted(entry: PredictedRecord) -> dict[str, Any]:
     record = entry.record
     return {
@@ -36,9 +41,9 @@ def _predicted(entry: PredictedRecord) -> dict[str, Any]:
         "graded": entry.fields[0].name,
         "fields": {
             field.name: {
-                "predicted": field.predicted,
-                "low": field.low,
-                "high": field.high,
+                "predicted": _shortened(field.predicted),
+                "low": _shortened(field.low),
+                "high": _shortened(field.high),
                 "measured": field.measured,
             }
             for field in entry.fields
