@@ -11,6 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlsize.cli.inputs import Inputs
+from rlsize.cli.sources import sorted_sources
+
 POOLS = ("--instances", "8", "--gpus-per-instance", "2", "--trainer-gpus", "16", "--gpu-hour", "2.50")
 TOKENS, TRAIN = 512 * 1536, 19.6
 
@@ -132,6 +135,21 @@ def test_a_record_is_not_overwritten_unless_forced(rlsize: Any, starving: str, t
     assert rlsize("observe", starving, "--record", str(target)).code == 2
     assert target.read_text(encoding="utf-8") == "mine\n"
     assert rlsize("observe", starving, "--record", str(target), "--force").code == 0
+
+
+def test_stdin_that_gives_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Closed, as under some schedulers: a fault with a way out, not an error of Python's."""
+    monkeypatch.setattr("sys.stdin", None)
+    inputs = Inputs()
+    sorted_sources(inputs, ["-"], None)
+    assert [fault.what for fault in inputs.faults] == ["stdin is closed"]
+
+
+def test_two_files_of_one_name_are_refused_before_either(rlsize: Any, starving: str, tmp_path: Path) -> None:
+    """What is saved would be overwritten by what is recorded."""
+    target = tmp_path / "both.yaml"
+    assert rlsize("observe", starving, "--save", str(target), "--record", str(target), "--force").code == 2
+    assert not target.exists()
 
 
 WRONG = {

@@ -117,12 +117,14 @@ def check_files(inputs: Inputs, files: list[str | None], *, force: bool) -> None
     """Find out before the window whether what is seen can be written after it."""
     from rlsize.writers.files import check_target
 
-    for file in files:
-        if file:
-            try:
-                check_target(file, force)
-            except InputError as error:
-                inputs.faults.extend(error.faults)
+    named = [file for file in files if file]
+    for twice in sorted({file for file in named if named.count(file) > 1}):
+        inputs.fault("is to be written twice", twice, "give each file a name of its own")
+    for file in named:
+        try:
+            check_target(file, force)
+        except InputError as error:
+            inputs.faults.extend(error.faults)
 
 
 def _answer(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -58,9 +59,18 @@ def sorted_sources(inputs: Inputs, named: list[str], format: str | None) -> Sour
             found.logs.append(name)
         else:
             _by_content(inputs, found, name)
+    _check_stdin(inputs, named)
+    return found
+
+
+def _check_stdin(inputs: Inputs, named: list[str]) -> None:
+    """Note where stdin is asked for more than once, or has nothing to give: nobody types a log."""
     if named.count(STDIN) > 1:
         inputs.fault("stdin can be read only once", STDIN, "name it once")
-    return found
+    if STDIN in named and sys.stdin is None:
+        inputs.fault("stdin is closed", STDIN, "pipe a log into it, or name a file")
+    elif STDIN in named and sys.stdin.isatty():
+        inputs.fault("stdin is a terminal", STDIN, "pipe a log into it, or name a file")
 
 
 def _formats(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A002 (as above)
