@@ -229,6 +229,14 @@ def test_one_address_for_many_instances_may_be_a_router() -> None:
     assert action(sample.steps[0]) == "Add 5 rollout instances, to 13"
 
 
+def test_engines_that_make_less_than_the_log_trains_are_not_all() -> None:
+    """Two of eight were named, and nobody said how many there are: the count is told, and nothing to add to it."""
+    answer = found(evidence(log(wait=4.6), engines([INSTANCE_RATE] * 2), headroom=0.8))
+    missing = next(one for one in answer.findings if one.check == "missing_instances")
+    assert (missing.status, missing.kind) == ("note", "out of step")
+    assert action(answer.steps[0]) == "Resize the fleet to 13 instances"
+
+
 def test_engines_that_outdo_what_was_said_of_them_are_believed() -> None:
     """2500 tok/s were said, 4000 are made: sized from the former, a fleet would be bought twice."""
     answer = found(evidence(log(wait=4.6), engines([INSTANCE_RATE] * 8), nameplate=2500.0, headroom=0.8))

@@ -72,7 +72,7 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
     settled, apart = _settled(log.steps, warm_up)
     columns = _columns(settled)
     means = {
-        key: _mean(key, columns[name], log.keys.get(name, name)) for key, name in _MEANS.items() if name in columns
+        key: _mean(key, columns[name], _source(log, name, columns)) for key, name in _MEANS.items() if name in columns
     }
     return RunSummary(
         source=log.source,
@@ -156,6 +156,13 @@ def _columns(settled: Sequence[StepRecord]) -> dict[str, tuple[float, ...]]:
             max(0.0, whole - part) for whole, part in zip(found["step_seconds"], spent, strict=True)
         )
     return found
+
+
+def _source(log: RunLog, name: str, columns: Mapping[str, Sequence[float]]) -> str:
+    """The keys behind a column; of one that follows from others, those of the others."""
+    if name == "train_seconds":
+        return " + ".join(log.keys.get(part, part) for part in _BUSY if part in columns)
+    return "the step less its parts" if name == "other_seconds" else log.keys.get(name, name)
 
 
 def _mean(key: str, values: Sequence[float], source: str) -> Figure:

@@ -112,6 +112,9 @@ def _missing_evidence(found: Finding) -> str:
         return "needs the engines' pages"
     if found.kind == "unnamed":
         return f"there should be {said(found.figures, 'instances')}; those read stand for all, unless one is a router"
+    if found.kind == "out of step":
+        made, taken = (said(found.figures, f"{whose}_tokens_per_second") for whose in ("fleet", "trained"))
+        return f"they make {made}, the log trains {taken}: some are not named, or it is another run's"
     if found.kind == "stuck":
         return "work waits, and no token comes"
     if found.status == "fault":

@@ -11,10 +11,12 @@ from rlsize.estimates.working import apply
 from rlsize.facts.evidence import Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts.diagnosis_rates import (
+    fleet_rate_of,
     hidden_of,
     instances_of,
     is_sample,
     may_be_router,
+    out_of_step,
     slower_by,
     trainer_idle_of,
     waits_lie,
@@ -92,6 +94,10 @@ def missing_instances(evidence: Evidence) -> Finding:
         needed = not trainer_idle_of(evidence).known
         status: Literal["fault", "note"] = "fault" if needed else "note"
         return Finding(check="missing_instances", status=status, kind="unnamed", figures=figures)
+    if out_of_step(evidence):
+        rates = (fleet_rate_of(evidence), evidence.run.figure("trained_tokens_per_second"))
+        figures = {**figures, **{figure.key: figure for figure in rates}}
+        return Finding(check="missing_instances", status="note", kind="out of step", figures=figures)
     return Finding(check="missing_instances", status="fine", figures=figures)
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlsize.facts.evidence import Evidence
 
 FREE = 0.5  # an instance with work waiting for less of the window than this has room to spare
-HIDDEN = 0.2  # share of a step that is neither logged as waiting nor as work, from which waits are said to lie
+HIDDEN = 0.2  # share of a step, or of a rate, that goes unexplained, from which something is said to be hidden
 NO_WAIT = 0.05  # logged waits under this share of the step say that nobody waits
 AGREE = 0.1  # rates within this are one rate
 IN_TURN = frozenset({"synchronous", "colocated"})  # modes in which one side stands still while the other works
@@ -64,6 +64,12 @@ def is_sample(evidence: Evidence) -> bool:
 def may_be_router(evidence: Evidence) -> bool:
     """Whether one address was looked at where there should be several instances."""
     return _unnamed(evidence) and not is_sample(evidence)
+
+
+def out_of_step(evidence: Evidence) -> bool:
+    """Whether the trainer takes more by its log than the engines make: some are not named, or it is another run's."""
+    trained, rate = evidence.run.figure("trained_tokens_per_second"), fleet_rate_of(evidence)
+    return evidence.fleet is not None and trained.known and rate.known and rate.number < (1 - HIDDEN) * trained.number
 
 
 def _mean_rate(evidence: Evidence) -> Figure:
@@ -193,6 +199,8 @@ def instances_of(evidence: Evidence) -> Figure:
     """Rollout instances there are: as given, else as many as were read or should have been."""
     if evidence.instances.known or evidence.fleet is None:
         return evidence.instances
+    if out_of_step(evidence):
+        return absent("instances", "--instances")
     count = len(evidence.fleet.instances)
     return Figure(key="instances", value=count, provenance="measured", source="the engines that were named")
 
