@@ -159,8 +159,9 @@ def _deliver(
         InputError: There is nothing to watch, or a file cannot be written.
     """
     from rlsize.cli.answer import deliver
-    from rlsize.reports.alerts import alerts_report, left_out, warnings
+    from rlsize.reports.alerts import alerts_report, left_out
     from rlsize.writers.files import make_folder, write_whole
+    from rlsize.writers.table import print_warnings
 
     if not rules.signals:
         raise InputError(Fault("leaves no alert", rules.plan.loop.name, "; ".join(left_out(rules))))
@@ -177,8 +178,7 @@ def _deliver(
     if written:
         deliver(alerts_report(rules, written), {})
         return
-    for warning in warnings(rules):
-        sys.stderr.write(f"warning: {warning}\n")
+    print_warnings(alerts_report(rules, written))
     for line in left_out(rules):
         sys.stderr.write(f"note: left out: {line}\n")
 
@@ -198,5 +198,5 @@ def _text(rules: Rules, kind: str, meta: tuple[str, dict[str, str]]) -> str:
         title = f"rlsize: {Path(rules.plan.loop.name).stem}"
         return dashboard_text(panels(rules), group=name, title=title, series=instance_series(rules))
     if kind == OPERATOR:
-        return prometheus_rule_text(rules.group(), head(rules), namespace=meta[0], labels=meta[1])
+        return prometheus_rule_text(rules.group(), head(rules, operator=True), namespace=meta[0], labels=meta[1])
     return rules_text(rules.group(), head(rules))

@@ -21,13 +21,25 @@ if TYPE_CHECKING:
 _WIDTH = 78
 
 
-def head(rules: Rules) -> list[str]:
-    """Lines above the rules: what they are, where thresholds come from, what must be scraped."""
+_TESTED = "Check: promtool check rules rules.yml; promtool test rules rules_test.yml (both: --output FOLDER)."
+_WRAPPED = (
+    "For the Prometheus operator; promtool checks and tests the same rules as --output FOLDER writes them beside."
+)
+
+
+def head(rules: Rules, *, operator: bool = False) -> list[str]:
+    """
+    Lines above the rules: what they are, where thresholds come from, what must be scraped.
+
+    Args:
+        rules: The rules.
+        operator: Whether they are wrapped for the Prometheus operator, in a form that promtool does not read.
+    """
     plan, setup = rules.plan, rules.setup
     times = plan.times
     lines = [
         *_filled(f"Alerts for {plan.loop.name}, {plan.loop.origin}; written by `rlsize alerts`."),
-        *_filled("Check: promtool check rules rules.yml; promtool test rules rules_test.yml."),
+        *_filled(_WRAPPED if operator else _TESTED),
         "",
         *_filled(
             f"Windows follow the planned step of {show(times.step_seconds.number, 'step_seconds')}: "
