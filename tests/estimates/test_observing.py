@@ -52,6 +52,15 @@ def test_the_rate_is_tokens_by_wall_clock() -> None:
     assert seen.warnings == ()
 
 
+def test_an_engine_with_work_and_no_token_is_stuck() -> None:
+    """Not where nothing waited, nor where tokens are counted as their sample finishes: none may have in the window."""
+    assert watched(history(0.0)).instances[0].stuck
+    assert not watched(history(0.0, waiting=0)).instances[0].stuck
+    late = [replace(one, counters=replace(one.counters, at_finish=True)) for one in history(0.0)]
+    assert not watched(late).instances[0].stuck
+    assert not watched(history(4000.0)).instances[0].stuck
+
+
 def test_busy_leaves_out_the_time_without_work() -> None:
     """An engine that stood still for half the window made twice its mean while it ran."""
     first = history(4000.0, seconds=150)

@@ -102,6 +102,7 @@ def _instance(
         saturated_fraction=found.fraction,
         why=found.why,
         lower_bound=not found.enough,
+        stuck=found.enough and not tokens and not snapshots[-1].counters.at_finish,
         preemptions_per_second=None if preempted is None else preempted / seconds,
         prefix_cache_hit_fraction=hit_fraction(ends),
         mean_response_tokens=mean_response_tokens(ends)[0],

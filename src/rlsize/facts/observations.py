@@ -29,6 +29,7 @@ class InstanceObservation:
         why: What showed that.
         lower_bound: Whether the rate is only what the instance was asked for.
         straggler: Whether it is far slower than its neighbours.
+        stuck: Whether it had work waiting and generated nothing, by a counter that grows with every token.
         preemptions_per_second: Samples thrown out of the batch. [1/s]
         prefix_cache_hit_fraction: Prompt tokens found in the prefix cache. [1]
         mean_response_tokens: Mean response length. [token]
@@ -45,6 +46,7 @@ class InstanceObservation:
     why: str = ""
     lower_bound: bool = True
     straggler: bool = False
+    stuck: bool = False
     preemptions_per_second: float | None = None
     prefix_cache_hit_fraction: float | None = None
     mean_response_tokens: float | None = None

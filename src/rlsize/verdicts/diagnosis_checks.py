@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import numpy as np
 
     from rlsize.facts.evidence import Evidence
-    from rlsize.facts.observations import InstanceObservation
 
 GROWN = 0.1  # a queue, or staleness, this much larger in the second half of a run grows
 SYNC_SHARE = 0.1  # more than this share of a step in weight syncs is a stall, unless the user says otherwise
@@ -87,7 +86,7 @@ def missing_instances(evidence: Evidence) -> Finding:
     figures = {"instances": expected} if expected.known else {}
     if lost:
         return Finding(check="missing_instances", status="fault", names=lost, figures=figures)
-    stuck = tuple(one.instance for one in fleet.used if _stuck(one))
+    stuck = tuple(one.instance for one in fleet.used if one.stuck)
     if stuck:
         return Finding(check="missing_instances", status="fault", kind="stuck", names=stuck, figures=figures)
     if may_be_router(evidence) or is_sample(evidence):
@@ -101,18 +100,13 @@ def missing_instances(evidence: Evidence) -> Finding:
     return Finding(check="missing_instances", status="fine", figures=figures)
 
 
-def _stuck(instance: InstanceObservation) -> bool:
-    """Whether an instance with work to do generated nothing."""
-    return not instance.tokens_per_second and not instance.lower_bound
-
-
 def stragglers(evidence: Evidence) -> Finding:
     """Whether single instances are far slower than their neighbours."""
     fleet = evidence.fleet
     if fleet is None or len(fleet.used) <= FEW_INSTANCES:
         return Finding(check="stragglers", status="unknown")
     rates = [one.tokens_per_second or 0.0 for one in fleet.used]
-    slow = tuple(one.instance for one in fleet.used if one.straggler and not _stuck(one))
+    slow = tuple(one.instance for one in fleet.used if one.straggler and not one.stuck)
     typical = median(rates)
     figures = {
         "median_tokens_per_second": Figure(
