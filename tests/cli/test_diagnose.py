@@ -171,7 +171,7 @@ WRONG = {
     "worse than nothing": (["@a.jsonl", "--fail-on", "worse"], ["--before"]),
     "a window for a log": (["@a.jsonl", "--window", "5m"], ["none is named"]),
     "an empty name": (["@a.jsonl", ""], ["an empty name"]),
-    "an engine's log": (["@engine.log"], ["log of an engine", "http://"]),
+    "an engine's log": (["@engine.log"], ["two whole lines", "http://"]),
     "a baseline that would be lost": (["@a.jsonl", "--before", "x", "--record", "x"], ["is the baseline"]),
     "a baseline of numbers that nobody measured": (["@a.jsonl", "--before", "@big.yaml"], ["beyond anything"]),
     "selector without a Prometheus": (["@a.jsonl", "--selector", "job='x'"], ["--prometheus"]),

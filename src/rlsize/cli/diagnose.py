@@ -99,11 +99,11 @@ def diagnose(
     if before is not None and record == before:
         inputs.fault("is the baseline, the way back", "--record", "write what is now to a file of its own")
     words = failing_words(inputs, fail_on, compared=before is not None)
-    engines = check_watch(inputs, found.urls, said)
+    engines = check_watch(inputs, found, said)
     _check_sources(inputs, found, engines=engines)
     baseline = _baseline(inputs, before)
     run = read_run(inputs, found.logs, format, skipped)
-    seen = watched_engines(inputs, found.urls, said, group_figure, limit) if engines else None
+    seen = watched_engines(inputs, found, said, group_figure, limit) if engines else None
     evidence = _evidence(run, seen, {**asked, **limits}, pools)
     return _answer(context, inputs, evidence, (seen, pools, baseline), (before, record, found, words), force=force)
 

@@ -11,6 +11,7 @@ from rlsize.facts.evidence import EngineLoad
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs
+    from rlsize.cli.sources import Sources
     from rlsize.cli.watching import AccessFlags, Watched
     from rlsize.facts.figure import Figure
     from rlsize.facts.observations import Observation
@@ -39,11 +40,15 @@ class Engines(NamedTuple):
     load: EngineLoad
 
 
-def check_watch(inputs: Inputs, urls: list[str], said: WatchFlags) -> bool:
+def check_watch(inputs: Inputs, sources: Sources, said: WatchFlags) -> bool:
     """Note what contradicts itself; whether any engine is named at all."""
-    named = [
-        flag for flag, value in (("URLs", urls), ("--pages", said.pages), ("--prometheus", said.prometheus)) if value
-    ]
+    ways = {
+        "URLs": sources.urls,
+        "logs of engines": sources.engine_logs,
+        "--pages": said.pages,
+        "--prometheus": said.prometheus,
+    }
+    named = [way for way, value in ways.items() if value]
     if len(named) > 1:
         inputs.fault(f"{' and '.join(named)} do not mix", named[-1], "name one or the other")
     _check_windows(inputs, said, named=bool(named))
@@ -73,7 +78,7 @@ def _check_prometheus(inputs: Inputs, said: WatchFlags) -> None:
         inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
 
 
-def watched_engines(inputs: Inputs, urls: list[str], said: WatchFlags, group: Figure, limit: Figure) -> Engines:
+def watched_engines(inputs: Inputs, sources: Sources, said: WatchFlags, group: Figure, limit: Figure) -> Engines:
     """
     The engines, watched.
 
@@ -81,7 +86,7 @@ def watched_engines(inputs: Inputs, urls: list[str], said: WatchFlags, group: Fi
         InputError: All faults of the inputs so far; nothing is asked for before.
         UnfinishedError: None of them could be read.
     """
-    from rlsize.cli.watching import from_pages, from_prometheus, live
+    from rlsize.cli.watching import from_logs, from_pages, from_prometheus, live
     from rlsize.estimates.engine_load import engine_load
     from rlsize.estimates.observing import observation
     from rlsize.readers.metrics.pages import histories
@@ -90,8 +95,10 @@ def watched_engines(inputs: Inputs, urls: list[str], said: WatchFlags, group: Fi
         watched = from_pages(inputs, said.pages, said.seconds)
     elif said.prometheus:
         watched = from_prometheus(inputs, said.prometheus, said.selector, said.window, said.at, said.access)
+    elif sources.engine_logs:
+        watched = from_logs(inputs, sources.engine_logs, said.window)
     else:
-        watched = live(inputs, urls, said.window, said.every, said.access)
+        watched = live(inputs, sources.urls, said.window, said.every, said.access)
     found, unread = histories(watched.readings)
     seen = observation(
         found,

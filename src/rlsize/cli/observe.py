@@ -82,7 +82,7 @@ def observe(
     plot = context.obj.get("plot")
     check_files(inputs, [save, record, plot if plot != TERMINAL else None], force=force)
     found = sorted_sources(inputs, sources or [], format)
-    engines = check_watch(inputs, found.urls, said)
+    engines = check_watch(inputs, found, said)
     _check_kinds(inputs, found, engines=engines)
     if found.results:
         from rlsize.cli.observe_results import observed_results
@@ -93,7 +93,7 @@ def observe(
         if text is not None:
             inputs.fault("is for the runs of a benchmark", flag, "leave it out")
     run = read_run(inputs, found.logs, format, skipped)
-    seen = watched_engines(inputs, found.urls, said, group_figure, limit) if engines else None
+    seen = watched_engines(inputs, found, said, group_figure, limit) if engines else None
     return _answer(context, inputs, (run, seen), pools, (save, record, found), force=force)
 
 

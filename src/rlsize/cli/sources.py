@@ -25,6 +25,7 @@ class Sources:
     Args:
         urls: Engines.
         logs: Training logs.
+        engine_logs: Logs of engines.
         results: Result files of benchmarks.
         scenarios: Scenario files.
         observations: Saved observations.
@@ -32,6 +33,7 @@ class Sources:
 
     urls: list[str] = field(default_factory=list)
     logs: list[str] = field(default_factory=list)
+    engine_logs: list[str] = field(default_factory=list)
     results: list[str] = field(default_factory=list)
     scenarios: list[str] = field(default_factory=list)
     observations: list[str] = field(default_factory=list)
@@ -114,6 +116,7 @@ def _kind(name: str) -> str:
     from rlsize.readers.bench.recognising import recognised as recognised_result
     from rlsize.readers.logs.recognising import recognised as recognised_log
     from rlsize.readers.logs.source import unpacked_head
+    from rlsize.readers.metrics.engine_logs import is_engine_log
     from rlsize.readers.yaml_documents import read_bytes
 
     path = Path(name)
@@ -127,6 +130,8 @@ def _kind(name: str) -> str:
         return "results"
     if recognised_log(plain) is not None:
         return "logs"
+    if is_engine_log(plain):
+        return "engine_logs"
     raise InputError(*_unknown(name, plain))
 
 
@@ -161,9 +166,6 @@ def _unknown(name: str, head: bytes) -> list[Fault]:
     if b"# TYPE " in head or b"# HELP " in head:
         what = "is one metrics page; a rate needs two, and the time between them"
         return [Fault(what, name, "give both, as in --pages FIRST SECOND --seconds 60")]
-    if b"Avg generation throughput" in head or b"gen throughput (token/s)" in head:
-        todo = "name the engine's metrics URL, as in http://engine-0:8000: its counters say what its log rounds"
-        return [Fault("is the log of an engine, which is not read", name, todo)]
     if not head.strip():
         return [Fault("is empty", name, "is the run writing its log elsewhere?")]
     todo = f"name its format with --format; training logs are {', '.join(FORMATS)}"

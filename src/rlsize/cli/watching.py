@@ -85,6 +85,30 @@ def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched
     return Watched(readings, apart.number)
 
 
+def from_logs(inputs: Inputs, files: list[str], window: str | None) -> Watched:
+    """
+    Engines as their own logs tell of them: all of it, or the window at its end.
+
+    Raises:
+        InputError: All faults of the inputs so far and of all logs.
+    """
+    from rlsize.readers.metrics.engine_logs import engine_log
+
+    length = _window(inputs, window) if window is not None else None
+    inputs.settle()
+    readings: list[Reading] = []
+    seconds = 0.0
+    for file in files:
+        with _blamed(inputs, file):
+            logged = engine_log(file, None if length is None else length.number)
+            readings += logged.readings
+            seconds = max(seconds, logged.window)
+            inputs.notes += [f"Not used of {file}: {one.count} lines, {one.why}." for one in logged.skipped]
+    inputs.settle()
+    inputs.warnings.append("an engine's log rounds, and averages over its intervals: its metrics page is more exact")
+    return Watched(readings, seconds)
+
+
 def live(inputs: Inputs, urls: list[str], window: str | None, every: str | None, flags: AccessFlags) -> Watched:
     """
     Engines watched over a window.

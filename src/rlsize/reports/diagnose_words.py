@@ -178,6 +178,8 @@ def _resize(found: Finding) -> str:
             return f"Add rollout instances; how many needs {required}--per-instance, a rate at saturation"
         return _grown(found, matched, there)
     if found.kind == "backlog":
+        if matched != "-" and there != "-" and not _less(found):
+            return f"Cap the queue by the staleness budget; {there} instances are no more than match ({matched})"
         size = f"shrink the fleet to {matched} instances" if _less(found) else "shrink the fleet"
         return f"Cap the queue by the staleness budget, and {size}, or raise what the trainer consumes"
     size = f"give instances back, down to {matched}" if _less(found) else "measure an instance at saturation"

@@ -120,7 +120,7 @@ def _lengths(seen: Observation, source: str) -> list[Figure]:
     fit = seen.lengths
     if fit is None or fit.cv is None:
         missing = fit.why if fit is not None else "a page with a histogram of lengths, and finished samples"
-        return [absent(key, missing) for key in ("response_cv", *_CAP, *_QUANTILES, *_SURE)]
+        return [absent("response_cv", missing)]  # the one that a scenario needs speaks for all
     source = f"likeliest lognormal for {fit.samples:,.0f} samples in the buckets of {source}"
     cap = _measured(_CAP[0], fit.cap, fit.cap_from, "samples that reach a cap")
     figures = [_measured("response_cv", fit.cv, source, deviation=fit.cv_error or 0.0), cap]

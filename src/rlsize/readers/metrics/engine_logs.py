@@ -1,0 +1,218 @@
+"""
+An engine's own log as readings: the line that it writes every few seconds, added up to counters.
+
+vLLM: `Engine 000: Avg prompt throughput: ..., Avg generation throughput: ..., Running: ..., Waiting: ...` (0.33,
+`vllm/v1/metrics/loggers.py`), averages over the interval, computed prompt tokens only. SGLang: `Decode batch,
+#running-req: ..., gen throughput (token/s): ..., #queue-req: ...` (0.5.23), of which tensor rank 0 is read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import deque
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from statistics import median
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError
+from rlsize.facts.counters import EngineCounters, Snapshot
+from rlsize.readers.logs.cursor import Cursor
+from rlsize.readers.logs.rows import CUT, UNREADABLE, Skips
+from rlsize.readers.logs.source import opened
+from rlsize.readers.metrics.pages import Reading
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlsize.facts.run_log import Skipped
+    from rlsize.readers.logs.cursor import Line
+
+MARKS = (b"Avg generation throughput: ", b"gen throughput (token/s): ")
+"""Bytes, one of which stands in every line that is read."""
+
+MOST_LINES = 50_000  # of an engine, the newest: about six days of vLLM
+MOST_ENGINES = 256
+_USUAL = 60.0  # seconds between two lines, at most; engines write every ten, and SGLang more often
+_SILENT = 3.0  # times the usual interval from which an engine is taken to have been idle in between
+_HALF_YEAR = 180 * 86_400.0
+_LEAP_YEAR = 2000  # vLLM writes no year; one that has a 29th of February
+_NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)"
+_VLLM_TIME = re.compile(r"\b([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) \[")
+_SGLANG_TIME = re.compile(r"\[([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})((?: [A-Z]+[0-9]+)*)\]")
+_RANK = re.compile(r"Engine ([0-9]{1,4}):")
+_FIELDS = {
+    "generation": re.compile(rf"(?:Avg generation throughput|gen throughput \(token/s\)): {_NUMBER}"),
+    "prompt": re.compile(rf"Avg prompt throughput: {_NUMBER}"),
+    "running": re.compile(rf"(?:Running|#running-req): {_NUMBER}"),
+    "waiting": re.compile(rf"(?:Waiting|Pending|#queue-req): {_NUMBER}"),
+    "preemptions": re.compile(rf"Preemptions: {_NUMBER}"),
+    "cache_percent": re.compile(rf"KV cache usage: {_NUMBER}%"),
+    "cache": re.compile(rf"token usage: {_NUMBER}"),
+    "hit_percent": re.compile(rf"Prefix cache hit rate: {_NUMBER}%"),
+}
+_KEYS = {
+    "vllm": {
+        "generation_tokens": "Avg generation throughput x time",
+        "computed_prompt_tokens": "Avg prompt throughput x time",
+        "prefix_cache_hits": "Prefix cache hit rate",
+        "prefix_cache_queries": "Prefix cache hit rate",
+    },
+    "sglang": {"generation_tokens": "gen throughput (token/s) x time"},
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Logged:
+    """
+    What an engine's log says.
+
+    Args:
+        readings: Its engines, as pages would have shown them.
+        window: Time from the first to the last line. [s]
+        skipped: Lines that were not used.
+    """
+
+    readings: list[Reading]
+    window: float
+    skipped: tuple[Skipped, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Entry:
+    """One line: engine, rank, moment, and its numbers by name."""
+
+    engine: str
+    rank: str
+    seconds: float
+    said: dict[str, float]
+
+
+def is_engine_log(head: bytes) -> bool:
+    """Whether a file's first bytes are of an engine's log."""
+    return any(mark in head for mark in MARKS)
+
+
+def engine_log(path: str, window: float | None = None) -> Logged:
+    """
+    The engines of a log.
+
+    Args:
+        path: A file, plain or packed, or `-`.
+        window: How much of it counts, from its end; None for all. [s]
+
+    Raises:
+        InputError: It cannot be read, or no engine has two lines in the window.
+    """
+    skips = Skips()
+    engines: dict[str, deque[_Entry]] = {}
+    with opened(path, skips) as source:
+        cursor = Cursor(source.blocks(), skips)
+        for entry in _entries(cursor, skips):
+            if entry.rank in engines or len(engines) < MOST_ENGINES:
+                _add(engines.setdefault(entry.rank, deque(maxlen=MOST_LINES)), entry)
+    if window is not None and engines:
+        end = max(entries[-1].seconds for entries in engines.values())
+        engines = {
+            rank: deque(entry for entry in entries if entry.seconds >= end - window)
+            for rank, entries in engines.items()
+        }
+    name = "stdin" if path == "-" else path
+    snapshots = [each for entries in engines.values() if len(entries) > 1 for each in _snapshots(name, list(entries))]
+    if not snapshots:
+        todo = "give a longer part of it, or the engine's metrics URL"
+        raise InputError(Fault("has no engine with two whole lines of its rate", name, todo))
+    span = max(entries[-1].seconds - entries[0].seconds for entries in engines.values() if len(entries) > 1)
+    return Logged(readings=[Reading(name, tuple(snapshots))], window=span, skipped=skips.listing())
+
+
+def _entries(cursor: Cursor, skips: Skips) -> Iterator[_Entry]:
+    """The lines of a log that say a rate."""
+    while (line := cursor.find(*MARKS)) is not None:
+        if not line.ended:
+            skips.add(CUT, line.place)
+            continue
+        found = _entry(line)
+        if found is None:
+            skips.add(UNREADABLE, line.place)
+        elif found.engine:
+            yield found
+
+
+def _entry(line: Line) -> _Entry | None:
+    """What a line says; None if it is damaged, without an engine if it is another rank's copy."""
+    said = {name: float(found[1]) for name, pattern in _FIELDS.items() if (found := pattern.search(line.text))}
+    if not {"generation", "running", "waiting"} <= said.keys():
+        return None
+    try:
+        time = _SGLANG_TIME.search(line.text)
+        if time is not None and "#running-req" in line.text:
+            year, month, day, hour, minute, second = (int(time[place]) for place in range(1, 7))
+            ranks = dict(re.findall(r"([A-Z]+)([0-9]+)", time[7]))
+            moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+            return _Entry("sglang" if ranks.get("TP", "0") == "0" else "", ranks.get("DP", ""), moment, said)
+        time = _VLLM_TIME.search(line.text)
+        if time is None:
+            return None
+        month, day, hour, minute, second = (int(time[place]) for place in range(1, 6))
+        moment = datetime(_LEAP_YEAR, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+    except ValueError:
+        return None  # no such day
+    rank = _RANK.search(line.text)
+    return _Entry("vllm", str(int(rank[1])) if rank else "", moment, said)
+
+
+def _add(entries: deque[_Entry], entry: _Entry) -> None:
+    """Keep a line; at New Year a log without years begins again, and lines of one second are one."""
+    last = entries[-1].seconds if entries else entry.seconds - 1.0
+    seconds = entry.seconds
+    while seconds < last - _HALF_YEAR:
+        seconds += 366 * 86_400.0
+    if seconds > last:
+        entries.append(_Entry(entry.engine, entry.rank, seconds, entry.said))
+
+
+def _snapshots(name: str, entries: Sequence[_Entry]) -> list[Snapshot]:
+    """Counters that grow by each line's rate over its interval; from the first line on."""
+    gaps = [second.seconds - first.seconds for first, second in pairwise(entries)]
+    usual = min(median(gaps), _USUAL)
+    totals = dict.fromkeys(("generation", "prompt", "queries", "hits", "preemptions"), 0.0)
+    found = [_snapshot(name, entries[0], totals)]
+    for entry, gap in zip(entries[1:], gaps, strict=True):
+        _grow(totals, entry.said, gap if gap <= _SILENT * usual else usual)
+        found.append(_snapshot(name, entry, totals))
+    return found
+
+
+def _grow(totals: dict[str, float], said: dict[str, float], seconds: float) -> None:
+    """Add what a line says of the time before it."""
+    computed = said.get("prompt", 0.0) * seconds
+    share = said.get("hit_percent", 0.0) / 100.0
+    queries = computed / (1.0 - share) if share < 1.0 else 0.0
+    totals["generation"] += said["generation"] * seconds
+    totals["prompt"] += computed
+    totals["queries"] += queries
+    totals["hits"] += queries - computed if share < 1.0 else 0.0
+    totals["preemptions"] += said.get("preemptions", 0.0)
+
+
+def _snapshot(name: str, entry: _Entry, totals: dict[str, float]) -> Snapshot:
+    said, vllm = entry.said, entry.engine == "vllm"
+    hits = "hit_percent" in said
+    cache = said.get("cache")
+    counters = EngineCounters(
+        instance=name,
+        engine=entry.engine,
+        rank=entry.rank,
+        generation_tokens=totals["generation"],
+        computed_prompt_tokens=totals["prompt"] if vllm else None,
+        prefix_cache_queries=totals["queries"] if hits else None,
+        prefix_cache_hits=totals["hits"] if hits else None,
+        preemptions=totals["preemptions"] if vllm else None,
+        requests_running=said["running"],
+        requests_waiting=said["waiting"],
+        kv_cache_usage_fraction=cache if cache is not None else said.get("cache_percent", 0.0) / 100.0,
+        keys=_KEYS[entry.engine],
+    )
+    return Snapshot(seconds=entry.seconds, counters=counters)
