@@ -18,8 +18,8 @@ def vllm(clock: str, rate: float, *, waiting: int = 3, rank: str = "Engine 000: 
     """A line of vLLM; 200 prompt tokens per second are computed, four of five are found in the cache."""
     return (
         f"{HEAD}{clock} [loggers.py:273] {rank}Avg prompt throughput: 200.0 tokens/s, "
-        f"Avg generation throughput: {rate} tokens/s, Running: 64 reqs, Waiting: {waiting} reqs{more}, GPU KV cache usage: 50.0%, "
-        "Prefix cache hit rate: 80.0%\n"
+        f"Avg generation throughput: {rate} tokens/s, Running: 64 reqs, Waiting: {waiting} reqs{more}, "
+        "GPU KV cache usage: 50.0%, Prefix cache hit rate: 80.0%\n"
     )
 
 

@@ -121,7 +121,7 @@ def engine_log(path: str, window: float | None = None) -> Logged:
     name = "stdin" if path == "-" else path
     snapshots = [each for entries in engines.values() if len(entries) > 1 for each in _snapshots(name, list(entries))]
     if not snapshots:
-        todo = "give a longer part of it, or the engine's metrics URL"
+        todo = "give a longer part of it, or the engine's metrics URL, as in http://engine-0:8000"
         raise InputError(Fault("has no engine with two whole lines of its rate", name, todo))
     span = max(entries[-1].seconds - entries[0].seconds for entries in engines.values() if len(entries) > 1)
     return Logged(readings=[Reading(name, tuple(snapshots))], window=span, skipped=skips.listing())
