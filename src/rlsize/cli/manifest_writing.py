@@ -125,17 +125,19 @@ def _commands(resize: Resize, base: str | None, file: str) -> dict[str, str]:
 
 def _head(resize: Resize, pods: Pods, wanted: Wanted, found: Allocation, files: Files) -> list[str]:
     """What the file is, in a few lines."""
+    from rlsize.reports.manifest import numbered
     from rlsize.version import VERSION
 
     size = pods.rollout_gpus // pods.instances
-    each = "1 GPU" if size == 1 else f"{size} GPUs"
     what = "Rollback" if files.rollback else "Resize"
-    trainer = "" if pods.trainer_gpus is None else f"; the trainer keeps its {pods.trainer_gpus} GPUs"
-    counted = f"{pods.rollout_gpus} GPUs of quota" if resize.kind == "ClusterQueue" else f"{pods.replicas} replicas"
+    trainer = "" if pods.trainer_gpus is None else f"; the trainer keeps its {numbered(pods.trainer_gpus, 'GPU')}"
+    quota = resize.kind == "ClusterQueue"
+    counted = f"{numbered(pods.rollout_gpus, 'GPU')} of quota" if quota else numbered(pods.replicas, "replica")
+    fleet = f"{numbered(pods.instances, 'instance')} of {numbered(size, 'GPU')}"
     now = _now(files) if files.rollback else ""
     return [
         f"Written by rlsize {VERSION} from {found.source}. Nothing is applied.",
-        f"{what}: {pods.instances} instances of {each} ({pods.rollout_gpus} rollout GPUs){now}{trainer}.",
+        f"{what}: {fleet} ({numbered(pods.rollout_gpus, 'rollout GPU')}){now}{trainer}.",
         f"{resize.kind} {wanted.name} ({resize.api_version}): {counted}.",
     ]
 

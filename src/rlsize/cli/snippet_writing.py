@@ -87,12 +87,13 @@ def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
 
 
 def _pools(split: Split) -> str:
-    each = "1 GPU" if split.size == 1 else f"{split.size} GPUs"
-    fleet = f"{split.instances} instances of {each}"
+    from rlsize.reports.manifest import numbered
+
+    fleet = f"{numbered(split.instances, 'instance')} of {numbered(split.size, 'GPU')}"
     if split.shared:
-        return f"Split: {split.gpus} GPUs for both sides, {fleet} (tensor parallel {split.tensor})."
+        return f"Split: {numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
     behind = f"staleness up to {split.staleness}, sync every {split.sync_every}"
     return (
-        f"Split: {split.rollout_gpus} rollout GPUs ({fleet}, tensor parallel {split.tensor}), "
-        f"{split.trainer_gpus} trainer GPUs; {split.mode}, {behind}."
+        f"Split: {numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
+        f"{numbered(split.trainer_gpus, 'trainer GPU')}; {split.mode}, {behind}."
     )

@@ -125,10 +125,20 @@ def manifest_report(written: Written, inputs: Sequence[Figure]) -> Report:
     )
 
 
+def numbered(count: int, noun: str) -> str:
+    """
+    A number of things.
+
+    >>> numbered(1, "instance"), numbered(8, "GPU")
+    ('1 instance', '8 GPUs')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def _counted(written: Written) -> str:
-    if written.kind == "ClusterQueue":
-        return f"{written.rollout_gpus} GPUs for {written.instances} instances"
-    return f"{written.replicas} replicas for {written.instances} instances"
+    queue = written.kind == "ClusterQueue"
+    what = numbered(written.rollout_gpus, "GPU") if queue else numbered(written.replicas, "replica")
+    return f"{what} for {numbered(written.instances, 'instance')}"
 
 
 def _changes(written: Written) -> Table:

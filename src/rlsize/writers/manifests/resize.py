@@ -182,7 +182,7 @@ def pods_of(found: Allocation, gpus_per_pod: int | None, faults: list[Fault]) ->
         return None
     size, instances, pool = found.gpus_per_instance, found.instances, found.rollout_gpus
     for key, value, todo in (
-        ("instances", instances, "give it, or a plan: `rlsize plan ... --save FILE`"),
+        ("instances", instances, "give it, or a plan or an observation that was saved with it"),
         ("gpus_per_instance", size, "give the GPUs of one instance"),
     ):
         told = any(key in fault.where.replace("-", "_") for fault in faults)
