@@ -89,7 +89,9 @@ def _trainer_evidence(found: Finding) -> str:
 def _sync_evidence(found: Finding) -> str:
     if found.status == "unknown":
         return "needs a log that times syncs, or engines that do"
-    return f"{said(found.figures, 'sync_pause_fraction')} of the time goes into weight syncs"
+    logged = said(found.figures, "logged_fraction")
+    more = "" if logged == "-" else f" by the engines, {logged} by the log"
+    return f"{said(found.figures, 'sync_pause_fraction')} of the time goes into weight syncs{more}"
 
 
 def _idle_evidence(found: Finding) -> str:

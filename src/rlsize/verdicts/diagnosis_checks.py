@@ -54,6 +54,8 @@ def weight_sync(evidence: Evidence) -> Finding:
     if not paused.known:
         return Finding(check="weight_sync", status="unknown")
     figures = {"sync_pause_fraction": paused, "sync_seconds": evidence.run.figure("sync_seconds")}
+    if paused is not logged:
+        figures["logged_fraction"] = logged
     bad = paused.number > limit
     return Finding(
         check="weight_sync",
