@@ -121,6 +121,9 @@ def test_a_quota_is_found_among_groups_and_flavours() -> None:
     ]
     with pytest.raises(InputError, match="several places"):
         resized(text, "kueue", 13, group="")
+    memory = text.replace('"16"}', '"16"}, {name: memory, nominalQuota: 1Ti}')
+    made = resized(memory, "kueue", 13, group="spot", per_gpu={"memory": "100Gi"})
+    assert [change.after for change in made.changes] == ["26", "2600Gi"]
 
 
 def test_an_item_of_a_list_is_found_too() -> None:
@@ -135,7 +138,7 @@ def test_an_item_of_a_list_is_found_too() -> None:
 @pytest.mark.parametrize(
     ("platform", "said", "name", "says"),
     [
-        ("deployment", {"name": "rollot"}, "deployment.yaml", "Service rollout, Deployment rollout"),
+        ("deployment", {"name": "rollot"}, "deployment.yaml", "Service rl/rollout, Deployment rl/rollout"),
         ("deployment", {"namespace": "other"}, "deployment.yaml", "holds no Deployment rollout"),
         ("deployment", {"per_pod": 4}, "deployment.yaml", "asks for 2 nvidia.com/gpu"),
         ("leaderworkerset", {"per_pod": 8, "pods": 1}, "leaderworkerset.yaml", "size is 2, not 1"),

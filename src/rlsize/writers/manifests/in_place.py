@@ -88,10 +88,15 @@ def _object(documents: list[Any], name: str, resize: Resize, wanted: Wanted) -> 
     ]
     if len(fitting) == 1:
         return fitting[0]
-    held = [f"{text_at(node, 'kind')} {text_at(node, 'metadata', 'name')}" for node, _ in objects]
+    held = [f"{text_at(node, 'kind')} {_placed(node)}" for node, _ in objects]
     shown = ", ".join(held[:8]) + (f" and {len(held) - 8} more" if len(held) > 8 else "")  # noqa: PLR2004 (a line)
     what = f"holds {len(fitting) or 'no'} {resize.kind} {wanted.name} of {resize.api_version} in {wanted.namespace}"
     raise InputError(Fault(what, name, f"it has {shown or 'no objects'}: check --platform, --name and --namespace"))
+
+
+def _placed(node: Any) -> str:  # noqa: ANN401 (yaml nodes are untyped)
+    """The name of an object, in its namespace where it says one."""
+    return "/".join(part for key in ("namespace", "name") if (part := text_at(node, "metadata", key)))
 
 
 def _objects(documents: list[Any]) -> Iterator[tuple[Any, Place]]:
@@ -140,7 +145,8 @@ def _cut(
     if len(chosen) != 1:
         many = "several places" if chosen else "no place"
         what = f"there is {many} for {_words(edit.path)}"
-        return [Fault(what, f"{name}:{node.start_mark.line + 1}", "check --group, or write a patch without --base")]
+        todo = "check --group and --gpu-resource, or write a patch without --base"
+        return [Fault(what, f"{name}:{node.start_mark.line + 1}", todo)]
     parent, onward = chosen[0]
     value = child(parent, key)
     if value is None:
@@ -162,11 +168,13 @@ def _stays(node: Any, edit: Edit) -> bool:  # noqa: ANN401 (yaml nodes are untyp
     """Whether a value may stay as it is."""
     if node.tag != _INT or not node.value.isdigit():
         return False
-    held = int(node.value)
-    return held == edit.value or (edit.least and held > edit.value) or (edit.most and held < edit.value)
+    held, value = int(node.value), edit.value
+    if isinstance(value, str):
+        return False
+    return held == value or (edit.least and held > value) or (edit.most and held < value)
 
 
-def _inserted(text: str, parent: Any, key: str, value: int) -> tuple[int, int, str]:  # noqa: ANN401 (yaml nodes are untyped)
+def _inserted(text: str, parent: Any, key: str, value: int | str) -> tuple[int, int, str]:  # noqa: ANN401 (yaml nodes are untyped)
     """A new first key of a mapping, in the style in which the mapping is written."""
     start = parent.start_mark.index
     if parent.flow_style:

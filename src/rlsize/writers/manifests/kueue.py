@@ -30,12 +30,16 @@ _QUANTITY = re.compile(r"([0-9.]+)([A-Za-z]*)")
 def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
     """Flavours, queues and priorities of both sides; in a ClusterQueue that is there, the rollouts' quota alone."""
     flavour = ("name", wanted.group) if wanted.group else ANY
-    quota = ("spec", "resourceGroups", ANY, "flavors", flavour, "resources", ("name", wanted.gpu_resource))
+    resources = ("spec", "resourceGroups", ANY, "flavors", flavour, "resources")
+    quotas: dict[str, int | str] = {wanted.gpu_resource: pods.rollout_gpus}
+    quotas |= {name: multiplied(amount, pods.rollout_gpus) for name, amount in wanted.per_gpu.items()}
     return Resize(
         kind=KIND,
         api_version=API_VERSION,
         documents=_documents(pods, wanted, faults),
-        edits=(Edit(path=(*quota, "nominalQuota"), value=pods.rollout_gpus),),
+        edits=tuple(
+            Edit(path=(*resources, ("name", name), "nominalQuota"), value=quota) for name, quota in quotas.items()
+        ),
         apply="kubectl apply -f {file}",
         before="kubectl get -f {file}",
         back="kubectl delete -f {file}; where they were there before, write the quota with --base",
@@ -51,8 +55,9 @@ def _warnings(wanted: Wanted) -> tuple[str, ...]:
     if {"cpu", "memory"} <= wanted.per_gpu.keys():
         return ()
     text = (
-        f"the queues cover {', '.join([wanted.gpu_resource, *wanted.per_gpu])} only: Kueue admits no pod that asks for "
-        "other resources; give --cpu-per-gpu and --memory-per-gpu, or leave those out in Kueue's configuration"
+        f"quota is set for {', '.join([wanted.gpu_resource, *wanted.per_gpu])} only: Kueue admits no pod that asks for "
+        "other resources beyond their quota, or for one that the queue does not cover; give --cpu-per-gpu and "
+        "--memory-per-gpu, or leave those out in Kueue's configuration"
     )
     return (text,)
 

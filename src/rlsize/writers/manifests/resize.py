@@ -106,13 +106,13 @@ class Edit:
 
     Args:
         path: From the object down.
-        value: The new value.
+        value: The new value: a number, or a quantity with its unit.
         least: Whether a larger value that is there may stay.
         most: Whether a smaller value that is there may stay.
     """
 
     path: tuple[Step, ...]
-    value: int
+    value: int | str
     least: bool = False
     most: bool = False
 
