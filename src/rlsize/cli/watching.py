@@ -87,20 +87,20 @@ def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched
 
 def from_logs(inputs: Inputs, files: list[str], window: str | None) -> Watched:
     """
-    Engines as their own logs tell of them: all of it, or the window at its end.
+    Engines as their own logs tell of them, in the window at their ends.
 
     Raises:
         InputError: All faults of the inputs so far and of all logs.
     """
     from rlsize.readers.metrics.engine_logs import engine_log
 
-    length = _window(inputs, window) if window is not None else None
+    length = _window(inputs, window)
     inputs.settle()
     readings: list[Reading] = []
     seconds = 0.0
     for file in files:
         with _blamed(inputs, file):
-            logged = engine_log(file, None if length is None else length.number)
+            logged = engine_log(file, length.number)
             readings += logged.readings
             seconds = max(seconds, logged.window)
             inputs.notes += [f"Not used of {file}: {one.count} lines, {one.why}." for one in logged.skipped]

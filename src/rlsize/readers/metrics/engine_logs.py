@@ -100,7 +100,7 @@ def engine_log(path: str, window: float | None = None) -> Logged:
 
     Args:
         path: A file, plain or packed, or `-`.
-        window: How much of it counts, from its end; None for all. [s]
+        window: How much of it counts, from its end, but two lines at least; None for all. [s]
 
     Raises:
         InputError: It cannot be read, or no engine has two lines in the window.
@@ -114,10 +114,7 @@ def engine_log(path: str, window: float | None = None) -> Logged:
                 _add(engines.setdefault(entry.rank, deque(maxlen=MOST_LINES)), entry)
     if window is not None and engines:
         end = max(entries[-1].seconds for entries in engines.values())
-        engines = {
-            rank: deque(entry for entry in entries if entry.seconds >= end - window)
-            for rank, entries in engines.items()
-        }
+        engines = {rank: _newest(entries, end - window) for rank, entries in engines.items()}
     name = "stdin" if path == "-" else path
     snapshots = [each for entries in engines.values() if len(entries) > 1 for each in _snapshots(name, list(entries))]
     if not snapshots:
@@ -125,6 +122,12 @@ def engine_log(path: str, window: float | None = None) -> Logged:
         raise InputError(Fault("has no engine with two whole lines of its rate", name, todo))
     span = max(entries[-1].seconds - entries[0].seconds for entries in engines.values() if len(entries) > 1)
     return Logged(readings=[Reading(name, tuple(snapshots))], window=span, skipped=skips.listing())
+
+
+def _newest(entries: deque[_Entry], start: float) -> deque[_Entry]:
+    """The lines from a moment on, or the last two."""
+    found = [entry for entry in entries if entry.seconds >= start]
+    return deque(found if len(found) > 1 else list(entries)[-2:])
 
 
 def _entries(cursor: Cursor, skips: Skips) -> Iterator[_Entry]:
