@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlsize.reports.alerts_rules import Rules
 
 _POINTS = 5  # samples in the shortest window
-_EVALUATED = 2  # samples from one evaluation to the next
+_EVALUATED = 3  # samples from one evaluation to the next
 _TARGETS = 3  # instances that a case has; the last one stands for all others
 _USUAL = 1000.0  # tokens per second where a plan says none
 _FAR, _NEAR = 0.5, 0.9  # shares of a threshold: a healthy value lies at 0.9 of it at most, a sick one far beyond it
