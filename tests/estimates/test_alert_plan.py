@@ -133,7 +133,7 @@ def test_a_limit_that_the_plan_breaks_is_told() -> None:
 
 def test_only_what_logs_call_waiting_is_idle() -> None:
     """Of 60 s the trainer works 40; a sync of 3 s and 2 s of overhead are no waiting, and a shared pool has none."""
-    parts = {"train_seconds": 40.0, "sync_exposed_seconds": 3.0, "overhead_seconds": 2.0}
+    parts: dict[str, Any] = {"train_seconds": 40.0, "sync_exposed_seconds": 3.0, "overhead_seconds": 2.0}
     idle = Figure(key="trainer_idle_fraction", value=20 / 60, band=(0.05, 0.4))
     one = planned(trainer_idle_fraction=idle, **parts).limits["idle"]
     assert one.expected.number == pytest.approx(15 / 60)
