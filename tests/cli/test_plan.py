@@ -125,6 +125,22 @@ def test_a_model_needs_no_rates(rlsize: Any) -> None:
     assert results["rollout_memory_headroom_fraction"] >= 0.05
 
 
+def test_a_given_rate_has_no_layout_that_contradicts_its_gpus(rlsize: Any, folder: Path) -> None:
+    """Instances of one GPU are not tp2, in words and in the file."""
+    given = ("--per-instance", "4000", "--gpus-per-instance", "1", "--train-seconds", "40")
+    work = (*MODEL, "--gpus", "32", "--mode", "async", "--measured-trainer-gpus", "16")
+    told = rlsize(*work, *given, "--save", "p.yaml")
+    assert "h100-sxm 1 GPU" in told.stdout
+    assert (
+        "tensor"
+        not in (folder / "p.yaml")
+        .read_text(encoding="utf-8")
+        .partition("results:")[0]
+        .replace("rollout_tensor", "tensor")
+        .partition("trainer_layout")[0]
+    )
+
+
 def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsize: Any, folder: Path) -> None:
     """SGLang has no default share of the memory: what its largest step leaves is about that of vLLM."""
     steps = {}

@@ -110,8 +110,11 @@ def fleet_of(
     if known is not None:
         asked = known.question.layout
         layout = {"tensor": asked.tensor, "pipeline": asked.pipeline, "data": asked.data, "expert": asked.expert}
+    words = degrees_text(layout)
+    if rate.known and layout and layout["tensor"] * layout["pipeline"] * layout["data"] != size:
+        layout, words = {}, f"{size:g} GPU{'' if size == 1 else 's'}"  # the rate is one of another layout, not told
     return FleetOption(
-        name=f"{offer.gpu.name} {degrees_text(layout)}",
+        name=f"{offer.gpu.name} {words}",
         gpu=offer.gpu.name,
         gpus=float(size),
         layout=layout,
