@@ -131,14 +131,7 @@ def test_a_given_rate_has_no_layout_that_contradicts_its_gpus(rlsize: Any, folde
     work = (*MODEL, "--gpus", "32", "--mode", "async", "--measured-trainer-gpus", "16")
     told = rlsize(*work, *given, "--save", "p.yaml")
     assert "h100-sxm 1 GPU" in told.stdout
-    assert (
-        "tensor"
-        not in (folder / "p.yaml")
-        .read_text(encoding="utf-8")
-        .partition("results:")[0]
-        .replace("rollout_tensor", "tensor")
-        .partition("trainer_layout")[0]
-    )
+    assert "rollout_tensor_parallel" not in read_plan(str(folder / "p.yaml")).placement
 
 
 def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsize: Any, folder: Path) -> None:
