@@ -275,6 +275,9 @@ rlsize diagnose examples/operate/resized.jsonl --pages examples/metrics/first.pr
     --trainer-gpu-hour 3 --max-idle 0.05 --max-sync 0.1 --max-staleness 2 --format verl --skip 2 \\
     --fail-on worse --before FOLDER/before.yaml
 rlsize diagnose examples/operate/starving.jsonl --price nebius-h100-sxm-8x
+rlsize alerts examples/baseline.yaml --engine vllm --trainer-selector 'job="trainer"' --metric queue=my_queue \\
+    --kubernetes --label release=prometheus --name loop
+rlsize alerts examples/baseline.yaml --engine-only --grafana
 rlsize manifest --platform keda --instances 13 --gpus-per-instance 2 --rollout-gpus 26 --trainer-gpus 16 \\
     --gpus-per-node 8 --engine vllm --concurrency 64 --name rollout --namespace rl --min 13 --max 16 \\
     --prometheus http://prometheus:9090 --selector 'job="rollout"' --threshold 64 --target deployment

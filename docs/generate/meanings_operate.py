@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 OPERATED: dict[str, str] = {
+    "alerts": "The rules, or the one file that was asked for in their place.",
     "api_version": "API version of the Kubernetes object.",
     "apply_command": "The command that would apply the manifest.",
     "at": "End of the window that Prometheus is asked for.",
@@ -13,6 +14,7 @@ OPERATED: dict[str, str] = {
     "expected_train_seconds": "Busy trainer seconds that a step should take.",
     "framework": "The training framework.",
     "framework_version": "Version of it that the keys were read from.",
+    "hold_seconds": "How long a condition holds before its alert fires.",
     "gpus_per_node": "GPUs of a node.",
     "gpus_per_pod": "GPUs of a pod.",
     "idle_target_fraction": "Trainer idle that is accepted.",
@@ -55,6 +57,7 @@ OPERATED: dict[str, str] = {
 OPERATED_COLUMNS: dict[str, str] = {
     "action": "What to do.",
     "after": "Now.",
+    "alert": "The alert.",
     "batch_seconds": "Time of a whole batch.",
     "before": "In the recorded run.",
     "check": "The check, in the order of the runbook.",
@@ -81,12 +84,15 @@ OPERATED_COLUMNS: dict[str, str] = {
     "p50_seconds": "Median over the settled steps.",
     "p90_seconds": "Ninetieth percentile over the settled steps.",
     "phase": "Phase of the optimizer step.",
+    "planned": "The plan's value.",
     "read": "What was read.",
     "request_rate_per_second": "Requests sent per second; empty where they were sent at once.",
     "requests": "Requests that finished.",
     "response_tokens_per_second": "Response tokens per second of a run.",
     "run_seconds": "Wall clock of a run.",
     "share_fraction": "Share of the step.",
+    "rule": "How the threshold follows from the plan.",
+    "signal": "The signal.",
     "step": "Place in the order of repair.",
     "tool": "The benchmark.",
     "total_tokens_per_second": "Prompt and response tokens per second of a run.",

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import typer  # noqa: TC002 (typer reads annotations at run time)
 
 from rlsize.cli import alerts_flags as of
 from rlsize.cli.beliefs import CalibrationFile
 from rlsize.cli.flags import Profiles
 from rlsize.errors import Fault, InputError, suggestion
+from rlsize.facts.figure import Figure
+from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
     from rlsize.facts.alerts import AlertSetup, PlannedLoop
@@ -20,6 +24,7 @@ _FILES = (".yml", ".yaml", ".json")
 
 
 def alerts(
+    context: typer.Context,
     source: of.Source = None,
     budget: of.Budget = None,
     engine: of.Engine = None,
@@ -36,7 +41,7 @@ def alerts(
     calibration: CalibrationFile = None,
     force: of.Force = False,
     profiles: Profiles = None,
-) -> None:
+) -> Report:
     """
     Write Prometheus rules, their tests and a dashboard for this plan.
 
@@ -73,7 +78,8 @@ def alerts(
     if faults:
         raise InputError(*faults)
     rules = Rules(alert_plan(loop), setup)
-    _deliver(rules, targets, (namespace or "", labels), folder=_is_folder(output), force=force)
+    meta = (namespace or "", labels)
+    return _delivered(rules, targets, meta, context.obj or {}, folder=_is_folder(output), force=force)
 
 
 def _is_folder(output: str | None) -> bool:
@@ -132,8 +138,6 @@ def _loop(
 
 def _with_engine(setup: AlertSetup, loop: PlannedLoop, said: str | None, faults: list[Fault]) -> AlertSetup:
     """The setup with the engine that was said, else the plan's."""
-    from dataclasses import replace
-
     from rlsize.reports.alerts_engines import ENGINES
 
     name = said or loop.word("engine") or "vllm"
@@ -144,43 +148,42 @@ def _with_engine(setup: AlertSetup, loop: PlannedLoop, said: str | None, faults:
     return replace(setup, engine=name)
 
 
-def _deliver(
+def _delivered(
     rules: Rules,
     targets: dict[str, Path | None],
     meta: tuple[str, dict[str, str]],
+    output: dict[str, Any],
     *,
     folder: bool,
     force: bool,
-) -> None:
+) -> Report:
     """
-    Print the one text that is asked for, or write all files.
+    Print the one text that is asked for, or write all files and say what they are.
 
     Raises:
         InputError: There is nothing to watch, or a file cannot be written.
     """
-    from rlsize.cli.answer import deliver
+    from rlsize.cli.manifest_output import delivered
     from rlsize.reports.alerts import alerts_report, left_out
     from rlsize.writers.files import make_folder, write_whole
-    from rlsize.writers.table import print_warnings
 
     if not rules.signals:
         raise InputError(Fault("leaves no alert", rules.plan.loop.name, "; ".join(left_out(rules))))
     texts = {kind: _text(rules, kind, meta) for kind in targets}
-    written = []
+    report = alerts_report(rules, [str(path) for path in targets.values() if path is not None])
+    text = next(iter(texts.values()))
+    if None in targets.values():
+        whole = Figure(key="alerts", value=text, provenance="predicted", source="the plan")
+        warnings = (*report.warnings, *(f"left out: {line}" for line in left_out(rules)))
+        return delivered(
+            replace(report, results=(whole, *report.results), warnings=warnings), text, output, None, force=force
+        )
     for kind, path in targets.items():
-        if path is None:
-            sys.stdout.write(texts[kind])
-            continue
-        if folder:
-            make_folder(path.parent)
-        write_whole(path, texts[kind], force)
-        written.append(str(path))
-    if written:
-        deliver(alerts_report(rules, written), {})
-        return
-    print_warnings(alerts_report(rules, written))
-    for line in left_out(rules):
-        sys.stderr.write(f"note: left out: {line}\n")
+        if path is not None:
+            if folder:
+                make_folder(path.parent)
+            write_whole(path, texts[kind], force)
+    return report
 
 
 def _text(rules: Rules, kind: str, meta: tuple[str, dict[str, str]]) -> str:

@@ -115,11 +115,11 @@ def _filled(text: str, indent: str = "") -> list[str]:
 
 def alerts_report(rules: Rules, files: Sequence[str]) -> Report:
     """
-    The report of `rlsize alerts` where it wrote files.
+    The report of `rlsize alerts`.
 
     Args:
         rules: The rules.
-        files: What was written.
+        files: What was written; none where the text goes to stdout.
     """
     plan = rules.plan
     rows = tuple(_row(rules, signal) for signal in rules.signals)
@@ -133,7 +133,8 @@ def alerts_report(rules: Rules, files: Sequence[str]) -> Report:
     count = len(rules.group().alerts)
     return Report(
         command="alerts",
-        headline=f"Wrote {count} alerts with the thresholds of {printable(plan.loop.name)}: {', '.join(files)}.",
+        headline=f"{'Wrote ' if files else ''}{count} alerts with the thresholds of {printable(plan.loop.name)}"
+        f"{': ' if files else ''}{', '.join(files)}.",
         results=(
             _time("window_seconds", plan.times.window_seconds, "10 steps"),
             _time("hold_seconds", plan.times.hold_seconds, "3 steps"),
