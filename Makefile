@@ -73,7 +73,7 @@ engine: $(VENV)/.dev  ## a real vLLM for CPUs in the cache folder, for the two t
 test-engine: $(VENV)/.dev  ## the tests against a real vLLM and a real trainer; skipped where there is none
 	@python=$$($(BIN)/python tests/engine/install.py) || test $$? -eq 77; \
 	test -n "$$python" || echo "skipped: no vLLM for CPUs can be had here"; \
-	RLSIZE_ENGINE_PYTHON=$$python $(BIN)/python -m pytest -q tests/engine
+	RLSIZE_ENGINE_PYTHON=$$python $(BIN)/python -m pytest -q -n 2 --dist loadfile tests/engine
 
 browser: $(VENV)/.dev  ## Playwright and axe in the cache folder, and a Chromium, for the target below
 	@$(BIN)/python tests/browser/install.py || test $$? -eq 77
