@@ -41,9 +41,9 @@ def test_packed_logs_and_standard_input_read_the_same(tmp_path: Path, monkeypatc
     plain = read_log(str(CONSOLE))
     content = CONSOLE.read_bytes()
     packed = (
-        gzip.compress(content),
+        gzip.compress(content, mtime=0),
         zstandard.compress(content),
-        gzip.compress(content[:2000]) + gzip.compress(content[2000:]),
+        gzip.compress(content[:2000], mtime=0) + gzip.compress(content[2000:], mtime=0),
     )
     for index, data in enumerate(packed):
         path = written(tmp_path, data, f"packed{index}")
@@ -55,7 +55,7 @@ def test_packed_logs_and_standard_input_read_the_same(tmp_path: Path, monkeypatc
 
 def test_a_packed_log_that_ends_early_gives_what_it_has(tmp_path: Path) -> None:
     """What can be unpacked is used, and the rest is counted."""
-    data = gzip.compress(CONSOLE.read_bytes() + lines(*range(4, 400)).encode())
+    data = gzip.compress(CONSOLE.read_bytes() + lines(*range(4, 400)).encode(), mtime=0)
     log = read_log(written(tmp_path, data[: len(data) // 2], "run.log.gz"))
     assert 3 < len(log.steps) < 399
     assert log.steps == read_log(written(tmp_path, gzip.decompress(data))).steps[: len(log.steps)]
@@ -141,7 +141,7 @@ def test_progress_is_told_up_to_the_whole(tmp_path: Path) -> None:
         (b"nothing to see\n", "training logs are read of"),
         (b"\x00" * 5_000_000, "training logs are read of"),
         (lines(1).encode().rstrip(b"\n"), "training logs are read of"),
-        (gzip.compress(b"text")[:12], "cannot be unpacked"),
+        (gzip.compress(b"text", mtime=0)[:12], "cannot be unpacked"),
         (b'{"log_history": [{"step": 1, "loss": 2, "num_tokens": 5}]}', "without one whole step"),
     ],
 )
