@@ -120,6 +120,19 @@ def test_a_trainer_slower_than_the_scenario_says_is_looked_at_first(rlsize: Any,
     assert slow.results["verdict"] == "matched"
 
 
+def test_a_picture_has_the_parts_of_a_step(rlsize: Any, starving: str, tmp_path: Path) -> None:
+    """In a file and in the terminal, after a restart too."""
+    text = Path(starving).read_text(encoding="utf-8")
+    again = tmp_path / "again.jsonl"
+    again.write_text(text + text, encoding="utf-8")
+    for log in (starving, str(again)):
+        assert rlsize("observe", log, "--plot", str(tmp_path / f"{Path(log).stem}.svg")).code == 0
+        drawn = (tmp_path / f"{Path(log).stem}.svg").read_text(encoding="utf-8")
+        assert "waiting for samples" in drawn
+        assert "of which the trainer waits 3" in drawn
+    assert "waiting for samples" in rlsize("observe", starving, "--plot").stdout
+
+
 def test_every_line_fits_80_columns(rlsize: Any, starving: str, tmp_path: Path) -> None:
     """Of observe and of diagnose."""
     before = str(tmp_path / "b.yaml")

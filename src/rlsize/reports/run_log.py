@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from statistics import quantiles
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.facts.run_summary import RunSummary
+    from rlsize.reports.chart import Role
     from rlsize.reports.report import Cell
 
 PHASES = {
@@ -27,6 +29,14 @@ PHASES = {
     "other_seconds": "other",
     "step_seconds": "whole step",
 }
+_ROLES: dict[str, Role] = {  # of the parts of a step, from the bottom of a picture to its top
+    "update_seconds": "update",
+    "logprob_seconds": "logprob",
+    "sync_seconds": "sync",
+    "generation_seconds": "rollout",
+    "wait_seconds": "waiting",
+    "other_seconds": "swap",
+}
 _RESULTS = (
     *("step_seconds", "train_seconds", "consumption_tokens_per_second", "trained_tokens_per_second"),
     *("fleet_tokens_per_second", "trainer_idle_fraction", "sync_pause_fraction", "batch_tokens", "samples_per_step"),
@@ -37,6 +47,7 @@ _RESULTS = (
     "total_tokens_per_step",
 )
 _ASKED = {"step_seconds", "train_seconds", "consumption_tokens_per_second", "trainer_idle_fraction"}
+_DRAWN = 1000  # steps of a picture, at most
 _LISTED = 6  # steps that a note names
 _NAMES = {"colocated": "colocated", "synchronous": "in turn", "async": "async", "unknown": "mode not known"}
 
@@ -167,16 +178,27 @@ def skipped_words(run: RunSummary) -> list[str]:
 
 
 def phases_chart(run: RunSummary) -> Chart | None:
-    """Step time over the steps, with its parts."""
-    columns = {key: name for key, name in PHASES.items() if key in run.columns and key != "other_seconds"}
-    if len(run.steps) < 2 or not columns:  # noqa: PLR2004 (one step is no line)
+    """The settled steps, their parts on top of each other; generation where nothing else runs beside it."""
+    alone = run.mode in {"synchronous", "colocated"}
+    parts = [key for key in _ROLES if key in run.columns and (alone or key != "generation_seconds")]
+    if len(run.steps) < 2 or not parts:  # noqa: PLR2004 (one step is no picture)
         return None
-    xs = tuple(float(step) for step in run.steps)
+    rising = all(second > first for first, second in pairwise(run.steps))
+    places = range(0, len(run.steps), -(-len(run.steps) // _DRAWN))
+    xs = tuple(float(run.steps[place] if rising else place) for place in places)  # a restart counts again from below
+    idle, whole = run.figure("trainer_idle_fraction"), run.figure("step_seconds")
+    takeaway = f"a step takes {show(whole.value, 'step_seconds')}" if whole.known else "time of each optimizer step"
+    if idle.known:
+        takeaway += f", of which the trainer waits {show(idle.value, 'x_fraction')}"
     return Chart(
-        title=f"{run.framework}: seconds of each optimizer step",
+        title=f"{run.framework}: {takeaway}",
         x_label="optimizer step",
         y_label="seconds",
-        series=tuple(Series(name=name, xs=xs, ys=run.columns[key]) for key, name in columns.items()),
+        kind="areas",
+        series=tuple(
+            Series(name=PHASES[key], xs=xs, ys=tuple(run.columns[key][place] for place in places), role=_ROLES[key])
+            for key in parts
+        ),
     )
 
 
