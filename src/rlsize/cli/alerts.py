@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer  # noqa: TC002 (typer reads annotations at run time)
+import typer
 
 from rlsize.cli import alerts_flags as of
 from rlsize.cli.beliefs import CalibrationFile

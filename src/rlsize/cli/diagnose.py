@@ -21,6 +21,8 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from rlsize.cli.recording import Pools
     from rlsize.cli.sources import Sources
     from rlsize.facts.evidence import Diagnosis
@@ -245,7 +247,7 @@ def _compared(
     baseline: RunObservation,
     path: str,
     found: Diagnosis,
-    random: object,
+    random: np.random.Generator,
 ) -> tuple[tuple[Compared, ...], list[str]]:
     """Before and after, and how to go back."""
     from rlsize.cli.recording import allocation_of, prices_of
@@ -258,7 +260,7 @@ def _compared(
         prices=prices_of(pools),
     )
     then = Side(columns=baseline.columns, allocation=baseline.allocation, prices=baseline.prices)
-    told = compared(then, now, random)  # type: ignore[arg-type]  # numpy's generator, which is loaded late
+    told = compared(then, now, random)
     return told, [outcome_words(told, path), *rollback_words(baseline, path, _shares(evidence, found))]
 
 

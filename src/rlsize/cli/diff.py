@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from rlsize.readers.yaml_documents import Document
 
 _KINDS = {"scenario": "diff_scenarios", "plan": "diff_plans", "rates": "diff_rates"}
-_TODO = "name two scenarios, two saved plans, or two rates files"
+_INSTEAD = "name two scenarios, two saved plans, or two rates files"
 
 
 def diff(
@@ -123,9 +123,9 @@ def _kind(before: Document, after: Document) -> str:
     names = [f"a {str(kind)[:40]} file" for kind in kinds]
     if kinds[0] != kinds[1]:
         what = f"is {names[1]}, and {before.name} is {names[0]}"
-        raise InputError(Fault(what, after.name, _TODO))
+        raise InputError(Fault(what, after.name, _INSTEAD))
     if kinds[0] not in _KINDS:
-        raise InputError(Fault(f"is {names[0]}, which cannot be compared", before.name, _TODO))
+        raise InputError(Fault(f"is {names[0]}, which cannot be compared", before.name, _INSTEAD))
     return str(kinds[0])
 
 

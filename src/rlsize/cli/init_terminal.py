@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _LISTED = 32  # names that `?` shows one by one
 _NARROWEST = 20  # columns
-_LONGEST_TODO = 160  # two lines; what is longer lists names
+_LONGEST_ADVICE = 160  # two lines; what is longer lists names
 
 
 def on_terminal() -> bool:
@@ -164,5 +164,5 @@ class _Dialogue:
         """What is wrong, and what to do; a flag as the place means nothing here."""
         for fault in faults:
             place = f"{fault.where}: " if fault.where and not fault.where.startswith("--") else ""
-            todo = "? lists what there is" if len(fault.todo) > _LONGEST_TODO else fault.todo
+            todo = "? lists what there is" if len(fault.todo) > _LONGEST_ADVICE else fault.todo
             self.say(f"{place}{fault.what}" + (f"; {todo}" if todo else ""), "red", 2)

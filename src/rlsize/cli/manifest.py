@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import typer  # noqa: TC002 (typer reads annotations at run time)
+import typer
 
 from rlsize.cli import manifest_flags as of
 from rlsize.cli.flags import Profiles

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from rlsize.cli.predict_step_flags import LoopFlags
     from rlsize.estimates.step_assembly import Loop
 
-_TODO = "give --gpus, or --rollout-gpus and --trainer-gpus"
+_INSTEAD = "give --gpus, or --rollout-gpus and --trainer-gpus"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,7 +56,7 @@ def pools(inputs: Inputs, said: LoopFlags) -> Pools:
         found = _shared(inputs, total, rollout, trainer)
     else:
         found = _two(inputs, loop, total, rollout, trainer)
-    inputs.need(found.gpus, _TODO)
+    inputs.need(found.gpus, _INSTEAD)
     return found
 
 

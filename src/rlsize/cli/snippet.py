@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import typer  # noqa: TC002 (typer reads annotations at run time)
+import typer
 
 from rlsize.cli import flags
 from rlsize.cli import manifest_flags as of

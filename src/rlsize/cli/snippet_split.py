@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rlsize.writers.snippets.listing import Framework
     from rlsize.writers.snippets.split import Split
 
-_TODO = {
+_INSTEAD = {
     "instances": "--instances",
     "gpus_per_instance": "--gpus-per-instance",
     "rollout_gpus": "--rollout-gpus",
@@ -93,7 +93,7 @@ def split_of(inputs: Inputs, found: Allocation, variant: str) -> Split:
     """
     from rlsize.writers.snippets.split import Split
 
-    numbers = {key: _whole(inputs, key, getattr(found, key)) for key in _TODO}
+    numbers = {key: _whole(inputs, key, getattr(found, key)) for key in _INSTEAD}
     if found.rollout.tensor is None and found.gpus_per_instance not in {None, 1}:
         todo = "give the GPUs that share each layer of an instance"
         inputs.fault("how an instance is spread is not known", "--rollout-tensor-parallel", todo)
@@ -134,7 +134,7 @@ def split_of(inputs: Inputs, found: Allocation, variant: str) -> Split:
 
 def _whole(inputs: Inputs, key: str, value: float | None, flag: str = "") -> int:
     """A whole number; a fault, and 0, where it is missing or has a fraction."""
-    flag = flag or _TODO[key]
+    flag = flag or _INSTEAD[key]
     if value is None:
         if not any(key in fault.where.replace("-", "_") for fault in inputs.faults):  # else it was told already
             inputs.fault(f"{key} is missing", flag, "give it, or a plan that says it (`rlsize plan ... --save FILE`)")

@@ -15,7 +15,7 @@ MOST_BYTES = 64 * 2**20
 _MOST_TOKENS = 1e8
 _POINTS = 10_000  # quantiles that are kept of a longer list
 _PAIR = 2  # a length and its count
-_TODO = f"give tokens, 1 to {_MOST_TOKENS:.0e}"
+_INSTEAD = f"give tokens, 1 to {_MOST_TOKENS:.0e}"
 
 
 def read_lengths(path: str | Path) -> tuple[float, ...]:
@@ -53,7 +53,7 @@ def _lines(text: str, path: str) -> list[tuple[float, float]]:
         if row is not None:
             rows.append(row)
         elif rows or heading or _number(cells[0]) is not None:
-            faults.append(Fault(f"{line.strip()[:60]!r} is no length", f"{path}, line {number}", _TODO))
+            faults.append(Fault(f"{line.strip()[:60]!r} is no length", f"{path}, line {number}", _INSTEAD))
         else:
             heading = True
     if faults:
@@ -70,7 +70,7 @@ def _json_rows(text: str, path: str) -> list[tuple[float, float]]:
     for index, entry in enumerate(found):
         row = _row(entry if isinstance(entry, list) else [entry])
         if row is None:
-            raise InputError(Fault(f"{str(entry)[:60]} is no length", f"{path}, entry {index}", _TODO))
+            raise InputError(Fault(f"{str(entry)[:60]} is no length", f"{path}, entry {index}", _INSTEAD))
         rows.append(row)
     return rows
 

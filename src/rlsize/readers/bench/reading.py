@@ -43,7 +43,7 @@ _PRINTED: Mapping[str, FromText] = {
     "vllm-bench-throughput": vllm_throughput_printed,
     "trtllm-bench": trtllm_printed,
 }
-_TODO = "known: " + ", ".join(FORMATS)
+_INSTEAD = "known: " + ", ".join(FORMATS)
 _TOLD = 3  # unused records that are told one by one
 
 
@@ -84,7 +84,7 @@ def benchmark_results(content: bytes, name: str, format: str | None = None) -> l
         return _from_objects(text, name, format)
     printed = _PRINTED.get(form or "")
     if printed is None:
-        raise InputError(Fault("is no benchmark's result that is known", name, _TODO))
+        raise InputError(Fault("is no benchmark's result that is known", name, _INSTEAD))
     return printed(text, name)
 
 
@@ -92,7 +92,7 @@ def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResul
     parts = json_parts(text, name)
     kinds = [form or format_of(_keys(part.data)) for part in parts.whole]
     if not any(kind in _OBJECTS for kind in kinds):
-        raise InputError(*parts.faults[:5], Fault("is no benchmark's result that is known", name, _TODO))
+        raise InputError(*parts.faults[:5], Fault("is no benchmark's result that is known", name, _INSTEAD))
     found: list[BenchmarkResult] = []
     faults = list(parts.faults)
     for part, kind in zip(parts.whole, kinds, strict=True):
@@ -110,7 +110,7 @@ def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResul
 def _results(part: Part, kind: str | None) -> list[BenchmarkResult]:
     reader = _OBJECTS.get(kind or "")
     if reader is None:
-        raise InputError(Fault("is no benchmark's result that is known", part.where, _TODO))
+        raise InputError(Fault("is no benchmark's result that is known", part.where, _INSTEAD))
     return reader(part.data, part.where)
 
 
