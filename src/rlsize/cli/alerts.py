@@ -163,7 +163,7 @@ def _delivered(
     Raises:
         InputError: There is nothing to watch, or a file cannot be written.
     """
-    from rlsize.cli.manifest_output import delivered
+    from rlsize.cli.text_output import delivered
     from rlsize.reports.alerts import alerts_report, left_out
     from rlsize.writers.files import make_folder, write_whole
 

@@ -9,9 +9,9 @@ import typer
 from rlsize.cli import manifest_flags as of
 from rlsize.cli.flags import Profiles
 from rlsize.cli.manifest_allocation import AllocationFlags, Said, allocation_of
-from rlsize.cli.manifest_output import delivered
 from rlsize.cli.manifest_wanted import PlatformFlags
 from rlsize.cli.manifest_writing import Files, resized
+from rlsize.cli.text_output import delivered
 from rlsize.errors import Fault, InputError
 from rlsize.reports.manifest import manifest_report
 from rlsize.reports.report import Report

@@ -8,9 +8,9 @@ from rlsize.cli import flags
 from rlsize.cli import manifest_flags as of
 from rlsize.cli import snippet_flags as own
 from rlsize.cli.manifest_allocation import AllocationFlags, Said, allocation_of
-from rlsize.cli.manifest_output import delivered
 from rlsize.cli.snippet_split import chosen, split_of
 from rlsize.cli.snippet_writing import told
+from rlsize.cli.text_output import delivered
 from rlsize.reports.report import Report
 
 

@@ -16,7 +16,7 @@ STDIN = "-"
 GZIP = b"\x1f\x8b"
 ZSTD = b"\x28\xb5\x2f\xfd"
 _AGAIN = "copy or compress it again"
-_GZIP_WINDOW = 31  # a deflate stream within a gzip header and check sum
+GZIP_WINDOW = 31  # a deflate stream within a gzip header and check sum
 _ZSTD_WINDOW = 2**27  # what `zstd --long` makes; larger windows are refused by zstd itself too
 _ZSTD_PIECE = 2**10  # bytes fed at once: at zstd's best ratio they become 32 MiB
 
@@ -77,7 +77,7 @@ def _too_large(name: str, most: int) -> InputError:
 def _gunzipped(content: bytes, name: str, most: int) -> Iterator[bytes]:
     """The members of a gzip file one after the other; padding with zeros is left out."""
     while content.startswith(GZIP):
-        member = zlib.decompressobj(_GZIP_WINDOW)
+        member = zlib.decompressobj(GZIP_WINDOW)
         try:
             yield member.decompress(content, most + 1)
         except zlib.error as error:

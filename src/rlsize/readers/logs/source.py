@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, cast
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.byte_sources import GZIP, GZIP_WINDOW, ZSTD, shown_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +23,7 @@ BLOCK = 2**20
 """Bytes that are read at once."""
 HEAD = 2**20
 """Bytes at the start by which a log is recognised."""
-GZIP = b"\x1f\x8b"
-ZSTANDARD = b"\x28\xb5\x2f\xfd"
 _DAMAGED = "the file cannot be unpacked or read any further"
-_GZIP_MEMBER = 31  # zlib's window bits for a header of gzip
-STANDARD_INPUT = "standard input"
 
 
 class Blocks:
@@ -82,7 +79,7 @@ def opened(path: str, skips: Skips, tell: Callable[[float], None] | None = None)
     Raises:
         InputError: It is missing, a directory, or cannot be read.
     """
-    name = STANDARD_INPUT if path == "-" else path
+    name = shown_source(path)
     with _file(path, name) as file:
         blocks = _blocks(file, _size(file) if tell else 0, skips, tell)
         head = b""
@@ -122,7 +119,7 @@ def _blocks(file: BinaryIO, size: int, skips: Skips, tell: Callable[[float], Non
     """The unpacked bytes of a file, telling after each block how far the packed ones are read."""
     read = 0
     try:
-        first = file.read(len(ZSTANDARD))
+        first = file.read(len(ZSTD))
         stream = _Rejoined(first, file)
         for block in _unpacked(first, stream):
             read += len(block)
@@ -157,7 +154,7 @@ def _unpacked(first: bytes, stream: _Rejoined) -> Iterator[bytes]:
         yield from _gunzipped(stream)
         return
     reader: _Rejoined | BinaryIO = stream
-    if first.startswith(ZSTANDARD):
+    if first.startswith(ZSTD):
         import zstandard
 
         reader = zstandard.ZstdDecompressor().stream_reader(cast("BinaryIO", stream), read_across_frames=True)
@@ -172,7 +169,7 @@ def _gunzipped(stream: _Rejoined) -> Iterator[bytes]:
     Raises:
         EOFError: It ends early.
     """
-    member = zlib.decompressobj(wbits=_GZIP_MEMBER)
+    member = zlib.decompressobj(wbits=GZIP_WINDOW)
     packed = stream.read(BLOCK)
     while packed:
         block = member.decompress(packed, BLOCK)
@@ -182,7 +179,7 @@ def _gunzipped(stream: _Rejoined) -> Iterator[bytes]:
         if member.eof and packed:
             if not packed.lstrip(b"\0"):
                 return
-            member = zlib.decompressobj(wbits=_GZIP_MEMBER)
+            member = zlib.decompressobj(wbits=GZIP_WINDOW)
     if not member.eof:
         yield member.flush()
         raise EOFError

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters, Snapshot
+from rlsize.readers.byte_sources import shown_source
 from rlsize.readers.logs.cursor import Cursor
 from rlsize.readers.logs.rows import CUT, UNREADABLE, Skips
 from rlsize.readers.logs.source import opened
@@ -115,7 +116,7 @@ def engine_log(path: str, window: float | None = None) -> Logged:
     if window is not None and engines:
         end = max(entries[-1].seconds for entries in engines.values())
         engines = {rank: _newest(entries, end - window) for rank, entries in engines.items()}
-    name = "stdin" if path == "-" else path
+    name = shown_source(path)
     snapshots = [each for entries in engines.values() if len(entries) > 1 for each in _snapshots(name, list(entries))]
     if not snapshots:
         todo = "give a longer part of it, or the engine's metrics URL, as in http://engine-0:8000"
