@@ -12,7 +12,7 @@ from rlsize.facts.budget import Budget, Limit, Limited
 from rlsize.facts.fields import Quantity, Says, Uncertain
 from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.facts.rates import Rates
-from rlsize.facts.scenario import Scenario
+from rlsize.quantities.scenario import Scenario
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

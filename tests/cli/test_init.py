@@ -15,7 +15,7 @@ from rlsize.cli.app import COMMANDS
 from rlsize.cli.init_questions import LIMITS, QUESTIONS
 from rlsize.facts.budget import Limit
 from rlsize.facts.fields import Uncertain
-from rlsize.facts.scenario_keys import quantity_of, words_of
+from rlsize.quantities.scenario_keys import quantity_of, words_of
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 

@@ -8,7 +8,7 @@ import pytest
 
 from rlsize.facts.advertised import ADVERTISED_AS_SUM, AdvertisedLink, advertised_as_sum
 from rlsize.facts.dtype import BYTES_PER_PARAM
-from rlsize.facts.scenario import Dtype
+from rlsize.quantities.scenario import Dtype
 from rlsize.readers.profiles import Catalogue
 
 

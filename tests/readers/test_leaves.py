@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.facts.scenario import Scenario
+from rlsize.quantities.scenario import Scenario
 from rlsize.readers.leaves import Leaf, changed_scenario, mixed
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 from rlsize.readers.validation import opened, validated

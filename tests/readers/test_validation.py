@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.facts.scenario import Scenario
+from rlsize.quantities.scenario import Scenario
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import Document, parse_document
 

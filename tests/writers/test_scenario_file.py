@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.facts import scenario_keys
+from rlsize.quantities import scenario_keys
 from rlsize.facts.budget import Limited
 from rlsize.facts.fields import Quantity, Uncertain
-from rlsize.facts.scenario import Scenario
-from rlsize.facts.scenario_keys import declared, fields_of, meaning, section, words_of
+from rlsize.quantities.scenario import Scenario
+from rlsize.quantities.scenario_keys import declared, fields_of, meaning, section, words_of
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 from rlsize.readers.yaml_documents import parse_document
 from rlsize.units import DIMENSIONS

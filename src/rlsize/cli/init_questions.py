@@ -9,7 +9,7 @@ from typing import Any
 from rlsize.cli import init_reading as reading
 from rlsize.cli.init_reading import Desk, Read, optional
 from rlsize.facts.budget import Budget
-from rlsize.facts.scenario_keys import fields_of
+from rlsize.quantities.scenario_keys import fields_of
 from rlsize.writers.scalars import number, scalar
 from rlsize.writers.scenario_file import STARTER
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Uncertain
-from rlsize.facts.scenario_keys import quantity_of, words_of
+from rlsize.quantities.scenario_keys import quantity_of, words_of
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs

@@ -12,11 +12,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.facts.figure import Figure, absent
+from rlsize.quantities.row import Row, Word
+from rlsize.quantities.table import QUANTITIES
 from rlsize.units import uncertain
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.constants import Stage
+    from rlsize.facts.calibration import CalibrationSetting
+    from rlsize.facts.figure import Value
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+    from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
     from rlsize.readers.profiles import Catalogue
     from rlsize.readers.scenarios import ScenarioFile
@@ -32,13 +41,28 @@ class Inputs:
     What the user said, in flags and in a scenario file.
 
     Args:
-        scenario: Path of the scenario file, if one was named.
+        scenario: Path of the scenario file, or of a saved plan, if one was named.
         folders: Folders of the user's own profiles.
+        texts: What flags say, by the key of the quantity; text as it was typed, and switches as they stand.
+        flags: The flag by which this command asks for a quantity, where it has a name of its own.
+        changes: What `--set` says: dotted key, equals sign, value.
     """
 
-    def __init__(self, scenario: str | None = None, folders: list[str] | None = None) -> None:
+    def __init__(
+        self,
+        scenario: str | None = None,
+        folders: list[str] | None = None,
+        *,
+        texts: Mapping[str, str | bool] | None = None,
+        flags: Mapping[str, str] | None = None,
+        changes: Iterable[str] = (),
+    ) -> None:
         self.faults: list[Fault] = []
         self.folders = folders or []
+        self.texts = dict(texts or {})
+        self.flags = dict(flags or {})
+        self.looked: set[str] = set()
+        self.asked: set[str] = set()
         self.file: ScenarioFile | None = None
         self.used: dict[str, Figure] = {}
         self.warnings: list[str] = []
@@ -49,10 +73,11 @@ class Inputs:
         self.offered: tuple[str | None, dict[str, str | None]] | None = None
         self.unpredicted: dict[str, str] = {}
         self._catalogue: Catalogue | None = None
-        if scenario is not None:
+        changed = tuple(changes)
+        if scenario is not None or changed:
             from rlsize.readers.scenarios import read_scenario
 
-            self.file = read_scenario(scenario)
+            self.file = read_scenario(scenario, changed)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -65,8 +90,10 @@ class Inputs:
 
     def apart(self) -> Inputs:
         """The same scenario, profiles and answers so far, to ask on without a trace."""
-        other = Inputs(None, self.folders)
+        other = Inputs(None, self.folders, texts=self.texts, flags=self.flags)
         other.file, other.used, other._catalogue = self.file, dict(self.used), self._catalogue
+        other.looked, other.asked, other.offered = self.looked, self.asked, self.offered
+        other.rates, other.rates_name, other.rates_failed = self.rates, self.rates_name, self.rates_failed
         return other
 
     def measured(self, key: str, missing: Figure) -> Figure:
@@ -78,11 +105,234 @@ class Inputs:
 
     def said(self, key: str) -> Any:
         """What the scenario file says at a dotted key; None without a file or without the key."""
+        self.looked.add(key)
         return self.file.value(key) if self.file and key else None
 
     def where(self, key: str) -> str:
         """File, line and key of a scenario value."""
         return self.file.where(key) if self.file else key
+
+    def flag(self, key: str) -> str:
+        """How this command is told a quantity: its own flag, the usual one, or the key in a scenario."""
+        return self.flags.get(key) or QUANTITIES[key].said_by
+
+    def place(self, key: str) -> str:
+        """Where a quantity was said: a flag, or file, line and key; how it could be said where nobody did."""
+        row = QUANTITIES[key]
+        if self.texts.get(key) is not None or self.said(row.scenario) is None:
+            return self.flag(key)
+        return self.where(row.scenario)
+
+    def ask(self, key: str, *, default: float | None = None, why: str = "", assume: bool = True) -> Figure:
+        """
+        A quantity of the table: from its flag, else the scenario, else its default.
+
+        Args:
+            key: Its key.
+            default: What holds where nobody says, in place of the table's: a rule decides that the table cannot.
+            why: Why.
+            assume: Whether the table's default holds; a question that must not guess leaves it out.
+
+        Returns:
+            The figure; one that names the flag where nobody says.
+        """
+        row = QUANTITIES[key]
+        said = self._stated_text(row) or self._stated_place(row)
+        if said is not None:
+            return self._keep(said)
+        if default is None and assume and isinstance(row.default, (int, float)) and not isinstance(row.default, bool):
+            default, why = row.default, row.why
+        if default is None:
+            return absent(key, self.flag(key))
+        return self._keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {row.flag}"))
+
+    def _stated_text(self, row: Row) -> Figure | None:
+        """A number as its flag says it."""
+        text = self.texts.get(row.key)
+        self.asked.add(row.key)
+        if text is None or (row.quantity.or_file and str(text).endswith((".yaml", ".yml"))):
+            return None
+        return self._parsed(row.key, self.flag(row.key), text, row.quantity)
+
+    def _stated_place(self, row: Row) -> Figure | None:
+        """A number as the scenario says it."""
+        said = self.said(row.scenario)
+        if said is None or isinstance(said, str):
+            return None
+        value, deviation = (said.value, said.deviation) if isinstance(said, Uncertain) else (said, 0.0)
+        stated = Figure(key=row.key, value=value, deviation=deviation, source=self.where(row.scenario))
+        return self._stated(stated, row.quantity)
+
+    def choose(
+        self, key: str, known: Iterable[str] | None = None, *, default: str | None = None, why: str = ""
+    ) -> str:
+        """
+        A word of the table: from its flag, else the scenario, else its default; an unknown one is a fault.
+
+        Args:
+            key: Its key.
+            known: The words that are taken here; all that the table lists when None.
+            default: What holds where nobody says, in place of the table's.
+            why: Why.
+
+        Returns:
+            The word; empty where nobody says one and there is no default.
+        """
+        from rlsize.errors import suggestion
+
+        row = QUANTITIES[key]
+        self.asked.add(key)
+        words = list(row.words if known is None else known)
+        text, said = self.texts.get(key), self.said(row.scenario)
+        value, where = (text, self.flag(key)) if text is not None else (said, self.where(row.scenario))
+        usual = default if default is not None else str(row.default or "")
+        if value is None:
+            if usual:
+                source = why or row.why or f"default of {self.flag(key)}"
+                self._keep(Figure(key=key, value=usual, provenance="default", source=source))
+            return usual
+        if str(value) not in words:
+            self.fault(f"{str(value)[:40]!r} is unknown", where, suggestion(str(value)[:40], words))
+            return usual
+        self._keep(Figure(key=key, value=str(value), source=where))
+        return str(value)
+
+    def name(self, key: str) -> tuple[str | None, str]:
+        """A name or a path, and where it was said; None where nobody names one."""
+        self.asked.add(key)
+        text, said = self.texts.get(key), self.said(QUANTITIES[key].scenario)
+        return (str(text) if text is not None else said), self.place(key)
+
+    def yes(self, key: str) -> bool | None:
+        """A switch: from its flag, else the scenario; None where neither says."""
+        self.asked.add(key)
+        value = self.texts.get(key)
+        if value is None:
+            value = self.said(QUANTITIES[key].scenario)
+        if isinstance(value, bool):
+            self._keep(Figure(key=key, value=value, source=self.place(key)))
+            return value
+        return None
+
+    def gives(self, key: str) -> bool:
+        """Whether a flag or the scenario says a quantity."""
+        return self.texts.get(key) is not None or self.said(QUANTITIES[key].scenario) is not None
+
+    def by_flag(self, key: str) -> bool:
+        """Whether a flag says a quantity."""
+        return self.texts.get(key) is not None
+
+    def instead(self, **texts: Value) -> Inputs:
+        """The same inputs apart, where some flags say something else; None takes a flag away."""
+        other = self.apart()
+        for key, value in texts.items():
+            other.used.pop(key, None)
+            if value is None:
+                other.texts.pop(key, None)
+            else:
+                other.texts[key] = value if isinstance(value, (str, bool)) else f"{value:.17g}"
+        return other
+
+    def check_texts(self) -> None:
+        """Note a fault for every flag whose text is nothing that its quantity takes, whether it is used or not."""
+        for key, text in self.texts.items():
+            row = QUANTITIES[key]
+            if isinstance(row.kind, Quantity):
+                self._stated_text(row)
+            elif isinstance(row.kind, Word) and not row.kind.listed and key not in self.flags:
+                self._known_word(row, str(text))
+
+    def _known_word(self, row: Row, text: str) -> None:
+        if text not in row.words:
+            from rlsize.errors import suggestion
+
+            self.fault(f"{text[:40]!r} is unknown", self.flag(row.key), suggestion(text[:40], row.words))
+
+    def unused(self) -> tuple[str, ...]:
+        """Keys of the scenario, and flags, that were said and that nothing asked for."""
+        named = {figure.source for figure in self.used.values()}
+        silent = ("calibration", "seed", "accept_lower_bound")
+        flags = [self.flag(key) for key in self.texts if key not in silent and key not in self.asked]
+        leaves = self.file.leaves() if self.file is not None else ()
+        return (*flags, *(leaf for leaf in leaves if not self._seen(leaf) and self.where(leaf) not in named))
+
+    def _seen(self, leaf: str) -> bool:
+        """Whether a key of the scenario was looked at, or one that it stands for."""
+        return any(place == leaf or place.startswith(f"{leaf}.") for place in self.looked)
+
+    def model(self) -> Model | None:
+        """The model's profile, or its config.json as one; None where none is named, or where it cannot be read."""
+        from rlsize.cli.models import model_profile
+
+        name, _ = self.name("model")
+        if self.by_flag("params") and not self.by_flag("model"):
+            return None
+        return model_profile(self, str(name) if self.by_flag("model") else None)
+
+    def model_named(self, name: str) -> Model:
+        """
+        Another model's profile.
+
+        Raises:
+            InputError: There is none of that name.
+        """
+        return self.catalogue.get("model", name)
+
+    def price_named(self, name: str) -> Price:
+        """
+        A price profile.
+
+        Raises:
+            InputError: There is none of that name.
+        """
+        return self.catalogue.get("price", name)
+
+    def gpu(self, side: str = "") -> Gpu | None:
+        """
+        The GPU's profile; None where none is named, or where a fault was noted.
+
+        Args:
+            side: `rollout` or `trainer`, whose GPUs may be of a kind of their own; empty for both.
+        """
+        own = f"{side}_gpu" if side and self.gives(f"{side}_gpu") and not self.by_flag("gpu") else "gpu"
+        chosen, where = self.name(own)
+        if chosen is None and self.said("cluster.profile"):
+            where = self.where("cluster.profile")
+            try:
+                chosen = self.catalogue.get("cluster", str(self.said("cluster.profile"))).gpu
+            except InputError as error:
+                self.blame(error, where)
+        if chosen is None:
+            return None
+        try:
+            found: Gpu = self.catalogue.get("gpu", str(chosen))
+        except InputError as error:
+            self.blame(error, where)
+            return None
+        self.keep(Figure(key=own, value=found.name, source=where))
+        return found
+
+    def load_rates(self) -> None:
+        """Read the rates file that a flag or the scenario names, if one does; faults and doubts are noted, once."""
+        if self.rates is None and not self.rates_failed:
+            from rlsize.cli.rates import load
+
+            text = self.texts.get("instance_tokens_per_second")
+            load(self, None if text is None else str(text), accept_lower_bound=bool(self.texts.get("accept_lower_bound")))
+
+    def belief(self, *stages: Stage, planned: CalibrationSetting | None = None) -> Belief:
+        """
+        What is believed about the constants of some stages: the prior, or what the calibration says.
+
+        Raises:
+            InputError: The file is no calibration, or was made with other constants.
+        """
+        from rlsize.cli.beliefs import belief_of
+
+        name, _ = self.name("calibration")
+        if name is not None:
+            self.looked.add("--calibration")
+        return belief_of(self, name, *stages, planned=planned)
 
     def number(
         self,

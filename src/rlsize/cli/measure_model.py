@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.scenario import ModelNumbers
+from rlsize.quantities.scenario import ModelNumbers
 
 if TYPE_CHECKING:
     from rlsize.cli.inputs import Inputs

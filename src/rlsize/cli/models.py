@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.cli import flags
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.scenario import ModelNumbers
+from rlsize.quantities.scenario import ModelNumbers
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -53,6 +53,7 @@ def model_profile(inputs: Inputs, model: str | None) -> Model | None:
         inputs: Flags, scenario and profiles; faults are noted there.
         model: What `--model` says; the scenario's `model` when None.
     """
+    model = model if model is not None else _flagged(inputs)
     said = inputs.said("model") if model is None else None
     chosen = model if model is not None else said
     if not isinstance(chosen, str):
@@ -66,6 +67,12 @@ def model_profile(inputs: Inputs, model: str | None) -> Model | None:
         return None
     inputs.keep(Figure(key="model", value=found.name, source=where))
     return found
+
+
+def _flagged(inputs: Inputs) -> str | None:
+    """What `--model` says."""
+    text = inputs.texts.get("model")
+    return None if text is None else str(text)
 
 
 def profile_params(inputs: Inputs, name: str, key: str, where: str) -> Figure:

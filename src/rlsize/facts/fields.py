@@ -8,7 +8,7 @@ is a plain dictionary, so nothing needs to be imported here.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from rlsize import units
@@ -27,6 +27,34 @@ class Says:
 
     def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: ANN401 (pydantic's protocol)
         return {**handler(schema), "description": self.text}
+
+
+@dataclass(frozen=True, slots=True)
+class Bare(Says):
+    """
+    What a field means that is a mapping, one value of which may stand in its place.
+
+    Args:
+        text: One sentence for the reference page and the editor's tooltip.
+        key: The key whose value may stand alone: `response_tokens: 1536` is `response_tokens: {mean: 1536}`.
+    """
+
+    key: str
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: Any) -> dict[str, Any]:  # noqa: ANN401 (pydantic's protocol)
+        return {
+            "type": "function-before",
+            "function": {"type": "no-info", "function": self._mapped},
+            "schema": handler(source),
+        }
+
+    def __get_pydantic_json_schema__(self, schema: Any, handler: Any) -> dict[str, Any]:  # noqa: ANN401 (pydantic's protocol)
+        inner = handler(schema)
+        return {"anyOf": [inner, {"type": "number"}, {"type": "string"}], "description": self.text}
+
+    def _mapped(self, value: object) -> object:
+        """A value that stands alone as the mapping that it is short for."""
+        return {self.key: value} if isinstance(value, (int, float, str)) and not isinstance(value, bool) else value
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,6 +95,10 @@ class Quantity:
     whole: bool = False
     spread: bool = False
     or_file: bool = False
+
+    def saying(self, text: str) -> Quantity:
+        """The same unit and limits, with what a field means."""
+        return replace(self, text=text)
 
     def read(self, value: object) -> float:
         """

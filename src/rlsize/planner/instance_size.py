@@ -12,17 +12,24 @@ from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import bare, step_batch
 from rlsize.estimates.working import numbers
 
+from rlsize.planner.rounding import rounded_down
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlsize.estimates.rollout_question import RolloutQuestion
+
+_WITHIN = 0.02  # of the highest rate: less than a prediction can tell, so the smaller instance is taken
 
 
 def quickest_degree(
     question: RolloutQuestion, degrees: Iterable[int], gpus: float, values: Mapping[str, float]
 ) -> int | None:
     """
-    The degree of tensor parallelism with the highest rate for each GPU, the step's samples shared out over all.
+    The degree of tensor parallelism that makes most of a fleet's GPUs; of those within 2 % the smallest.
+
+    Each is judged by the response tokens per second of its whole instances over all GPUs of the fleet, the step's
+    samples shared out over them; one whose cache does not hold the longest sample does not count.
 
     Args:
         question: One instance and its load; its own degree does not matter.
@@ -45,10 +52,11 @@ def quickest_degree(
         size = ready.numbers.gpus
         if (degree > node and rates) or size > gpus or why_not(one, values):
             continue
-        instances = matching.instances_of(gpus=gpus, gpus_per_instance=size)
+        instances = float(rounded_down(matching.instances_of(gpus=gpus, gpus_per_instance=size)))
         samples = question.samples_per_step.number
         offered = rollout_batch.per_instance(amount=samples, instances=instances)
         lengths = lengths_of(numbers, step_batch(one, bare(one)))
         found = steady(numbers, ready, offered, lengths, values)
-        rates[degree] = float(matching.rate_per_gpu(rate=found.rate, gpus=size))
-    return max(rates, key=lambda degree: rates[degree]) if rates else None
+        rates[degree] = float(matching.rate_per_gpu(rate=instances * found.rate, gpus=gpus))
+    most = max(rates.values(), default=0.0)
+    return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - _WITHIN)), None)

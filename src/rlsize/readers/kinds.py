@@ -18,7 +18,7 @@ class Kind:
 
     Args:
         name: What its header says.
-        declared: Module and class of the fact that it holds, below `rlsize.facts`.
+        declared: Module and class of what it holds, below `rlsize`.
         folder: Folder of its profiles, under the shipped one and the user's; empty where it is no profile.
     """
 
@@ -28,23 +28,23 @@ class Kind:
 
     def fact(self) -> type[Any]:
         """The dataclass of what it holds; loaded when it is asked for."""
-        module, _, name = self.declared.partition(".")
-        found: type[Any] = getattr(import_module(f"rlsize.facts.{module}"), name)
+        module, _, name = self.declared.rpartition(".")
+        found: type[Any] = getattr(import_module(f"rlsize.{module}"), name)
         return found
 
 
 _KINDS = (
-    Kind("scenario", "scenario.Scenario"),
-    Kind("gpu", "gpu.Gpu", "gpus"),
-    Kind("link", "link.Link", "links"),
-    Kind("model", "model.Model", "models"),
-    Kind("price", "price.Price", "prices"),
-    Kind("cluster", "cluster.Cluster", "clusters"),
-    Kind("rates", "rates.Rates", "rates"),
-    Kind("calibration", "calibration.Calibration"),
-    Kind("budget", "budget.Budget"),
-    Kind("plan", "plan.Plan"),
-    Kind("observation", "observation_file.RunObservation"),
+    Kind("scenario", "quantities.scenario.Scenario"),
+    Kind("gpu", "facts.gpu.Gpu", "gpus"),
+    Kind("link", "facts.link.Link", "links"),
+    Kind("model", "facts.model.Model", "models"),
+    Kind("price", "facts.price.Price", "prices"),
+    Kind("cluster", "facts.cluster.Cluster", "clusters"),
+    Kind("rates", "facts.rates.Rates", "rates"),
+    Kind("calibration", "facts.calibration.Calibration"),
+    Kind("budget", "facts.budget.Budget"),
+    Kind("plan", "facts.plan.Plan"),
+    Kind("observation", "facts.observation_file.RunObservation"),
 )
 
 KINDS: Mapping[str, Kind] = MappingProxyType({kind.name: kind for kind in _KINDS})

@@ -166,7 +166,7 @@ def mixed(before: ScenarioFile, after: ScenarioFile, leaves: Iterable[Leaf]) -> 
     Raises:
         InputError: What is wrong with it.
     """
-    from rlsize.facts.scenario import Scenario
+    from rlsize.quantities.scenario import Scenario
 
     taken = tuple(leaves)
     data = deepcopy(before.document.data)

@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from rlsize.facts.fields import Quantity
-from rlsize.facts.scenario import Scenario
-from rlsize.facts.scenario_keys import fields_of, meaning, section
+from rlsize.quantities.scenario import Scenario
+from rlsize.quantities.scenario_keys import fields_of, meaning, section
 from rlsize.writers.scalars import scalar
 from rlsize.writers.scenario_notes import NOTES, Note
 

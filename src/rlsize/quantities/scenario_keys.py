@@ -1,12 +1,13 @@
-"""The keys of a scenario, read off its dataclasses: what a dotted key means and takes."""
+"""The keys of a scenario: what a dotted key means and takes."""
 
 from __future__ import annotations
 
 import dataclasses
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_type_hints
 
+from rlsize.facts.budget import quantities
 from rlsize.facts.fields import Quantity, Says
-from rlsize.facts.scenario import Scenario
+from rlsize.quantities.table import PLACES
 
 
 def fields_of(kind: type) -> dict[str, Any]:
@@ -28,47 +29,26 @@ def section(hint: Any) -> type | None:  # noqa: ANN401 (a type hint)
     return next((found for part in get_args(hint) if (found := section(part)) is not None), None)
 
 
-def declared(key: str) -> Any:  # noqa: ANN401 (a type hint)
+def quantity_of(place: str) -> Quantity:
     """
-    The annotated type of a dotted key.
+    Unit and limits of a key that holds a number.
 
     Raises:
         KeyError: A scenario has no such key.
-    """
-    kind: type | None = Scenario
-    hint: Any = None
-    for part in key.split("."):
-        if kind is None:
-            raise KeyError(key)
-        hint = fields_of(kind)[part]
-        kind = section(hint)
-    return hint
-
-
-def quantity_of(key: str) -> Quantity:
-    """
-    Unit and limits of a key that holds a number.
 
     >>> quantity_of("cluster.gpus").whole
     True
     """
-    found = meaning(declared(key))
-    if not isinstance(found, Quantity):
-        raise TypeError(f"{key} holds no number")
-    return found
+    if place.startswith("budget."):
+        return quantities()[place.removeprefix("budget.")]
+    return PLACES[place].quantity
 
 
-def words_of(key: str) -> list[str]:
+def words_of(place: str) -> list[str]:
     """
     The words that a key takes, such as the names of algorithms.
 
     >>> words_of("placement.mode")[:2]
     ['colocated', 'disaggregated']
     """
-    return list(_words(declared(key)))
-
-
-def _words(hint: Any) -> tuple[str, ...]:  # noqa: ANN401 (a type hint)
-    if get_origin(hint) is Literal:
-        return get_args(hint)
-    return tuple(word for part in get_args(hint) for word in _words(part))
+    return list(PLACES[place].words)

@@ -1,0 +1,189 @@
+"""One rollout instance: engine, layout, number types, and its share of the memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.equations import matching
+from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.working import apply, rounded
+from rlsize.facts.engine_defaults import ENGINES, engine_defaults
+from rlsize.facts.figure import Figure
+from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
+from rlsize.facts.records.record import Layout
+from rlsize.planner.memory_fit import divides
+from rlsize.planner.rounding import rounded_down
+from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
+
+if TYPE_CHECKING:
+    from rlsize.facts.engine_defaults import EngineDefaults
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+    from rlsize.facts.quantisation import WeightTypes
+    from rlsize.loop.said import Said
+
+_LARGEST = 64  # ranks of tensor parallelism that are tried
+_LONGEST_WORD = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instance:
+    """
+    One rollout instance.
+
+    Args:
+        question: The instance; its tensor parallelism is 1 where nobody says.
+        stated: Whether somebody said its tensor parallelism.
+    """
+
+    question: EngineQuestion
+    stated: bool
+
+
+def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) -> Instance | None:
+    """
+    One instance as it was asked for; None where a fault was noted.
+
+    Args:
+        said: What was said.
+        model: The policy.
+        gpu: The GPU of the fleet.
+        shared: Whether a trainer has the same GPUs, so that it leaves room where nobody says how much.
+    """
+    own = _engine(said)
+    layout, stated = _layout(said, model)
+    kv_dtype = said.choose("kv_dtype", KV_WIDTHS)
+    weights = _weights(said, model)
+    fraction = memory_fraction(said, own, shared=shared)
+    most = said.ask("max_num_seqs")
+    version, where = said.name("engine_version")
+    if version is not None:
+        said.keep(Figure(key="engine_version", value=version[:_LONGEST_WORD], source=where))
+    served = bool(said.yes("served"))
+    if said.faults or model is None or gpu is None:
+        return None
+    question = EngineQuestion(
+        model=model,
+        gpu=gpu,
+        layout=layout,
+        engine=own.name,
+        version=version or "",
+        weights=weights,
+        kv_dtype=kv_dtype,
+        memory_fraction=fraction.number if fraction.known else None,
+        max_sequences=most.number if most.known else None,
+        served=served,
+    )
+    return Instance(question=question, stated=stated)
+
+
+def degrees(model: Model) -> tuple[int, ...]:
+    """Degrees of tensor parallelism that can deal out a model's heads."""
+    shape = memory_shape(model, model_size(model).params)
+    powers = (2**power for power in range(_LARGEST.bit_length()))
+    return tuple(degree for degree in powers if divides(shape, degree))
+
+
+def memory_fraction(said: Said, own: EngineDefaults, *, shared: bool) -> Figure:
+    """Share of a GPU's memory that the engine takes: as said, else what leaves room for a trainer, else its default."""
+    if shared:
+        why = "leaves room for the trainer that shares the GPUs: verl's recipes take 0.5 to 0.7"
+        return said.ask("memory_fraction", default=SHARED_MEMORY_FRACTION, why=why)
+    return said.ask("memory_fraction", default=own.memory_fraction or None, why=own.source)
+
+
+def _engine(said: Said) -> EngineDefaults:
+    """The engine by how its name reads, version and all; vLLM where nobody says."""
+    name, where = said.name("engine")
+    if name is None:
+        said.keep(Figure(key="engine", value="vllm", provenance="default", source="default of --engine"))
+        return ENGINES["vllm"]
+    found = engine_defaults(str(name))
+    if found.name == "vllm" and "vllm" not in str(name).lower():
+        said.fault(f"{str(name)[:_LONGEST_WORD]!r} is unknown", where, f"known: {', '.join(ENGINES)}")
+    said.keep(Figure(key="engine", value=found.name, source=where))
+    return found
+
+
+def _weights(said: Said, model: Model | None) -> WeightTypes | None:
+    """Number types of the weights; None for those in which the model is published."""
+    published = native(model.name) if model else uniform("bf16")
+    usual = published.experts if model and model.architecture.moe else published.dense
+    dtype = said.choose("rollout_dtype", WIDTHS, default=usual, why="as the model is published")
+    return None if dtype == usual else uniform(dtype or usual)
+
+
+def _layout(said: Said, model: Model | None) -> tuple[Layout, bool]:
+    tensor = said.ask("rollout_tensor_parallel")
+    size = said.ask("gpus_per_instance")
+    if size.known and not tensor.known:
+        tensor = said.keep(Figure(key="rollout_tensor_parallel", value=round(size.number), source=size.source))
+    layout = Layout(
+        tensor=int(tensor.number) if tensor.known else 1,
+        pipeline=_ranks(said, "rollout_pipeline_parallel"),
+        data=_ranks(said, "rollout_data_parallel"),
+        expert=_ranks(said, "rollout_expert_parallel"),
+    )
+    if model is not None and not said.faults:
+        _check(said, layout, model, tensor)
+    return layout, tensor.known
+
+
+def _ranks(said: Said, key: str) -> int:
+    """Ranks of one kind; one where nobody says, and then not worth showing."""
+    found = said.ask(key)
+    if found.provenance == "default":
+        said.used.pop(key, None)
+    return int(found.number) if found.known else 1
+
+
+def _check(said: Said, layout: Layout, model: Model, tensor: Figure) -> None:
+    shape = model.architecture
+    size = memory_shape(model, model_size(model).params)
+    if tensor.known and not divides(size, layout.tensor):
+        what = f"{layout.tensor} ranks cannot share {size.heads} heads ({size.kv_heads} KV heads) evenly"
+        said.fault(what, tensor.source, "use a divisor of both, or a multiple of the KV heads")
+    if layout.pipeline > shape.layers:
+        what = f"{layout.pipeline} stages are more than {shape.layers} layers"
+        said.fault(what, said.place("rollout_pipeline_parallel"), "use fewer")
+    ranks, where = layout.tensor * layout.data, said.place("rollout_expert_parallel")
+    if layout.expert > 1 and shape.moe is None:
+        said.fault(f"{model.name} has no experts to share out", where, "leave it out")
+    elif layout.expert > 1 and tensor.known and layout.expert != ranks:
+        what = f"experts lie over tensor x data ranks, {ranks} here, not over {layout.expert}"
+        said.fault(what, where, f"give {ranks}, or leave it out")
+
+
+def instance_gpus(said: Said) -> Figure:
+    """GPUs of one rollout instance: said, or tensor x pipeline parallel; absent where nobody says."""
+    size, tensor = said.ask("gpus_per_instance"), said.ask("rollout_tensor_parallel")
+    if size.known or not tensor.known:
+        return size
+    pipeline = said.ask("rollout_pipeline_parallel")
+    product = apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=pipeline)
+    return said.keep(product)
+
+
+def instances(said: Said, gpus: Figure, size: Figure) -> Figure:
+    """
+    Rollout instances: said, or whole ones in the GPUs of the fleet; absent where neither is known.
+
+    Args:
+        said: What was said.
+        gpus: GPUs that generate. [1]
+        size: GPUs of one instance. [1]
+    """
+    stated = said.ask("instances")
+    if stated.known:
+        return stated
+    exact = apply("instances", matching.instances_of, gpus=gpus, gpus_per_instance=size)
+    if not exact.known:
+        return stated
+    if exact.number < 1:
+        what = f"{gpus.number:g} rollout GPUs do not hold an instance of {size.number:g}"
+        said.fault(what, gpus.source, "give more, or a smaller --rollout-tensor-parallel")
+        return stated
+    return said.keep(rounded(exact, "instances", rounded_down(exact.number)))

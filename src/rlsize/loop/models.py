@@ -1,0 +1,110 @@
+"""Which models a run keeps beside its policy: critic, reference, reward model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlsize.errors import InputError
+from rlsize.estimates.model_size import model_size
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.rl_algorithm import ALGORITHMS
+
+if TYPE_CHECKING:
+    from rlsize.facts.model import Model
+    from rlsize.facts.rl_algorithm import RlAlgorithm
+    from rlsize.loop.said import Said
+
+_NO_MODEL = frozenset({"none", "no", "false", "off", ""})
+_POLICY_SIZED = frozenset({"true", "yes", "policy"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tenants:
+    """
+    The models of a run.
+
+    Args:
+        algorithm: The algorithm.
+        critic: Whether a critic is trained.
+        reference: Whether a reference is kept; None where only the algorithm's habit speaks for it.
+        reward: Whether a reward model is kept.
+        critic_params: Its size; absent where it is the policy's. [param]
+        reference_params: Its size; absent where it is the policy's. [param]
+        reward_params: Its size; absent where it is the policy's. [param]
+        reward_model: Its profile, where one is named.
+    """
+
+    algorithm: RlAlgorithm
+    critic: bool
+    reference: bool | None
+    reward: bool
+    critic_params: Figure
+    reference_params: Figure
+    reward_params: Figure
+    reward_model: Model | None = None
+
+
+def tenants(said: Said) -> Tenants:
+    """The models that are kept: as said, else as the algorithm does it."""
+    algorithm = ALGORITHMS[said.choose("algorithm")]
+    critic_params, reference_params, reward_params = (_size(said, name) for name in ("critic", "reference", "reward"))
+    critic, reference = _kept(said, "critic", critic_params), _kept(said, "reference", reference_params)
+    reward, model = _reward(said, reward_params)
+    if model is not None and not reward_params.known:
+        size = model_size(model).params
+        source = f"model profile {model.name}: counted from its layers; {model.sources[model.architecture.source]}"
+        reward_params = replace(size, key="reward_params", source=source)
+    return Tenants(
+        algorithm=algorithm,
+        critic=algorithm.critic if critic is None else critic,
+        reference=reference,
+        reward=reward,
+        critic_params=critic_params,
+        reference_params=reference_params,
+        reward_params=reward_params,
+        reward_model=model,
+    )
+
+
+def _size(said: Said, name: str) -> Figure:
+    """The size of a model of its own; naming one says that it is kept."""
+    key = f"{name}_params"
+    size = said.ask(key)
+    if size.known and _denied(said, name):
+        what = f"{size.number:g} parameters, and the {name} model is said not to be there"
+        said.fault(what, said.place(key), "leave one of them out")
+    return size
+
+
+def _denied(said: Said, name: str) -> bool:
+    if name == "reward":
+        kept, _ = said.name("reward_model")
+        return kept is not None and str(kept).lower() in _NO_MODEL
+    return said.apart().yes(name) is False
+
+
+def _kept(said: Said, name: str, params: Figure) -> bool | None:
+    """Whether a model is kept: said, or by its size; None where nobody says."""
+    stated = said.yes(name)
+    if stated is None and params.known:
+        return bool(said.keep(Figure(key=name, value=True, source=params.source)).value)
+    return stated
+
+
+def _reward(said: Said, params: Figure) -> tuple[bool, Model | None]:
+    """Whether a reward model is kept, and its profile where one is named."""
+    name, where = said.name("reward_model")
+    if name is None:
+        return params.known, None
+    text = str(name).lower()
+    if text in _NO_MODEL | _POLICY_SIZED:
+        kept = text in _POLICY_SIZED
+        said.keep(Figure(key="reward_model", value=kept, source=where))
+        return kept or params.known, None
+    said.keep(Figure(key="reward_model", value=str(name), source=where))
+    try:
+        return True, said.model_named(str(name))
+    except InputError as error:
+        said.blame(error, where)
+        return True, None

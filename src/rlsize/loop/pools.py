@@ -1,0 +1,136 @@
+"""The mode of a loop and its GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rlsize.equations import matching, rl_step
+from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure, absent
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.loop.said import Said
+
+LOOPS: Mapping[str, Loop] = MappingProxyType(
+    {
+        "colocated": "colocated",
+        "disaggregated": "synchronous",
+        "sync": "synchronous",
+        "partial": "synchronous",
+        "overlapped": "one-step-off",
+        "one-step-off": "one-step-off",
+        "async": "async",
+    }
+)
+"""How the phases of each mode follow each other."""
+
+INSTEAD = "give --gpus, or --rollout-gpus and --trainer-gpus"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pools:
+    """
+    The GPUs of a loop.
+
+    Args:
+        loop: How it is laid out in time.
+        gpus: Of both sides.
+        rollout: Of the fleet; absent where both sides share, or nobody says.
+        trainer: Of the trainer; absent likewise.
+    """
+
+    loop: Loop
+    gpus: Figure
+    rollout: Figure
+    trainer: Figure
+
+    @property
+    def split(self) -> bool:
+        """Whether somebody said how the GPUs are split."""
+        return self.rollout.known and self.trainer.known
+
+    @property
+    def shared(self) -> bool:
+        """Whether both sides take turns on the same GPUs."""
+        return self.loop == "colocated"
+
+
+def pools(said: Said) -> Pools:
+    """Mode and GPUs; faults are noted."""
+    total, rollout, trainer = said.ask("gpus"), said.ask("rollout_gpus"), said.ask("trainer_gpus")
+    loop = mode(said, two=rollout.known or trainer.known)
+    found = _shared(said, total, rollout, trainer) if loop == "colocated" else _two(said, loop, total, rollout, trainer)
+    said.need(found.gpus, INSTEAD)
+    return found
+
+
+def mode(said: Said, *, two: bool) -> Loop:
+    """
+    How the phases follow each other.
+
+    Args:
+        said: What was said.
+        two: Whether GPUs of one side were said, so that there are two pools.
+    """
+    usual = "async" if two else "colocated"
+    why = "two pools, so both sides work at once" if two else "one pool, so both sides take turns"
+    name = said.choose("mode", LOOPS, default=usual, why=why)
+    if said.used["mode"].provenance == "default":
+        said.notes.append(f"Nobody said how the loop is laid out in time: {name} (--mode).")
+    return LOOPS[name]
+
+
+def _by_flag(said: Said, *keys: str) -> bool:
+    return any(said.by_flag(key) for key in keys)
+
+
+def _shared(said: Said, total: Figure, rollout: Figure, trainer: Figure) -> Pools:
+    """GPUs that both sides share: said, or those of both pools together."""
+    if not total.known or (_by_flag(said, "rollout_gpus", "trainer_gpus") and not said.by_flag("gpus")):
+        if rollout.known and trainer.known:
+            total = apply("gpus", rl_step.gpus_of_both, rollout_gpus=rollout, trainer_gpus=trainer)
+        else:
+            total = next((figure for figure in (rollout, trainer) if figure.known), absent("gpus", "--gpus"))
+    if total.known:
+        source = total.source or "rollout and trainer GPUs"
+        total = said.keep(Figure(key="gpus", value=int(total.number), source=source))
+        for key in ("rollout_gpus", "trainer_gpus"):
+            said.keep(Figure(key=key, value=total.value, source=f"{source}: both sides share them"))
+    return Pools(loop="colocated", gpus=total, rollout=absent("rollout_gpus", ""), trainer=absent("trainer_gpus", ""))
+
+
+def _two(said: Said, loop: Loop, total: Figure, rollout: Figure, trainer: Figure) -> Pools:
+    """GPUs of two pools; what is not said of them is what the other leaves."""
+    given = [figure for figure in (rollout, trainer) if figure.known]
+    if total.known and said.by_flag("gpus") and given and not _by_flag(said, "rollout_gpus", "trainer_gpus"):
+        for figure in given:  # the scenario's split is of another number of GPUs
+            said.used.pop(figure.key, None)
+        rollout, trainer = absent("rollout_gpus", "--rollout-gpus"), absent("trainer_gpus", "--trainer-gpus")
+    if rollout.known and trainer.known:
+        both = apply("gpus", rl_step.gpus_of_both, rollout_gpus=rollout, trainer_gpus=trainer)
+        if total.known and both.number > total.number:
+            what = f"{rollout.number:g} + {trainer.number:g} GPUs are more than {total.number:g}"
+            said.fault(what, rollout.source, "give fewer, or a larger --gpus")
+        elif total.known and both.number < total.number:
+            said.warnings.append(
+                f"{total.number - both.number:g} of {total.number:g} GPUs are in neither pool: they are not counted"
+            )
+        total = both
+    elif total.known and (rollout.known or trainer.known):
+        one = rollout if rollout.known else trainer
+        key = "trainer_gpus" if rollout.known else "rollout_gpus"
+        rest = apply(key, matching.remaining_gpus, gpus=total, rollout_gpus=one)
+        if rest.number < 1:
+            said.fault(f"{one.number:g} of {total.number:g} GPUs leave none", one.source, "give fewer")
+        rollout, trainer = (one, rest) if rollout.known else (rest, one)
+        said.keep(rest)
+    elif rollout.known or trainer.known:
+        total = absent("gpus", "--trainer-gpus" if rollout.known else "--rollout-gpus")
+    if total.known:
+        said.keep(total)
+    return Pools(loop=loop, gpus=total, rollout=rollout, trainer=trainer)

@@ -1,0 +1,238 @@
+"""Rates that somebody measured or said; what is missing of them is predicted."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.equations import imbalance, matching
+from rlsize.equations.headroom import standard_error
+from rlsize.estimates.headroom import headroom_left
+from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS, PLAIN_HEADROOM
+from rlsize.loop.instance import instance_gpus
+from rlsize.loop.workload import agree, batch_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.rates import InstanceRate
+    from rlsize.loop.said import Said
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KnownRates:
+    """
+    Rates that somebody measured or said; absent where they are to be predicted.
+
+    Args:
+        batch: Response tokens per optimizer step. [token]
+        rate: Response tokens per second of one instance. [token/s]
+        size: GPUs of one instance. [1]
+        headroom: Derating of that rate. [1]
+        train_seconds: Busy trainer seconds of a step. [s]
+        measured_gpus: GPUs that they were measured on. [1]
+        sync_seconds: Pause of a weight sync. [s]
+    """
+
+    batch: Figure
+    rate: Figure
+    size: Figure
+    headroom: Figure
+    train_seconds: Figure
+    measured_gpus: Figure
+    sync_seconds: Figure
+
+    @property
+    def both(self) -> bool:
+        """Whether both sides are known, so that nothing needs to be predicted."""
+        return self.rate.known and self.train_seconds.known
+
+
+def known_rates(said: Said) -> KnownRates:
+    """The rates that are known; faults are noted."""
+    said.load_rates()
+    batch = batch_tokens(said)
+    rate, size, headroom = _rollout(said)
+    seconds, measured = _trainer(said, batch)
+    return KnownRates(
+        batch=batch,
+        rate=rate,
+        size=size,
+        headroom=headroom,
+        train_seconds=seconds,
+        measured_gpus=measured,
+        sync_seconds=said.ask("sync_seconds"),
+    )
+
+
+def busy_seconds(said: Said) -> Figure:
+    """Busy trainer seconds of a step: said, or those of the rates file."""
+    stated = said.ask("train_seconds")
+    return stated if stated.known else said.measured("train_seconds", stated)
+
+
+def consumption(said: Said) -> Figure:
+    """Response tokens trained per second: said, or those of the rates file."""
+    stated = said.ask("consumption_tokens_per_second")
+    return stated if stated.known else said.measured("consumption_tokens_per_second", stated)
+
+
+def consumed(said: Said, batch: Figure, train: Figure) -> Figure:
+    """
+    Response tokens trained per second: said, measured, or a step's batch over its busy seconds.
+
+    Args:
+        said: What was said; what flags say, or the scenario alone, must agree.
+        batch: Response tokens of a step. [token]
+        train: Busy seconds of a step. [s]
+    """
+    key = "consumption_tokens_per_second"
+    stated = consumption(said)
+    derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
+    if not derived.known:
+        return stated
+    flagged = said.by_flag("train_seconds") and (said.by_flag("batch_tokens") or said.by_flag("response_tokens"))
+    if stated.known:
+        if flagged == said.by_flag(key):
+            agree(said, stated, derived, "tok/s", "batch over train seconds")
+        if said.by_flag(key) or not flagged:
+            return stated
+    return said.keep(derived)
+
+
+def _rollout(said: Said) -> tuple[Figure, Figure, Figure]:
+    """Rate and size of an instance, and the headroom that goes with it."""
+    per_gpu = said.ask("rollout_gpu_tokens_per_second")
+    rate, headroom = instance_rate(said, full=PLAIN_HEADROOM if per_gpu.known else FULL_HEADROOM)
+    if not rate.known and not per_gpu.known:
+        said.used.pop("headroom", None)
+        plain = Figure(
+            key="headroom", value=1.0, provenance="default", source="a prediction is of the loop as it runs"
+        )
+        return rate, absent("gpus_per_instance", "--gpus-per-instance"), plain
+    size = instance_gpus(said)
+    if not size.known:
+        size = said.measured("gpus_per_instance", size)
+    if rate.known:
+        said.need(size, "a plan counts GPUs, so it must know how many one instance takes")
+        return rate, size, headroom
+    if not size.known:
+        size = said.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="rates are per GPU"))
+    whole = apply("instance_tokens_per_second", matching.pool_rate, gpus=size, gpu_rate=per_gpu)
+    return said.keep(whole), size, headroom
+
+
+def instance_rate(said: Said, *, full: float = FULL_HEADROOM) -> tuple[Figure, Figure]:
+    """
+    Response tokens per second of one instance, and the headroom that goes with it; absent where nobody says.
+
+    A typed number keeps the whole headroom; a rates file lists what its rate holds already.
+
+    Args:
+        said: What was said.
+        full: The headroom of a rate that holds nothing of it.
+    """
+    said.load_rates()
+    rates = said.rates
+    if rates is not None:
+        rate = rates.instance_tokens_per_second
+        if rate is None:
+            todo = "save one with `rlsize observe URL... --save rates.yaml`"
+            said.fault("holds no instance_tokens_per_second", said.rates_name, todo)
+            return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
+        figure = Figure(
+            key="instance_tokens_per_second",
+            value=rate.mean,
+            provenance="measured",
+            source=f"{said.rates_name}: {rates.source.method}, {rates.measured_at}",
+            deviation=0.0 if rate.lower_bound else _deviation(rate),  # what a bound leaves open has no two-sided spread
+            least=0.0,
+        )
+        return said.keep(figure), _headroom_left(said, rates.includes, full)
+    why = "default for a typed rate" if full < 1 else "rates are taken as they are"
+    return said.ask("instance_tokens_per_second"), said.ask("headroom", default=full, why=why)
+
+
+def _deviation(rate: InstanceRate) -> float:
+    """Standard error of the mean: over the instances, or of a single one over time, where that was measured."""
+    if rate.spread is None or rate.instances < 2:  # noqa: PLR2004 (a spread needs two)
+        return rate.standard_error or 0.0
+    return float(standard_error(rate.spread, rate.instances))
+
+
+def _headroom_left(said: Said, includes: Sequence[str], full: float) -> Figure:
+    stated = said.ask("headroom")
+    if stated.known:
+        return stated
+    held = [part for part in HEADROOM_PARTS if part in includes]
+    rest = [part for part in HEADROOM_PARTS if part not in includes]
+    left = headroom_left(includes, full)
+    if not math.isclose(full, 1.0):
+        said.notes.append(_why(said.rates_name, left.number, full, held, rest))
+    return said.keep(left)
+
+
+def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequence[str]) -> str:
+    if not held:
+        return f"Headroom {left:.3g}: {file} says of nothing that its rate includes it."
+    named = ", ".join(part.replace("_", " ") for part in held)
+    if not rest:
+        return f"Headroom 1: the rate in {file} already includes {named}."
+    missing = ", ".join(part.replace("_", " ") for part in rest)
+    return (
+        f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; what is left is for {missing}."
+    )
+
+
+def _trainer(said: Said, batch: Figure) -> tuple[Figure, Figure]:
+    """Busy seconds of a step, and the GPUs that they were measured on."""
+    key, per_gpu, seconds = "train_seconds", said.ask("trainer_gpu_tokens_per_second"), busy_seconds(said)
+    rate = consumption(said)
+    if not seconds.known and rate.known:
+        seconds = said.keep(apply(key, matching.train_time, tokens_per_step=batch, consumption=rate))
+    if seconds.known:
+        return seconds, measured_on(said)
+    one = Figure(key="measured_trainer_gpus", value=1.0, provenance="given", source="a rate per GPU")
+    if per_gpu.known and batch.known:
+        return said.keep(apply(key, matching.train_time, tokens_per_step=batch, consumption=per_gpu)), one
+    if per_gpu.known:
+        said.need(batch, "give --batch-tokens, or prompts, group and response tokens")
+    return absent(key, "--train-seconds"), one
+
+
+def measured_on(said: Said) -> Figure:
+    """GPUs behind the train seconds: said, those of the rates file, or the trainer's own."""
+    pool = said.ask("measured_trainer_gpus")
+    if not pool.known and said.rates is not None and said.rates.trainer_gpus:
+        pool = said.keep(
+            Figure(
+                key="measured_trainer_gpus",
+                value=said.rates.trainer_gpus,
+                provenance="measured",
+                source=said.rates_name,
+            )
+        )
+    if not pool.known:
+        own = said.ask("trainer_gpus")
+        pool = Figure(key="measured_trainer_gpus", value=own.value, source=own.source, missing=own.missing)
+    said.need(pool, "train seconds hold for a number of GPUs: say which")
+    return pool
+
+
+def waste(said: Said) -> Figure:
+    """Response tokens generated for each one that is trained: said, or worked out of its causes; 1 where nobody says."""
+    key, causes = "tokens_generated_per_trained_token", ("oversampling", "kept_fraction", "dropped_fraction")
+    told = [one for one in causes if said.gives(one)]
+    if not told:
+        return said.ask(key)
+    if said.gives(key):
+        both = ", ".join(said.place(one) for one in (key, *told))
+        said.fault("the waste and its causes both say it", both, "leave one of them out")
+    return said.keep(
+        apply(
+            key, imbalance.tokens_generated_per_trained_token, **{one: said.ask(one) for one in causes}
+        )
+    )

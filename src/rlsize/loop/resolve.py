@@ -1,0 +1,575 @@
+"""From what was said to one loop: its pools, instance, trainer and sync, how it is worked out, and whether it can run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlsize.equations import matching, planning, train_step
+from rlsize.errors import Fault, InputError
+from rlsize.estimates.working import apply
+from rlsize.facts.calibration import CalibrationSetting
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.records.record import Refused
+from rlsize.loop.pools import pools
+from rlsize.loop.prices import gpu_hours, say_date
+from rlsize.loop.rates import known_rates, waste
+from rlsize.loop.workload import batch_tokens, group_size, lengths, samples
+from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
+from rlsize.planner.outlook import outlook_of
+from rlsize.planner.rounding import rounded_down
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_question import RolloutQuestion
+    from rlsize.estimates.step_loops import LoopPlan, Way
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.loop.pools import Pools
+    from rlsize.loop.rates import KnownRates
+    from rlsize.loop.said import Said
+    from rlsize.planner.outlook import Outlook
+
+_SECONDS_PER_HOUR = 3600.0
+_SEEDS = 2**63  # generators take no negative seed
+_LONGEST_SEED = 18
+_UNMODELLED = {  # what lengthens a step and is not in it yet, by the key that brings it in
+    "turns": "turns",
+    "tool_seconds": "tools",
+    "verify_seconds": "scoring",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stages:
+    """
+    The stages of a loop whose model and GPUs are named.
+
+    Args:
+        rollout: One instance and its load.
+        stated: Whether somebody said its tensor parallelism.
+        train: The trainer and its work.
+        transport: Class of the weight sync.
+        wire_dtype: Number type of weights on the wire.
+        plan: The loop as its predictions see it.
+        fits: The smallest tensor parallelism at which an instance fits; None where none does.
+        belief: What is believed about the constants.
+    """
+
+    rollout: RolloutQuestion
+    stated: bool
+    train: TrainQuestion
+    transport: str
+    wire_dtype: str
+    plan: LoopPlan
+    fits: int | None
+    belief: Belief
+
+    @property
+    def setting(self) -> CalibrationSetting:
+        """What runs, as calibrations name it."""
+        return setting_of(self.rollout.engine if self.stated else None, self.train)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Loop:
+    """
+    A loop as it was said, with what nobody said chosen.
+
+    Args:
+        pools: Mode and GPUs.
+        known: Rates that are known.
+        stages: Its stages; None where no model is named, so that only the rates are known.
+        outlook: How it is worked out.
+        fleet: Its instances.
+        trainer: Its trainer.
+        place: How it is placed; None where it cannot run.
+        refused: Why it cannot run; empty where it can.
+        lacking: What lengthens a step and is not modelled yet, so that its time is a lower bound.
+    """
+
+    pools: Pools
+    known: KnownRates
+    stages: Stages | None
+    outlook: Outlook
+    fleet: FleetOption
+    trainer: TrainerOption
+    place: Placement | None
+    refused: str = ""
+    lacking: tuple[str, ...] = ()
+
+    @property
+    def problem(self) -> LoopProblem:
+        """Its work, and what no placement changes."""
+        return self.outlook.problem
+
+    @property
+    def bound(self) -> str:
+        """What its step does not hold, in words for a headline; empty where it holds all."""
+        return f"{', '.join(self.lacking)} not in it" if self.lacking else ""
+
+
+def resolve(said: Said, *, placed: bool = True) -> Loop:
+    """
+    The loop.
+
+    Args:
+        said: What was said; what was used and chosen is noted there.
+        placed: Whether its GPUs must be placed; a search places them itself.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    notes = len(said.notes)
+    found = pools(said)
+    said.warnings[:0] = said.notes[notes:]  # that nobody said how the loop is laid out decides all the rest
+    del said.notes[notes:]
+    return resolve_on(said, found, placed=placed)
+
+
+def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
+    """
+    The loop on pools that are known.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    seed = seed_of(said)
+    known = known_rates(said)
+    prices = gpu_hours(said)
+    stages = _modelled(said, found, known)
+    problem = _problem(said, stages, known)
+    lacking = _lacking(said)
+    say_date(said)
+    said.settle()
+    belief = None if stages is None else stages.belief
+    outlook = outlook_of(problem, belief, seed)
+    fleet, trainer = _fleet(stages, known, prices[0]), _trainer(stages, known, prices[1])
+    loop = Loop(
+        pools=found,
+        known=known,
+        stages=stages,
+        outlook=outlook,
+        fleet=fleet,
+        trainer=trainer,
+        place=None,
+        lacking=lacking,
+    )
+    return _placed(said, loop) if placed else loop
+
+
+def seed_of(said: Said) -> int:
+    """
+    The seed of the draws behind bands.
+
+    Raises:
+        InputError: It is no whole number.
+    """
+    text, _ = said.name("seed")
+    shown = str(text or "0")
+    digits = shown.removeprefix("-")
+    if not (digits.isascii() and digits.isdecimal() and len(shown) <= _LONGEST_SEED):
+        raise InputError(Fault(f"{shown[:20]!r} is not a whole number", "--seed", "write 0 or 42"))
+    return int(shown) % _SEEDS
+
+
+def setting_of(asked: EngineQuestion | None, train: TrainQuestion) -> CalibrationSetting:
+    """
+    What is predicted, as calibrations name it.
+
+    Args:
+        asked: One instance; None where nobody said its size.
+        train: The trainer.
+    """
+    layout = None
+    if asked is not None:
+        layout = f"TP{asked.layout.tensor:.0f} PP{asked.layout.pipeline:.0f} DP{asked.layout.data:.0f}"
+    return CalibrationSetting(
+        model=train.model.name,
+        gpu=train.gpu.name,
+        engine=asked.engine if asked is not None else "vllm",
+        rollout_layout=layout,
+        trainer_layout=f"TP{train.tensor} PP{train.pipeline} CP{train.context} EP{train.expert}",
+    )
+
+
+def _lacking(said: Said) -> tuple[str, ...]:
+    """What was said that lengthens a step and is not in it."""
+    found = []
+    for key, what in _UNMODELLED.items():
+        if said.gives(key):
+            figure = said.ask(key)
+            found += [what] if figure.number > (1 if key == "turns" else 0) else []
+    return tuple(found)
+
+
+def _modelled(said: Said, found: Pools, known: KnownRates) -> Stages | None:
+    """
+    The stages of a named model on named GPUs; None where both sides are known and no model is named.
+
+    Raises:
+        InputError: What is missing, where something must be predicted.
+    """
+    gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
+    if known.both and not (said.gives("model") and gpus):
+        return None
+    before = list(said.faults)
+    try:
+        return stages_of(said, found)
+    except InputError as error:
+        if not known.both:
+            raise
+        told = "; ".join(fault.what for fault in error.faults)
+        said.faults[:] = before
+        said.notes.append(f"Memory, sync and overheads are not predicted: {told}.")
+        return None
+
+
+def stages_of(said: Said, found: Pools) -> Stages:
+    """
+    The stages of a loop.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    from rlsize.estimates.step_outlook import STAGES
+    from rlsize.loop.instance import instance
+    from rlsize.loop.sync import transport, wire_dtype
+    from rlsize.loop.trainer import train_question
+
+    model = said.model()
+    sides = {side: said.gpu(side) for side in ("rollout", "trainer")}
+    for key, there in (("model", model), ("gpu", sides["rollout"] and sides["trainer"])):
+        if there is None and not said.faults:
+            said.fault(f"the {key} is missing", said.flag(key), f"give {said.flag(key)}, a profile's name")
+    one = instance(said, model, sides["rollout"], shared=found.shared)
+    length, many = lengths(said, model), samples(said)
+    said.need(length.response, "give --response-tokens")
+    said.need(many, "give --samples, or --prompts and --group")
+    own = _trainers_gpus(said, found)
+    train = train_question(said, model, sides["trainer"], length, many, own)
+    way, wire = transport(said, shared=found.shared), wire_dtype(said)
+    staleness = said.ask("max_staleness")
+    if found.loop != "async" and staleness.provenance == "default":
+        said.used.pop("max_staleness", None)
+    if said.faults or one is None or train is None or model is None:
+        raise InputError(*dict.fromkeys(said.faults) or [Fault("the loop is not known", "--model")])
+    belief = said.belief(*STAGES, planned=setting_of(one.question if one.stated else None, train))
+    rollout = load(said, one.question, length, many)
+    plan, fits = _plan(said, found, rollout, train, one.stated, belief, (way, wire, staleness))
+    chosen = plan.engines[found.shared]
+    if not isinstance(chosen, str):
+        rollout = replace(rollout, engine=chosen.question)
+    return Stages(
+        rollout=rollout,
+        stated=one.stated,
+        train=train,
+        transport=way,
+        wire_dtype=wire,
+        plan=plan,
+        fits=fits,
+        belief=belief,
+    )
+
+
+def load(said: Said, asked: EngineQuestion, length: object, many: Figure) -> RolloutQuestion:
+    """One instance and its load, one instance counted; how many there are is for the loop to say."""
+    from rlsize.estimates.rollout_question import RolloutQuestion
+    from rlsize.loop.workload import Lengths, hits
+
+    if not isinstance(length, Lengths):  # for the type checker: lazily imported above
+        raise TypeError(type(length))
+    one = Figure(key="instances", value=1, provenance="default", source="one instance")
+    return RolloutQuestion(
+        engine=asked,
+        prompt_tokens=length.prompt,
+        response_tokens=length.response,
+        response_cv=length.cv,
+        max_response_tokens=length.cap,
+        hit_fraction=hits(said, asked.engine, length.prompt, one),
+        concurrency=said.ask("concurrency"),
+        instances=one,
+        samples_per_step=many,
+    )
+
+
+def _trainers_gpus(said: Said, found: Pools) -> Figure:
+    """The trainer's GPUs: its own, or all where they are shared or not split yet and no layout says how many."""
+    sized = said.gives("fsdp") or said.gives("data_parallel")
+    own = found.trainer if found.trainer.known else found.gpus
+    if not own.known or (sized and not found.shared and not found.trainer.known):
+        return absent("trainer_gpus", "--trainer-gpus")
+    return replace(own, key="trainer_gpus")
+
+
+def _plan(
+    said: Said,
+    found: Pools,
+    rollout: RolloutQuestion,
+    train: TrainQuestion,
+    stated: bool,
+    belief: Belief,
+    sync: tuple[str, str, Figure],
+) -> tuple[LoopPlan, int | None]:
+    """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
+    from rlsize.estimates.rollout_fit import first_fit
+    from rlsize.estimates.step_loops import LoopPlan, Way
+    from rlsize.facts.engine_defaults import engine_defaults
+    from rlsize.loop.instance import degrees
+    from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
+
+    values, shared = belief.central(), found.shared
+    cv = rollout.response_cv
+    if cv.provenance == "default":  # a calibration may know the spread better
+        cv = said.keep(replace(cv, value=values["step_length_cv"]))
+        rollout = replace(rollout, response_cv=cv)
+    usual = {True: SHARED_MEMORY_FRACTION, False: engine_defaults(rollout.engine.engine).memory_fraction or None}
+    fractions = {shared: rollout.engine.memory_fraction, not shared: usual[not shared]}
+    fleet = found.rollout if found.rollout.known else found.gpus
+    engines = {
+        way: _engine(
+            replace(rollout, engine=replace(rollout.engine, memory_fraction=fraction)),
+            values,
+            None if stated else fleet.number,
+        )
+        for way, fraction in fractions.items()
+    }
+    own = engines[shared]
+    if not stated and not isinstance(own, str):
+        source = "the size that makes most of the fleet's GPUs; of those within 2 % the smallest"
+        degree = own.question.layout.tensor
+        said.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=source))
+    both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
+    way, wire, staleness = sync
+    plan = LoopPlan(
+        way=Way(loop=found.loop, rollout_gpus=found.gpus.number, trainer_gpus=found.gpus.number),
+        engines=engines,
+        train=replace(train, tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=cv, **both)),
+        samples=rollout.samples_per_step,
+        group_size=group_size(said),
+        response_cv=cv if cv.provenance != "default" else absent("response_cv", "--response-cv"),
+        max_tokens=rollout.max_response_tokens,
+        max_staleness=staleness,
+        transport=way,
+        wire_dtype=wire,
+        **both,
+    )
+    return plan, first_fit(rollout, degrees(rollout.engine.model), values)
+
+
+def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Engine | str:
+    """
+    The instance; why there is none where it does not fit.
+
+    Args:
+        question: The instance and its load.
+        values: Central values of the constants.
+        gpus: GPUs of the fleet, where nobody said how many one instance has.
+
+    Raises:
+        InputError: The GPU lacks the number type, or its kernels are not known.
+    """
+    from rlsize.estimates.rollout_fit import why_not
+    from rlsize.estimates.rollout_prediction import engine
+    from rlsize.loop.instance import degrees
+    from rlsize.planner.instance_size import quickest_degree
+
+    asked = question.engine
+    try:
+        if gpus is not None:
+            possible = degrees(asked.model)
+            degree = quickest_degree(question, possible, gpus, values)
+            asked = replace(asked, layout=replace(asked.layout, tensor=degree or possible[-1]))
+        return why_not(replace(question, engine=asked), values) or engine(asked)
+    except Refused as refusal:
+        what, _, todo = str(refusal).partition("; ")
+        raise InputError(Fault(what, "--rollout-dtype" if todo else "--gpu", todo)) from None
+
+
+def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProblem:
+    """The work of a step, and what no placement changes."""
+    if stages is not None:
+        plan = stages.plan
+        base = LoopProblem(
+            samples=plan.samples,
+            group_size=plan.group_size,
+            prompt_tokens=plan.prompt_tokens,
+            response_tokens=plan.response_tokens,
+            response_cv=plan.response_cv,
+            max_tokens=plan.max_tokens,
+            wire_dtype=plan.wire_dtype,
+            model=plan.train.model,
+        )
+    else:
+        base = _with_rates(said, known)
+    every, swap = said.ask("sync_every"), said.ask("swap_seconds", default=0.0, why="not said")
+    losses, restart = (said.ask(key) if said.gives(key) else None for key in ("losses_per_hour", "restart_seconds"))
+    return replace(
+        base,
+        waste=waste(said),
+        headroom=known.headroom,
+        available=_available(said, losses, restart),
+        losses_per_hour=0.0 if losses is None else losses.number,
+        restart_seconds=0.0 if restart is None else restart.number,
+        sync_seconds=known.sync_seconds,
+        swap_seconds=swap,
+        steps=said.ask("steps"),
+        sync_every=every.number,
+        gpus_per_node=_node(said, stages),
+    )
+
+
+def _with_rates(said: Said, known: KnownRates) -> LoopProblem:
+    """The work of a step where only rates are known."""
+    many, response = samples(said), said.ask("response_tokens")
+    if not (many.known and response.known):
+        said.need(batch_tokens(said), "give --batch-tokens, or prompts, group and response tokens")
+        many = Figure(key="samples_per_step", value=1.0, provenance="default", source="a batch counts as a whole")
+        response = replace(known.batch, key="response_tokens")
+    return LoopProblem(samples=many, group_size=group_size(said), response_tokens=response)
+
+
+def _available(said: Said, losses: Figure | None, restart: Figure | None) -> Figure:
+    """Share of the time that an instance is there, by the losses that were named."""
+    key = "available_fraction"
+    if losses is None or not losses.number:
+        return Figure(key=key, value=1.0, provenance="default", source="no losses are named")
+    up = Figure(key="up_seconds", value=_SECONDS_PER_HOUR / losses.number, source=losses.source)
+    down = Figure(key="down_seconds", value=0.0 if restart is None else restart.number, source=losses.source)
+    return said.keep(apply(key, planning.availability, up_seconds=up, down_seconds=down))
+
+
+def _node(said: Said, stages: Stages | None) -> float | None:
+    """GPUs of a node: said, else the GPU profile's; None where nodes do not matter."""
+    stated = said.ask("gpus_per_node")
+    if stated.known:
+        return stated.number
+    return None if stages is None else float(stages.train.gpu.specification.gpus_per_node.value)
+
+
+def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOption:
+    """The instance as it is written; at the measured rate where there is one."""
+    if stages is None:
+        size = known.size.number
+        name = f"{size:g} GPU{'' if size == 1 else 's'}"
+        return FleetOption(name=name, gpu="", gpus=size, layout={}, engines={}, rate=known.rate, gpu_hour=price)
+    from rlsize.planner.choices import fleet_of
+    from rlsize.planner.offers import Offer
+
+    plan = stages.plan
+    ready = next((engine for engine in plan.engines.values() if not isinstance(engine, str)), None)
+    size = known.size.number if known.rate.known else 1.0 if ready is None else ready.numbers.gpus
+    return fleet_of(plan.engines, size, Offer(gpu=stages.rollout.engine.gpu, gpu_hour=price), known.rate)
+
+
+def _trainer(stages: Stages | None, known: KnownRates, price: Figure) -> TrainerOption:
+    question = None if stages is None else stages.plan.train
+    return TrainerOption(
+        name="as measured" if known.train_seconds.known else "as asked",
+        gpu="" if question is None else question.gpu.name,
+        question=question,
+        seconds=known.train_seconds,
+        measured_gpus=known.measured_gpus,
+        gpu_hour=price,
+    )
+
+
+def _placed(said: Said, loop: Loop) -> Loop:
+    """
+    The loop on its GPUs as they were said; where nobody says how they are split, in the quickest way.
+
+    Raises:
+        InputError: Nobody says how GPUs are split, and only rates are known.
+    """
+    found, fleet = loop.pools, loop.fleet
+    try:
+        rollout, trainer = _sides(said, loop)
+        instances = rounded_down(matching.instances_of(gpus=rollout, gpus_per_instance=fleet.gpus))
+        if instances < 1:
+            raise Refused(f"{rollout:g} rollout GPUs do not hold an instance of {fleet.gpus:g}")
+        stated = said.ask("instances")
+        if stated.known and stated.number != instances:
+            what = f"{stated.number:g} instances of {fleet.gpus:g} are not the {rollout:g} rollout GPUs"
+            raise InputError(Fault(what, stated.source, "leave one of them out"))
+        rest = rollout - instances * fleet.gpus
+        if rest:
+            said.warnings.append(f"{rest:g} rollout GPUs make no whole instance of {fleet.gpus:g}: they stay idle")
+        figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
+        said.keep(stated if stated.known else figure)
+        staleness, transport = said.ask("max_staleness"), "nccl-broadcast"
+        if found.loop != "async" and staleness.provenance == "default":
+            said.used.pop("max_staleness", None)
+        if loop.stages is not None:
+            transport = loop.stages.transport
+        place = Placement(
+            loop=found.loop,
+            fleet=fleet,
+            instances=float(instances),
+            trainer=loop.trainer,
+            trainer_gpus=float(trainer),
+            max_staleness=staleness.number,
+            transport=transport,
+        )
+        reason = why_not(loop, place)
+    except Refused as refusal:
+        return replace(loop, refused=str(refusal))
+    if reason:
+        return replace(loop, refused=reason)
+    return replace(loop, place=place)
+
+
+def _sides(said: Said, loop: Loop) -> tuple[float, float]:
+    """
+    GPUs of both sides.
+
+    Raises:
+        Refused: The model does not fit beside its fleet.
+        InputError: Nobody says how GPUs are split, and only rates are known.
+    """
+    found = loop.pools
+    if found.shared:
+        return found.gpus.number, found.gpus.number
+    if found.split:
+        return found.rollout.number, found.trainer.number
+    if loop.stages is None or loop.known.rate.known or loop.known.train_seconds.known:
+        todo = "give placement.rollout_gpus and trainer_gpus, or let `rlsize plan` choose"
+        raise InputError(Fault("nobody says how the GPUs are split", "placement", todo))
+    from rlsize.planner.step_ways import best_split
+
+    plan = loop.stages.plan
+    own = plan.engines[False]
+    if isinstance(own, str):
+        raise Refused(own)
+    best: Way | None = best_split(plan, found.loop, found.gpus.number, loop.outlook.central.values)
+    if best is None:
+        raise Refused(f"{plan.train.model.name} does not fit beside its fleet on {found.gpus.number:g} GPUs")
+    for key, value in (("rollout_gpus", best.rollout_gpus), ("trainer_gpus", best.trainer_gpus)):
+        said.keep(Figure(key=key, value=int(value), provenance="default", source="the split that is the quickest"))
+    split = f"{best.rollout_gpus:g} + {best.trainer_gpus:g}"
+    said.notes.append(f"Nobody said how the GPUs are split: {split} is the quickest.")
+    return best.rollout_gpus, best.trainer_gpus
+
+
+def why_not(loop: Loop, place: Placement) -> str:
+    """Why a placed loop cannot run: an instance or a trainer that does not fit; empty where it can."""
+    from rlsize.planner.evaluation import worked
+    from rlsize.planner.room import memory_of
+
+    try:
+        worked(loop.outlook.central, place)
+        left = memory_of(loop.outlook.central, place)
+    except Refused as refusal:
+        return str(refusal)
+    share = left.get("trainer_memory_headroom_fraction")
+    if share is not None and float(share) < 0:
+        question = place.trainer.question
+        name, gpu = (question.model.name, question.gpu.name) if question is not None else ("the model", place.trainer.gpu)
+        over = -float(share)
+        return (
+            f"the trainer of {name} does not fit on {place.trainer_gpus:g} x {gpu}: its peak is {over:.0%} of a GPU's "
+            "memory too large"
+        )
+    return ""

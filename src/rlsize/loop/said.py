@@ -1,0 +1,102 @@
+"""What a loop is made from: something that answers for quantities, however they were said."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlsize.errors import Fault, InputError
+    from rlsize.facts.figure import Figure, Value
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+    from rlsize.facts.price import Price
+    from rlsize.facts.rates import Rates
+
+
+class Said(Protocol):
+    """
+    What was said, by flags, a scenario, a saved plan or a rates file.
+
+    Args:
+        faults: All that is wrong so far.
+        used: What was asked for, by key: the inputs of the answer.
+        warnings: What the reader must know.
+        notes: What explains the answer.
+        rates: The rates file that was named, once it is loaded.
+        rates_name: Its name.
+    """
+
+    faults: list[Fault]
+    used: dict[str, Figure]
+    warnings: list[str]
+    notes: list[str]
+    rates: Rates | None
+    rates_name: str
+
+    def ask(self, key: str, *, default: float | None = None, why: str = "", assume: bool = True) -> Figure:
+        """A quantity; one that names the flag where nobody says it."""
+
+    def choose(self, key: str, known: Iterable[str] | None = None, *, default: str | None = None, why: str = "") -> str:
+        """A word."""
+
+    def yes(self, key: str) -> bool | None:
+        """A switch; None where nobody says."""
+
+    def name(self, key: str) -> tuple[str | None, str]:
+        """A name, and where it was said."""
+
+    def gives(self, key: str) -> bool:
+        """Whether anybody says a quantity."""
+
+    def by_flag(self, key: str) -> bool:
+        """Whether a flag says it."""
+
+    def said(self, key: str) -> Any:  # noqa: ANN401 (any value of a scenario)
+        """What the scenario says at a dotted key."""
+
+    def flag(self, key: str) -> str:
+        """How a quantity is said."""
+
+    def place(self, key: str) -> str:
+        """Where a quantity was said."""
+
+    def keep(self, figure: Figure) -> Figure:
+        """Note a figure among the inputs."""
+
+    def fault(self, what: str, where: str = "", todo: str = "") -> None:
+        """Note something that is wrong."""
+
+    def blame(self, error: InputError, where: str) -> None:
+        """Note the faults of an error."""
+
+    def need(self, figure: Figure, todo: str) -> None:
+        """Note a fault if a figure is missing."""
+
+    def settle(self) -> None:
+        """Go on if nothing is wrong."""
+
+    def apart(self) -> Said:
+        """The same, to ask on without a trace."""
+
+    def instead(self, **texts: Value) -> Said:
+        """The same apart, where some quantities are said otherwise."""
+
+    def model(self) -> Model | None:
+        """The model's profile; None where none is named, or where a fault was noted."""
+
+    def model_named(self, name: str) -> Model:
+        """Another model's profile."""
+
+    def price_named(self, name: str) -> Price:
+        """A price profile."""
+
+    def load_rates(self) -> None:
+        """Read the rates file that is named, if one is; faults and doubts are noted."""
+
+    def measured(self, key: str, missing: Figure) -> Figure:
+        """What the rates file says of a quantity; the missing figure where it says nothing."""
+
+    def gpu(self, side: str = "") -> Gpu | None:
+        """The GPU's profile, of both sides or of one; None where none is named, or where a fault was noted."""

@@ -1,0 +1,235 @@
+"""The trainer: how it is spread, how it works, and which passes it makes over a step's tokens."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations import train_step
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.sharding import FULLY_SHARDED, WEIGHT_STAGE, Layout
+from rlsize.estimates.train_prediction_question import Sharding, TrainQuestion, objections
+from rlsize.estimates.working import apply
+from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
+from rlsize.facts.figure import Figure
+from rlsize.loop.models import tenants
+from rlsize.planner.memory_fit import divides
+
+if TYPE_CHECKING:
+    from rlsize.estimates.memory_shape import MemoryShape
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+    from rlsize.loop.models import Tenants
+    from rlsize.loop.said import Said
+    from rlsize.loop.workload import Lengths
+
+DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
+"""Kinds of parallelism that divide a model, or its experts."""
+
+_SHARDING: dict[int, Sharding] = {0: "none", 1: "optimizer", 2: "gradients", 3: "full"}
+_NAMED = {"old": "old_logprob", "reference": "reference", "proximal": "proximal"}
+_ORDER = ("old_logprob", "reference", "proximal", "reward", "critic")
+
+
+def train_question(
+    said: Said, model: Model | None, gpu: Gpu | None, lengths: Lengths, samples: Figure, gpus: Figure
+) -> TrainQuestion | None:
+    """
+    The trainer and its work; None where a fault was noted.
+
+    Args:
+        said: What was said.
+        model: The policy.
+        gpu: The trainer's GPU.
+        lengths: Lengths of samples.
+        samples: Samples of a step. [1]
+        gpus: The trainer's GPUs; absent where only its layout says how many. [1]
+    """
+    shape = memory_shape(model, model_size(model).params) if model else None
+    spread = trainer_layout(said, gpus, shape)
+    if spread is None and not said.faults:
+        said.fault("the trainer's GPUs are missing", "--trainer-gpus", "give their number, or how they are spread")
+    how = _how(said)
+    passes, extra, rl = _passes(said, tenants(said))
+    updates, optimizer_steps = said.ask("updates"), said.ask("mini_batches")
+    if said.faults or model is None or gpu is None or spread is None or not (lengths.response.known and samples.known):
+        return None
+    both = {"prompt_tokens": lengths.prompt, "response_tokens": lengths.response}
+    question = TrainQuestion(
+        model=model,
+        gpu=gpu,
+        gpus=spread.gpus,
+        sequences=samples,
+        tokens=apply("sequence_tokens", train_step.trained_sequence_tokens, **both),
+        tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=lengths.cv, **both),
+        updates=updates,
+        optimizer_steps=optimizer_steps,
+        tensor=int(spread.tensor_parallel.number),
+        pipeline=int(spread.pipeline_parallel.number),
+        context=int(spread.context_parallel.number),
+        expert=int(spread.expert_parallel.number),
+        shards=_shards(spread),
+        sharding=_SHARDING[int(spread.zero_stage.number)],
+        **how,
+        passes=passes,
+        pass_models=extra,
+        workload="rl" if rl else "pretraining",
+    )
+    for objection in objections(question, spread.gpus.number):
+        said.fault(objection, _whose(said, objection), "change one of them")
+    return None if said.faults else question
+
+
+def _whose(said: Said, objection: str) -> str:
+    return said.place("dtype" if "fp8" in objection or "bf16" in objection else "trainer_gpus")
+
+
+def trainer_layout(said: Said, gpus: Figure, shape: MemoryShape | None) -> Layout | None:
+    """
+    How the trainer is spread: degrees of parallelism that multiply up to its GPUs; None where nobody says anything.
+
+    Args:
+        said: What was said; faults are noted.
+        gpus: The trainer's GPUs; absent where nobody says. [1]
+        shape: The policy's layers, where known, to check that degrees divide them.
+    """
+    fsdp, zero, data = said.ask("fsdp"), said.ask("zero_stage"), said.ask("data_parallel")
+    found = {key: said.ask(key) for key in DEGREES}
+    if said.faults or not any(one.known for one in (fsdp, zero, data, *found.values(), gpus)):
+        return None
+    one = {key: figure if figure.known else _one(key) for key, figure in found.items()}
+    layout = Layout(**one)
+    ranks = _data_ranks(said, layout, data, fsdp, gpus)
+    layout = replace(
+        layout,
+        data_parallel=ranks,
+        shards=replace(fsdp if fsdp.known else ranks, key="shards"),
+        zero_stage=_stage(said, zero, fsdp, data, gpus),
+    )
+    _check(said, layout, gpus)
+    if shape is not None:
+        _check_shape(said, layout, shape)
+    return None if said.faults else layout
+
+
+def _one(key: str) -> Figure:
+    return Figure(key=key, value=1, provenance="default", source="not parallel")
+
+
+def _data_ranks(said: Said, layout: Layout, data: Figure, fsdp: Figure, gpus: Figure) -> Figure:
+    """Data-parallel ranks: said, or what the trainer's GPUs leave, or those that FSDP shards over."""
+    if data.known:
+        return data
+    if not gpus.known:
+        return replace(fsdp if fsdp.known else _one("data_parallel"), key="data_parallel")
+    if gpus.number % layout.model_parallel:
+        each = f"{layout.model_parallel} (tensor x pipeline x context)"
+        what = f"{gpus.number:g} GPUs cannot be dealt out to model replicas of {each}"
+        said.fault(what, gpus.source or "--trainer-gpus", "make one a multiple of the other")
+        return _one("data_parallel")
+    return layout.data_ranks(gpus)
+
+
+def _stage(said: Said, zero: Figure, fsdp: Figure, data: Figure, gpus: Figure) -> Figure:
+    """The ZeRO stage: said; FSDP where it is named or nothing is said; none for plain data parallelism."""
+    if zero.known:
+        if fsdp.known and zero.number != WEIGHT_STAGE:
+            what = f"ZeRO-{zero.number:g} contradicts --fsdp, which is ZeRO-3"
+            said.fault(what, zero.source, "give --data-parallel in place of --fsdp")
+        if not (fsdp.known or data.known or gpus.known):
+            said.fault("ZeRO shards over data-parallel ranks, and none are given", zero.source, "add --data-parallel")
+        return zero
+    if data.known and not fsdp.known:
+        why = "plain data parallelism; --zero shards it"
+        return said.keep(Figure(key="zero_stage", value=0, provenance="default", source=why))
+    return FULLY_SHARDED
+
+
+def _check(said: Said, layout: Layout, gpus: Figure) -> None:
+    """Degrees that contradict each other."""
+    data, shards = int(layout.data_parallel.number), int(layout.shards.number)
+    if data % shards:
+        what = f"FSDP over {shards} does not divide {data} data-parallel ranks"
+        said.fault(what, said.place("fsdp"), "make it a divisor")
+    if gpus.known and not said.faults and round(layout.gpus.number) != gpus.number:
+        what = f"the layout takes {layout.gpus.number:g} GPUs, and the trainer has {gpus.number:g}"
+        said.fault(what, gpus.source, "change one of the degrees, or leave --trainer-gpus out")
+    expert = int(layout.expert_parallel.number)
+    ranks = int(shards * layout.context_parallel.number * layout.tensor_parallel.number)
+    if ranks % expert:
+        what = f"{expert} expert-parallel ranks cannot be dealt out to {ranks} ranks (data x context x tensor)"
+        said.fault(what, said.place("expert_parallel"), "make it a divisor")
+
+
+def _check_shape(said: Said, layout: Layout, shape: MemoryShape) -> None:
+    """Degrees that the model's layers cannot be divided by."""
+    tensor, expert = int(layout.tensor_parallel.number), int(layout.expert_parallel.number)
+    check_heads(said, said.place("tensor_parallel"), tensor, shape)
+    where = said.place("expert_parallel")
+    if expert > 1 and shape.size is None:
+        said.fault("experts are known from the model's profile only", where, "name --model")
+    elif expert > 1 and not shape.experts:
+        said.fault("the model has no experts", where, "leave it out")
+    elif shape.experts % expert:
+        said.fault(f"{expert} ranks cannot share {shape.experts} experts evenly", where, "make it a divisor")
+    stages = layout.pipeline_parallel.number
+    if shape.layers.known and stages > shape.layers.number:
+        what = f"{stages:g} stages are more than {shape.layers.number:g} layers"
+        said.fault(what, said.place("pipeline_parallel"), "give each stage a layer at least")
+
+
+def check_heads(said: Said, where: str, degree: int, shape: MemoryShape) -> None:
+    """Note a fault where tensor parallelism of that degree cannot deal out the heads."""
+    if not divides(shape, degree):
+        what = f"{degree} ranks cannot share {shape.heads} heads ({shape.kv_heads} KV heads) evenly"
+        said.fault(what, where, "use a divisor of both, or a multiple of the KV heads")
+
+
+def _shards(spread: Layout) -> int | None:
+    """Ranks that share the state, context-parallel ones included; None where all do."""
+    if spread.shards.number == spread.data_parallel.number:
+        return None
+    return int(spread.shards.number) * int(spread.context_parallel.number)
+
+
+def _how(said: Said) -> dict[str, Any]:
+    """How the trainer works: micro-batches, recomputation, number type, optimizer."""
+    optimizer, width = OPTIMIZERS[said.choose("optimizer")], said.choose("gradients")
+    stages = said.ask("virtual_stages")
+    if said.ask("lora_rank").known:
+        said.warnings.append("LoRA is predicted as full training, which takes longer")
+    return {
+        "micro_batch_tokens": said.ask("micro_batch_tokens"),
+        "recompute": said.choose("recompute"),
+        "dtype": said.choose("dtype"),
+        "row_scaling": said.choose("fp8_scaling") == "row",
+        "virtual_stages": int(stages.number) if stages.known else 1,
+        "state_bytes": optimizer.bytes_per_master + optimizer.bytes_per_optimizer_state,
+        "gradient_bytes": BYTES_PER_GRADIENT[width],
+        "offload": bool(said.yes("offload")),
+        "fused": bool(said.yes("compiled")),
+        "overlapped": bool(said.yes("overlapped")),
+        "native_attention": bool(said.yes("native_attention")),
+    }
+
+
+def _passes(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Model], bool]:
+    """The extra passes, the models of those that are not the policy's size, and whether this is RL."""
+    if not kept.algorithm.rollout:
+        return (), {}, False
+    listed = said.said("trainer.logprob_passes")
+    if listed is not None:
+        shown = ", ".join(listed) or "none"
+        said.keep(Figure(key="logprob_passes", value=shown, source=said.place("logprob_passes")))
+    wanted = {_NAMED[name] for name in listed} if listed is not None else {"old_logprob"}
+    old = said.yes("old_logprob")
+    if old is not None:
+        wanted = (wanted | {"old_logprob"}) if old else wanted - {"old_logprob"}
+    habit = kept.algorithm.reference if listed is None else "reference" in wanted
+    wanted -= {"reference"}
+    wanted |= {"reference"} if (habit if kept.reference is None else kept.reference) else set()
+    wanted |= {"critic"} if kept.critic else set()
+    wanted |= {"reward"} if kept.reward else set()
+    extra = {"reward": kept.reward_model} if kept.reward_model is not None else {}
+    return tuple(name for name in _ORDER if name in wanted), extra, True

@@ -1,0 +1,164 @@
+"""What one optimizer step is made of: lengths, samples, and what prompts find in the prefix cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlsize.equations import long_tail, matching, redundancy
+from rlsize.estimates.prefix_cache import expected_hits
+from rlsize.estimates.working import apply
+from rlsize.facts.engine_defaults import engine_defaults
+from rlsize.facts.figure import Figure
+
+if TYPE_CHECKING:
+    from rlsize.facts.model import Model
+    from rlsize.loop.said import Said
+
+USUAL_RESPONSE = 4096.0
+"""Tokens of a response where a question about an engine alone says nothing; a question about a step must say it."""
+
+ROUTINGS = ("affine", "random", "round-robin")
+"""Ways to deal out samples whose prefix hits are known in closed form."""
+
+_MEAN_LENGTHS = 32.0  # mean lengths beyond which hardly a sample goes
+_AGREEMENT = 0.01  # a number and what it is made of may differ by rounding, not by more
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lengths:
+    """
+    Lengths of samples.
+
+    Args:
+        prompt: Mean prompt length. [token]
+        response: Mean response length. [token]
+        cv: Coefficient of variation of response lengths. [1]
+        cap: The longest response: said, what the model holds, or a length that hardly a sample reaches. [token]
+    """
+
+    prompt: Figure
+    response: Figure
+    cv: Figure
+    cap: Figure
+
+    @property
+    def stated_cap(self) -> bool:
+        """Whether somebody said the cap."""
+        return self.cap.provenance == "given"
+
+
+def lengths(said: Said, model: Model | None, *, guess: bool = False) -> Lengths:
+    """
+    The lengths of samples; faults are noted.
+
+    Args:
+        said: What was said.
+        model: Whose context they must fit into; None where nobody knows.
+        guess: Whether a usual response stands in where nobody says: a question about an engine alone.
+    """
+    prompt = said.ask("prompt_tokens")
+    response = said.ask("response_tokens", default=USUAL_RESPONSE if guess else None, why="a usual response")
+    guessed = [figure for figure in (prompt, response) if figure.provenance == "default" and figure.known]
+    if guessed:
+        names = " and ".join(f"{figure.key} {figure.number:g}" for figure in guessed)
+        said.notes.append(f"Nobody said {names}: an assumption; rates depend on both lengths.")
+    cap = said.ask("max_response_tokens")
+    if model is not None and prompt.known and response.known:
+        cap = _cap(said, model, prompt, response, cap)
+    return Lengths(prompt=prompt, response=response, cv=said.ask("response_cv"), cap=cap)
+
+
+def _cap(said: Said, model: Model, prompt: Figure, response: Figure, cap: Figure) -> Figure:
+    """The cap that was said, else the model's longest context, or lengths that no sample reaches."""
+    longest, stated = model.architecture.max_context, cap.known
+    if not stated:
+        cap = apply(
+            "max_response_tokens",
+            long_tail.assumed_cap,
+            max_context=float(longest),
+            prompt_tokens=prompt,
+            mean_tokens=response,
+            mean_lengths=_MEAN_LENGTHS,
+        )
+    where = cap.source if stated else response.source
+    most = max(cap.number, response.number) if stated else response.number
+    if prompt.number + most > longest:
+        what = f"{prompt.number:,.0f} + {most:,.0f} tokens are more than {model.name}'s {longest:,}"
+        said.fault(what, where, "shorten it, or take a model with a longer context")
+    elif stated and response.number > cap.number:
+        said.fault(f"a mean of {response.number:g} tokens lies above the cap of {cap.number:g}", where, "check both")
+    return cap
+
+
+def agree(said: Said, stated: Figure, derived: Figure, unit: str, how: str) -> None:
+    """Note a fault where a number that was said disagrees with what it is made of."""
+    if abs(derived.number / stated.number - 1.0) > _AGREEMENT:
+        what = f"{stated.number:g} {unit} disagrees with {how}, {derived.number:g} {unit}"
+        said.fault(what, stated.source, "leave one of them out")
+
+
+def samples(said: Said) -> Figure:
+    """Samples per optimizer step: said, or prompts x group."""
+    stated, prompts, group = said.ask("samples_per_step"), said.ask("prompts_per_step"), said.ask("group_size")
+    product = apply("samples_per_step", matching.samples_per_step, prompts=prompts, group_size=group)
+    if not stated.known:
+        return said.keep(product) if product.known else stated
+    if said.by_flag("prompts_per_step") and said.by_flag("group_size"):
+        agree(said, stated, product, "samples", "prompts x group")
+    return stated
+
+
+def batch_tokens(said: Said) -> Figure:
+    """Response tokens per optimizer step: said, or samples x mean response length."""
+    stated, response = said.ask("batch_tokens"), said.ask("response_tokens")
+    prompts, group = said.ask("prompts_per_step"), said.ask("group_size")
+    product = apply(
+        "batch_tokens", matching.tokens_per_step, prompts=prompts, group_size=group, response_tokens=response
+    )
+    if not product.known:
+        many = said.ask("samples_per_step")
+        product = apply(
+            "batch_tokens", matching.tokens_per_step, prompts=many, group_size=1, response_tokens=response
+        )
+    if not stated.known:
+        return said.keep(product) if product.known else stated
+    if product.known and all(map(said.by_flag, ("prompts_per_step", "group_size", "response_tokens"))):
+        agree(said, stated, product, "tokens", "prompts x group x response tokens")
+    return stated
+
+
+def group_size(said: Said) -> Figure:
+    """Samples of one prompt; one where nobody says."""
+    return said.ask("group_size", default=1, why="each prompt is sampled once")
+
+
+def hits(said: Said, engine: str, prompt: Figure, instances: Figure) -> Figure:
+    """
+    Share of prompt tokens found in the prefix cache: as said, or what the samples of a group find.
+
+    Args:
+        said: What was said.
+        engine: The engine, whose blocks count where nobody says how large they are.
+        prompt: Mean prompt length. [token]
+        instances: Rollout instances, over which groups are spread; may lack a value.
+    """
+    key, stated, group = "hit_fraction", said.ask("hit_fraction"), said.ask("group_size")
+    if stated.known:
+        return stated
+    if not (group.known and prompt.known) or group.number <= 1:
+        return Figure(key=key, value=0.0, provenance="default", source="no groups, so no prompt is seen twice")
+    own = engine_defaults(engine)
+    block = said.ask("block_tokens", default=float(own.block_tokens), why=f"default of {own.name}")
+    routing = said.choose("routing")
+    spread: Figure | float = 1.0
+    laws = {
+        "random": redundancy.instances_per_group_random,
+        "round-robin": redundancy.instances_per_group_round_robin,
+        "queue": redundancy.instances_per_group_round_robin,  # free slots come round in turn
+    }
+    if routing in laws and instances.known:
+        spread = apply("instances_per_group", laws[routing], group_size=group, instances=instances)
+    elif routing in laws:
+        said.need(instances, "give --instances: how far a group spreads depends on it")
+    return replace(expected_hits(group, prompt, block, spread), key=key)

@@ -1,0 +1,83 @@
+"""What is trained, on which GPUs, by which algorithm, and where the two sides run."""
+
+from __future__ import annotations
+
+from rlsize.facts.fields import Quantity
+from rlsize.quantities.kinds import COUNT, PARAMS, STALENESS
+from rlsize.quantities.row import Row, Switch, Text, Word
+
+MODES = ("colocated", "disaggregated", "sync", "overlapped", "one-step-off", "async", "partial")
+
+ROWS = (
+    Row("model", Text("NAME|FILE"), "A model profile, or the path of a config.json.", "model", "--model"),
+    Row("params", PARAMS, "Parameters in total, where there is no profile: 70B.", "model.params", "--params"),
+    Row(
+        "active_params",
+        PARAMS,
+        "Parameters that work on each token; all of them when not given.",
+        "model.active_params",
+    ),
+    Row("gpu", Text(), "A GPU profile, such as h100-sxm.", "cluster.gpu", "--gpu"),
+    Row("gpus", COUNT, "GPUs of both pools; shared ones where colocated.", "cluster.gpus", "--gpus"),
+    Row("gpus_per_node", COUNT, "GPUs in one node.", "cluster.gpus_per_node", "--gpus-per-node"),
+    Row(
+        "rollout_gpu",
+        Text(),
+        "A GPU profile of the rollout fleet, where its GPUs are of another kind.",
+        "cluster.rollout_gpu",
+    ),
+    Row(
+        "trainer_gpu", Text(), "A GPU profile of the trainer, where its GPUs are of another kind.", "cluster.trainer_gpu"
+    ),
+    Row("interconnect", Text(), "A link profile between nodes, such as infiniband-400g.", "cluster.interconnect"),
+    Row("cluster", Text(), "A cluster profile, in place of the fields above.", "cluster.profile"),
+    Row(
+        "algorithm",
+        Word(("grpo", "ppo", "rloo", "reinforce++", "dapo", "sft")),
+        "The RL algorithm.",
+        "algorithm.name",
+        "--algorithm",
+        "grpo",
+        "default of --algorithm",
+    ),
+    Row(
+        "reference",
+        Switch("--no-reference"),
+        "Whether a frozen reference model is kept for a KL term.",
+        "algorithm.reference",
+        "--reference",
+    ),
+    Row("critic", Switch("--no-critic"), "Whether a critic is trained; ppo does.", "algorithm.critic", "--critic"),
+    Row(
+        "reward_model",
+        Text(or_yes=True),
+        "A reward model: its profile, true for one of the policy's size, or none.",
+        "algorithm.reward_model",
+        "--reward-model",
+    ),
+    Row("critic_params", PARAMS, "Parameters of a critic of another size.", "", "--critic-params"),
+    Row("reference_params", PARAMS, "Parameters of a reference of another size.", "", "--reference-params"),
+    Row("reward_params", PARAMS, "Parameters of a reward model of another size.", "", "--reward-params"),
+    Row(
+        "tokens_generated_per_trained_token",
+        Quantity("1", least=1.0, most=1e4, spread=True),
+        "Response tokens generated for each one that is trained.",
+        "algorithm.tokens_generated_per_trained_token",
+        "--tokens-per-trained-token",
+        1.0,
+        "nothing is thrown away",
+    ),
+    Row("mode", Word(MODES), "How rollout and training are laid out in time.", "placement.mode", "--mode"),
+    Row(
+        "max_staleness",
+        STALENESS,
+        "Staleness cap in optimizer steps, k.",
+        "placement.max_staleness",
+        "--max-staleness",
+        1.0,
+        "one step: the cap of most published asynchronous runs, and NeMo-RL's default",
+    ),
+    Row("instances", COUNT, "Rollout instances.", "placement.instances", "--instances"),
+    Row("rollout_gpus", COUNT, "GPUs of the rollout fleet.", "placement.rollout_gpus", "--rollout-gpus"),
+    Row("trainer_gpus", COUNT, "GPUs of the trainer.", "placement.trainer_gpus", "--trainer-gpus"),
+)

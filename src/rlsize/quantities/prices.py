@@ -1,0 +1,29 @@
+"""What GPUs cost; no price is ever assumed."""
+
+from __future__ import annotations
+
+from rlsize.facts.fields import Quantity
+from rlsize.quantities.row import Row, Text
+
+_PRICE = Quantity("usd", least=0.0, spread=True)
+
+ROWS = (
+    Row("gpu_hour_usd", _PRICE, "Dollars per GPU-hour, both pools.", "prices.gpu_hour", "--gpu-hour"),
+    Row(
+        "rollout_gpu_hour_usd",
+        _PRICE,
+        "Dollars per rollout GPU-hour, where it differs (preemptible).",
+        "prices.rollout_gpu_hour",
+        "--rollout-gpu-hour",
+    ),
+    Row(
+        "trainer_gpu_hour_usd",
+        _PRICE,
+        "Dollars per trainer GPU-hour, where it differs.",
+        "prices.trainer_gpu_hour",
+        "--trainer-gpu-hour",
+    ),
+    Row("price", Text(), "A price profile, in place of the numbers.", "prices.profile", "--price"),
+    Row("price_as_of", Text("DATE"), "Date of the price.", "prices.as_of", "--as-of"),
+    Row("price_region", Text("TEXT"), "Region of the price.", "prices.region", "--region"),
+)

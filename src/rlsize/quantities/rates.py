@@ -1,0 +1,81 @@
+"""Rates that were measured: they replace what would be predicted."""
+
+from __future__ import annotations
+
+from rlsize.facts.fields import Quantity
+from rlsize.quantities.kinds import COUNT, SECONDS_SPREAD, TOKEN_RATE_SPREAD
+from rlsize.quantities.row import Row, Switch
+
+ROWS = (
+    Row(
+        "instance_tokens_per_second",
+        Quantity("token/s", spread=True, or_file=True),
+        "Response tokens per second of one instance: a number, or a rates file.",
+        "rates.instance_tokens_per_second",
+        "--per-instance",
+    ),
+    Row(
+        "consumption_tokens_per_second",
+        TOKEN_RATE_SPREAD,
+        "Response tokens that the trainer consumes per second.",
+        "rates.consumption_tokens_per_second",
+        "--consume",
+    ),
+    Row(
+        "train_seconds",
+        SECONDS_SPREAD,
+        "Busy trainer seconds per optimizer step, without waiting and sync.",
+        "rates.train_seconds",
+        "--train-seconds",
+    ),
+    Row(
+        "step_seconds",
+        SECONDS_SPREAD,
+        "Wall clock of an optimizer step: training, waiting and sync.",
+        "",
+        "--step-seconds",
+    ),
+    Row(
+        "rollout_gpu_tokens_per_second",
+        TOKEN_RATE_SPREAD,
+        "Response tokens per second of one rollout GPU.",
+        "rates.rollout_gpu_tokens_per_second",
+        "--rollout-tps|--rollout-tokens-per-second",
+    ),
+    Row(
+        "trainer_gpu_tokens_per_second",
+        TOKEN_RATE_SPREAD,
+        "Response tokens per second of one trainer GPU.",
+        "rates.trainer_gpu_tokens_per_second",
+        "--trainer-tps|--trainer-tokens-per-second|--learn-tps",
+    ),
+    Row("sync_seconds", Quantity("s", least=0.0, spread=True), "Weight-sync pause per sync.", "rates.sync_seconds", "--sync-seconds"),
+    Row(
+        "group_seconds",
+        SECONDS_SPREAD,
+        "Time of one group of samples on one instance.",
+        "rates.group_seconds",
+        "--group-seconds",
+    ),
+    Row(
+        "headroom",
+        Quantity("1", least=0.01, most=1.0),
+        "Derating for what the instance rate does not contain, 0 to 1.",
+        "rates.headroom",
+        "--headroom",
+    ),
+    Row(
+        "measured_trainer_gpus",
+        COUNT,
+        "GPUs that the train seconds were measured on.",
+        "rates.measured_trainer_gpus",
+        "--measured-trainer-gpus",
+    ),
+    Row(
+        "accept_lower_bound",
+        Switch(),
+        "Size from a rates file whose engines were not saturated.",
+        "",
+        "--accept-lower-bound",
+    ),
+)

@@ -1,0 +1,34 @@
+"""Every quantity, by its key and by its place in a scenario."""
+
+from __future__ import annotations
+
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rlsize.quantities import loop, policies, prices, rates, rollout, run, sync, trainer, workload
+from rlsize.quantities.row import by_key
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.quantities.row import Row
+
+QUANTITIES: Mapping[str, Row] = MappingProxyType(
+    by_key(
+        (
+            *loop.ROWS,
+            *workload.ROWS,
+            *rollout.ROWS,
+            *trainer.ROWS,
+            *sync.ROWS,
+            *rates.ROWS,
+            *policies.ROWS,
+            *prices.ROWS,
+            *run.ROWS,
+        )
+    )
+)
+"""Every quantity by its key."""
+
+PLACES: Mapping[str, Row] = MappingProxyType({row.scenario: row for row in QUANTITIES.values() if row.scenario})
+"""Those that a scenario can say, by their dotted key in it."""

@@ -1,0 +1,127 @@
+"""The trainer."""
+
+from __future__ import annotations
+
+from rlsize.facts.fields import Quantity
+from rlsize.quantities.kinds import COUNT, TOKENS
+from rlsize.quantities.row import Row, Switch, Word
+
+
+def _degree(key: str, meaning: str, scenario: str, flag: str) -> Row:
+    return Row(key, COUNT, meaning, f"trainer.parallelism.{scenario}", flag)
+
+
+ROWS = (
+    _degree("fsdp", "Ranks that shard all training states (FSDP, ZeRO-3).", "fsdp", "--fsdp"),
+    _degree("data_parallel", "Data-parallel ranks.", "data", "--data-parallel"),
+    _degree("tensor_parallel", "Tensor-parallel ranks.", "tensor", "--tensor-parallel"),
+    _degree("pipeline_parallel", "Pipeline stages.", "pipeline", "--pipeline-parallel"),
+    _degree("expert_parallel", "Expert-parallel ranks.", "expert", "--expert-parallel"),
+    _degree("context_parallel", "Context-parallel ranks.", "context", "--context-parallel"),
+    Row(
+        "zero_stage",
+        Quantity("count", least=0.0, most=3.0, whole=True),
+        "ZeRO stage over the data-parallel ranks: 0, 1, 2 or 3.",
+        "trainer.parallelism.zero",
+        "--zero",
+    ),
+    Row(
+        "optimizer",
+        Word(("adamw", "adam-8bit", "adamw-bf16-states", "sgd-momentum", "muon")),
+        "The optimizer.",
+        "trainer.optimizer",
+        "--optimizer",
+        "adamw",
+        "default of --optimizer",
+    ),
+    Row(
+        "gradients",
+        Word(("bf16", "fp32")),
+        "Width of the gradients: bf16 (16 bytes a parameter with adamw) or fp32 (18).",
+        "trainer.gradients",
+        "--gradients",
+        "bf16",
+        "default of --gradients",
+    ),
+    Row(
+        "recompute",
+        Word(("none", "selective", "full")),
+        "Activation recomputation.",
+        "trainer.recompute",
+        "--recompute",
+        "full",
+        "default of --recompute",
+    ),
+    Row(
+        "logprob_passes",
+        Word(("old", "reference", "proximal"), listed=True),
+        "Extra forward passes per step.",
+        "trainer.logprob_passes",
+    ),
+    Row(
+        "old_logprob",
+        Switch("--no-old-logprob"),
+        "Whether old log-probabilities are computed; not where rollout's are used.",
+        "",
+        "--old-logprob",
+    ),
+    Row(
+        "micro_batch_tokens",
+        TOKENS,
+        "Tokens of a micro-batch of one data-parallel rank.",
+        "trainer.micro_batch_tokens",
+        "--micro-batch-tokens",
+        16384.0,
+        "assumed: samples packed to 16k tokens",
+    ),
+    Row(
+        "lora_rank",
+        COUNT,
+        "Rank of LoRA adapters; all parameters are trained when not given.",
+        "trainer.lora_rank",
+        "--lora-rank",
+    ),
+    Row("offload", Switch(), "Optimizer states live on the host.", "trainer.offload", "--offload"),
+    Row(
+        "dtype",
+        Word(("bf16", "fp8")),
+        "Type of the trainer's linear layers.",
+        "trainer.dtype",
+        "--dtype",
+        "bf16",
+        "default of --dtype",
+    ),
+    Row(
+        "fp8_scaling",
+        Word(("tensor", "row")),
+        "How fp8 is scaled: by tensor, or by row.",
+        "trainer.fp8_scaling",
+        "--fp8-scaling",
+        "tensor",
+        "default of --fp8-scaling",
+    ),
+    Row(
+        "virtual_stages",
+        COUNT,
+        "Parts of each pipeline stage (interleaving).",
+        "trainer.virtual_stages",
+        "--virtual-stages",
+        1,
+        "stages are not interleaved",
+    ),
+    Row("compiled", Switch(), "Element-wise work is compiled or fused (Megatron).", "trainer.compiled", "--compiled"),
+    Row(
+        "overlapped",
+        Switch(),
+        "All-reduces of tensor parallelism run beside the matmuls.",
+        "trainer.overlapped",
+        "--overlapped",
+    ),
+    Row(
+        "native_attention",
+        Switch(),
+        "Attention kernels made for the GPU: FlashAttention-3, cuDNN.",
+        "trainer.native_attention",
+        "--native-attention",
+    ),
+)

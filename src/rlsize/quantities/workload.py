@@ -1,0 +1,99 @@
+"""What one optimizer step is made of."""
+
+from __future__ import annotations
+
+from rlsize.facts.fields import Quantity
+from rlsize.quantities.kinds import COUNT, CV, POSITIVE, SHARE, TOKENS, TOKENS_OR_NONE
+from rlsize.quantities.row import Row, Text, Word
+
+RESPONSE_CV = 0.6
+"""
+Spread of response lengths where nobody says: the middle of published RL runs, whose lengths are cut at a cap
+(NeMo-RL's step times, from which the constant `step_length_cv` is fitted).
+"""
+
+ROWS = (
+    Row("prompts_per_step", POSITIVE, "Prompts per optimizer step.", "workload.prompts_per_step", "--prompts"),
+    Row("group_size", POSITIVE, "Samples of one prompt, G.", "workload.group_size", "--group|--group-size"),
+    Row("samples_per_step", POSITIVE, "Samples per optimizer step, for prompts x group.", "", "--samples"),
+    Row("batch_tokens", TOKENS, "Response tokens per optimizer step.", "", "--batch-tokens"),
+    Row(
+        "prompt_tokens",
+        TOKENS_OR_NONE,
+        "Mean prompt length in tokens.",
+        "workload.prompt_tokens",
+        "--prompt-tokens",
+        1024.0,
+        "a usual prompt",
+    ),
+    Row("response_tokens", TOKENS, "Mean response length in tokens.", "workload.response_tokens.mean", "--response-tokens"),
+    Row(
+        "response_cv",
+        CV,
+        "Coefficient of variation of response lengths: standard deviation over mean.",
+        "workload.response_tokens.cv",
+        "--response-cv",
+        RESPONSE_CV,
+        "the middle of published RL runs",
+    ),
+    Row(
+        "max_response_tokens",
+        TOKENS,
+        "Cap on the response length.",
+        "workload.response_tokens.max",
+        "--max-response-tokens",
+    ),
+    Row(
+        "length_distribution",
+        Word(("lognormal", "gamma", "constant", "empirical")),
+        "Family of the lengths: lognormal, gamma, constant, or empirical with a file.",
+        "workload.response_tokens.distribution",
+        "--length-distribution",
+        "lognormal",
+        "default of --length-distribution",
+    ),
+    Row(
+        "lengths_file",
+        Text("FILE"),
+        "A file of lengths: one a line, or length and count; `simulate` draws from it.",
+        "workload.response_tokens.file",
+        "--lengths",
+    ),
+    Row(
+        "group_correlation",
+        SHARE,
+        "How alike the lengths of a group are, 0 to 1.",
+        "workload.response_tokens.group_correlation",
+        "--group-correlation",
+        0.0,
+        "lengths are independent",
+    ),
+    Row(
+        "length_drift",
+        Quantity("1", least=-0.99, most=100.0),
+        "Relative growth of the mean over 1,000 optimizer steps.",
+        "workload.response_tokens.drift",
+        "--length-drift",
+        0.0,
+        "lengths do not grow",
+    ),
+    Row(
+        "updates",
+        COUNT,
+        "Times that a step's tokens are trained on (PPO epochs).",
+        "workload.updates",
+        "--updates",
+        1,
+        "each token is trained on once",
+    ),
+    Row(
+        "mini_batches",
+        COUNT,
+        "Optimizer updates for that each time.",
+        "workload.mini_batches",
+        "--mini-batches",
+        1,
+        "one update of the weights",
+    ),
+    Row("steps", POSITIVE, "Optimizer steps of the run.", "workload.steps", "--steps"),
+)
