@@ -58,7 +58,7 @@ def outcome(line: str) -> Outcome:
     """What a command does, run in this process from the root of the checkout, 80 columns wide and without colour."""
     from typer.testing import CliRunner  # noqa: PLC0415 (only who runs an example needs it)
 
-    from rlsize.cli.app import app  # noqa: PLC0415 (as above)
+    from rlsize.shell.app import app  # noqa: PLC0415 (as above)
 
     program, *arguments = shlex.split(line)
     with chdir(EXAMPLES.parent):

@@ -53,7 +53,7 @@ def rlsize(monkeypatch: pytest.MonkeyPatch) -> Any:
     monkeypatch.delenv("RLSIZE_PROFILES", raising=False)
 
     def run(*args: str) -> Ran:
-        from rlsize.cli.app import app
+        from rlsize.shell.app import app
 
         result = CliRunner().invoke(app, list(args))
         if result.exception is not None and not isinstance(result.exception, SystemExit):

@@ -14,10 +14,10 @@ from unittest.mock import patch
 from typer.testing import CliRunner
 
 from generate.files import ROOT, fenced
-from rlsize.cli.app import app
+from rlsize.shell.app import app
 
 if TYPE_CHECKING:
-    from rlsize.cli.progress import Say
+    from rlsize.shell.progress import Say
 
 PLAIN = {"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "RLSIZE_PROFILES": None}
 PLAIN |= dict.fromkeys(("FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE"))  # unset, or rich takes a pipe for a screen
@@ -39,7 +39,7 @@ def output(line: str, folder: Path = ROOT, exit_code: int | None = 0) -> str:
     program, *arguments = shlex.split(line)
     if program != "rlsize":
         raise RuntimeError(f"not a rlsize command: {line}")
-    with chdir(folder), patch("rlsize.cli.progress._lines", _silent):
+    with chdir(folder), patch("rlsize.shell.progress._lines", _silent):
         result = CliRunner().invoke(app, arguments, env=PLAIN, prog_name=program)
     if result.exit_code not in (_ANSWERED if exit_code is None else {exit_code}):
         raise RuntimeError(

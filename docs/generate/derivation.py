@@ -12,7 +12,7 @@ import typer
 
 from generate.files import ROOT, fenced
 from generate.worked import calculation
-from rlsize.cli.app import app
+from rlsize.shell.app import app
 from rlsize.reports.equation_page import page
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ import typer
 
 from generate.files import fenced
 from generate.markdown import table
-from rlsize.cli.app import app
-from rlsize.cli.command import OUTPUT_PANEL
+from rlsize.shell.app import app
+from rlsize.shell.command import OUTPUT_PANEL
 
 _HELP = {"help", "install_completion", "show_completion"}
 

@@ -21,7 +21,7 @@ from generate.meanings_predictions import PREDICTED, PREDICTED_COLUMNS
 from generate.meanings_simulation import SIMULATED, SIMULATED_COLUMNS
 from generate.scenario_fields import Field, rates_fields, scenario_fields
 from rlsize import units
-from rlsize.cli.app import app
+from rlsize.shell.app import app
 from rlsize.reports.equation_page import equation_names, page
 
 MEANINGS = OPERATED | SIMULATED | OTHERS | PREDICTED | CHECKED | PLANNED | DIFFED

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from generate.files import ROOT
-from rlsize.cli.app import app
+from rlsize.shell.app import app
 from rlsize.reports.chart import Panels
 from rlsize.writers.plot import picture
 

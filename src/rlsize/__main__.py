@@ -1,6 +1,6 @@
 """`python -m rlsize` is `rlsize`."""
 
-from rlsize.cli.app import main
+from rlsize.shell.app import main
 
 if __name__ == "__main__":
     main()

@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from rlsize.cli.app import COMMANDS, loaded
+from rlsize.shell.app import COMMANDS, loaded
 
 FILES = {"scenario": "rl/scenario.yaml", "budget": "rl/budget.yaml", "baseline": "rl/baseline.yaml"}
 

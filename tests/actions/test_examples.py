@@ -11,7 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from rlsize.cli.app import COMMANDS
+from rlsize.shell.app import COMMANDS
 from rlsize.facts.budget import set_limits
 from rlsize.readers.budgets import read_budget
 from rlsize.readers.plans import read_plan

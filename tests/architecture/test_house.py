@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 import rlsize
-from rlsize.cli.app import COMMANDS, loaded
+from rlsize.shell.app import COMMANDS, loaded
 
 PACKAGE = Path(rlsize.__file__).parent
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "profiles" not in path.relative_to(PACKAGE).parts[:1])
@@ -85,7 +85,7 @@ def test_the_sentence_in_help_is_the_command_s_own(name: str) -> None:
     """`rlsize --help` shows sentences without importing commands; they must not drift from the docstrings."""
     entry = COMMANDS[name]
     module, _, attribute = entry.function.partition(".")
-    found = getattr(importlib.import_module(f"rlsize.cli.{module}"), attribute)
+    found = getattr(importlib.import_module(f"rlsize.commands.{module}"), attribute)
     if inspect.isfunction(found):
         docstring = inspect.getdoc(found) or ""
         assert docstring.splitlines()[0] == entry.sentence

@@ -111,10 +111,10 @@ def browser() -> Iterator[Any]:
 
 def review() -> Page:
     """The page that `rlsize report` makes of an example."""
-    from rlsize.cli.inputs import Inputs
-    from rlsize.cli.plan import planned_of
-    from rlsize.cli.plan_asked import PlanFlags, PriceFlags
-    from rlsize.cli.plan_flags import SearchFlags
+    from rlsize.shell.inputs import Inputs
+    from rlsize.commands.plan import planned_of
+    from rlsize.commands.plan_asked import PlanFlags, PriceFlags
+    from rlsize.commands.plan_flags import SearchFlags
     from rlsize.reports.review import review_page
 
     inputs = Inputs(str(ROOT / "examples" / "unmeasured-8b.yaml"))

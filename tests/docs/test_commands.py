@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import typer
 
-from rlsize.cli.app import app
+from rlsize.shell.app import app
 
 if TYPE_CHECKING:
     from pathlib import Path

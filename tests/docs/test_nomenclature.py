@@ -11,7 +11,7 @@ import pytest
 import typer
 
 import rlsize
-from rlsize.cli.app import app
+from rlsize.shell.app import app
 from rlsize.reports.equation_page import equation_names, page
 
 _ROW = re.compile(r"^\| `(?P<key>[^`]+)` \|", re.MULTILINE)

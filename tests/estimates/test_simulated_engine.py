@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from rlsize.cli.inputs import Inputs
-from rlsize.cli.plans import Said, rollout_plan
+from rlsize.shell.inputs import Inputs
+from rlsize.commands.plans import Said, rollout_plan
 from rlsize.estimates import planned
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_step import STAGE as STEP

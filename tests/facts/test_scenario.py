@@ -11,7 +11,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import rlsize
-from rlsize.cli.iteration import MODES
+from rlsize.commands.iteration import MODES
 from rlsize.facts import scenario
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.dtype import BYTES_PER_PARAM

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
 from rlsize.estimates.model_size import model_size
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.facts.rl_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:

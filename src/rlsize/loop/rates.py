@@ -109,9 +109,7 @@ def _rollout(said: Said) -> tuple[Figure, Figure, Figure]:
     rate, headroom = instance_rate(said, full=PLAIN_HEADROOM if per_gpu.known else FULL_HEADROOM)
     if not rate.known and not per_gpu.known:
         said.used.pop("headroom", None)
-        plain = Figure(
-            key="headroom", value=1.0, provenance="default", source="a prediction is of the loop as it runs"
-        )
+        plain = Figure(key="headroom", value=1.0, provenance="default", source="a prediction is of the loop as it runs")
         return rate, absent("gpus_per_instance", "--gpus-per-instance"), plain
     size = instance_gpus(said)
     if not size.known:
@@ -182,9 +180,7 @@ def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequenc
     if not rest:
         return f"Headroom 1: the rate in {file} already includes {named}."
     missing = ", ".join(part.replace("_", " ") for part in rest)
-    return (
-        f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; what is left is for {missing}."
-    )
+    return f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; what is left is for {missing}."
 
 
 def _trainer(said: Said, batch: Figure) -> tuple[Figure, Figure]:
@@ -231,8 +227,4 @@ def waste(said: Said) -> Figure:
     if said.gives(key):
         both = ", ".join(said.place(one) for one in (key, *told))
         said.fault("the waste and its causes both say it", both, "leave one of them out")
-    return said.keep(
-        apply(
-            key, imbalance.tokens_generated_per_trained_token, **{one: said.ask(one) for one in causes}
-        )
-    )
+    return said.keep(apply(key, imbalance.tokens_generated_per_trained_token, **{one: said.ask(one) for one in causes}))

@@ -112,6 +112,20 @@ class Loop:
         return f"{', '.join(self.lacking)} not in it" if self.lacking else ""
 
 
+def described(said: Said) -> bool:
+    """
+    Whether enough is said for a loop: model, GPUs, lengths and samples, or both rates and GPUs; not whether it can run.
+
+    A question about one stage that is asked with less is about that stage alone.
+    """
+    gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
+    pools = said.gives("gpus") or (said.gives("rollout_gpus") and said.gives("trainer_gpus"))
+    shared = said.said("placement.mode") == "colocated" and (said.gives("rollout_gpus") or said.gives("trainer_gpus"))
+    samples_known = said.gives("samples_per_step") or (said.gives("prompts_per_step") and said.gives("group_size"))
+    lengths_known = said.gives("response_tokens")
+    return said.gives("model") and gpus and (pools or shared) and samples_known and lengths_known
+
+
 def resolve(said: Said, *, placed: bool = True) -> Loop:
     """
     The loop.
@@ -566,7 +580,9 @@ def why_not(loop: Loop, place: Placement) -> str:
     share = left.get("trainer_memory_headroom_fraction")
     if share is not None and float(share) < 0:
         question = place.trainer.question
-        name, gpu = (question.model.name, question.gpu.name) if question is not None else ("the model", place.trainer.gpu)
+        name, gpu = (
+            (question.model.name, question.gpu.name) if question is not None else ("the model", place.trainer.gpu)
+        )
         over = -float(share)
         return (
             f"the trainer of {name} does not fit on {place.trainer_gpus:g} x {gpu}: its peak is {over:.0%} of a GPU's "

@@ -8,6 +8,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rlsize.errors import Fault, InputError
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.constants import Stage
+    from rlsize.facts.calibration import CalibrationSetting
     from rlsize.facts.figure import Figure, Value
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -97,6 +100,9 @@ class Said(Protocol):
 
     def measured(self, key: str, missing: Figure) -> Figure:
         """What the rates file says of a quantity; the missing figure where it says nothing."""
+
+    def belief(self, *stages: Stage, planned: CalibrationSetting | None = None) -> Belief:
+        """What is believed about the constants of some stages: the prior, or what a calibration says."""
 
     def gpu(self, side: str = "") -> Gpu | None:
         """The GPU's profile, of both sides or of one; None where none is named, or where a fault was noted."""

@@ -118,9 +118,7 @@ def batch_tokens(said: Said) -> Figure:
     )
     if not product.known:
         many = said.ask("samples_per_step")
-        product = apply(
-            "batch_tokens", matching.tokens_per_step, prompts=many, group_size=1, response_tokens=response
-        )
+        product = apply("batch_tokens", matching.tokens_per_step, prompts=many, group_size=1, response_tokens=response)
     if not stated.known:
         return said.keep(product) if product.known else stated
     if product.known and all(map(said.by_flag, ("prompts_per_step", "group_size", "response_tokens"))):

@@ -11,7 +11,6 @@ from rlsize.estimates.rollout_fit import why_not
 from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import bare, step_batch
 from rlsize.estimates.working import numbers
-
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:

@@ -27,7 +27,10 @@ ROWS = (
         "cluster.rollout_gpu",
     ),
     Row(
-        "trainer_gpu", Text(), "A GPU profile of the trainer, where its GPUs are of another kind.", "cluster.trainer_gpu"
+        "trainer_gpu",
+        Text(),
+        "A GPU profile of the trainer, where its GPUs are of another kind.",
+        "cluster.trainer_gpu",
     ),
     Row("interconnect", Text(), "A link profile between nodes, such as infiniband-400g.", "cluster.interconnect"),
     Row("cluster", Text(), "A cluster profile, in place of the fields above.", "cluster.profile"),

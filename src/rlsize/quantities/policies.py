@@ -83,8 +83,18 @@ POLICIES = (
 
 AGENTS = (
     Row("turns", COUNT, "Turns of a sample, with a tool call between two.", "agents.turns", "--turns", 1, "one turn"),
-    Row("tool_seconds", SECONDS_OR_NONE, "Mean time of a tool call.", "agents.tool_seconds", "--tool-seconds", 0.0, "no tools"),
-    Row("tool_cv", CV, "Its coefficient of variation; lognormal.", "agents.tool_cv", "--tool-cv", 0.0, "always as long"),
+    Row(
+        "tool_seconds",
+        SECONDS_OR_NONE,
+        "Mean time of a tool call.",
+        "agents.tool_seconds",
+        "--tool-seconds",
+        0.0,
+        "no tools",
+    ),
+    Row(
+        "tool_cv", CV, "Its coefficient of variation; lognormal.", "agents.tool_cv", "--tool-cv", 0.0, "always as long"
+    ),
     Row(
         "tool_tokens",
         Quantity("token", least=0.0, whole=True),
@@ -103,7 +113,15 @@ AGENTS = (
         0.0,
         "scoring takes no time",
     ),
-    Row("verify_cv", CV, "Its coefficient of variation; lognormal.", "agents.verify_cv", "--verify-cv", 0.0, "always as long"),
+    Row(
+        "verify_cv",
+        CV,
+        "Its coefficient of variation; lognormal.",
+        "agents.verify_cv",
+        "--verify-cv",
+        0.0,
+        "always as long",
+    ),
     Row(
         "verify_workers",
         COUNT,

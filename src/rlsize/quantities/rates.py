@@ -49,7 +49,13 @@ ROWS = (
         "rates.trainer_gpu_tokens_per_second",
         "--trainer-tps|--trainer-tokens-per-second|--learn-tps",
     ),
-    Row("sync_seconds", Quantity("s", least=0.0, spread=True), "Weight-sync pause per sync.", "rates.sync_seconds", "--sync-seconds"),
+    Row(
+        "sync_seconds",
+        Quantity("s", least=0.0, spread=True),
+        "Weight-sync pause per sync.",
+        "rates.sync_seconds",
+        "--sync-seconds",
+    ),
     Row(
         "group_seconds",
         SECONDS_SPREAD,

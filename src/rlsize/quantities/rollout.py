@@ -54,9 +54,7 @@ ROWS = (
         "--gpus-per-instance",
     ),
     Row("rollout_dtype", DTYPE, "Width of the rollout weights.", "rollout.dtype", "--rollout-dtype"),
-    Row(
-        "kv_dtype", DTYPE, "Width of the KV cache.", "rollout.kv_dtype", "--kv-dtype", "bf16", "default of --kv-dtype"
-    ),
+    Row("kv_dtype", DTYPE, "Width of the KV cache.", "rollout.kv_dtype", "--kv-dtype", "bf16", "default of --kv-dtype"),
     Row(
         "memory_fraction",
         PART,
@@ -89,7 +87,11 @@ ROWS = (
         "default of --routing",
     ),
     Row(
-        "concurrency", POSITIVE, "Samples generated at the same time on one instance.", "rollout.concurrency", "--concurrency"
+        "concurrency",
+        POSITIVE,
+        "Samples generated at the same time on one instance.",
+        "rollout.concurrency",
+        "--concurrency",
     ),
     Row(
         "kv_cache_tokens",
@@ -98,7 +100,9 @@ ROWS = (
         "rollout.kv_cache_tokens",
         "--kv-cache-tokens",
     ),
-    Row("step_fixed", SECONDS_OR_NONE, "Engine step with nothing in it, t0.", "rollout.step_time.fixed", "--step-fixed"),
+    Row(
+        "step_fixed", SECONDS_OR_NONE, "Engine step with nothing in it, t0.", "rollout.step_time.fixed", "--step-fixed"
+    ),
     Row(
         "step_sample",
         SECONDS_OR_NONE,
@@ -126,8 +130,20 @@ ROWS = (
         0.0,
         "prompts add nothing",
     ),
-    Row("block_tokens", TOKENS, "Tokens in a KV-cache block; the engine's own when not given.", "rollout.block_size", "--block-size"),
-    Row("hit_fraction", Quantity("1", least=0.0, most=0.999), "Prefix-cache hit ratio, 0 to 1.", "rollout.hit_ratio", "--hit-ratio"),
+    Row(
+        "block_tokens",
+        TOKENS,
+        "Tokens in a KV-cache block; the engine's own when not given.",
+        "rollout.block_size",
+        "--block-size",
+    ),
+    Row(
+        "hit_fraction",
+        Quantity("1", least=0.0, most=0.999),
+        "Prefix-cache hit ratio, 0 to 1.",
+        "rollout.hit_ratio",
+        "--hit-ratio",
+    ),
     Row(
         "prefill_tokens_per_second",
         Quantity("token/s"),

@@ -118,5 +118,3 @@ def _scenario() -> type:
 
 Scenario: Any = _scenario()
 """What is planned, in one file."""
-
-

@@ -26,7 +26,13 @@ ROWS = (
         1024.0,
         "a usual prompt",
     ),
-    Row("response_tokens", TOKENS, "Mean response length in tokens.", "workload.response_tokens.mean", "--response-tokens"),
+    Row(
+        "response_tokens",
+        TOKENS,
+        "Mean response length in tokens.",
+        "workload.response_tokens.mean",
+        "--response-tokens",
+    ),
     Row(
         "response_cv",
         CV,

@@ -1,0 +1,255 @@
+"""Two scenarios compared: both loops on the same draws, and scenarios in between to tell which change does what."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.commands.diff_files import both, in_file, input_changes, main_of
+from rlsize.commands.evaluation import written, written_placement
+from rlsize.errors import InputError
+from rlsize.facts.records.record import Refused
+from rlsize.shell.inputs import Inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    from rlsize.commands.diff_flags import DiffFlags
+    from rlsize.commands.plan_asked import PlanFlags
+    from rlsize.errors import Fault
+    from rlsize.planner.evaluation import Evaluation
+    from rlsize.planner.outlook import Outlook
+    from rlsize.planner.placed_results import Array
+    from rlsize.readers.leaves import Leaf
+    from rlsize.readers.scenarios import ScenarioFile
+    from rlsize.reports.report import Report
+    from rlsize.verdicts.causes import Outcome, Split
+    from rlsize.verdicts.difference import Difference
+
+_GPUS = ("cluster.", "placement.", "rollout.tensor_parallel", "rollout.pipeline_parallel", "trainer.parallelism.")
+_PATIENCE = 1.0  # seconds without a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """
+    One loop, worked out.
+
+    Args:
+        name: Of its file.
+        inputs: What it was worked out from, with its warnings and notes.
+        found: What it gives.
+        outlook: How it was worked out; None where it cannot run.
+        draws: Its results on joint draws.
+    """
+
+    name: str
+    inputs: Inputs
+    found: Evaluation
+    outlook: Outlook | None
+    draws: Mapping[str, Array]
+
+
+def answer(before: str, after: str, said: DiffFlags) -> Report:
+    """
+    The comparison of two scenarios.
+
+    Raises:
+        InputError: What is wrong with them.
+    """
+    from rlsize.readers.leaves import changed_scenario
+    from rlsize.readers.scenarios import read_scenario
+    from rlsize.reports.diff import Compared, diff_report
+
+    files = both(read_scenario, before, after)
+    leaves = changed_scenario(*files)
+    if not leaves:
+        return diff_report(Compared(before=before, after=after))
+    mixer = Mixer(files, leaves, said)
+    first, second = mixer.sides()
+    told = differences_of(first, second)
+    of = main_of(said.of, told, lambda key: missing_for(key, (first, second)))
+    compared = Compared(
+        before=before,
+        after=after,
+        inputs=input_changes(leaves),
+        differences=told,
+        of=of,
+        split=mixer.split(said) if not first.found.refused else None,
+        results=tuple({**second.found.placement, **second.found.results}.values()),
+        refused={side.name: side.found.refused for side in (first, second) if side.found.refused},
+    )
+    said_so = {leaf.key.rpartition(".")[2] for leaf in leaves}
+    return diff_report(compared, tuple(warnings_of(first, second)), tuple(notes_of(first, second, said_so)))
+
+
+class Mixer:
+    """
+    Two scenarios, and all between them.
+
+    Args:
+        files: The scenarios.
+        leaves: What differs.
+        said: What the flags say.
+    """
+
+    def __init__(self, files: tuple[ScenarioFile, ScenarioFile], leaves: Sequence[Leaf], said: DiffFlags) -> None:
+        self._files = files
+        self._leaves = {leaf.key: leaf for leaf in leaves}
+        self._said = said.plan
+        self._empty = Inputs(None, list(said.folders))
+        _ = self._empty.catalogue  # read once for all
+
+    def sides(self) -> tuple[Side, Side]:
+        """
+        Both loops, on the same draws: what they share has the same source, and so the same draw.
+
+        Raises:
+            InputError: What is missing for either.
+        """
+        before, after = self._files
+        first, faults = self._side(lambda: before, before, None)
+        second, more = self._side(lambda: self._mixed(frozenset(self._leaves)), after, first)
+        if first is None or second is None:
+            raise InputError(*dict.fromkeys((*faults, *more)))
+        return first, second
+
+    def _side(
+        self, file: Callable[[], ScenarioFile], named: ScenarioFile, other: Side | None
+    ) -> tuple[Side | None, tuple[Fault, ...]]:
+        """A loop, or what is wrong with it, told of the file that it is in."""
+        name = named.document.name
+        try:
+            return evaluated_side(name, self._inputs(file()), self._said, other), ()
+        except InputError as error:
+            return None, tuple(in_file(error.faults, name))
+
+    def _mixed(self, keys: frozenset[str]) -> ScenarioFile:
+        from rlsize.readers.leaves import mixed
+
+        return mixed(*self._files, (leaf for key, leaf in self._leaves.items() if key in keys))
+
+    def _inputs(self, file: ScenarioFile) -> Inputs:
+        inputs = self._empty.apart()
+        inputs.file = file
+        return inputs
+
+    def outcome(self, keys: frozenset[str]) -> Outcome:
+        """What the first scenario gives with some values of the second, in central numbers."""
+        from rlsize.planner.placed_results import central_results
+        from rlsize.verdicts.causes import Outcome
+
+        try:
+            inputs = self._inputs(self._mixed(keys))
+            problem = written(inputs, self._said)
+            return Outcome(results=central_results(problem.outlook, written_placement(inputs, problem)))
+        except InputError as error:
+            return Outcome(refused="; ".join(dict.fromkeys(fault.what for fault in error.faults)))
+        except Refused as refusal:
+            return Outcome(refused=str(refusal))
+
+    def split(self, said: DiffFlags) -> Split:
+        """Which change does what."""
+        from random import Random
+
+        from rlsize.shell.progress import progress
+        from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
+
+        keys = list(self._leaves)
+        began, done = time.monotonic(), 0
+        with progress() as say:
+
+            def told(asked: frozenset[str]) -> Outcome:
+                nonlocal done
+                done += 1
+                if time.monotonic() - began > _PATIENCE:
+                    say("working out the changes by themselves and together", done / (done + len(keys)))
+                return self.outcome(asked)
+
+            outcomes = Outcomes(told)
+            found = split(keys, outcomes, topic)
+            if said.split != "shapley":
+                return found
+            return with_fair_shares(found, outcomes, Random(said.plan.seed))  # noqa: S311 (draws orders, not a secret)
+
+
+def topic(key: str) -> str:
+    """What a key is about: the numbers of GPUs belong together, wherever they stand."""
+    return "GPUs" if key.startswith(_GPUS) else key.partition(".")[0]
+
+
+def evaluated_side(name: str, inputs: Inputs, said: PlanFlags, other: Side | None) -> Side:
+    """
+    A loop with bands; on the draws of another one where there is one.
+
+    Raises:
+        InputError: What is missing.
+    """
+    from dataclasses import replace
+
+    from rlsize.planner.choice import family_of, outlived, scatter_name
+    from rlsize.planner.evaluation import Evaluation, evaluation
+    from rlsize.planner.placed_results import drawn_results
+    from rlsize.reports.plan import outlived_words
+
+    problem = written(inputs, said)
+    outlook = problem.outlook
+    if other is not None and other.outlook is not None:
+        outlook = replace(outlook, joint=other.outlook.joint)
+    try:
+        place = written_placement(inputs, problem)
+        found = evaluation(outlook, place, scatter_name(place))
+    except Refused as refusal:
+        refused = Evaluation(placement={}, results={}, refused=str(refusal))
+        return Side(name=name, inputs=inputs, found=refused, outlook=None, draws={})
+    late = outlived(outlook, family_of(outlook, place, priced=False))
+    inputs.warnings += [outlived_words(late, place.staleness)] if late is not None else []
+    return Side(name=name, inputs=inputs, found=found, outlook=outlook, draws=drawn_results(outlook, place))
+
+
+def differences_of(first: Side, second: Side) -> tuple[Difference, ...]:
+    """What became of each result."""
+    from rlsize.verdicts.difference import differences
+
+    return differences(first.found.results, second.found.results, (first.draws, second.draws))
+
+
+def missing_for(key: str, sides: Sequence[Side]) -> str:
+    """What a result needs that neither side has; empty where there is no such result."""
+    found = (side.found.results.get(key) for side in sides)
+    return next((figure.missing for figure in found if figure is not None and figure.missing), "")
+
+
+def warnings_of(first: Side, second: Side) -> Iterator[str]:
+    """What casts doubt on both sides, or on one of them, which it names."""
+    yield from _of_both(first, second, first.inputs.warnings, second.inputs.warnings)
+
+
+def notes_of(first: Side, second: Side, said: Collection[str] = ()) -> Iterator[str]:
+    """
+    How the placements differ, and what explains the answer.
+
+    Args:
+        first: One loop.
+        second: The other.
+        said: What of the placements is told elsewhere.
+    """
+    from rlsize.reports.wording import words
+    from rlsize.units import show
+
+    placed = (first.found.placement, second.found.placement)
+    moved = [
+        f"{words(key)} {show(placed[0][key].value)}, then {show(placed[1][key].value)}"
+        for key in placed[0]
+        if key not in said and key in placed[1] and placed[0][key].value != placed[1][key].value
+    ]
+    if moved:
+        yield f"Placement: {'; '.join(moved)}."
+    yield from _of_both(first, second, first.inputs.notes, second.inputs.notes)
+
+
+def _of_both(first: Side, second: Side, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    for text in dict.fromkeys((*before, *after)):
+        only = first.name if text not in after else second.name if text not in before else ""
+        yield f"{only}: {text}" if only and not text.startswith(only) else text

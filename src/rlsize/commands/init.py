@@ -1,0 +1,192 @@
+"""`rlsize init`: write a commented scenario file, from questions or from flags."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from rlsize.commands import init_flags as of
+from rlsize.commands.flags import Profiles
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from rlsize.commands.init_reading import Desk
+
+SCHEMA_NAME = "scenario.schema.json"
+INTERRUPTED = 130
+
+
+def init(
+    file: of.File = "scenario.yaml",
+    model: of.Model = None,
+    gpu: of.Gpu = None,
+    gpus: of.Gpus = None,
+    gpus_per_node: of.GpusPerNode = None,
+    algorithm: of.Algorithm = None,
+    prompts: of.Prompts = None,
+    group: of.Group = None,
+    prompt_tokens: of.PromptTokens = None,
+    response_tokens: of.ResponseTokens = None,
+    max_response_tokens: of.MaxResponseTokens = None,
+    mode: of.Mode = None,
+    max_staleness: of.MaxStaleness = None,
+    trainer_gpus: of.TrainerGpus = None,
+    rollout_gpus: of.RolloutGpus = None,
+    rates: of.RatesFile = None,
+    per_instance: of.PerInstance = None,
+    train_seconds: of.TrainSeconds = None,
+    gpu_hour: of.GpuHour = None,
+    as_of: of.AsOf = None,
+    region: of.Region = None,
+    budget: of.Budget = None,
+    yes: of.Yes = False,
+    force: of.Force = False,
+    profiles: Profiles = None,
+) -> None:
+    """
+    Write a commented scenario file to start from.
+
+    On a terminal it asks for what flags do not say. Without one, or with
+    --yes, the rest is as usual; with no flag either it writes a starter.
+
+    Example:  rlsize init scenario.yaml
+    """
+    from rlsize.commands.init_reading import Desk
+    from rlsize.shell.inputs import Inputs
+
+    flags = {
+        "--model": model,
+        "--gpu": gpu,
+        "--gpus": gpus,
+        "--gpus-per-node": gpus_per_node,
+        "--algorithm": algorithm,
+        "--prompts": prompts,
+        "--group": group,
+        "--prompt-tokens": prompt_tokens,
+        "--response-tokens": response_tokens,
+        "--max-response-tokens": max_response_tokens,
+        "--mode": mode,
+        "--max-staleness": max_staleness,
+        "--trainer-gpus": trainer_gpus,
+        "--rollout-gpus": rollout_gpus,
+        "--rates": rates,
+        "--per-instance": per_instance,
+        "--train-seconds": train_seconds,
+        "--gpu-hour": gpu_hour,
+        "--as-of": as_of,
+        "--region": region,
+    }
+    said = {flag: text for flag, text in flags.items() if text is not None}
+    desk = Desk(inputs=Inputs(None, profiles), file=file)
+    schema = _schema_beside(desk, force=force)
+    answers = _answers(said, budget or [], desk, yes=yes)
+    _write(file, answers, desk.inputs.settled(schema), force=force)
+    _warn(answers, desk)
+    _lead_on(file, answers, desk)
+
+
+def _schema_beside(desk: Desk, *, force: bool) -> Path | None:
+    """The schema file beside the scenario; None, with the faults noted, where the two cannot be written."""
+    from rlsize.errors import InputError
+    from rlsize.writers.files import FileBeside, check_target
+
+    try:
+        target = check_target(desk.file, force)
+        schema = target.with_name(SCHEMA_NAME)
+        if target == schema:
+            desk.inputs.fault("is the name of the schema beside a scenario", desk.file, "choose another")
+        FileBeside(desk.file, force).give_up()  # a folder that takes no files is told before anything is asked
+        if force or not schema.is_file():  # both can be written, or neither is
+            check_target(schema, force)
+    except InputError as error:
+        desk.inputs.faults += error.faults
+        return None
+    return schema
+
+
+def _answers(said: Mapping[str, str], limits: Sequence[str], desk: Desk, *, yes: bool) -> Mapping[str, Any]:
+    """
+    The answers of flags, and of whoever sits at the terminal; the starter's where nobody says anything.
+
+    Raises:
+        InputError: Everything that is wrong with flags and files; or the input ended.
+    """
+    from rlsize.commands.init_answers import flagged
+    from rlsize.commands.init_terminal import asked, on_terminal
+    from rlsize.writers.scenario_file import STARTER
+
+    asking = not yes and on_terminal()
+    answers = flagged(said, limits, desk, alone=not asking)
+    if not asking:
+        return answers if said or limits else STARTER
+    try:
+        return asked(answers, desk)
+    except KeyboardInterrupt:
+        sys.stderr.write("\nstopped, nothing is written\n")
+        raise typer.Exit(INTERRUPTED) from None
+
+
+def _write(file: str, answers: Mapping[str, Any], schema: Path, *, force: bool) -> None:
+    """Write scenario and schema; the same schema serves every scenario of a folder, so one that is there stays."""
+    from rlsize.readers.schemas import schema_of
+    from rlsize.units import printable
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.scenario_file import scenario_text
+
+    write_whole(file, scenario_text(answers, SCHEMA_NAME), force=force)
+    fresh = json.dumps(schema_of("scenario"), indent=2, ensure_ascii=False) + "\n"
+    kept = schema.is_file() and not force
+    if not kept:
+        write_whole(str(schema), fresh, force=force)
+    beside = f"left {schema.name} beside it as it was" if kept else f"{schema.name} beside it"
+    sys.stdout.write(f"wrote {printable(file)} and {beside}\n")
+    if kept and not _holds(schema, fresh):
+        sys.stderr.write(f"warning: {schema.name} is not the schema of this rlsize; --force replaces both files\n")
+
+
+def _holds(file: Path, text: str) -> bool:
+    from rlsize.errors import InputError
+    from rlsize.readers.yaml_documents import read_text
+
+    try:
+        return read_text(file) == text
+    except InputError:
+        return False
+
+
+def _warn(answers: Mapping[str, Any], desk: Desk) -> None:
+    """Say what commands will stumble over that read the file."""
+    rate = desk.rates.instance_tokens_per_second if desk.rates is not None else None
+    if rate is not None and rate.lower_bound:
+        what = f"{rate.mean:,.1f} tok/s is a lower bound, the engines were not saturated"
+        sys.stderr.write(f"warning: {what}: commands ask for --accept-lower-bound\n")
+    dollars = [key for key, value in answers.items() if key.startswith("budget.cost_") and value is not None]
+    if dollars and answers.get("prices.gpu_hour") is None:
+        sys.stderr.write("warning: there is a limit in dollars, and no price to judge it by\n")
+
+
+def _lead_on(file: str, answers: Mapping[str, Any], desk: Desk) -> None:
+    """Say what to run next."""
+    import shlex
+
+    from rlsize.commands.init_questions import RATE, train_unmeasured
+    from rlsize.shell.app import COMMANDS
+    from rlsize.units import printable
+
+    trained = answers.get("rates.train_seconds") is not None or not train_unmeasured(answers, desk)
+    steps = {
+        "fleet": ("how many instances match the trainer", trained and answers.get(RATE) is not None),
+        "plan": ("how to lay it out", True),
+        "check": ("whether it keeps its limits", any(key.startswith("budget.") for key in answers)),
+    }
+    named = printable(shlex.quote(file))
+    lines = [(f"rlsize {name} {named}", what) for name, (what, fits) in steps.items() if fits and name in COMMANDS]
+    lines = lines or [(f"rlsize predict step {named}", "what a step should take")]
+    column = max(len(command) for command, _ in lines)
+    for index, (command, what) in enumerate(lines):
+        sys.stdout.write(f"{'     ' if index else 'next:'} {command.ljust(column)}  # {what}\n")

@@ -1,0 +1,105 @@
+"""Answers of `rlsize init` that cannot all hold, each with both of its values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.commands.init_questions import CAPPED, COLOCATED
+from rlsize.errors import Fault
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rlsize.commands.init_reading import Desk
+
+
+def contradictions(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
+    """What cannot all hold among the answers so far; the flags that say it stand as the place."""
+    return [fault for rule in _RULES for fault in rule(answers, desk)]
+
+
+def _pools(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """The GPUs of both sides within those of the cluster."""
+    gpus, trainer, rollout, mode = _values(
+        answers, "cluster.gpus", "placement.trainer_gpus", "placement.rollout_gpus", "placement.mode"
+    )
+    if gpus is None or mode == COLOCATED:
+        return
+    if trainer is not None and rollout is not None:
+        if trainer + rollout > gpus:
+            what = f"{trainer} trainer GPUs and {rollout} rollout GPUs are more than {gpus}"
+            yield Fault(what, "--trainer-gpus, --rollout-gpus, --gpus", "give fewer, or more GPUs in all")
+        return
+    for side, other, flag, own in (
+        ("trainer", "rollout", "--trainer-gpus", trainer),
+        ("rollout", "trainer", "--rollout-gpus", rollout),
+    ):
+        if own is not None and own >= gpus:
+            what = f"{own} {side} GPUs of {gpus} leave none to the {other} side"
+            yield Fault(what, f"{flag}, --gpus", "give fewer, or more GPUs in all")
+
+
+def _shared(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """Colocated sides have all GPUs in turn."""
+    gpus, mode = _values(answers, "cluster.gpus", "placement.mode")
+    for side, flag in (("trainer", "--trainer-gpus"), ("rollout", "--rollout-gpus")):
+        own = answers.get(f"placement.{side}_gpus")
+        if mode == COLOCATED and own is not None and gpus is not None and own != gpus:
+            what = f"mode colocated gives all {gpus} GPUs to both sides in turn, and the {side} side has {own}"
+            yield Fault(what, f"--mode, {flag}", "leave one of them out")
+
+
+def _capped(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """Only a loop that never stops has a cap."""
+    cap, mode = _values(answers, "placement.max_staleness", "placement.mode")
+    if cap is not None and mode not in {None, CAPPED}:
+        what = f"a staleness cap of {cap:g} with mode {mode}: only async has a cap"
+        yield Fault(what, "--max-staleness, --mode", "leave the cap out, or take async")
+
+
+def _lengths(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
+    """The longest response at least as long as the mean, and the mean within the model's context."""
+    prompt, mean, longest = _values(
+        answers, "workload.prompt_tokens", "workload.response_tokens.mean", "workload.response_tokens.max"
+    )
+    if mean is not None and longest is not None and longest < mean:
+        what = f"the longest response of {longest:,g} tokens is shorter than the mean of {mean:,g}"
+        yield Fault(what, "--max-response-tokens, --response-tokens", "raise the longest, or lower the mean")
+    if desk.model is None or prompt is None or mean is None:
+        return
+    context = desk.model.architecture.max_context
+    if prompt + mean > context:
+        what = f"{prompt:,g} + {mean:,g} tokens are more than the {context:,} that {desk.model.name} is made for"
+        yield Fault(what, "--prompt-tokens, --response-tokens", "shorten them, or take a model with a longer context")
+
+
+def _dated(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """A day or a region is that of a price."""
+    for what, flag in (("as_of", "--as-of"), ("region", "--region")):
+        said = answers.get(f"prices.{what}")
+        if said is not None and "prices.gpu_hour" in answers and answers["prices.gpu_hour"] is None:
+            name = "a day" if what == "as_of" else "a region"
+            yield Fault(f"{name} of a price ({str(said)[:40]!r}) without the price", flag, "give --gpu-hour")
+
+
+def _limits(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """A pool within what the budget allows it."""
+    for side in ("trainer", "rollout"):
+        planned, most = _values(answers, f"placement.{side}_gpus", f"budget.{side}_gpus")
+        if planned is not None and most is not None and planned > most:
+            what = f"{planned:g} {side} GPUs are planned, and the budget allows {most:g}"
+            yield Fault(what, f"--{side}-gpus, --budget", "change one of them")
+
+
+def _values(answers: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
+    return tuple(answers.get(key) for key in keys)
+
+
+_RULES: tuple[Callable[[Mapping[str, Any], Desk], Iterator[Fault]], ...] = (
+    _pools,
+    _shared,
+    _capped,
+    _lengths,
+    _dated,
+    _limits,
+)

@@ -1,0 +1,256 @@
+"""`rlsize validate`: predictions against recorded measurements, class by class."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlsize.commands import flags
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.reports.report import Report
+from rlsize.shell.command import TERMINAL
+from rlsize.shell.inputs import Inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.facts.records.listing import Listing
+    from rlsize.reports.validate import Grading
+    from rlsize.shell.progress import Say
+
+QUICK = 1.0  # seconds of work that nobody needs to hear about
+_MOST_PERCENT = 1e6
+_LONGEST_SEED = 18
+_MOST_NAMED = 5
+_LIMITS = "Limits (exit code 1 beyond them)"
+
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="FILE...", help="YAML lists of records of measurements.", show_default=False),
+]
+Transfer = Annotated[
+    bool,
+    typer.Option(
+        "--transfer",
+        help="Also calibrate on each record and predict the others of its family.",
+        rich_help_panel="Inputs",
+    ),
+]
+Classes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--class",
+        metavar="NAME",
+        help="Only this class of records, such as rollout; repeatable.",
+        rich_help_panel="Inputs",
+        show_default=False,
+    ),
+]
+MaxMedian = Annotated[
+    str | None,
+    typer.Option(
+        "--max-median",
+        metavar="PERCENT",
+        help="Largest median error of a class before calibration.",
+        rich_help_panel=_LIMITS,
+        show_default=False,
+    ),
+]
+MaxP90 = Annotated[
+    str | None,
+    typer.Option(
+        "--max-p90",
+        metavar="PERCENT",
+        help="Largest 90th percentile of the error.",
+        rich_help_panel=_LIMITS,
+        show_default=False,
+    ),
+]
+Rows = Annotated[
+    str | None,
+    typer.Option(
+        "--rows",
+        metavar="FILE",
+        help="Write one prediction per record, as JSON lines.",
+        rich_help_panel="Output",
+        show_default=False,
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+Seed = Annotated[
+    str, typer.Option("--seed", help="Seed of the draws behind bands and intervals.", rich_help_panel="Output")
+]
+
+
+def validate(
+    context: typer.Context,
+    files: Files = None,
+    transfer: Transfer = False,
+    classes: Classes = None,
+    max_median: MaxMedian = None,
+    max_p90: MaxP90 = None,
+    rows: Rows = None,
+    force: Force = False,
+    seed: Seed = "0",
+    profiles: flags.Profiles = None,
+) -> Report:
+    """
+    Grade the predictions against recorded measurements.
+
+    Example:  rlsize validate runs.yaml --transfer
+    """
+    from rlsize.estimates.recorded.registry import predictors
+    from rlsize.readers.records.listing import read_records
+    from rlsize.reports.validate import validate_report
+    from rlsize.shell.progress import progress
+
+    inputs = Inputs(None, profiles)
+    limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
+    number = _seed(inputs, seed)
+    plot = (context.obj or {}).get("plot")
+    _check_targets(inputs, [rows, plot if plot != TERMINAL else None], force=force)
+    known = predictors()
+    _check_classes(inputs, classes or [], known)
+    inputs.settle()
+    with progress() as said:
+        say = patient(said)
+        say("reading records", 0.0)
+        listing = _of_classes(read_records(_files(files), inputs.catalogue), classes or [])
+        grading = _graded(inputs, listing, known, number, limits, say, transfer=transfer)
+    if rows is not None:
+        from rlsize.writers.files import write_whole
+        from rlsize.writers.prediction_rows import rows_text
+
+        write_whole(rows, rows_text(grading.records, grading.refused), force)
+        inputs.notes.append(f"Wrote {rows}: one line per record.")
+    return validate_report(grading, inputs.shown(), _warnings(listing), inputs.notes)
+
+
+def patient(say: Say) -> Say:
+    """The same, but silent about what is over within a second."""
+    start = time.monotonic()
+
+    def late(text: str, share: float) -> None:
+        if time.monotonic() - start > QUICK:
+            say(text, share)
+
+    return late
+
+
+def _files(named: Sequence[str] | None) -> Sequence[Any]:
+    from rlsize.readers.records.listing import published_files
+
+    found = named or published_files()
+    if not found:
+        todo = "name a file, as in `rlsize validate runs.yaml`; the published records come with a checkout only"
+        raise InputError(Fault("no file of records is named", "FILE", todo))
+    return found
+
+
+def _graded(
+    inputs: Inputs,
+    listing: Listing,
+    known: Mapping[str, Predictor],
+    seed: int,
+    limits: tuple[float | None, float | None],
+    say: Say,
+    *,
+    transfer: bool,
+) -> Grading:
+    from rlsize.readers.records.listing import profiles_of
+    from rlsize.reports.validate import Grading
+    from rlsize.verdicts import transfer as pairing
+    from rlsize.verdicts.contests import contests
+    from rlsize.verdicts.grading import grades, transfer_grades
+    from rlsize.verdicts.predictions import predictions
+
+    look_up = profiles_of(inputs.catalogue)
+    found = predictions(listing.records, known, look_up, seed, say)
+    refused = sorted((*listing.refused, *found.refused), key=lambda row: row.place)
+    if not found.records:
+        _nothing(refused)
+    moved = pairing.transfer(found.records, known, look_up, seed, say) if transfer else None
+    return Grading(
+        records=found.records,
+        refused=refused,
+        grades=grades(found.records, seed),
+        limits=limits,
+        moved=moved,
+        transfer_grades=transfer_grades(moved.pairs, seed) if moved else (),
+        contests=contests(found.records, known),
+    )
+
+
+def _nothing(refused: Sequence[Any]) -> None:
+    """Give up where no record is left: there is nothing to grade."""
+    if not refused:
+        raise InputError(Fault("there are no records", "FILE", "write each as an item of a YAML list: `- id: ...`"))
+    faults = [Fault(row.reason, row.id) for row in refused[:_MOST_NAMED]]
+    more = f"; {len(refused) - _MOST_NAMED} more are not shown" if len(refused) > _MOST_NAMED else ""
+    raise InputError(Fault(f"none of the {len(refused)} records can be predicted{more}", "FILE"), *faults)
+
+
+def _of_classes(listing: Listing, wanted: Sequence[str]) -> Listing:
+    """The records of some classes; of all, where none is named."""
+    from dataclasses import replace
+
+    if not wanted:
+        return listing
+    return replace(
+        listing,
+        records=tuple(entry for entry in listing.records if entry.class_name in wanted),
+        refused=tuple(entry for entry in listing.refused if entry.class_name in wanted),
+    )
+
+
+def _warnings(listing: Listing) -> list[str]:
+    said = []
+    if listing.repeated:
+        named = ", ".join(listing.repeated[:_MOST_NAMED])
+        more = f" and {len(listing.repeated) - _MOST_NAMED} more" if len(listing.repeated) > _MOST_NAMED else ""
+        said.append(f"several different records bear the same id, and all are graded: {named}{more}")
+    if listing.copies:
+        said.append(f"{listing.copies} records repeat one before them word for word; they are left out")
+    return said
+
+
+def _check_classes(inputs: Inputs, wanted: Sequence[str], known: Mapping[str, Any]) -> None:
+    for name in wanted:
+        if name not in known:
+            inputs.fault(f"there is no class of records {name[:40]!r}", "--class", suggestion(name, known))
+
+
+def _check_targets(inputs: Inputs, targets: Sequence[str | None], *, force: bool) -> None:
+    """Find out before the work whether its results can be written after it."""
+    from rlsize.writers.files import check_target
+
+    for target in targets:
+        if target:
+            try:
+                check_target(target, force)
+            except InputError as error:
+                inputs.faults.extend(error.faults)
+
+
+def _percent(inputs: Inputs, flag: str, text: str | None) -> float | None:
+    """A share from a number of percent, with or without the sign."""
+    if text is None:
+        return None
+    try:
+        value = float(text.strip().removesuffix("%").strip())
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= _MOST_PERCENT:
+        inputs.fault(f"{text[:20]!r} is not a number of percent", flag, "write 25 for 25 %")
+        return None
+    return value / 100.0
+
+
+def _seed(inputs: Inputs, text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_SEED):
+        inputs.fault(f"{text[:20]!r} is not a whole number", "--seed", "write 0 or 42")
+        return 0
+    return int(text)

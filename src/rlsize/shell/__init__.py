@@ -1,0 +1,1 @@
+"""What every command shares: its flags, inputs and faults, and how an answer leaves."""

@@ -1,0 +1,171 @@
+"""
+The `rlsize` command: which commands there are.
+
+A command is one file in this folder and one line here; its module is imported only when it runs, so `rlsize --help`
+stays quick.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import sys
+from importlib import import_module
+from typing import Annotated, Any, NamedTuple
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from rlsize.shell.command import UNFINISHED, Command, Plain, as_typed
+
+
+class Entry(NamedTuple):
+    """One command: its panel in `--help`, its sentence there, and its function (or Typer app) as `module.name`."""
+
+    panel: str
+    sentence: str
+    function: str
+
+
+COMMANDS: dict[str, Entry] = {
+    "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet.fleet"),
+    "split": Entry("Size", "How to split N GPUs between rollout and trainer.", "split.split"),
+    "backlog": Entry("Size", "How fast samples pile up, and how stale they get.", "backlog.backlog"),
+    "sync": Entry("Size", "How long a weight sync takes, by method and link.", "sync.sync"),
+    "memory": Entry("Size", "What each tenant needs in memory, and which GPU count fits.", "memory.memory"),
+    "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day.", "iteration.iteration"),
+    "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost.cost"),
+    "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict.app"),
+    "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.simulate"),
+    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.validate"),
+    "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
+    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.plan"),
+    "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.check"),
+    "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
+    "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
+    "observe": Entry(
+        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.observe"
+    ),
+    "diagnose": Entry(
+        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.diagnose"
+    ),
+    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
+    "manifest": Entry(
+        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.manifest"
+    ),
+    "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
+    "measure": Entry(
+        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
+    ),
+    "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.calibrate"),
+    "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.app"),
+    "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
+    "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),
+}
+
+
+class Commands(TyperGroup):
+    """A group that imports a command only when it is asked for."""
+
+    helping = False
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
+        """The parameters, their text taken as it was typed."""
+        return as_typed(super().get_params(ctx))
+
+    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
+        """The names, in the order in which help shows them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
+        """The command of that name; while help is being written, only its sentence."""
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        if self.helping:
+            return TyperCommand(cmd_name, help=entry.sentence, rich_help_panel=entry.panel)
+        return loaded(cmd_name, entry)
+
+    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes
+        """Offer the nearest command where there is none of that name."""
+        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
+        return super().resolve_command(ctx, args)
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
+        """Write the help page without importing a single command."""
+        self.helping = True
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.helping = False
+
+
+def loaded(name: str, entry: Entry) -> Any:
+    """The command, built from its function, or the group, built from its Typer app."""
+    module, _, attribute = entry.function.partition(".")
+    found = getattr(import_module(f"rlsize.commands.{module}"), attribute)
+    if isinstance(found, typer.Typer):
+        group = typer.main.get_command(found)
+        group.name = name
+        return group
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    answers = found.__annotations__.get("return") == "Report"
+    single.command(name, cls=Command if answers else Plain)(found)
+    return typer.main.get_command(single)
+
+
+app = typer.Typer(
+    name="rlsize",
+    cls=Commands,
+    no_args_is_help=True,
+    rich_markup_mode="rich",
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from rlsize.version import VERSION
+
+        typer.echo(f"rlsize {VERSION}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    _: Annotated[bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """
+    Size and plan the rollout fleet and the trainer of an RL post-training run.
+
+    Example:  rlsize fleet --consume 39321 --per-instance 4000
+    """
+
+
+def main() -> None:
+    """Run the command line; a terminal that cannot show a character gets a substitute, not a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+    if sys.stdout is None:  # started with stdout closed: there is nowhere to answer
+        raise SystemExit(UNFINISHED)
+    try:
+        app()
+    except OSError as error:
+        raise SystemExit(_cannot_print(error)) from None
+    except SystemExit as stop:
+        try:
+            sys.stdout.flush()
+        except OSError as error:
+            raise SystemExit(_cannot_print(error)) from None
+        raise stop from None
+
+
+def _cannot_print(error: OSError) -> int:
+    """Say why the answer could not be written, without a second failure when Python closes stdout; the exit code."""
+    if error.errno != errno.EPIPE and sys.stderr is not None:
+        sys.stderr.write(f"error: the answer cannot be written: {error.strerror}\n")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return UNFINISHED

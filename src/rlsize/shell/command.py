@@ -1,0 +1,201 @@
+"""
+What every command shares: how an answer leaves (table, JSON, CSV, Markdown, picture) and how a fault is told.
+
+A command is a function that returns a `Report`; this class adds the output flags to it, shows the report and sets the
+exit code.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from rlsize.errors import RlsizeError
+
+OUTPUT_PANEL = "Output"
+TERMINAL = "-"
+UNFINISHED = 3
+PAIR = 2
+
+
+def _output_flags(
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object in base units.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    csv: Annotated[
+        bool, typer.Option("--csv", help="Print the main table as CSV.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    markdown: Annotated[
+        bool, typer.Option("--markdown", help="Print the answer as Markdown.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    plot: Annotated[
+        str | None,
+        typer.Option(
+            "--plot",
+            metavar="[FILE]",
+            help="Draw it: in the terminal, or to FILE.png, .svg or .pdf.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option(
+            "--explain", help="Print formula, numbers and source of each result.", rich_help_panel=OUTPUT_PANEL
+        ),
+    ] = False,
+    force: Annotated[
+        bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)
+    ] = False,
+    profiles: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--profiles",
+            metavar="DIR",
+            help="A folder of your own profiles, on top of the shipped ones; repeatable.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
+) -> None:
+    """Declare the flags that every command takes, so that typer builds them."""
+
+
+_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "explain", "force", "profiles")
+
+
+def _output_parameters() -> list[Any]:
+    app = typer.Typer(add_completion=False)
+    app.command()(_output_flags)
+    return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
+
+
+class Plain(TyperCommand):
+    """A command that prints what it has to say itself; faults become messages and exit codes."""
+
+    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
+        """The parameters, their text taken as it was typed."""
+        return as_typed(super().get_params(ctx))
+
+    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
+        """Show each option by its first name; the others stand in its text, where 80 columns do not cut them off."""
+        options: list[Any] = [option for option in self.params if len(option.opts) > 1]
+        several = [(option, option.opts, option.help) for option in options]
+        for option, names, text in several:
+            option.opts, option.help = names[:1], f"{text} Also {', '.join(names[1:])}."
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            for option, names, text in several:
+                option.opts, option.help = names, text
+
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # typer's context is the one it makes
+        """Run the command's function, and turn faults into messages and exit codes."""
+        try:
+            return self.answer(ctx)
+        except RlsizeError as error:
+            from rlsize.shell.failures import tell
+
+            tell(error)
+            raise typer.Exit(error.exit_code) from None
+        except BrokenPipeError:  # the reader has gone: what was left to say is not said
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise typer.Exit(UNFINISHED) from None
+
+    def answer(self, ctx: typer.Context) -> Any:
+        """Run the command's function."""
+        return super().invoke(ctx)
+
+
+class Command(Plain):
+    """A command whose function returns a report."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = {parameter.name for parameter in self.params}
+        self.params += [parameter for parameter in _output_parameters() if parameter.name not in own]
+
+    def parse_args(self, ctx: typer.Context, args: list[str]) -> list[str]:  # type: ignore[override]  # typer's context is the one it makes
+        """Let `--plot` stand alone, drawing in the terminal, and options that are named for two values take two."""
+        return super().parse_args(ctx, _with_pairs(_with_plot_target(args), self.params))
+
+    def answer(self, ctx: typer.Context) -> Any:
+        """Run the command's function and show its report as the flags ask for; exit code 1 where the answer is no."""
+        own = set(self.callback.__annotations__) if self.callback else set()
+        output = {name: ctx.params[name] for name in _OUTPUT_NAMES if name in ctx.params}
+        ctx.obj = output
+        for name in _OUTPUT_NAMES:
+            if name not in own:
+                ctx.params.pop(name, None)
+        report = super().answer(ctx)
+        from rlsize.shell.answer import deliver
+
+        deliver(report, output)
+        if report.no:
+            raise typer.Exit(1)
+        return report
+
+
+def as_typed(parameters: list[Any]) -> list[Any]:
+    """The same parameters, without typer's coercion."""
+    for parameter in parameters:
+        parameter.get_runtime_param = _AsTyped  # a typer that never asks for it coerces text to text
+    return parameters
+
+
+class _AsTyped:
+    """
+    Takes a flag's text as it was typed.
+
+    Typer 0.29 and later would build a pydantic validator for each parameter, which costs more than the whole answer;
+    every parameter here is text, a list of texts or a flag, and `Inputs` checks them, all at once and with units.
+    """
+
+    def coerce(self, value: Any, param: Any, ctx: Any) -> Any:  # noqa: ARG002 (typer's signature)
+        """The value itself."""
+        return value
+
+
+def _with_plot_target(args: list[str]) -> list[str]:
+    result = list(args)
+    for index, arg in enumerate(args):
+        if arg == "--":
+            break
+        if arg == "--plot":
+            following = args[index + 1] if index + 1 < len(args) else ""
+            if not _names_a_file(following):
+                result[index] = f"--plot={TERMINAL}"
+    return result
+
+
+def _with_pairs(args: list[str], parameters: list[Any]) -> list[str]:
+    """Give each value a flag of its own, where a repeatable option takes two at a time: its metavar is two words."""
+    flags = {
+        name
+        for parameter in parameters
+        if getattr(parameter, "multiple", False) and " " in (parameter.metavar or "")
+        for name in parameter.opts
+    }
+    result: list[str] = []
+    left = list(args)
+    while left and left[0] != "--":
+        arg = left.pop(0)
+        name, equals, value = arg.partition("=")
+        values = [value] if equals else []
+        while name in flags and left and len(values) < PAIR and not left[0].startswith("-"):
+            values.append(left.pop(0))
+        result += [f"{name}={value}" for value in values] if name in flags and values else [arg]
+    return result + left
+
+
+def _names_a_file(text: str) -> bool:
+    """Whether what follows --plot is its file: a name with an ending, but neither a scenario nor a flag."""
+    name = text.rpartition("/")[2]
+    return "." in name[1:] and not text.startswith("-") and not text.lower().endswith((".yaml", ".yml"))
+
+
+def quantity(flag: str, help: str, panel: str = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
+    """An option that takes a quantity: read as text, so that all faults are told at once, each with what it lacks."""
+    return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)

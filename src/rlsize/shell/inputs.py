@@ -1,0 +1,468 @@
+"""
+Inputs of a command: a flag, else the scenario file, else a default; all faults collected and told at once.
+
+Every value becomes a `Figure` that remembers who said so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from rlsize.errors import Fault, InputError
+from rlsize.facts.fields import Quantity, Uncertain
+from rlsize.facts.figure import Figure, absent
+from rlsize.quantities.row import Row, Word
+from rlsize.quantities.table import QUANTITIES
+from rlsize.units import uncertain
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.constants import Stage
+    from rlsize.facts.calibration import CalibrationSetting
+    from rlsize.facts.figure import Value
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+    from rlsize.facts.price import Price
+    from rlsize.facts.rates import Rates
+    from rlsize.readers.profiles import Catalogue
+    from rlsize.readers.scenarios import ScenarioFile
+
+
+T = TypeVar("T")
+
+SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
+
+
+class Inputs:
+    """
+    What the user said, in flags and in a scenario file.
+
+    Args:
+        scenario: Path of the scenario file, or of a saved plan, if one was named.
+        folders: Folders of the user's own profiles.
+        texts: What flags say, by the key of the quantity; text as it was typed, and switches as they stand.
+        flags: The flag by which this command asks for a quantity, where it has a name of its own.
+        changes: What `--set` says: dotted key, equals sign, value.
+    """
+
+    def __init__(
+        self,
+        scenario: str | None = None,
+        folders: list[str] | None = None,
+        *,
+        texts: Mapping[str, str | bool] | None = None,
+        flags: Mapping[str, str] | None = None,
+        changes: Iterable[str] = (),
+    ) -> None:
+        self.faults: list[Fault] = []
+        self.folders = folders or []
+        self.texts = dict(texts or {})
+        self.flags = dict(flags or {})
+        self.looked: set[str] = set()
+        self.asked: set[str] = set()
+        self.file: ScenarioFile | None = None
+        self.used: dict[str, Figure] = {}
+        self.warnings: list[str] = []
+        self.notes: list[str] = []
+        self.rates: Rates | None = None
+        self.rates_name = ""
+        self.rates_failed = False
+        self.offered: tuple[str | None, dict[str, str | None]] | None = None
+        self.unpredicted: dict[str, str] = {}
+        self._catalogue: Catalogue | None = None
+        changed = tuple(changes)
+        if scenario is not None or changed:
+            from rlsize.readers.scenarios import read_scenario
+
+            self.file = read_scenario(scenario, changed)
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The profiles: shipped ones and the user's own."""
+        if self._catalogue is None:
+            from rlsize.readers.profiles import Catalogue, user_folders
+
+            self._catalogue = Catalogue(user_folders(self.folders))
+        return self._catalogue
+
+    def apart(self) -> Inputs:
+        """The same scenario, profiles and answers so far, to ask on without a trace."""
+        other = Inputs(None, self.folders, texts=self.texts, flags=self.flags)
+        other.file, other.used, other._catalogue = self.file, dict(self.used), self._catalogue
+        other.looked, other.asked, other.offered = self.looked, self.asked, self.offered
+        other.rates, other.rates_name, other.rates_failed = self.rates, self.rates_name, self.rates_failed
+        return other
+
+    def measured(self, key: str, missing: Figure) -> Figure:
+        """What the rates file says of a quantity, as a measured figure; the missing one where there is no such file."""
+        value = getattr(self.rates, key, None)
+        if value is None:
+            return missing
+        return self._keep(Figure(key=key, value=value, provenance="measured", source=self.rates_name))
+
+    def said(self, key: str) -> Any:
+        """What the scenario file says at a dotted key; None without a file or without the key."""
+        self.looked.add(key)
+        return self.file.value(key) if self.file and key else None
+
+    def where(self, key: str) -> str:
+        """File, line and key of a scenario value."""
+        return self.file.where(key) if self.file else key
+
+    def flag(self, key: str) -> str:
+        """How this command is told a quantity: its own flag, the usual one, or the key in a scenario."""
+        return self.flags.get(key) or QUANTITIES[key].said_by
+
+    def place(self, key: str) -> str:
+        """Where a quantity was said: a flag, or file, line and key; how it could be said where nobody did."""
+        row = QUANTITIES[key]
+        if self.texts.get(key) is not None or self.said(row.scenario) is None:
+            return self.flag(key)
+        return self.where(row.scenario)
+
+    def ask(self, key: str, *, default: float | None = None, why: str = "", assume: bool = True) -> Figure:
+        """
+        A quantity of the table: from its flag, else the scenario, else its default.
+
+        Args:
+            key: Its key.
+            default: What holds where nobody says, in place of the table's: a rule decides that the table cannot.
+            why: Why.
+            assume: Whether the table's default holds; a question that must not guess leaves it out.
+
+        Returns:
+            The figure; one that names the flag where nobody says.
+        """
+        row = QUANTITIES[key]
+        said = self._stated_text(row) or self._stated_place(row)
+        if said is not None:
+            return self._keep(said)
+        if default is None and assume and isinstance(row.default, (int, float)) and not isinstance(row.default, bool):
+            default, why = row.default, row.why
+        if default is None:
+            return absent(key, self.flag(key))
+        return self._keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {row.flag}"))
+
+    def _stated_text(self, row: Row) -> Figure | None:
+        """A number as its flag says it."""
+        text = self.texts.get(row.key)
+        self.asked.add(row.key)
+        if text is None or (row.quantity.or_file and str(text).endswith((".yaml", ".yml"))):
+            return None
+        return self._parsed(row.key, self.flag(row.key), text, row.quantity)
+
+    def _stated_place(self, row: Row) -> Figure | None:
+        """A number as the scenario says it."""
+        said = self.said(row.scenario)
+        if said is None or isinstance(said, str):
+            return None
+        value, deviation = (said.value, said.deviation) if isinstance(said, Uncertain) else (said, 0.0)
+        stated = Figure(key=row.key, value=value, deviation=deviation, source=self.where(row.scenario))
+        return self._stated(stated, row.quantity)
+
+    def choose(self, key: str, known: Iterable[str] | None = None, *, default: str | None = None, why: str = "") -> str:
+        """
+        A word of the table: from its flag, else the scenario, else its default; an unknown one is a fault.
+
+        Args:
+            key: Its key.
+            known: The words that are taken here; all that the table lists when None.
+            default: What holds where nobody says, in place of the table's.
+            why: Why.
+
+        Returns:
+            The word; empty where nobody says one and there is no default.
+        """
+        from rlsize.errors import suggestion
+
+        row = QUANTITIES[key]
+        self.asked.add(key)
+        words = list(row.words if known is None else known)
+        text, said = self.texts.get(key), self.said(row.scenario)
+        value, where = (text, self.flag(key)) if text is not None else (said, self.where(row.scenario))
+        usual = default if default is not None else str(row.default or "")
+        if value is None:
+            if usual:
+                source = why or row.why or f"default of {self.flag(key)}"
+                self._keep(Figure(key=key, value=usual, provenance="default", source=source))
+            return usual
+        if str(value) not in words:
+            self.fault(f"{str(value)[:40]!r} is unknown", where, suggestion(str(value)[:40], words))
+            return usual
+        self._keep(Figure(key=key, value=str(value), source=where))
+        return str(value)
+
+    def name(self, key: str) -> tuple[str | None, str]:
+        """A name or a path, and where it was said; None where nobody names one."""
+        self.asked.add(key)
+        text, said = self.texts.get(key), self.said(QUANTITIES[key].scenario)
+        return (str(text) if text is not None else said), self.place(key)
+
+    def yes(self, key: str) -> bool | None:
+        """A switch: from its flag, else the scenario; None where neither says."""
+        self.asked.add(key)
+        value = self.texts.get(key)
+        if value is None:
+            value = self.said(QUANTITIES[key].scenario)
+        if isinstance(value, bool):
+            self._keep(Figure(key=key, value=value, source=self.place(key)))
+            return value
+        return None
+
+    def gives(self, key: str) -> bool:
+        """Whether a flag or the scenario says a quantity."""
+        return self.texts.get(key) is not None or self.said(QUANTITIES[key].scenario) is not None
+
+    def by_flag(self, key: str) -> bool:
+        """Whether a flag says a quantity."""
+        return self.texts.get(key) is not None
+
+    def instead(self, **texts: Value) -> Inputs:
+        """The same inputs apart, where some flags say something else; None takes a flag away."""
+        other = self.apart()
+        for key, value in texts.items():
+            other.used.pop(key, None)
+            if value is None:
+                other.texts.pop(key, None)
+            else:
+                other.texts[key] = value if isinstance(value, (str, bool)) else f"{value:.17g}"
+        return other
+
+    def check_texts(self) -> None:
+        """Note a fault for every flag whose text is nothing that its quantity takes, whether it is used or not."""
+        for key, text in self.texts.items():
+            row = QUANTITIES[key]
+            if isinstance(row.kind, Quantity):
+                self._stated_text(row)
+            elif isinstance(row.kind, Word) and not row.kind.listed and key not in self.flags:
+                self._known_word(row, str(text))
+
+    def _known_word(self, row: Row, text: str) -> None:
+        if text not in row.words:
+            from rlsize.errors import suggestion
+
+            self.fault(f"{text[:40]!r} is unknown", self.flag(row.key), suggestion(text[:40], row.words))
+
+    def unused(self) -> tuple[str, ...]:
+        """Keys of the scenario, and flags, that were said and that nothing asked for."""
+        named = {figure.source for figure in self.used.values()}
+        silent = ("calibration", "seed", "accept_lower_bound")
+        flags = [self.flag(key) for key in self.texts if key not in silent and key not in self.asked]
+        leaves = self.file.leaves() if self.file is not None else ()
+        return (*flags, *(leaf for leaf in leaves if not self._seen(leaf) and self.where(leaf) not in named))
+
+    def _seen(self, leaf: str) -> bool:
+        """Whether a key of the scenario was looked at, or one that it stands for."""
+        return any(place == leaf or place.startswith(f"{leaf}.") for place in self.looked)
+
+    def model(self) -> Model | None:
+        """The model's profile, or its config.json as one; None where none is named, or where it cannot be read."""
+        from rlsize.shell.models import model_profile
+
+        name, _ = self.name("model")
+        if self.by_flag("params") and not self.by_flag("model"):
+            return None
+        return model_profile(self, str(name) if self.by_flag("model") else None)
+
+    def model_named(self, name: str) -> Model:
+        """
+        Another model's profile.
+
+        Raises:
+            InputError: There is none of that name.
+        """
+        return self.catalogue.get("model", name)
+
+    def price_named(self, name: str) -> Price:
+        """
+        A price profile.
+
+        Raises:
+            InputError: There is none of that name.
+        """
+        return self.catalogue.get("price", name)
+
+    def gpu(self, side: str = "") -> Gpu | None:
+        """
+        The GPU's profile; None where none is named, or where a fault was noted.
+
+        Args:
+            side: `rollout` or `trainer`, whose GPUs may be of a kind of their own; empty for both.
+        """
+        own = f"{side}_gpu" if side and self.gives(f"{side}_gpu") and not self.by_flag("gpu") else "gpu"
+        chosen, where = self.name(own)
+        if chosen is None and self.said("cluster.profile"):
+            where = self.where("cluster.profile")
+            try:
+                chosen = self.catalogue.get("cluster", str(self.said("cluster.profile"))).gpu
+            except InputError as error:
+                self.blame(error, where)
+        if chosen is None:
+            return None
+        try:
+            found: Gpu = self.catalogue.get("gpu", str(chosen))
+        except InputError as error:
+            self.blame(error, where)
+            return None
+        self.keep(Figure(key=own, value=found.name, source=where))
+        return found
+
+    def load_rates(self) -> None:
+        """Read the rates file that a flag or the scenario names, if one does; faults and doubts are noted, once."""
+        if self.rates is None and not self.rates_failed:
+            from rlsize.shell.rates import load
+
+            text = self.texts.get("instance_tokens_per_second")
+            load(
+                self, None if text is None else str(text), accept_lower_bound=bool(self.texts.get("accept_lower_bound"))
+            )
+
+    def belief(self, *stages: Stage, planned: CalibrationSetting | None = None) -> Belief:
+        """
+        What is believed about the constants of some stages: the prior, or what the calibration says.
+
+        Raises:
+            InputError: The file is no calibration, or was made with other constants.
+        """
+        from rlsize.shell.beliefs import belief_of
+
+        name, _ = self.name("calibration")
+        if name is not None:
+            self.looked.add("--calibration")
+        return belief_of(self, name, *stages, planned=planned)
+
+    def number(
+        self,
+        key: str,
+        flag: str,
+        text: str | float | None,
+        kind: Quantity,
+        *,
+        scenario: str = "",
+        default: float | None = None,
+        why: str = "",
+    ) -> Figure:
+        """
+        A number: from the flag, else the scenario, else the default; a figure that names the flag where none has it.
+
+        Args:
+            key: The figure's name.
+            flag: The flag, for messages.
+            text: What the flag says; None when it was not given.
+            kind: Unit and limits.
+            scenario: Dotted key in a scenario file.
+            default: The value when nobody says.
+            why: Where the default comes from.
+        """
+        if text is not None:
+            return self._keep(self._parsed(key, flag, text, kind))
+        said = self.said(scenario)
+        if said is not None:
+            value, deviation = (said.value, said.deviation) if isinstance(said, Uncertain) else (said, 0.0)
+            stated = Figure(key=key, value=value, deviation=deviation, source=self.where(scenario))
+            return self._keep(self._stated(stated, kind))
+        if default is not None:
+            return self._keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {flag}"))
+        return absent(key, flag)
+
+    def word(
+        self,
+        key: str,
+        flag: str,
+        text: str | None,
+        known: Mapping[str, Any] | list[str],
+        *,
+        scenario: str = "",
+        default: str = "",
+    ) -> str:
+        """One of a few words: from the flag, else the scenario, else the default; an unknown one is a fault."""
+        from rlsize.errors import suggestion
+
+        value, where = text, flag
+        if value is None:
+            said = self.said(scenario)
+            value, where = (str(said), self.where(scenario)) if said is not None else (default, "")
+        if where and value not in known:
+            self.fault(f"{value!r} is unknown", where, suggestion(value, known))
+            value = default
+        provenance = "given" if where else "default"
+        self._keep(Figure(key=key, value=value or None, source=where or f"default of {flag}", provenance=provenance))  # type: ignore[arg-type]  # a literal
+        return value
+
+    def keep(self, figure: Figure) -> Figure:
+        """Note a figure among the inputs, so that the answer can show it."""
+        return self._keep(figure)
+
+    def fault(self, what: str, where: str = "", todo: str = "") -> None:
+        """Note something that is wrong; `settle` tells all of it at once."""
+        self.faults.append(Fault(what, where, todo))
+
+    def blame(self, error: InputError, where: str) -> None:
+        """Note the faults of an error; those without a place of their own get `where`."""
+        self.faults += [fault if fault.where else replace(fault, where=where) for fault in error.faults]
+
+    def need(self, figure: Figure, todo: str) -> None:
+        """Note a fault if a figure is missing that nothing can do without."""
+        if not figure.known and not any(fault.where == figure.missing for fault in self.faults):
+            self.fault(f"{figure.key} is missing", figure.missing, todo)
+
+    def settle(self) -> None:
+        """
+        Go on if all inputs are well-formed.
+
+        Raises:
+            InputError: All faults so far.
+        """
+        if self.faults:
+            raise InputError(*self.faults)
+
+    def settled(self, made: T | None) -> T:
+        """
+        What was made of the inputs, if all of them are well-formed.
+
+        Args:
+            made: None where a fault was noted in its place.
+
+        Raises:
+            InputError: All faults so far.
+        """
+        self.settle()
+        if made is None:
+            raise TypeError("nothing was made, and no fault says why")  # a slip of the caller, not of the user
+        return made
+
+    def _parsed(self, key: str, flag: str, text: str | float, kind: Quantity) -> Figure:
+        try:
+            value, deviation = uncertain(text, kind.unit)
+            value = kind.check(value, str(text))
+        except ValueError as error:
+            self.fault(str(error), flag)
+            return absent(key, flag)
+        return self._stated(Figure(key=key, value=value, deviation=deviation, source=flag), kind)
+
+    def _stated(self, figure: Figure, kind: Quantity) -> Figure:
+        """A stated number with its limits; a spread must leave something to draw."""
+        if 0 < abs(figure.number) < SMALLEST:
+            what = f"{figure.value:g} is smaller than anything measured (limit {SMALLEST:g})"
+            self.fault(what, figure.source, "check the number and its unit")
+        elif figure.deviation and kind.whole:
+            self.fault(
+                f"{figure.value:g} has a ±, but it is counted in whole numbers", figure.source, "leave the ± out"
+            )
+        elif figure.deviation and not figure.value:
+            self.fault("0 with a ± has no scale to draw from", figure.source, "give a value, or leave the ± out")
+        value = int(figure.number) if kind.whole else figure.value
+        low = kind.least if kind.least is not None else kind.above
+        return replace(figure, value=value, least=low, most=kind.most)
+
+    def _keep(self, figure: Figure) -> Figure:
+        if figure.known:
+            self.used[figure.key] = figure
+        return figure
+
+    def shown(self) -> tuple[Figure, ...]:
+        """The inputs that were used, in the order in which they were asked for."""
+        return tuple(self.used.values())

@@ -1,0 +1,196 @@
+"""Flags of the quantities that a command asks for, made from their rows."""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import replace
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+
+import typer
+
+from rlsize.facts.fields import Quantity
+from rlsize.quantities.row import Switch, Text
+from rlsize.quantities.table import QUANTITIES
+from rlsize.reports.report import Report
+from rlsize.shell.inputs import Inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.quantities.row import Row
+
+Asked: TypeAlias = str | tuple[str, str]
+"""A key, or a key with the flag by which this command asks for it."""
+
+_PREFIX = "quantity_"  # of the parameters, so that none has the name of an argument of the command
+
+ScenarioFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="SCENARIO", help="A scenario file or a saved plan; flags override what it says.", show_default=False
+    ),
+]
+Changes = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.",
+        rich_help_panel="Inputs",
+        show_default=False,
+    ),
+]
+Profiles = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--profiles",
+        metavar="DIR",
+        help="A folder of your own profiles, on top of the shipped ones; repeatable.",
+        rich_help_panel="Output",
+        show_default=False,
+    ),
+]
+
+
+LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
+WORKLOAD = (
+    "prompts_per_step", "group_size", "samples_per_step", "prompt_tokens", "response_tokens", "response_cv",
+    "max_response_tokens", "updates", "mini_batches",
+)  # fmt: skip
+INSTANCE = (
+    "engine", "engine_version", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel",
+    "rollout_expert_parallel", "rollout_dtype", "kv_dtype", "memory_fraction", "max_num_seqs",
+)  # fmt: skip
+LAYOUT = (
+    "fsdp", "zero_stage", "data_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel",
+    "expert_parallel",
+)  # fmt: skip
+TRAINER = (
+    *LAYOUT, "micro_batch_tokens", "recompute", "optimizer", "gradients", "lora_rank", "offload", "dtype", "compiled",
+    "native_attention",
+)  # fmt: skip
+ALGORITHM = ("algorithm", "old_logprob", "reference", "critic", "reward_model")
+PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "price")
+ANSWER = ("calibration", "seed")
+
+
+class Asks(NamedTuple):
+    """
+    What a command asks for.
+
+    Args:
+        panels: Keys by the panel of help in which their flags stand.
+    """
+
+    panels: Mapping[str, tuple[Asked, ...]]
+
+    @property
+    def flags(self) -> dict[str, str]:
+        """The first flag of each quantity."""
+        return {key: _declared(QUANTITIES[key], own)[0] for key, own in self._pairs()}
+
+    def _pairs(self) -> list[tuple[str, str]]:
+        return [one for keys in self.panels.values() for one in map(_pair, keys)]
+
+    def parameters(self) -> list[inspect.Parameter]:
+        """The parameters of a function that typer makes into these flags."""
+        return [
+            _parameter(QUANTITIES[key], own, panel)
+            for panel, keys in self.panels.items()
+            for key, own in map(_pair, keys)
+        ]
+
+
+def _pair(asked: Asked) -> tuple[str, str]:
+    return (asked, "") if isinstance(asked, str) else asked
+
+
+def _declared(row: Row, own: str) -> tuple[str, ...]:
+    return tuple(own.split("|")) if own else row.flags
+
+
+def _parameter(row: Row, own: str, panel: str) -> inspect.Parameter:
+    names = list(_declared(row, own))
+    takes: Any = str | None
+    metavar = row.kind.metavar if isinstance(row.kind, Text) else "NAME" if row.words else "NUMBER"
+    if isinstance(row.kind, Quantity) and row.kind.or_file:
+        metavar = "NUMBER|FILE"
+    yes_or_no = isinstance(row.kind, Switch) or (isinstance(row.kind, Text) and row.kind.or_yes)
+    if yes_or_no:
+        takes = bool | None
+        no = row.kind.no if isinstance(row.kind, Switch) else f"--no-{names[0].removeprefix('--')}"
+        names[0] += f"/{no}" if no else ""
+    option = typer.Option(
+        *names,
+        help=_help(row),
+        rich_help_panel=panel,
+        metavar=None if yes_or_no else metavar,
+        show_default=False,
+    )
+    return inspect.Parameter(
+        f"{_PREFIX}{row.key}",
+        inspect.Parameter.KEYWORD_ONLY,
+        default=None,
+        annotation=Annotated[takes, option],
+    )
+
+
+def _help(row: Row) -> str:
+    """The sentence of a row, with the words that there are and what holds where the flag is left out."""
+    text = row.meaning.removesuffix(".")
+    words = [word for word in row.words if word not in text]
+    if len(words) == len(row.words) and words:
+        text += f": {', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else f": {words[0]}"
+    if row.default is not None and not isinstance(row.default, bool) and "when not given" not in text:
+        shown = f"{row.default:g}" if isinstance(row.default, (int, float)) else row.default
+        text += f"; {shown} when not given"
+    return f"{text}."
+
+
+def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """
+    Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
+
+    Args:
+        panels: Keys by panel; an underscore in the panel's name stands for a space.
+
+    The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares.
+    """
+    asked = Asks({name.replace("_", " "): keys for name, keys in panels.items()})
+
+    def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(command)
+        def answer(
+            scenario: str | None = None,
+            profiles: list[str] | None = None,
+            changes: list[str] | None = None,
+            **own: Any,
+        ) -> Any:
+            texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
+            said = {key: text for key, text in texts.items() if text is not None}
+            inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
+            inputs.check_texts()
+            report = command(inputs, **own)
+            unused = inputs.unused() if isinstance(report, Report) else ()
+            if not unused:
+                return report
+            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}."))
+
+        signature = inspect.signature(command, eval_str=True)
+        own = [one for name, one in signature.parameters.items() if name != "inputs"]
+        keyword = inspect.Parameter.KEYWORD_ONLY
+        shared = [
+            inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile),
+            *asked.parameters(),
+            *(one.replace(kind=keyword) for one in own),
+            inspect.Parameter("changes", keyword, default=None, annotation=Changes),
+            inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
+        ]
+        answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
+        answer.__annotations__ = {one.name: one.annotation for one in shared} | {
+            "return": getattr(command, "__annotations__", {}).get("return")
+        }
+        return answer
+
+    return decorated

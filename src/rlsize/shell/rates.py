@@ -1,0 +1,171 @@
+"""A rates file as the input of a size: its rates, their spread, and the headroom that is left to apply."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING
+
+from rlsize.equations.headroom import standard_error
+from rlsize.errors import InputError
+from rlsize.estimates.headroom import headroom_left
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.headroom import HEADROOM_PARTS
+from rlsize.quantities.table import QUANTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from rlsize.facts.rates import InstanceRate
+    from rlsize.shell.inputs import Inputs
+
+MOST_DOUBTS = 3  # of a rates file, repeated where it is used
+OTHER_WORK = 0.25  # relative difference of a length or a group size from which a rate holds for other work
+
+
+def load(inputs: Inputs, text: str | None, *, accept_lower_bound: bool) -> None:
+    """
+    Read the rates file that --per-instance or the scenario names, if either does, before anything else is asked.
+
+    A lower bound is a fault unless it is accepted: a rate that was asked for, not reached, sizes an ever larger fleet.
+    """
+    said = inputs.said("rates.instance_tokens_per_second")
+    file = text if text is not None and text.endswith((".yaml", ".yml")) else None
+    if text is None and isinstance(said, str) and inputs.file is not None:
+        file = str(inputs.file.folder / said)
+    if file is None:
+        return
+    from rlsize.readers.rates import read_rates
+
+    try:
+        inputs.rates, inputs.rates_name = read_rates(file), file
+    except InputError as error:
+        inputs.blame(error, file)
+        inputs.rates_failed = True
+        return
+    inputs.warnings += _doubts(inputs, file)
+    rate = inputs.rates.instance_tokens_per_second
+    if rate is not None and rate.lower_bound:
+        _lower_bound(inputs, file, rate, accepted=accept_lower_bound)
+
+
+def _doubts(inputs: Inputs, file: str) -> Iterator[str]:
+    """What casts doubt on a rates file for this question: what its measurement said, and what it was measured at."""
+    rates = inputs.rates
+    if rates is None:
+        return
+    if rates.partial:
+        yield f"{file} is partial: {rates.partial}"
+    for doubt in rates.doubts[:MOST_DOUBTS]:
+        yield f"{file}: {doubt}"
+    if len(rates.doubts) > MOST_DOUBTS:
+        yield f"{file}: {len(rates.doubts) - MOST_DOUBTS} more doubts; `rlsize measure --show {file}` lists them"
+    for what, place, measured in (
+        ("response tokens", "workload.response_tokens.mean", rates.conditions.mean_response_tokens),
+        ("prompt tokens", "workload.prompt_tokens", rates.conditions.mean_prompt_tokens),
+        ("samples of a prompt", "workload.group_size", rates.conditions.group_size),
+    ):
+        planned = inputs.said(place)
+        if planned and measured and abs(measured / planned - 1.0) > OTHER_WORK:
+            yield f"{file} was measured with {measured:,.0f} {what}, and the scenario plans {planned:,.0f}"
+
+
+def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Figure, Figure]:
+    """The instance rate of the rates file that was loaded, and the headroom for what it does not hold yet."""
+    rates, file = inputs.rates, inputs.rates_name
+    rate = rates.instance_tokens_per_second if rates is not None else None
+    if rates is None or rate is None:
+        todo = "save one with `rlsize observe URL... --save rates.yaml`"
+        inputs.fault("holds no instance_tokens_per_second", file, todo)
+        return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
+    figure = Figure(
+        key="instance_tokens_per_second",
+        value=rate.mean,
+        provenance="measured",
+        source=f"{file}: {rates.source.method}, {rates.measured_at}",
+        deviation=0.0 if rate.lower_bound else _deviation(rate),  # what a bound leaves open has no two-sided spread
+        least=0.0,
+    )
+    return inputs.keep(figure), _headroom(inputs, file, rates.includes, headroom, full)
+
+
+def trainer_gpus(inputs: Inputs, text: str | None) -> Figure:
+    """
+    GPUs of the trainer: said, or the scenario's; a fault where a rates file measured its train step on another number.
+
+    Other numbers of GPUs train at another rate, and not in proportion; that is for a prediction to say.
+
+    Args:
+        inputs: What was asked and used so far; consumption is asked before.
+        text: What `--trainer-gpus` says.
+    """
+    pool = inputs.number(
+        "trainer_gpus", "--trainer-gpus", text, QUANTITIES["trainer_gpus"].quantity, scenario="placement.trainer_gpus"
+    )
+    measured = inputs.rates.trainer_gpus if inputs.rates is not None else None
+    rate = inputs.used.get("consumption_tokens_per_second") or inputs.used.get("train_seconds")
+    behind = [] if rate is None else [rate, *rate.inputs.values()]
+    from_file = any(figure.provenance == "measured" for figure in behind)
+    if measured is not None and from_file and pool.known and pool.number != measured:
+        gpus = "1 GPU" if measured == 1 else f"{measured} GPUs"
+        what = f"the train step was measured on {gpus}, and the trainer has {pool.number:.0f}"
+        inputs.fault(what, inputs.rates_name, "measure on as many GPUs, or give --consume or --train-seconds")
+    return pool
+
+
+def observed_instances(inputs: Inputs) -> Figure | None:
+    """
+    Instances of an observed fleet whose rate is only a lower bound; None where the rate is what they can do.
+
+    A fleet that was held back and met the demand all the same is large enough, whatever its instances could do.
+    """
+    rate = inputs.rates.instance_tokens_per_second if inputs.rates is not None else None
+    if rate is None or not rate.lower_bound:
+        return None
+    return inputs.keep(
+        Figure(key="observed_instances", value=rate.instances, provenance="measured", source=inputs.rates_name)
+    )
+
+
+def _lower_bound(inputs: Inputs, file: str, rate: InstanceRate, *, accepted: bool) -> None:
+    what = f"{rate.mean:,.1f} tok/s is a lower bound: {rate.why or 'the engines were not saturated'}"
+    if accepted:
+        inputs.warnings.append(f"{file}: {what}; the true match is this many instances or fewer")
+    else:
+        inputs.fault(
+            what,
+            file,
+            "sizing from demand ratchets the fleet upwards: measure under load (lift the backpressure for the window), "
+            "or give --accept-lower-bound",
+        )
+
+
+def _deviation(rate: InstanceRate) -> float:
+    """Standard error of the mean: over the instances, or of a single one over time, where that was measured."""
+    if rate.spread is None or rate.instances < 2:  # noqa: PLR2004 (a spread needs two)
+        return rate.standard_error or 0.0
+    return float(standard_error(rate.spread, rate.instances))
+
+
+def _headroom(inputs: Inputs, file: str, includes: Sequence[str], text: str | None, full: float) -> Figure:
+    said = inputs.number("headroom", "--headroom", text, QUANTITIES["headroom"].quantity, scenario="rates.headroom")
+    if said.known:
+        return said
+    held = [part for part in HEADROOM_PARTS if part in includes]
+    rest = [part for part in HEADROOM_PARTS if part not in includes]
+    left = headroom_left(includes, full)
+    if not math.isclose(full, 1.0):
+        inputs.notes.append(_why(file, left.number, full, held, rest))
+    return inputs.keep(left)
+
+
+def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequence[str]) -> str:
+    if not held:
+        return f"Headroom {left:.3g}: {file} says of nothing that its rate includes it."
+    named = ", ".join(part.replace("_", " ") for part in held)
+    if not rest:
+        return f"Headroom 1: the rate in {file} already includes {named}."
+    missing = ", ".join(part.replace("_", " ") for part in rest)
+    return (
+        f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; "
+        f"what is left is for {missing}."
+    )

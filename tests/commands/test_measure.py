@@ -1,0 +1,165 @@
+"""`measure` asked wrongly: everything that is wrong is told at once, and nothing is started for it."""
+
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlsize.commands import measure
+from rlsize.errors import InputError, UnfinishedError
+from rlsize.facts.rates import InstanceRate, Rates, RateSource
+
+CONFIG = {
+    "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 128, "intermediate_size": 256,
+    "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 32, "vocab_size": 1024,
+    "max_position_embeddings": 4096, "tie_word_embeddings": False,
+}  # fmt: skip
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    """A folder with a configuration and no weights."""
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(CONFIG), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python without torch and vLLM, whatever the one that runs the tests has."""
+    monkeypatch.setattr("rlsize.measure.probe.libraries", lambda *_: frozenset())
+
+
+def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
+    """Each with its flag."""
+    asked = rlsize(
+        "measure", "--model", str(model), "--only", "foo", "--seconds", "x", "--concurrency", "0,a", "--buckets", "5",
+        "--tensor-parallel", "3", "--dtype", "int3", "--engine-arg", "novalue", "--torchrun", "'open",
+    )  # fmt: skip
+    assert asked.code == 2
+    flags = (
+        "--only",
+        "--seconds",
+        "--concurrency",
+        "--buckets",
+        "--tensor-parallel",
+        "--dtype",
+        "--engine-arg",
+        "--torchrun",
+    )
+    assert not [flag for flag in flags if f"error: {flag}:" not in asked.stderr]
+    assert "4 heads of model cannot be shared by 3 GPUs" in asked.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        ((), "no model is named"),
+        (("--model", ""), "--model: names no model"),
+        (("--model", "qwen3-9b"), "did you mean qwen3-8b"),
+        (("--model", "{folder}"), "holds no config.json"),
+        (("--model", "{model}", "--max-response-tokens", "5000"), "exceed the 4,096"),
+        (("--model", "{model}", "--response-tokens", "900", "--max-response-tokens", "100"), "no room below the cap"),
+        (("--model", "{model}", "--engine-python", "/no/python"), "/no/python cannot be run"),
+        (("--model", "{model}", "--save", "{folder}"), "is a directory"),
+        (("--model", "{model}", "--save", "{folder}/none/r.yaml"), "does not exist"),
+        (("--url", "ftp://engine"), "only http and https"),
+        (("--url", "e:1", "--url", "e:1"), "named twice"),
+        (("--show", "{folder}/none.yaml"), "no such file"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_says_why(
+    rlsize: Any, model: Path, tmp_path: Path, flags: tuple[str, ...], told: str
+) -> None:
+    """With the value and the way out; exit code 2."""
+    asked = rlsize("measure", *(flag.format(folder=tmp_path, model=model) for flag in flags))
+    assert asked.code == 2
+    assert told in " ".join(asked.stderr.split())
+
+
+@pytest.mark.usefixtures("bare")
+def test_without_the_extra_it_says_what_to_install(rlsize: Any, model: Path) -> None:
+    """For each kind of measurement that lacks something."""
+    asked = rlsize("measure", "--model", str(model))
+    assert asked.code == 2
+    told = " ".join(asked.stderr.split())
+    assert "pip install 'rlsize[measure]'" in told
+    assert "has no vllm" in told
+    assert "has no torch and no transformers" in told
+
+
+def test_a_configuration_without_needed_keys_names_them(rlsize: Any, model: Path) -> None:
+    """And where they are missing."""
+    (model / "config.json").write_text('{"model_type": "qwen3"}', encoding="utf-8")
+    asked = rlsize("measure", "--model", str(model))
+    assert asked.code == 2
+    assert "hidden_size" in asked.stderr
+    assert "config.json" in asked.stderr
+
+
+def test_a_gpu_that_is_not_there_is_asked_for_in_vain(
+    rlsize: Any, model: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Unless the machine has one, --device cuda is refused before anything starts."""
+    monkeypatch.setattr("rlsize.measure.gpu_state.gpu_states", lambda *_: [])
+    asked = rlsize("measure", "--model", str(model), "--device", "cuda")
+    assert asked.code == 2
+    assert "no GPU was found" in asked.stderr
+
+
+def test_a_server_that_is_not_there_is_unfinished_not_wrong(rlsize: Any) -> None:
+    """Exit code 3, with its address."""
+    asked = rlsize("measure", "--url", "127.0.0.1:9", "--only", "rollout", "--timeout", "2")
+    assert asked.code == 3
+    assert "127.0.0.1:9" in asked.stderr
+
+
+def rates() -> Rates:
+    """The least that can be saved."""
+    return Rates(
+        measured_at="2026-11-20T12:00:00+00:00",
+        source=RateSource(method="measure"),
+        instance_tokens_per_second=InstanceRate(mean=1.0),
+    )
+
+
+def full_disk(*_: Any) -> None:
+    """What writing to a full disk does."""
+    raise InputError(f"cannot be written: {errno.errorcode[errno.ENOSPC]}")
+
+
+def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """What was measured goes beside the temporary files, and the message says where."""
+    monkeypatch.setattr("rlsize.writers.files.write_whole", full_disk)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    with pytest.raises(UnfinishedError) as told:
+        measure._save("rates.yaml", rates(), force=False)
+    kept = Path(told.value.faults[0].todo.removeprefix("what was measured is in "))
+    assert kept.parent == tmp_path
+    assert "mean: 1.0" in kept.read_text(encoding="utf-8")
+
+
+def test_no_disk_at_all_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a last resort the file goes to stderr."""
+    monkeypatch.setattr("rlsize.writers.files.write_whole", full_disk)
+    monkeypatch.setattr(
+        "tempfile.NamedTemporaryFile", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full"))
+    )
+    with pytest.raises(UnfinishedError):
+        measure._save("rates.yaml", rates(), force=False)
+    assert "mean: 1.0" in capsys.readouterr().err
+
+
+def test_secrets_of_a_url_stay_out_of_the_command_that_is_kept() -> None:
+    """User, password and query are masked."""
+    from rlsize.commands.measure_run import without_secrets
+
+    kept = " ".join(without_secrets(["measure", "--url", "http://me:secret@engine:8000", "--url", "e/m?token=abc"]))
+    assert "secret" not in kept
+    assert "abc" not in kept
+    assert "engine:8000" in kept

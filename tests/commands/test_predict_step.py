@@ -1,0 +1,292 @@
+"""`rlsize predict step` from the outside: the band, where time goes, the other modes, assumptions, wrong input."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from rlsize.commands.predict_step import predict_step
+
+Run = Callable[..., Any]
+ASK = ("--model", "qwen3-8b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "8", "--response-tokens", "2000")
+SPLIT = (*ASK, "--mode", "async", "--rollout-gpus", "8", "--trainer-gpus", "8")
+SHARED = (*ASK, "--mode", "colocated", "--gpus", "16")
+KEYS = {
+    "step_seconds", "generation_seconds", "generation_exposed_seconds", "train_seconds", "update_seconds",
+    "logprob_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds", "trainer_idle_fraction",
+    "rollout_idle_fraction", "loop_tokens_per_second", "loop_tokens_per_gpu_second", "longest_response_tokens",
+    "samples_in_flight", "limited_by", "steps_per_day", "quickest_mode",
+}  # fmt: skip
+
+
+@pytest.fixture
+def predicted(alone: Callable[..., Run]) -> Run:
+    """Runs the command by itself."""
+    return alone("step", predict_step)
+
+
+def document(result: Any) -> dict[str, Any]:
+    """The JSON that a run printed."""
+    found: dict[str, Any] = json.loads(result.stdout[result.stdout.index("{") :])
+    return found
+
+
+def scenario(folder: Path, text: str) -> str:
+    """A scenario file of those lines."""
+    path = folder / "scenario.yaml"
+    path.write_text(f"rlsize: {{kind: scenario, version: 1}}\n{text}", encoding="utf-8")
+    return str(path)
+
+
+PLAN = """model: qwen3-8b
+cluster: {gpu: h100-sxm, gpus: 32}
+algorithm: {name: grpo, reference: false}
+workload: {prompts_per_step: 64, group_size: 8, prompt_tokens: 300, response_tokens: {mean: 2000, cv: 0.8, max: 8k}}
+placement: {mode: async, max_staleness: 2, rollout_gpus: 16, trainer_gpus: 16}
+rollout: {engine: vllm, tensor_parallel: 2, dtype: bf16, kv_dtype: bf16, memory_fraction: 0.85}
+trainer: {parallelism: {fsdp: 16}, optimizer: adamw, recompute: full, logprob_passes: [old]}
+weight_sync: {transport: nccl-broadcast}
+"""
+
+
+@pytest.mark.parametrize("asked", [SPLIT, SHARED])
+def test_a_step_has_a_time_its_parts_and_the_other_modes(predicted: Run, asked: tuple[str, ...]) -> None:
+    """A sentence, results with bands, three tables, what does not shrink, what to measure; within 80 columns."""
+    ran = predicted(*asked)
+    said = " ".join(ran.stdout.split())
+    assert ran.exit_code == 0
+    assert said.startswith("A step of qwen3-8b takes ")
+    for words in (
+        "80 % band", "Where the step goes", "shrinks with", "The same work on the same GPUs in other modes",
+        "What nobody said, and what else it could be", "do not shrink with GPUs", "The band comes from",
+        "Measure first:",
+    ):  # fmt: skip
+        assert words in said, words
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("mode", ["colocated", "disaggregated", "one-step-off", "async", "sync", "overlapped"])
+def test_every_mode_answers(predicted: Run, mode: str) -> None:
+    """Results have bands around them, shares add up, and exactly one mode is the quickest."""
+    found = document(predicted(*ASK, "--mode", mode, "--gpus", "16", "--json"))
+    assert set(found["results"]) >= KEYS
+    assert found["results"]["steps_per_day"] == pytest.approx(86400 / found["results"]["step_seconds"])
+    assert sum(row["share_fraction"] for row in found["rows"]["parts"]) == pytest.approx(1.0)
+    rows = found["rows"]["modes"]
+    assert {row["mode"] for row in rows} == {"colocated", "synchronous", "one-step-off", "async"}
+    best = [row for row in rows if row["verdict"] == "quickest"]
+    assert [row["step_seconds"] for row in best] == [min(row["step_seconds"] for row in rows)]
+    low, high = found["explain"]["step_seconds"]["band"]
+    assert low < found["results"]["step_seconds"] < high
+
+
+def test_two_pools_are_split_where_nobody_says_how(predicted: Run) -> None:
+    """All GPUs are used, and the answer says what it chose."""
+    found = document(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16", "--json"))
+    assert found["inputs"]["rollout_gpus"] + found["inputs"]["trainer_gpus"] == 16
+    said = " ".join(predicted(*ASK, "--mode", "one-step-off", "--gpus", "16").stdout.split())
+    assert "Nobody said how the GPUs are split" in said
+
+
+def test_one_pool_leaves_the_rest_to_the_other(predicted: Run) -> None:
+    """Of 16 GPUs, 6 train."""
+    found = document(predicted(*ASK, "--mode", "async", "--gpus", "16", "--trainer-gpus", "6", "--json"))
+    assert found["inputs"]["rollout_gpus"] == 10
+
+
+def test_a_scenario_says_everything(predicted: Run, tmp_path: Path) -> None:
+    """Mode, GPUs, lengths, engine, trainer, transport; only the trainer's kernels are assumed."""
+    found = document(predicted(scenario(tmp_path, PLAN), "--json"))
+    inputs = found["inputs"]
+    assert (inputs["mode"], inputs["max_staleness"]) == ("async", 2)
+    assert (inputs["rollout_tensor_parallel"], inputs["memory_fraction"]) == (2, 0.85)
+    assert inputs["response_cv"] == 0.8
+    assert {row["key"] for row in found["rows"].get("assumed", [])} <= {"compiled", "offload"}
+
+
+def test_flags_go_before_the_scenario(predicted: Run, tmp_path: Path) -> None:
+    """Another mode on as many GPUs; the scenario's split is of another loop."""
+    path = scenario(tmp_path, PLAN)
+    shared = document(predicted(path, "--mode", "colocated", "--json"))
+    assert shared["inputs"]["gpus"] == 32
+    assert "rollout_gpus" not in shared["inputs"]
+    larger = document(predicted(path, "--gpus", "64", "--json"))
+    row = next(row for row in larger["rows"]["modes"] if row["mode"] == "async")
+    assert row["rollout_gpus"] + row["trainer_gpus"] == 64
+
+
+def test_colocated_engines_get_less_memory_where_nobody_says(predicted: Run) -> None:
+    """0.6 beside a trainer, and 0.9 alone."""
+    fractions = [document(predicted(*asked, "--json"))["inputs"]["memory_fraction"] for asked in (SHARED, SPLIT)]
+    assert fractions == [0.6, 0.9]
+
+
+def test_what_nobody_said_is_told_with_its_effect(predicted: Run) -> None:
+    """An input that is given is no assumption any more."""
+    keys = {row["key"] for row in document(predicted(*SHARED, "--json"))["rows"]["assumed"]}
+    assert {"response_cv", "logprob_passes"} <= keys
+    more = (*SHARED, "--response-cv", "0.5", "--old-logprob", "--compiled", "--json")
+    assert not {"response_cv", "logprob_passes", "compiled"} & {
+        row["key"] for row in document(predicted(*more))["rows"].get("assumed", [])
+    }
+
+
+def test_a_response_that_outlives_the_staleness_cap_is_a_warning(predicted: Run) -> None:
+    """A long tail and a short step; said too where async is but one of the other modes. A loose cap allows it."""
+    long = ("--response-cv", "1.2", "--mode", "async", "--gpus", "96")
+    for more in (("--trainer-gpus", "32"), ("--mode", "colocated")):
+        ran = predicted(*ASK, *long, *more)
+        assert "longer than a staleness of 1 allows" in " ".join((ran.stdout + ran.stderr).split())
+    ran = predicted(*ASK, *long, "--max-staleness", "200")
+    assert "longer than a staleness" not in " ".join((ran.stdout + ran.stderr).split())
+
+
+def test_passes_lengthen_the_step(predicted: Run) -> None:
+    """None, the usual ones, and those of PPO."""
+    seconds = [
+        document(predicted(*SHARED, *passes, "--json"))["results"]["step_seconds"]
+        for passes in (("--no-old-logprob", "--no-reference"), (), ("--algorithm", "ppo"))
+    ]
+    assert seconds == sorted(seconds)
+
+
+def test_an_engine_that_does_not_fit_is_a_no(predicted: Run) -> None:
+    """Exit code 1, and what would fit."""
+    ran = predicted(*SHARED[2:], "--model", "llama3.1-70b", "--rollout-tensor-parallel", "1")
+    assert ran.exit_code == 1
+    assert "It would fit with --rollout-tensor-parallel" in " ".join(ran.stdout.split())
+
+
+def test_a_trainer_that_does_not_fit_is_a_no(predicted: Run) -> None:
+    """A 70 B trainer on eight GPUs of 80 GB; the answer says how many hold its states."""
+    ran = predicted(*ASK[2:], "--model", "llama3.1-70b", "--mode", "colocated", "--gpus", "8")
+    said = " ".join(ran.stdout.split())
+    assert ran.exit_code == 1
+    assert "The trainer of llama3.1-70b does not fit on 8 x h100-sxm" in said
+    assert "Its states fit on 16 trainer GPUs" in said
+
+
+@pytest.mark.parametrize(
+    ("args", "says"),
+    [
+        ((), "gpus is missing"),
+        (("--mode", "fused", "--gpus", "16"), "'fused' is unknown"),
+        (("--gpus", "0"), "more than 0"),
+        (("--mode", "async", "--gpus", "8", "--rollout-gpus", "8", "--trainer-gpus", "8"), "more than 8"),
+        (("--mode", "async", "--rollout-gpus", "8"), "give --gpus"),
+        (
+            ("--mode", "async", "--rollout-gpus", "2", "--trainer-gpus", "8", "--rollout-tensor-parallel", "4"),
+            "hold an",
+        ),
+        (("--gpus", "16", "--rollout-tensor-parallel", "3"), "--rollout-tensor-parallel"),
+        (("--gpus", "16", "--rollout-dtype", "fp9"), "--rollout-dtype"),
+        (("--gpus", "16", "--transport", "pigeon"), "'pigeon' is unknown"),
+        (("--gpus", "15", "--tensor-parallel", "2"), "cannot be dealt out"),
+        (("--gpus", "16", "--seed", "x"), "whole number"),
+        (("--gpus", "16", "--calibration", "no-such-file.yaml"), "no-such-file.yaml"),
+        (("--gpus", "16", "--max-response-tokens", "100"), "above the cap"),
+    ],
+)
+def test_wrong_input_is_named_with_its_flag(predicted: Run, args: tuple[str, ...], says: str) -> None:
+    """What is wrong and where; exit code 2."""
+    ran = predicted(*ASK, *args)
+    assert ran.exit_code == 2
+    assert says in " ".join((ran.stdout + ran.stderr).split())
+
+
+def test_a_number_type_that_the_gpu_lacks_is_refused(predicted: Run) -> None:
+    """A100 has no fp8 units."""
+    said = (
+        "--model",
+        "qwen3-8b",
+        "--gpu",
+        "a100-80-sxm",
+        "--gpus",
+        "16",
+        "--samples",
+        "512",
+        "--response-tokens",
+        "2k",
+    )
+    assert predicted(*said, "--dtype", "fp8").exit_code == 2
+
+
+def test_faults_of_all_stages_are_told_at_once_and_once(predicted: Run) -> None:
+    """The model is asked for by each stage, and missing once."""
+    ran = predicted("--gpus", "16")
+    text = ran.stderr
+    assert text.count("--model") <= 2
+    for flag in ("--model", "--response-tokens", "--samples"):
+        assert flag in text
+
+
+VALUES = {
+    "--gpus": ("1", "2", "16", "1000"),
+    "--mode": ("colocated", "async", "one-step-off", "disaggregated"),
+    "--response-tokens": ("1", "2000 ± 300", "40000", "-1", "x"),
+    "--response-cv": ("0", "0.5", "5", "1e9"),
+    "--prompt-tokens": ("1", "30000"),
+    "--max-staleness": ("0", "1", "1000"),
+    "--samples": ("1", "7", "1e6", "0"),
+    "--group": ("1", "64", "0.5"),
+    "--rollout-tensor-parallel": ("1", "2", "8", "64"),
+    "--tensor-parallel": ("1", "2", "8"),
+    "--memory-fraction": ("0.01", "0.3", "1", "2"),
+    "--gpu": ("h100-sxm", "l4", "mi300x", "b200-sxm"),
+    "--model": ("qwen3-8b", "qwen3-30b-a3b", "deepseek-v3"),
+    "--rollout-dtype": ("fp8", "int4", "bf16"),
+    "--transport": ("store", "colocated", "nccl-reshard"),
+    "--max-response-tokens": ("1", "3000", "1e9"),
+}
+
+
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@given(st.dictionaries(st.sampled_from(sorted(VALUES)), st.integers(0, 9), max_size=5))
+def test_any_question_is_answered_or_refused(predicted: Run, drawn: dict[str, int]) -> None:
+    """Exit code 0, 1 or 2, never a traceback, and every number of an answer is finite."""
+    said = {**dict(zip(SHARED[::2], SHARED[1::2], strict=True))}
+    said |= {flag: VALUES[flag][index % len(VALUES[flag])] for flag, index in drawn.items()}
+    ran = predicted(*(text for pair in said.items() for text in pair), "--json")
+    assert ran.exit_code in {0, 1, 2}
+    if ran.exit_code == 2:
+        assert "error:" in ran.stderr
+        return
+    for key, value in document(ran)["results"].items():
+        assert not isinstance(value, float) or math.isfinite(value), key
+
+
+@pytest.mark.parametrize("ending", ["png", "svg"])
+def test_the_modes_can_be_drawn(predicted: Run, tmp_path: Path, ending: str) -> None:
+    """Stacked bars, one for each mode."""
+    path = tmp_path / f"step.{ending}"
+    assert predicted(*SPLIT, "--plot", str(path)).exit_code == 0
+    assert path.stat().st_size > 1000
+
+
+def test_results_are_explained_down_to_their_constants(predicted: Run) -> None:
+    """Formula, inputs and where a constant comes from."""
+    said = " ".join(predicted(*SHARED, "--explain").stdout.split())
+    assert "T = t_p + t_s + t_o" in said
+    assert "switching both ways" in said
+    found = document(predicted(*SPLIT, "--json"))["explain"]["step_seconds"]
+    assert found["equation"] == "rl_step.whole_step"
+
+
+def test_a_calibration_moves_the_step_and_narrows_its_band(rlsize: Run, tmp_path: Path) -> None:
+    """A measured step of the same loop, half as long again as predicted."""
+    plan = scenario(tmp_path, PLAN)
+    before = rlsize("predict", "step", plan, "--json").document
+    saved = str(tmp_path / "calibration.yaml")
+    measured = 1.5 * before["results"]["step_seconds"]
+    assert rlsize("calibrate", plan, "--step-seconds", f"{measured:.3f}", "--save", saved).code == 0
+    after = rlsize("predict", "step", plan, "--calibration", saved, "--json").document
+    assert before["results"]["step_seconds"] < after["results"]["step_seconds"] <= 1.1 * measured
+    ends = [found["explain"]["step_seconds"]["band"] for found in (before, after)]
+    assert ends[1][1] / ends[1][0] < ends[0][1] / ends[0][0]

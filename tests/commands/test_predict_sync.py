@@ -1,0 +1,98 @@
+"""`rlsize predict sync` from the outside: the band, the classes, wrong input, a scenario."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from rlsize.commands.predict_sync import predict_sync
+
+Run = Callable[..., Any]
+ASK = ("--model", "qwen3-8b", "--gpu", "h100-sxm")
+
+
+@pytest.fixture
+def predicted(alone: Callable[..., Run]) -> Run:
+    """Runs the command by itself."""
+    return alone("sync", predict_sync)
+
+
+def document(result: Any) -> dict[str, Any]:
+    """The JSON that a run printed."""
+    found: dict[str, Any] = json.loads(result.stdout)
+    return found
+
+
+def scenario(folder: Path, text: str) -> str:
+    """A scenario file of those lines."""
+    path = folder / "scenario.yaml"
+    path.write_text(f"rlsize: {{kind: scenario, version: 1}}\n{text}", encoding="utf-8")
+    return str(path)
+
+
+def test_seconds_come_with_a_band(predicted: Run) -> None:
+    """Bytes, seconds, the band, and what makes it wide."""
+    ran = predicted(*ASK, "--transport", "colocated", "--trainer-gpus", "8")
+    said = " ".join(ran.stdout.split())
+    assert ran.exit_code == 0
+    assert said.startswith("16.38 GB of qwen3-8b in bf16 take")
+    assert "Most of the band is" in said
+    assert max(map(len, ran.stdout.splitlines())) <= 80
+
+
+def test_every_class_has_a_row(predicted: Run) -> None:
+    """The asked class first."""
+    rows = document(predicted(*ASK, "--transport", "store", "--json"))["rows"]["transports"]
+    assert rows[0]["transport"] == "store"
+    assert len(rows) == 8
+    assert all(row["low_seconds"] < row["sync_seconds"] < row["high_seconds"] for row in rows)
+
+
+def test_the_same_seed_gives_the_same_band(predicted: Run) -> None:
+    """Bands are drawn, and repeatable."""
+    one, same, other = (predicted(*ASK, "--seed", seed, "--json").stdout for seed in ("1", "1", "2"))
+    assert one == same != other
+
+
+def test_a_scenario_says_the_rest(predicted: Run, tmp_path: Path) -> None:
+    """Method, type and GPUs of a scenario; its methods are read as the class that is like them."""
+    lines = (
+        "model: qwen3-8b\ncluster: {gpu: h100-sxm}\n"
+        "placement: {mode: disaggregated, trainer_gpus: 16, rollout_gpus: 8}\n"
+        "rollout: {tensor_parallel: 2}\nweight_sync: {transport: rdma, dtype: fp8}\n"
+    )
+    found = document(predicted(scenario(tmp_path, lines), "--json"))
+    used = found["inputs"]
+    assert used["transport"] == "nccl-reshard"
+    assert used["dtype"] == "fp8"
+    assert (used["trainer_gpus"], used["rollout_gpus"]) == (16, 8)
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ((), "model is missing"),
+        (("--model", "qwen3-8b"), "gpu is missing"),
+        (("--model", "nobody", "--gpu", "h100"), "nobody"),
+        ((*ASK, "--transport", "pigeon"), "pigeon"),
+        ((*ASK, "--dtype", "bf17"), "bf17"),
+        ((*ASK, "--trainer-gpus", "0"), "--trainer-gpus"),
+        ((*ASK, "--seed", "x"), "whole number"),
+    ],
+)
+def test_wrong_input_is_told(predicted: Run, args: tuple[str, ...], said: str) -> None:
+    """One line that says what is wrong, and exit code 2."""
+    ran = predicted(*args)
+    assert ran.exit_code == 2
+    assert said in " ".join(ran.stderr.split())
+
+
+def test_a_delta_is_not_predicted(predicted: Run, tmp_path: Path) -> None:
+    """What changes only depends on the run."""
+    ran = predicted(scenario(tmp_path, "weight_sync: {transport: delta}\n"), *ASK)
+    assert ran.exit_code == 2
+    assert "delta" in ran.stderr
