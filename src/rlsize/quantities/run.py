@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Row, Text
 
 ROWS = (
@@ -13,4 +14,34 @@ ROWS = (
         "--calibration",
     ),
     Row("seed", Text("NUMBER"), "Seed of the draws behind a band (inputs written as 20 ± 2).", "", "--seed", "0"),
+    Row(
+        "simulated_steps",
+        Quantity("count", whole=True, least=1.0, most=1e6),
+        "Optimizer steps of each run.",
+        "",
+        "--steps",
+        1000,
+    ),
+    Row(
+        "seeds",
+        Quantity("count", whole=True, least=1.0, most=1000),
+        "Runs with different seeds, which count on from --seed.",
+        "",
+        "--seeds",
+        5,
+    ),
+    Row(
+        "parallel_runs",
+        Quantity("count", whole=True, least=1.0, most=4096),
+        "Runs at the same time; as many as cores when not given.",
+        "",
+        "--jobs",
+    ),
+    Row(
+        "most_samples",
+        Quantity("count", least=1.0, most=1e15),
+        "Samples that all runs together may generate; 200M when not given.",
+        "",
+        "--most-samples",
+    ),
 )

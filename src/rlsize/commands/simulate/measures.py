@@ -68,6 +68,11 @@ _PLAIN = {"staleness_mean_steps", "staleness_p95_steps", "oldest_age_steps", "to
 _COUNTS = {"backlog_samples", "preemptions_per_step"}
 
 
+def key_of(name: str) -> str:
+    """The key of a measure in an answer: of the simulated clock, so that closed forms keep theirs."""
+    return f"simulated_{name}"
+
+
 def measure_name(name: str) -> str:
     """What people call a measure; a dash says that it is part of the one above."""
     return _NAMES.get(name, words(name))

@@ -12,12 +12,12 @@ from rlsize.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlsize.commands.simulate import Orders
-    from rlsize.commands.simulate_runs import Done
-    from rlsize.commands.simulate_setting import Simulated
+    from rlsize.commands.simulate.command import Orders
     from rlsize.shell.inputs import Inputs
+    from rlsize.shell.simulations import Done
     from rlsize.simulator.history import Event, Span
     from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.setting import Setting
 
 _TRACED = 400_000  # spans and events that a trace takes; more are slow to open
 _DRAWN_STEPS = 4  # optimizer steps of the chart of who does what when
@@ -59,23 +59,23 @@ def check_targets(inputs: Inputs, orders: Orders) -> None:
         inputs.faults += error.faults
 
 
-def record(found: Simulated, orders: Orders, first: Done) -> Recorded | None:
+def record(setting: Setting, orders: Orders, first: Done) -> Recorded | None:
     """
     What the picture shows; writes trace and history where they are asked for.
 
     Args:
-        found: What was simulated.
+        setting: What was simulated.
         orders: How.
         first: The first run.
     """
     if orders.trace is not None or orders.history is not None:
-        _write(found, orders)
+        _write(setting, orders)
     if not orders.draws or first.ledger is None or first.outcome is None:
         return None
-    return Recorded(first.ledger, _window(found, orders, first.ledger, first.outcome.warm_up))
+    return Recorded(first.ledger, _window(setting, orders, first.ledger, first.outcome.warm_up))
 
 
-def _window(found: Simulated, orders: Orders, ledger: Ledger, warm_up: int) -> tuple[Span, ...]:
+def _window(setting: Setting, orders: Orders, ledger: Ledger, warm_up: int) -> tuple[Span, ...]:
     """Spans of a few steps after the warm-up."""
     from rlsize.simulator.draws import SeededOutcomes
     from rlsize.simulator.history import Recorder, Span
@@ -92,12 +92,12 @@ def _window(found: Simulated, orders: Orders, ledger: Ledger, warm_up: int) -> t
             spans.append(entry)
         return True
 
-    outcomes = SeededOutcomes(found.setting.work, orders.seeds[0])
-    conductor_of(found.setting, outcomes, Recorder(take)).run(last)
+    outcomes = SeededOutcomes(setting.work, orders.seeds[0])
+    conductor_of(setting, outcomes, Recorder(take)).run(last)
     return tuple(spans)
 
 
-def _write(found: Simulated, orders: Orders) -> None:
+def _write(setting: Setting, orders: Orders) -> None:
     from rlsize.simulator.history import Recorder, Span
     from rlsize.simulator.run import simulate
     from rlsize.writers.files import write_whole
@@ -116,7 +116,7 @@ def _write(found: Simulated, orders: Orders) -> None:
                 entries.append(entry)
             return (history.take(entry) if history is not None else False) or traced
 
-        simulate(found.setting, orders.steps, orders.seeds[0], Recorder(take))
+        simulate(setting, orders.steps, orders.seeds[0], Recorder(take))
     if orders.trace is not None:
         spans = [entry for entry in entries if isinstance(entry, Span)]
         events = [entry for entry in entries if not isinstance(entry, Span)]

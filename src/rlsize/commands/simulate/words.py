@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Panels
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.simulate_chart import gantt, over_steps
-from rlsize.reports.simulate_measures import (
+from rlsize.commands.simulate.chart import gantt, over_steps
+from rlsize.commands.simulate.measures import (
     MEASURES,
     SHORT,
     UNLESS_ZERO,
     UNSEEN,
     half_shown,
+    key_of,
     meaning,
     measure_name,
     number_shown,
@@ -62,6 +63,7 @@ class Answer:
         setting: What was simulated.
         outcomes: Of each seed.
         first_order: The closed forms' answers, by measure.
+        parts: What the loop says of the parts of a step that were played.
         ladder: What simpler loops came to, each with one cause more; the whole loop is not among them.
         recorded: Accounts and spans for a picture, where one is wanted.
     """
@@ -69,6 +71,7 @@ class Answer:
     setting: Setting
     outcomes: tuple[Outcome, ...]
     first_order: Mapping[str, float | None]
+    parts: tuple[Figure, ...] = ()
     ladder: tuple[tuple[str, Outcome], ...] = ()
     recorded: Recording | None = None
 
@@ -89,7 +92,7 @@ def simulate_report(
     seeds = len(answer.outcomes)
     runs = f"{seeds} run{'s' if seeds > 1 else ''} of {answer.outcomes[0].steps:,} steps"
     results = tuple(
-        Figure(key=name, value=spread.mean, provenance="predicted", source=f"simulated: mean over {runs}")
+        Figure(key=key_of(name), value=spread.mean, provenance="predicted", source=f"simulated: mean over {runs}")
         for name, spread in spreads.items()
     )
     tables = {"measures": _measures_table(answer, spreads)}
@@ -101,13 +104,34 @@ def simulate_report(
     return Report(
         command="simulate",
         headline=_headline(answer, spreads, runs),
-        results=results,
+        results=(*results, *answer.parts),
         inputs=tuple(inputs),
         tables=tables,
         warnings=(*_warnings(answer, spreads), *warnings),
         notes=(*_notes(answer), *notes),
         chart=_chart(answer, spreads),
-        quiet=frozenset(spreads),
+        quiet=frozenset(map(key_of, spreads)),
+    )
+
+
+def refused_report(reason: str, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]) -> Report:
+    """
+    The report about a loop that cannot run.
+
+    Args:
+        reason: Why not, in a line.
+        inputs: What it was worked out from.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+    """
+    return Report(
+        command="simulate",
+        headline=f"{reason[0].upper()}{reason[1:]}.",
+        results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
+        inputs=tuple(inputs),
+        warnings=tuple(warnings),
+        notes=tuple(notes),
+        no=True,
     )
 
 
@@ -139,7 +163,7 @@ def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:
         first = answer.first_order.get(name)
         rows.append(
             {
-                "measure": name,
+                "measure": key_of(name),
                 "_what": measure_name(name),
                 "_simulated": number_shown(spread.mean, name),
                 "_interval": half_shown(spread.high - spread.mean, name),
@@ -151,7 +175,8 @@ def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:
                 "first_order": first,
             }
         )
-    seen = [row for row in rows if row["measure"] not in UNSEEN and (row["value"] or row["measure"] not in UNLESS_ZERO)]
+    unseen, unless_zero = set(map(key_of, UNSEEN)), set(map(key_of, UNLESS_ZERO))
+    seen = [row for row in rows if row["measure"] not in unseen and (row["value"] or row["measure"] not in unless_zero)]
     columns = [Column("_what", "", "left"), Column("_simulated", "simulated")]
     columns += [Column("_interval", "95 %")] if len(answer.outcomes) > 1 else []
     columns += [Column("_first_order", "first order"), Column("cause", "mostly by", "left", wide=True)]
@@ -201,7 +226,7 @@ def _causes_table(answer: Answer) -> Table:
     for name in shown:
         for cause, change in changes_of(answer, name):
             row = found.setdefault(cause, {"cause": cause})
-            row[name], row[f"_{name}"] = change, _signed(change, name)
+            row[key_of(name)], row[f"_{name}"] = change, _signed(change, name)
     first = _row("first order", {name: answer.first_order[name] for name in shown})
     last = _row("simulated, first seed", {name: answer.outcomes[0].measures.get(name) for name in shown})
     columns = (Column("cause", "", "left"), *(Column(f"_{name}", SHORT[name]) for name in shown))
@@ -211,7 +236,7 @@ def _causes_table(answer: Answer) -> Table:
 
 def _row(cause: str, values: Mapping[str, float | None]) -> dict[str, Any]:
     told = {f"_{name}": "" if value is None else number_shown(value, name) for name, value in values.items()}
-    return {"cause": cause, **values, **told}
+    return {"cause": cause, **{key_of(name): value for name, value in values.items()}, **told}
 
 
 def _signed(change: float, name: str) -> str:

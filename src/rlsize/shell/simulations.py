@@ -15,10 +15,11 @@ from rlsize.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rlsize.commands.simulate_kept import Kept
-    from rlsize.commands.simulate_setting import Simulated
+    from rlsize.shell.finished_runs import Kept
+    from rlsize.simulator.first_order import Pools
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.outcome import Outcome
+    from rlsize.simulator.setting import Setting
 
 BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
 _INSTALLED = {"ray": ("ray", "ray"), "dask": ("distributed", "dask distributed")}  # module, and what to install for it
@@ -38,13 +39,15 @@ class Job:
     One run.
 
     Args:
-        simulated: What to simulate.
+        setting: The loop.
+        pools: Its GPUs and prices.
         steps: Optimizer steps. [1]
         seed: Of its randomness.
         keeps_ledger: Whether its accounts are wanted, beside what it came to.
     """
 
-    simulated: Simulated
+    setting: Setting
+    pools: Pools
     steps: int
     seed: int
     keeps_ledger: bool = False
@@ -52,13 +55,14 @@ class Job:
     @property
     def samples(self) -> float:
         """Samples that it generates, roughly; each turn counts as one. [1]"""
-        work, rules = self.simulated.setting.work, self.simulated.setting.rules
+        work, rules = self.setting.work, self.setting.rules
         return self.steps * work.samples * work.turns * rules.oversampling / work.acceptance
 
     @property
     def key(self) -> str:
         """What tells it from every other run."""
-        said = json.dumps([asdict(self.simulated), self.steps, self.seed, VERSION], sort_keys=True, default=str)
+        loop = {"setting": asdict(self.setting), "pools": asdict(self.pools)}
+        said = json.dumps([loop, self.steps, self.seed, VERSION], sort_keys=True, default=str)
         return hashlib.sha256(said.encode()).hexdigest()[:_DIGITS]
 
 
@@ -106,7 +110,7 @@ def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
     Raises:
         InputError: With what would fit.
     """
-    fleet = max(job.simulated.setting.engine.instances + job.simulated.setting.trouble.lent_instances for job in jobs)
+    fleet = max(job.setting.engine.instances + job.setting.trouble.lent_instances for job in jobs)
     if fleet > _MOST_INSTANCES:
         todo = "simulate a part of the fleet, with as large a part of the batch"
         raise InputError(Fault(f"{fleet:,} instances are more than {_MOST_INSTANCES:,}", "--instances", todo))
@@ -126,7 +130,7 @@ def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
 
 def _too_many(jobs: Sequence[Job], whole: float, most_samples: float) -> Fault:
     runs, steps = len(jobs), jobs[0].steps
-    turns = any(job.simulated.setting.work.turns > 1 for job in jobs)
+    turns = any(job.setting.work.turns > 1 for job in jobs)
     what = (
         f"{runs} run{'s' if runs > 1 else ''} of {steps:,} steps generate{'' if runs > 1 else 's'} {whole:,.0f} "
         f"{'turns' if turns else 'samples'}, more than {most_samples:,.0f}"
@@ -138,7 +142,7 @@ def _too_many(jobs: Sequence[Job], whole: float, most_samples: float) -> Fault:
 
 def _most_under_way(job: Job) -> float:
     """Samples that may exist at once. [1]"""
-    setting = job.simulated.setting
+    setting = job.setting
     work, rules = setting.work, setting.rules
     slots = float(setting.engine.instances * setting.engine.slots)
     if rules.mode != "async":
@@ -155,11 +159,11 @@ def run_job(job: Job) -> Done:
     from rlsize.simulator.outcome import outcome_of
     from rlsize.simulator.run import simulate
 
-    setting = job.simulated.setting
+    setting = job.setting
     ledger = simulate(setting, job.steps, job.seed)
     if len(ledger) < job.steps:
         return Done(None, steps=len(ledger))
-    outcome = outcome_of(ledger, setting, job.simulated.pools, job.seed)
+    outcome = outcome_of(ledger, setting, job.pools, job.seed)
     return Done(outcome, ledger if job.keeps_ledger else None, len(ledger))
 
 

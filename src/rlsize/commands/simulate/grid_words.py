@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Panels, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.simulate_measures import SHORT, meaning, number_shown
+from rlsize.commands.simulate.measures import SHORT, key_of, meaning, number_shown
 from rlsize.reports.wording import words
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
@@ -42,7 +42,7 @@ class Point:
     One point of a grid.
 
     Args:
-        said: What is said there, by flag.
+        said: What is said there, by key.
         outcomes: Of each seed; none where there can be no such loop, or nothing finished.
         refused: Why there can be none.
     """
@@ -78,14 +78,14 @@ def grid_answer(
         headline=f"{headline}.",
         results=(
             Figure(key="points", value=len(done), provenance="predicted", source="points of the grid that were run"),
-            Figure(key="best_step_seconds", value=seconds, provenance="predicted", source="the quickest step"),
+            Figure(key="simulated_best_step_seconds", value=seconds, provenance="predicted", source="the quickest step"),
         ),
         inputs=tuple(inputs),
         tables={"grid": _table(points, best)},
         warnings=(*_refusals(points), *warnings),
         notes=("All points meet the same samples: their lengths belong to groups, not to moments.", *notes),
         chart=_chart(done, headline),
-        quiet=frozenset({"points", "best_step_seconds"}),
+        quiet=frozenset({"points", "simulated_best_step_seconds"}),
     )
 
 
@@ -124,7 +124,8 @@ def _table(points: Sequence[Point], best: Point) -> Table:
         row: dict[str, Any] = dict(point.said)
         for name in told if point.outcomes else ():
             spread = spread_over(point.outcomes, name)
-            row |= {name: spread.mean, f"{name}_low": spread.low, f"{name}_high": spread.high}
+            key = key_of(name)
+            row |= {key: spread.mean, f"{key}_low": spread.low, f"{key}_high": spread.high}
             row[f"_{name}"] = number_shown(spread.mean, name)
         row["refused"] = point.refused
         rows.append(row)
