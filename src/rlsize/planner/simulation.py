@@ -68,6 +68,7 @@ def simulation_of(setting: Worked, place: Placement, concurrency: float | None =
             group_size=group,
             lengths=_lengths(setting),
             prompt_tokens=round(_number(problem.prompt_tokens)),
+            acceptance=float(rollout_batch.share_of(part=1.0, whole=problem.waste.number)),
         ),
         trainer=TrainerSetting(seconds=float(step.train_seconds)),
         sync=_sync(step, shared=place.shared),

@@ -37,7 +37,9 @@ COMMANDS: dict[str, Entry] = {
     "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day.", "iteration.iteration"),
     "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost.cost"),
     "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict.app"),
-    "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command.simulate"),
+    "simulate": Entry(
+        "Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command.simulate"
+    ),
     "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.validate"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
     "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.plan"),

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlsize.commands.simulate.measures import SHORT, key_of, meaning, number_shown
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Panels, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.commands.simulate.measures import SHORT, key_of, meaning, number_shown
 from rlsize.reports.wording import words
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
@@ -77,8 +77,10 @@ def grid_answer(
         command="simulate",
         headline=f"{headline}.",
         results=(
-            Figure(key="points", value=len(done), provenance="predicted", source="points of the grid that were run"),
-            Figure(key="simulated_best_step_seconds", value=seconds, provenance="predicted", source="the quickest step"),
+            Figure(key="points", value=len(done), provenance="predicted", source="points that were run"),
+            Figure(
+                key="simulated_best_step_seconds", value=seconds, provenance="predicted", source="the quickest step"
+            ),
         ),
         inputs=tuple(inputs),
         tables={"grid": _table(points, best)},

@@ -15,7 +15,7 @@ from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance_gpus, instances
 from rlsize.loop.pools import LOOPS, mode, pools
 from rlsize.loop.prices import gpu_hours
-from rlsize.loop.rates import busy_seconds, measured_on
+from rlsize.loop.rates import busy_seconds, measured_on, waste
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.workload import group_size, lengths
 from rlsize.planner.simulation import MODES, simulation_of
@@ -120,8 +120,9 @@ def _apart(inputs: Inputs) -> tuple[Setting, Pools]:
         size = apply("gpus_per_instance", rollout_batch.per_instance, **parts) if pool else size
     if inputs.by_flag("rollout_gpus") and not (size.known or inputs.by_flag("instances")):
         inputs.fault("GPUs say nothing without the size of an instance", "--rollout-gpus", "give --gpus-per-instance")
-    many = instances(inputs, rollout, size)
-    inputs.need(many, "give the rollout instances, or --rollout-gpus with --gpus-per-instance")
+    faults, many = len(inputs.faults), instances(inputs, rollout, size)
+    if len(inputs.faults) == faults:
+        inputs.need(many, "give the rollout instances, or --rollout-gpus with --gpus-per-instance")
     if not rollout.known and size.known and many.known:
         rollout = apply("rollout_gpus", matching.fleet_gpus, instances=many, gpus_per_instance=size)
     train = _train_seconds(inputs, trainer)
@@ -135,7 +136,7 @@ def _apart(inputs: Inputs) -> tuple[Setting, Pools]:
             group_size=_count(group),
             lengths=LengthSetting(
                 mean=length.response.number if length.response.known else 1.0,
-                cv=length.cv.number,
+                cv=length.cv.number if length.cv.known else 0.0,
                 cap=length.cap.number if length.cap.known else inf,
             ),
             prompt_tokens=round(length.prompt.number) if length.prompt.known else 0,
@@ -198,7 +199,7 @@ def _whole(inputs: Inputs, key: str) -> int:
     return max(1, round(_number(inputs, key)))
 
 
-def _word(inputs: Inputs, key: str) -> Any:  # noqa: ANN401 (one of the simulator's words)
+def _word(inputs: Inputs, key: str) -> Any:
     found = inputs.choose(key)
     if key not in _TOLD and not inputs.gives(key):
         inputs.used.pop(key, None)
@@ -234,16 +235,23 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
     for key in ("prompts_per_step", "group_size"):
         figure = inputs.ask(key)
         if figure.known and figure.number != round(figure.number):
-            inputs.fault(f"{figure.number:g} is no whole number", inputs.place(key), "the simulator deals in whole ones")
-    shape = "empirical" if values else _word(inputs, "length_distribution")
+            inputs.fault(
+                f"{figure.number:g} is no whole number", inputs.place(key), "the simulator deals in whole ones"
+            )
+    shape: Any = "empirical" if values else _word(inputs, "length_distribution")
     told = "response_tokens" in inputs.used and inputs.used["response_tokens"]
     if told and told.number < 1.0:
         inputs.fault(f"{told.number:g} tokens are no response", told.source, "give 1 or more")
     if shape == "empirical" and not values and not inputs.gives("lengths_file"):
         inputs.fault("no file says which lengths", "--lengths", "name one, or take lognormal lengths")
     even = shape in {"empirical", "constant"}
+    if even and not inputs.gives("response_cv"):
+        inputs.used.pop("response_cv", None)
     if even and inputs.by_flag("response_cv"):
         inputs.fault(f"{shape} lengths take no spread", "--response-cv", "leave it out, or take lognormal lengths")
+    kept = _number(inputs, "kept_fraction")
+    if inputs.gives("tokens_generated_per_trained_token"):  # whatever throws them away, filtered groups stand for it
+        kept = float(rollout_batch.share_of(part=1.0, whole=waste(inputs).number))
     return replace(
         base,
         lengths=replace(
@@ -255,7 +263,7 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
             drift=_number(inputs, "length_drift"),
             values=values,
         ),
-        acceptance=_number(inputs, "kept_fraction") if inputs.gives("kept_fraction") else base.acceptance,
+        acceptance=kept,
         turns=_whole(inputs, "turns"),
         tool=Latency(seconds=_number(inputs, "tool_seconds"), cv=_number(inputs, "tool_cv")),
         tool_tokens=round(_number(inputs, "tool_tokens")),

@@ -5,9 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from rlsize.facts.figure import Figure
-from rlsize.reports.chart import Panels
-from rlsize.reports.report import Column, Report, Table
 from rlsize.commands.simulate.chart import gantt, over_steps
 from rlsize.commands.simulate.measures import (
     MEASURES,
@@ -20,6 +17,9 @@ from rlsize.commands.simulate.measures import (
     measure_name,
     number_shown,
 )
+from rlsize.facts.figure import Figure
+from rlsize.reports.chart import Panels
+from rlsize.reports.report import Column, Report, Table
 from rlsize.simulator.causes import rungs
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
@@ -265,7 +265,9 @@ def _staleness_table(answer: Answer) -> Table:
 
 def _over_time_table(answer: Answer) -> Table:
     """The first run in parts, for JSON and CSV; `--plot` draws it."""
-    series = answer.outcomes[0].over_time
+    series = {
+        name if name == "steps" else key_of(name): values for name, values in answer.outcomes[0].over_time.items()
+    }
     rows: list[dict[str, Any]] = [
         dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)
     ]
