@@ -60,7 +60,9 @@ COMMANDS: dict[str, Entry] = {
     "measure": Entry(
         "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
     ),
-    "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.calibrate"),
+    "calibrate": Entry(
+        "Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.command.calibrate"
+    ),
     "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.app"),
     "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
     "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),

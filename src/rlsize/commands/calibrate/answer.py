@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlsize.commands.calibrate_sources import PHASES, Gathered, of_flags, plan_scenario, settings
-from rlsize.commands.step_plan import other_mode
+from rlsize.commands.calibrate.sources import PHASES, Gathered, of_flags, other_mode, plan_scenario, settings
 from rlsize.errors import Fault, InputError
 from rlsize.estimates import planned
 from rlsize.estimates.belief import prior
@@ -49,7 +48,7 @@ def all_points(
     The points of all sources.
 
     Args:
-        inputs: Flags, scenario and profiles.
+        inputs: Scenario and profiles.
         rates: Rates files by name.
         records: Files of records.
         heart: What flags say: times by stage, and rates by concurrency.
@@ -62,12 +61,12 @@ def all_points(
     if inputs.file is not None:
         plan_scenario(inputs, found)
     if rates:
-        from rlsize.commands.calibrate_rates import of_rates
+        from rlsize.commands.calibrate.rates import of_rates
 
         for name, one in rates:
             of_rates(inputs, found, name, one, bandwidth)
     if records:
-        from rlsize.commands.calibrate_records import of_records
+        from rlsize.commands.calibrate.records import of_records
 
         for path in records:
             of_records(inputs, found, path)

@@ -5,23 +5,24 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.calibrate_sources import MOST_SCATTER, train_point
-from rlsize.commands.plans import Said, profiles_of, rollout_plan, rollout_setting
+from rlsize.commands.calibrate.sources import MOST_SCATTER, profiles_of, rollout_of, rollout_setting, train_point
 from rlsize.equations import train_step, weight_sync
 from rlsize.estimates import planned
 from rlsize.estimates.calibrating import SCATTER, Point
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.working import numbers
 from rlsize.facts.calibration import CalibrationSetting
+from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.records.record import Refused
+from rlsize.quantities.table import QUANTITIES
 from rlsize.readers.records.names import gpu_named, model_named
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.commands.calibrate_sources import Gathered
+    from rlsize.commands.calibrate.sources import Gathered
     from rlsize.estimates.planned import RolloutPlan
-    from rlsize.facts.figure import Figure
+    from rlsize.facts.figure import Figure, Value
     from rlsize.facts.measured import Scatter
     from rlsize.facts.rates import Rates
     from rlsize.shell.inputs import Inputs
@@ -43,15 +44,15 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
     if rates.machine is not None and not rates.machine.gpus and (rates.rollout or rates.train):
         found.unused.append((f"rollout and train step of {name}", "it ran on a CPU, and GPUs are predicted"))
         rates = replace(rates, rollout=None, instance_tokens_per_second=None, train=None)
-    said = _conditions(inputs, name, rates)
+    said = inputs.instead(**_conditions(inputs, name, rates))
     levels = rates.rollout.levels if rates.rollout is not None else []
     if levels or rates.instance_tokens_per_second is not None:
-        plan = found.tried(f"rollout rates of {name}", lambda: rollout_plan(inputs.apart(), said))
+        plan = found.tried(f"rollout rates of {name}", lambda: rollout_of(said.apart()))
         if plan is not None:
             found.rollout = found.rollout or plan
             found.tried(f"rollout rates of {name}", lambda: found.points.extend(_levels(plan, name, rates)))
     if rates.train is not None:
-        question = found.tried(f"train step of {name}", lambda: _trained(inputs, said, rates))
+        question = found.tried(f"train step of {name}", lambda: _trained(said.apart(), rates))
         if question is not None:
             found.train = found.train or question
             found.points.append(
@@ -66,27 +67,34 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
         _sync_point(found, name, rates, bandwidth)
 
 
-def _conditions(inputs: Inputs, name: str, rates: Rates) -> Said:
-    """What a measurement says about itself."""
+def _conditions(inputs: Inputs, name: str, rates: Rates) -> dict[str, Value]:
+    """What a measurement says about itself, by key; it goes before the scenario."""
     seen = rates.conditions
     gpus = rates.machine.gpus if rates.machine is not None else []
-    model = _named(inputs, name, ("model", model_named), seen.model)
-    gpu = _named(inputs, name, ("cluster.gpu", gpu_named), gpus[0] if gpus else None)
-    return Said(
-        model=model,
-        gpu=gpu,
-        numbers={
-            "prompt_tokens": seen.mean_prompt_tokens,
-            "response_tokens": seen.mean_response_tokens,
-            "response_cv": seen.response_cv,
-            "max_response_tokens": seen.max_response_tokens,
-            "prefix_cache_hit_fraction": seen.prefix_cache_hit_fraction,
-            "group_size": seen.group_size,
-            "rollout_tensor_parallel": seen.tensor_parallel,
-            "gpus_per_instance": rates.gpus_per_instance,
-        },
-        words={"dtype": seen.dtype, "kv_dtype": seen.kv_dtype, "engine": rates.source.engine},
-    )
+    size = rates.gpus_per_instance
+    cap, mean, hits = seen.max_response_tokens, seen.mean_response_tokens, seen.prefix_cache_hit_fraction
+    most = QUANTITIES["hit_fraction"].quantity.most or 1.0
+    found = {
+        "model": _named(inputs, name, ("model", model_named), seen.model),
+        "gpu": _named(inputs, name, ("cluster.gpu", gpu_named), gpus[0] if gpus else None),
+        "prompt_tokens": seen.mean_prompt_tokens,
+        "response_tokens": mean,
+        "response_cv": seen.response_cv,
+        "max_response_tokens": None if cap is None else max(cap, mean or 0.0),
+        "hit_fraction": None if hits is None else min(hits, most),
+        "group_size": seen.group_size,
+        "rollout_tensor_parallel": seen.tensor_parallel or (round(size) if size and size >= 1 else None),
+        "rollout_dtype": _dtype("rollout_dtype", seen.dtype),
+        "kv_dtype": _dtype("kv_dtype", seen.kv_dtype),
+        "engine": engine_defaults(rates.source.engine).name if rates.source.engine else None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def _dtype(key: str, text: str | None) -> str | None:
+    """A number type by the name that engines give it; None, for the scenario's, where none is said."""
+    name = {"bfloat16": "bf16", "float16": "fp16", "float32": "fp32"}.get(text or "", text)
+    return name if name in QUANTITIES[key].words else None
 
 
 def _named(inputs: Inputs, file: str, kind: tuple[str, Any], text: str | None) -> str | None:
@@ -142,12 +150,12 @@ def _levels(plan: RolloutPlan, name: str, rates: Rates) -> list[Point]:
     return found
 
 
-def _trained(inputs: Inputs, said: Said, rates: Rates) -> TrainQuestion:
+def _trained(said: Inputs, rates: Rates) -> TrainQuestion:
     """The step that was measured: a plain sharded trainer without a reference model."""
     measured = rates.train
     if measured is None:
         raise Refused("holds no train step")
-    model, gpu = profiles_of(inputs.apart(), said)
+    model, gpu = profiles_of(said, "trainer")
     seen = rates.conditions
     lengths = {"prompt_tokens": seen.mean_prompt_tokens or 0.0, "response_tokens": seen.mean_response_tokens or 1.0}
     recompute = measured.setting.get("recompute", "full")

@@ -10,6 +10,7 @@ import typer
 from rlsize.commands import flags
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure, absent
+from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
@@ -21,6 +22,13 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
 HEART = "Known by heart (of the scenario's run)"
+TIMES = {phase: f"{phase}_seconds" for phase in ("step", "generation", "train", "sync")}
+"""Keys of what may be known by heart, by phase."""
+
+
+def _meant(key: str) -> str:
+    return QUANTITIES[key].meaning
+
 
 Files = Annotated[
     list[str] | None,
@@ -30,12 +38,10 @@ Files = Annotated[
         show_default=False,
     ),
 ]
-StepSeconds = Annotated[str | None, quantity("--step-seconds", "Wall clock of an optimizer step.", HEART)]
-GenerationSeconds = Annotated[
-    str | None, quantity("--generation-seconds", "Time to generate the samples of a step.", HEART)
-]
-TrainSeconds = Annotated[str | None, quantity("--train-seconds", "Busy trainer seconds per step.", HEART)]
-SyncSeconds = Annotated[str | None, quantity("--sync-seconds", "Time of a weight sync.", HEART)]
+StepSeconds = Annotated[str | None, quantity("--step-seconds", _meant("step_seconds"), HEART)]
+GenerationSeconds = Annotated[str | None, quantity("--generation-seconds", _meant("generation_seconds"), HEART)]
+TrainSeconds = Annotated[str | None, quantity("--train-seconds", _meant("train_seconds"), HEART)]
+SyncSeconds = Annotated[str | None, quantity("--sync-seconds", _meant("sync_seconds"), HEART)]
 RatePoints = Annotated[
     list[str] | None,
     typer.Option(
@@ -84,18 +90,16 @@ def calibrate(
 
     Example:  rlsize calibrate rates.yaml scenario.yaml --save calibration.yaml
     """
-    from rlsize.commands.calibrate_points import all_points, calibration_of, outlook
+    from rlsize.commands.calibrate.answer import all_points, calibration_of, outlook
     from rlsize.reports.calibrate import calibrate_report
 
     files = _sorted_out(sources or [])
-    inputs = Inputs(files.scenario, profiles)
+    texts = dict(zip(TIMES.values(), (step_seconds, generation_seconds, train_seconds, sync_seconds), strict=True))
+    inputs = Inputs(files.scenario, profiles, texts={key: text for key, text in texts.items() if text is not None})
     if save is not None:
         _check_target(inputs, save, force=force)
     heart = {
-        "step": inputs.number("step_seconds", "--step-seconds", step_seconds, flags.SECONDS),
-        "generation": inputs.number("generation_seconds", "--generation-seconds", generation_seconds, flags.SECONDS),
-        "train": inputs.number("train_seconds", "--train-seconds", train_seconds, flags.SECONDS),
-        "sync": inputs.number("sync_seconds", "--sync-seconds", sync_seconds, flags.SECONDS),
+        phase: inputs.ask(key) if inputs.by_flag(key) else absent(key, inputs.flag(key)) for phase, key in TIMES.items()
     }
     said = [pair for text in rate or [] if (pair := _rate(inputs, text)) is not None]
     way = _bandwidth(inputs, bandwidth, link)
@@ -104,7 +108,9 @@ def calibrate(
     if not (files.rates or files.records or known):
         todo = "name a rates file or a file of records, or give --rate, --train-seconds, ... with a scenario"
         raise InputError(Fault("nothing was measured", "SOURCE", todo))
-    gathered = all_points(inputs, files.rates, files.records, (heart, said), way)
+    planned = inputs.instead(**dict.fromkeys(TIMES.values()))  # what was measured does not say what is predicted
+    gathered = all_points(planned, files.rates, files.records, (heart, said), way)
+    inputs.warnings += planned.warnings
     found = calibration_of(gathered, _named(files, heart, said))
     if save is not None:
         _write(inputs, save, found.fact, force=force)
@@ -157,12 +163,15 @@ def _rate(inputs: Inputs, text: str) -> tuple[float, Figure] | None:
     if not equals:
         inputs.fault(f"{text[:40]!r} is no rate at a concurrency", "--rate", "write 64=2100")
         return None
-    before = len(inputs.faults)
-    concurrency = inputs.number("concurrency", "--rate", left.strip(), flags.POSITIVE)
-    rate = inputs.number("instance_tokens_per_second", "--rate", right.strip(), flags.TOKEN_RATE)
-    for key in ("concurrency", "instance_tokens_per_second"):
-        inputs.used.pop(key, None)  # a point, not an input of what is asked
-    return (concurrency.number, rate) if len(inputs.faults) == before else None
+    keys = ("concurrency", "instance_tokens_per_second")
+    point = Inputs(
+        texts=dict(zip(keys, (left.strip(), right.strip()), strict=True)), flags=dict.fromkeys(keys, "--rate")
+    )
+    concurrency, rate = map(point.ask, keys)
+    inputs.faults += point.faults
+    if not point.faults and not rate.known:
+        inputs.fault(f"{right.strip()[:40]!r} is no rate", "--rate", "write 64=2100")
+    return (concurrency.number, rate) if concurrency.known and rate.known else None
 
 
 def _bandwidth(inputs: Inputs, bandwidth: str | None, link: str | None) -> Figure:

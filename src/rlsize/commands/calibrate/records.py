@@ -6,7 +6,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.calibrate_sources import PHASES
+from rlsize.commands.calibrate.sources import PHASES
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Point
@@ -17,6 +17,7 @@ from rlsize.facts.records.engine import EngineRecord
 from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
 from rlsize.facts.records.train import TrainRecord
+from rlsize.quantities.workload import RESPONSE_CV
 from rlsize.readers.records.listing import profiles_of, read_records
 from rlsize.shell.beliefs import rollout_layout, trainer_layout
 from rlsize.verdicts.predictions import asked, positive
@@ -24,7 +25,7 @@ from rlsize.verdicts.predictions import asked, positive
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from rlsize.commands.calibrate_sources import Gathered
+    from rlsize.commands.calibrate.sources import Gathered
     from rlsize.estimates.recorded.named import Profiles
     from rlsize.estimates.recorded.registry import Predictor
     from rlsize.facts.records.record import Layout, Record
@@ -39,7 +40,6 @@ _UNITS = (  # by what is in a field's name
     ("_ms", "ms"),
     ("_s", "s"),
 )
-_USUAL_CV = 1.0
 _PHASES = (  # of records, by what flags call them
     ("step_time_s", "step"),
     ("generation_time_s", "generation"),
@@ -89,7 +89,7 @@ def _plan(found: Gathered, record: Record, profiles: Profiles) -> None:
             question=question.engine.question,
             prompt=record.prompt_tokens,
             response=record.response_tokens,
-            response_cv=_USUAL_CV,
+            response_cv=RESPONSE_CV,
             longest=question.max_tokens,
         )
         found.seen |= {f"{PHASES[phase][1]}, {question.loop}" for name, phase in _PHASES if name in record.measured}
