@@ -48,6 +48,8 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders, known: Se
         if path is not None:
             inputs.fault("a grid has many runs, and this shows one", f"--{name}", "leave it out, or leave --sweep out")
     inputs.settle()
+    for key in points[0] if points else ():
+        inputs.gives(key)  # what is swept goes before what the scenario says of it
     loops = _loops(inputs, points)
     if all(isinstance(loop, InputError) for loop in loops):
         raise next(loop for loop in loops if isinstance(loop, InputError))
