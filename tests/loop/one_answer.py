@@ -12,6 +12,7 @@ Every disagreement of some random loops, or of files of one's own:
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -42,9 +43,9 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "fleet": (),
     "split": (),
     "check": ("--budget", "{folder}/budget.yaml"),
-    "plan": (),
-    "simulate": ("--steps", "2", "--seeds", "1"),
-    "report": ("--output", "{folder}/page.html", "--force"),
+    "plan": ("--save", "{plan}", "--force"),
+    "simulate": ("--steps", "1", "--seeds", "1"),
+    "report": ("--output", "{folder}/page.md", "--force"),
 }
 OWN_CLOCK = (
     "simulate"  # measures the loop anew, event by event: its inputs are those of the others, its results are not
@@ -107,7 +108,7 @@ class Answer:
                 band = entry.get("band")
                 told.append((key, f"{self.command} ({part})", Said(value, tuple(band) if band else None)))
         for name, rows in self.document.get("rows", {}).items():
-            mine = next((row for row in rows if row.get("verdict") == "yours"), {})
+            mine: dict[str, Any] = next((row for row in rows if row.get("verdict") == "yours"), {})
             told += [(key, f"{self.command} ({name}, yours)", Said(value)) for key, value in mine.items()]
         return told
 
@@ -154,6 +155,7 @@ class Desk:
 
     def __post_init__(self) -> None:
         (self.folder / "budget.yaml").write_text(BUDGET, "utf-8")
+        (self.folder / "plans").mkdir()
 
     def file(self, text: str, name: str = "loop.yaml") -> str:
         """The path of a file with this text; files of other texts under the same name stay as they are."""
@@ -168,7 +170,7 @@ class Desk:
 
     def ask(self, command: str, path: str, *more: str) -> Answer:
         """What a command says about a file, with more flags if need be."""
-        extra = [flag.format(folder=self.folder) for flag in COMMANDS.get(command, ())]
+        extra = [flag.format(folder=self.folder, plan=self._plan(path)) for flag in COMMANDS[command]]
         if command == "check" and "\nbudget:" in Path(path).read_text("utf-8"):
             extra = []  # a budget of its own, that a file of limits would go before
         line = (*command.split(), path, "--json", *extra, *more)
@@ -187,10 +189,12 @@ class Desk:
 
     def saved_plan(self, path: str) -> str | None:
         """The path of the plan that `plan --save` writes for a scenario; None where there is no plan."""
-        target = Path(path).with_name("plan.yaml")
-        if not target.exists():
-            self.ask("plan", path, "--save", str(target))
-        return str(target) if target.exists() else None
+        self.ask("plan", path)
+        return str(self._plan(path)) if self._plan(path).exists() else None
+
+    def _plan(self, path: str) -> Path:
+        """Where the plan of a file is saved: a scenario that lies elsewhere gets no neighbour."""
+        return self.folder / "plans" / f"{hashlib.sha256(path.encode()).hexdigest()[:12]}.yaml"
 
 
 def _answer(command: str, line: tuple[str, ...]) -> Answer:
@@ -402,9 +406,9 @@ def _flow(**said: object) -> str:
     return f"{{{', '.join(pairs)}}}"
 
 
-def _seldom(*values: Any) -> st.SearchStrategy[Any]:
-    """None three times out of four, else one of the values."""
-    return st.integers(0, 3).flatmap(lambda share: st.sampled_from(values) if share == 0 else st.none())
+def _seldom(*values: Any, once_in: int = 4) -> st.SearchStrategy[Any]:
+    """None, but for one draw of a few, which is one of the values."""
+    return st.integers(1, once_in).flatmap(lambda draw: st.sampled_from(values) if draw == once_in else st.none())
 
 
 LOOPS = st.builds(
@@ -417,11 +421,11 @@ LOOPS = st.builds(
     mean=st.sampled_from((1536, 800, 3000, 4096)),
     cv=st.sampled_from((None, 0.6, 1.2)),
     cap=st.sampled_from((None, 4, 10)),
-    prompts=st.sampled_from((64, 32)),
+    prompts=st.sampled_from((32, 48)),
     tensor=st.sampled_from((None, 1, 2, 4)),
     parallelism=st.sampled_from((None, *WIDTHS)),
     lora_rank=_seldom(16, 64),
-    offload=_seldom(True),
+    offload=_seldom(True, once_in=8),
     agents=_seldom("{turns: 4, tool_seconds: 20, tool_tokens: 200}", "{verify_seconds: 30}"),
     rates=_seldom(
         "{instance_tokens_per_second: 4000, train_seconds: 40}",
@@ -430,7 +434,7 @@ LOOPS = st.builds(
     ),
     max_staleness=st.sampled_from((None, 1, 4)),
     prices=st.sampled_from(("{gpu_hour: 2.5}", "{rollout_gpu_hour: 1.25, trainer_gpu_hour: 2.5 ± 0.5}")),
-    rollout_gpu=_seldom("a100-80-sxm", "l40s"),
+    rollout_gpu=_seldom("a100-80-sxm", "l40s", once_in=8),
     budget=_seldom("{trainer_idle_fraction: 1, gpus: 100000}"),
     saved=_seldom(True).map(bool),
 )

@@ -68,6 +68,12 @@ placement: {mode: async, rollout_gpus: 24, trainer_gpus: 8}
 rollout: {tensor_parallel: 1}
 prices: {gpu_hour: 2.5}
 """
+NO_GROUPS = """\
+model: qwen3-8b
+cluster: {gpu: h100-sxm}
+workload: {response_tokens: {mean: 1000}}
+rollout: {concurrency: 32}
+"""
 AGENTS = "agents: {turns: 4, tool_seconds: 20}\n"
 BUSY = ("backlog", "fleet", "iteration", "simulate", "split")
 """Commands that take busy trainer seconds, and no wall clock."""
@@ -232,18 +238,12 @@ def test_the_wall_clock_of_a_step_is_what_cost_bills(desk: Desk) -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "flag"),
-    [
-        ("predict rollout", "--block-size"),
-        ("predict rollout", "--trainer-gpus"),
-        ("predict train", "--rollout-gpus"),
-        ("memory", "--sync-every"),
-        ("fleet", "--memory-fraction"),
-    ],
+    "flag", ["--block-size", "--hit-ratio", "--routing", "--instances", "--max-num-seqs", "--memory-fraction"]
 )
-def test_nonsense_in_a_flag_is_refused_whether_or_not_it_is_used(desk: Desk, command: str, flag: str) -> None:
-    """No flag that is taken goes unread; one that a command does not take is refused as such."""
-    answer = desk.ask(command, desk.file(HEAD + GIVEN_SPLIT), flag, "banana")
+@pytest.mark.parametrize("text", [NO_GROUPS, GIVEN_SPLIT], ids=["no groups", "groups"])
+def test_nonsense_in_a_flag_is_refused_whether_or_not_it_is_used(desk: Desk, text: str, flag: str) -> None:
+    """No flag that is taken goes unread: blocks matter to prompts that a group shares, and nonsense always."""
+    answer = desk.ask("predict rollout", desk.file(HEAD + text), flag, "banana")
     assert answer.code == 2
     assert flag in answer.told
 
