@@ -86,7 +86,9 @@ class Answer:
 
     @property
     def words(self) -> str:
-        """The first thing that is wrong, without its place."""
+        """Why not: the first fault, without its place; of an answer of no, its first warning, else its headline."""
+        if self.document and self.code:
+            return str((*self.document["warnings"], self.document["headline"])[0])
         return _PLACE.sub("", self.fault)
 
     @cached_property
@@ -258,11 +260,10 @@ def verdicts(answers: Iterable[Answer], bound: str = "") -> Iterator[Disagreemen
         yield Disagreement("a key or word of this file that is not known", unknown)
     verdict = {a.command: f"exit {a.code}: {a.fault or a.document['headline']}" for a in judged}
     refused = [answer for answer in judged if answer.fault]
+    why = next((answer.words for answer in [*refused, *judged] if answer.code), "")
     if len({answer.code == 0 for answer in judged}) > 1:
         yield Disagreement("whether the loop can be", verdict)
-    elif len({answer.fault for answer in refused}) > 1 or any(
-        refused[0].words not in answer.prose for answer in judged if refused
-    ):
+    elif len({answer.fault for answer in refused}) > 1 or any(why not in answer.prose for answer in judged):
         yield Disagreement("words of the refusal", verdict)
     steps = [a for a in judged if a.code == 0 and a.command != OWN_CLOCK and "step_seconds" in a.document["results"]]
     plain = {answer.command: str(answer.document["headline"]) for answer in steps if bound}

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.loop.one_answer import (
-    COMMANDS,
     HEAD,
     NEAR,
     Answer,
@@ -60,7 +59,7 @@ prices: {gpu_hour: 2.5}
 GIVEN_SPLIT = """\
 cluster: {gpu: h100-sxm, gpus: 32}
 model: qwen3-8b
-workload: {prompts_per_step: 64, group_size: 8, prompt_tokens: 300, response_tokens: {mean: 2048, cv: 0.8, max: 8192}}
+workload: {prompts_per_step: 32, group_size: 8, prompt_tokens: 300, response_tokens: {mean: 2048, cv: 0.8, max: 8192}}
 placement: {mode: async, rollout_gpus: 24, trainer_gpus: 8}
 rollout: {tensor_parallel: 1}
 prices: {gpu_hour: 2.5}
@@ -323,7 +322,8 @@ def test_what_a_flag_or_a_plan_says_of_a_loop_a_scenario_says_too(desk: Desk, te
 
 
 def _answer(command: str, results: dict[str, float], **more: object) -> Answer:
-    document = {"inputs": {}, "results": results, "rows": {}, "explain": {}, "headline": "", **more}
+    bare = {"inputs": {}, "results": results, "rows": {}, "explain": {}, "headline": "", "warnings": [], "notes": []}
+    document = {**bare, **more}
     return Answer(command, 0, document, "")
 
 
@@ -343,7 +343,11 @@ def test_what_finds_disagreements_finds_them() -> None:
     other = Answer("plan", 1, {}, "error: loop.yaml:3: cluster.gpus: is too small\n")
     (words,) = verdicts([other, refusal])
     assert words.what == "words of the refusal"
+    no = Answer("memory", 1, {**_answer("memory", {}).document, "headline": "Nothing else."}, "")
+    saying = Answer("check", 1, {**no.document, "headline": "Over budget.", "notes": ["Nothing else."]}, "")
+    assert not [*verdicts([no, saying])]
+    (unsaid,) = verdicts([saying, no])
+    assert unsaid.what == "words of the refusal"
     assert leaves(f"{HEAD}cluster: {{gpus: 8}}\nmodel: x\n") == {"cluster.gpus": 8, "model": "x"}
     named = _answer("cost", {}, notes=["model and cluster.gpus_per_node have no bearing on this"])
     assert (named.uses("model", "x"), named.uses("cluster.gpus", 8)) == (True, False)
-    assert list(COMMANDS)
