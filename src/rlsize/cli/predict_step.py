@@ -166,7 +166,7 @@ def _answer(inputs: Inputs, said: StepFlags, beliefs: tuple[str | None, str]) ->
         return step_does_not_fit_report(plan, own, way_out, inputs.shown(), inputs.warnings)
     way, reason = chosen_way(inputs, plan, found, values)
     if reason:
-        return step_does_not_fit_report(plan, reason, _larger(plan), inputs.shown(), inputs.warnings)
+        return step_does_not_fit_report(plan, reason, _larger(plan, values), inputs.shown(), inputs.warnings)
     plan = replace(plan, way=way)
     try:
         others = other_ways(plan, found.gpus.number, values, split=found.split)
@@ -177,14 +177,14 @@ def _answer(inputs: Inputs, said: StepFlags, beliefs: tuple[str | None, str]) ->
     return predict_step_report(outlook, assumed, inputs.shown(), inputs.warnings, inputs.notes)
 
 
-def _larger(plan: LoopPlan) -> str:
+def _larger(plan: LoopPlan, values: Mapping[str, float]) -> str:
     """What a trainer that does not fit needs."""
     from rlsize.planner.step_ways import fitting_trainer
 
-    gpus = fitting_trainer(plan)
+    gpus = fitting_trainer(plan, values)
     if gpus is None:
         return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
-    return f"Its states fit on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
+    return f"It fits on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
 
 
 def calibration_setting(asked: Asked) -> CalibrationSetting:
@@ -206,7 +206,7 @@ def chosen_way(inputs: Inputs, plan: LoopPlan, found: Pools, values: Mapping[str
     Raises:
         InputError: The GPUs hold no instance.
     """
-    from rlsize.estimates.step_loops import Way, bare, step_question
+    from rlsize.estimates.step_loops import Way, check_way
     from rlsize.planner.step_ways import best_split, colocated_way
 
     if found.loop == "colocated":
@@ -227,7 +227,7 @@ def chosen_way(inputs: Inputs, plan: LoopPlan, found: Pools, values: Mapping[str
         inputs.notes.append(f"Nobody said how the GPUs are split: {split} is the quickest.")
         return best, ""
     try:
-        step_question(plan, way, bare(plan))
+        check_way(plan, way, values)
     except Refused as refusal:
         return way, str(refusal)
     return way, ""

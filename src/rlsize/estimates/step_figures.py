@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import decode_step, iteration, matching, rollout_batch
 from rlsize.estimates.stages import all_constants
 from rlsize.estimates.step_assembly import REFILLING, idle_fractions
-from rlsize.estimates.step_loops import bare, step_question
+from rlsize.estimates.step_loops import bare, check_way, step_question
 from rlsize.estimates.step_prediction import (
     Phases,
     fleet_generation,
@@ -97,6 +97,7 @@ def explained(plan: LoopPlan, way: Way, belief: Belief) -> Worked:
     Raises:
         Refused: The loop cannot run so.
     """
+    check_way(plan, way, belief.central())
     bare_one = step_question(plan, way, bare(plan))
     fleet = fleet_generation(bare_one, belief.central())
     question = replace(bare_one, samples=plan.samples, response_tokens=plan.response_tokens)

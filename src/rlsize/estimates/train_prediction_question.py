@@ -132,6 +132,8 @@ class TrainQuestion:
         state_bytes: Bytes per parameter of the optimizer's copy and moments. [B/param]
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
+        lora_rank: Rank of the adapters that alone are trained; None for full training. Memory counts them; the time is
+            that of full training.
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
@@ -163,6 +165,7 @@ class TrainQuestion:
     state_bytes: Real = 12.0
     gradient_bytes: Real = 4.0
     offload: bool = False
+    lora_rank: int | None = None
     fused: bool = False
     overlapped: bool = False
     native_attention: bool = False

@@ -6,9 +6,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.step_figures import worked
-from rlsize.estimates.step_loops import LOOPS, Way, bare, step_question
-from rlsize.estimates.step_memory import check_states
+from rlsize.estimates.step_loops import LOOPS, Way, bare, check_way, longest_tokens, step_question
 from rlsize.estimates.train_prediction_question import bare_question
+from rlsize.estimates.trainer_memory import check_trainer
 from rlsize.facts.records.record import Refused
 from rlsize.planner.rounding import rounded_down
 
@@ -46,6 +46,7 @@ def best_split(plan: LoopPlan, loop: Loop, gpus: float, values: Mapping[str, flo
     for rollout, trainer in splits(plan, gpus):
         way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
         try:
+            check_way(plan, way, values)
             seconds = float(worked(step_question(plan, way, said), way.gpus, values).step.seconds)
         except Refused:
             continue
@@ -78,13 +79,14 @@ def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, spli
     return tuple(found)
 
 
-def fitting_trainer(plan: LoopPlan) -> int | None:
-    """The fewest GPUs on which the trainer's states fit, as it is laid out; None where no number that is tried does."""
+def fitting_trainer(plan: LoopPlan, values: Mapping[str, float]) -> int | None:
+    """The fewest GPUs on which the trainer fits, as it is laid out; None where no number that is tried does."""
     question, replica = bare_question(plan.train), plan.train.replica
+    longest = longest_tokens(plan, values)
     for doublings in range(_DOUBLINGS):
         gpus = int(replica * 2**doublings)
         try:
-            check_states(replace(question, gpus=float(gpus)))
+            check_trainer(replace(question, gpus=float(gpus)), longest, values)
         except Refused:
             continue
         return gpus
