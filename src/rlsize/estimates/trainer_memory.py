@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import activations, memory, memory_fit, planning, training_peak
 from rlsize.estimates.adapters import lora_params
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.train_prediction_question import Sharding, TrainQuestion
 
     Work = Callable[..., Any]
-    Recompute = Literal["none", "selective", "full"]
 
 _WIDTH = 2.0  # bytes of an activation, of a frozen weight, and of a gathered one
 _INPUT = 1.0  # hidden-sized tensors that a layer keeps under full recomputation: its input
@@ -40,7 +39,7 @@ _NONE = 0.0
 _GIB = 2.0**30
 _FROZEN = ("reference", "reward")  # models that are read and not trained
 _WEIGHTS_SHARDED, _GRADIENTS_SHARDED = ("full",), ("full", "gradients")
-_KEPT: Mapping[str, Recompute] = MappingProxyType(
+_KEPT: Mapping[str, str] = MappingProxyType(
     {"none": "none", "selective": "selective", "alternate": "selective", "full": "full"}
 )
 
@@ -102,7 +101,7 @@ class TrainerLoad:
     shards: Any = 1.0
     sharding: Sharding = "full"
     gathered: bool = True
-    recompute: Recompute = "full"
+    recompute: str = "full"
     weight_width: Any = _WIDTH
     gradient_width: Any = 2.0
     optimizer_width: Any = 12.0

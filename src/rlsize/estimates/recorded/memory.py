@@ -92,7 +92,12 @@ def training_load(record: MemoryRecord, profiles: Profiles) -> TrainerLoad:
         gradient_width=gradient,
         optimizer_width=optimizer,
         gathered_width=gathered,
-        **{trait: trait in record.traits for trait in TRAITS},
+        state_offloaded="state_offloaded" in record.traits,
+        gradients_held="gradients_held" in record.traits,
+        gathered_whole="gathered_whole" in record.traits,
+        compiled="compiled" in record.traits,
+        chunked_loss="chunked_loss" in record.traits,
+        activations_offloaded="activations_offloaded" in record.traits,
     )
 
 
