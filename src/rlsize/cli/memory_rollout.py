@@ -103,7 +103,7 @@ def rollout_side(inputs: Inputs, said: RolloutFlags, *, cached: bool) -> Rollout
 def longest_tokens(inputs: Inputs, side: RolloutSide) -> Figure:
     """The longest sequence of a step: up to the cap where the scenario has one, else the longest that is expected."""
     key, prompt, response = "longest_tokens", side.prompt_tokens, side.response_tokens
-    if not (prompt.known and response.known):
+    if not (prompt.known and response.known and side.response_cv.known):
         return absent(key, "--response-tokens")
     from rlsize.estimates.generation_batch import StepBatch, longest_sequence
 

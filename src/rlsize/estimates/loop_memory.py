@@ -9,12 +9,15 @@ from rlsize.estimates.engine_compiled import capacity
 from rlsize.estimates.engine_memory import CapacityQuestion, memory_share
 from rlsize.estimates.working import numbers
 from rlsize.facts.engine_defaults import engine_defaults
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.rollout_prediction import Engine
+
+_GIB = 2.0**30
 
 
 def headroom_beside(states: Real, engine: Engine) -> Real:
@@ -44,3 +47,26 @@ def fleet_headroom(engine: Engine, longest_tokens: Real, values: Mapping[str, An
     """Share of a rollout GPU's memory that its KV cache has beyond the longest sample; below 0 where none fits. [1]"""
     held = capacity(engine.question, values, longest_tokens)
     return planning.cache_headroom(kv_bytes=held.kv_bytes, sequence_bytes=held.sequence_bytes, gpu_memory=held.memory)
+
+
+def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any]) -> None:
+    """
+    Refuse an instance whose KV cache does not hold the longest sample.
+
+    Args:
+        engine: The instance.
+        longest_tokens: Prompt and response of that sample. [token]
+        values: Constants by name.
+
+    Raises:
+        Refused: With the bytes that are there and those that are needed.
+    """
+    held = capacity(engine.question, values, longest_tokens)
+    if float(held.kv_bytes) >= float(held.sequence_bytes):
+        return
+    question = engine.question
+    raise Refused(
+        f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x {question.gpu.name}: "
+        f"the longest sample, of {longest_tokens:,.0f} tokens, needs {float(held.sequence_bytes) / _GIB:.2f} GiB of KV "
+        f"cache on each GPU, and there are {float(held.kv_bytes) / _GIB:.2f} GiB"
+    )

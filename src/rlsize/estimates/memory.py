@@ -242,9 +242,7 @@ def weights_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:
     """Weights on each GPU of an instance, as its engine loads them; parameters by width where that is not known."""
     key, asked = "rollout_weights_bytes_per_gpu", instance_of(question, tensor)
     if asked is None:
-        return rollout_weights(
-            key, question.shape, question.rollout_dtype, tensor, question.rollout_pipeline_parallel
-        )
+        return rollout_weights(key, question.shape, question.rollout_dtype, tensor, question.rollout_pipeline_parallel)
     shape = engine_shape(asked.model, KV_WIDTHS[asked.kv_dtype])
     found: Figure = weight_bytes(apply, asked, shape, question.constants)
     return replace(found, key=key)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import memory_fit
+from rlsize.estimates.layout_rules import Degrees
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure
 
@@ -61,6 +62,16 @@ class Layout:
     def sharding(self) -> Sharding:
         """What the shards share, by name."""
         return _SHARDINGS[int(self.zero_stage.number)]
+
+    @property
+    def degrees(self) -> Degrees:
+        """The degrees that model parallelism cuts the model by."""
+        return Degrees(
+            tensor=int(self.tensor_parallel.number),
+            pipeline=int(self.pipeline_parallel.number),
+            context=int(self.context_parallel.number),
+            expert=int(self.expert_parallel.number),
+        )
 
     @property
     def model_parallel(self) -> int:

@@ -11,6 +11,7 @@ import numpy as np
 
 from rlsize.equations import rl_step
 from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+from rlsize.estimates.loop_memory import check_engine
 from rlsize.estimates.step_prediction import StepQuestion
 from rlsize.estimates.train_prediction_question import bare_question, stated
 from rlsize.estimates.trainer_memory import check_trainer
@@ -206,5 +207,6 @@ def check_way(plan: LoopPlan, way: Way, values: Mapping[str, Any]) -> None:
     Raises:
         Refused: There is no instance for it, or the trainer does not fit on its GPUs.
     """
-    plan.engine(way)
-    check_trainer(replace(bare_question(plan.train), gpus=way.trainer_gpus), longest_tokens(plan, values), values)
+    longest = longest_tokens(plan, values)
+    check_engine(plan.engine(way), longest, values)
+    check_trainer(replace(bare_question(plan.train), gpus=way.trainer_gpus), longest, values)

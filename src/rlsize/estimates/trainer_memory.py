@@ -320,7 +320,9 @@ def _gathered(work: Work, load: TrainerLoad, own: tuple[Any, Any], gradient: Any
     if shape.architecture is None:
         return absent(key, "--model")
     say = Plain(work)
-    dense, routed = (_slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True))
+    dense, routed = (
+        _slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True)
+    )
     unit = work("stage_params", training_peak.dense_and_routed, dense=dense, routed=routed)
     if not load.gathered_whole:
         layers = work(
@@ -427,9 +429,7 @@ def pass_tokens(work: Work, micro_batch_tokens: Any, longest_tokens: Any, contex
         micro_batch_tokens=micro_batch_tokens,
         longest_tokens=longest_tokens,
     )
-    return work(
-        "rank_tokens", activations.tokens_per_context_rank, micro_batch_tokens=whole, context_parallel=context
-    )
+    return work("rank_tokens", activations.tokens_per_context_rank, micro_batch_tokens=whole, context_parallel=context)
 
 
 def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:

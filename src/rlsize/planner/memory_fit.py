@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, matching, memory, memory_fit
 from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory import (
     TRAINER_POOL,
     bill,
@@ -21,16 +22,14 @@ from rlsize.estimates.memory import (
 from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
 from rlsize.estimates.working import apply, rounded, total
 from rlsize.facts.figure import Figure, absent
+from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rlsize.estimates.gpu_memory import GpuMemory
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
 
-MOST_TRAINER_GPUS = 2**20
 MOST_INSTANCE_GPUS = 1024
 _BEFORE, _AFTER = 2, 1  # rows shown before and after the first fit
 _EVERYWHERE = frozenset({"gathered_layer_bytes_per_gpu", "activation_bytes_per_gpu", "logits_bytes_per_gpu"})
@@ -160,39 +159,17 @@ def _left(key: str, gpu: GpuMemory, fraction: Figure, held: Figure) -> Figure:
 def _trainers(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
     """Candidates around the first that fits, and that one; model parallelism and ZeRO stage stay as stated."""
     layout = question.layout or Layout()
-    count = _gpu_counts(layout, int(gpu.gpus_per_node.number))
+    unit = lcm(layout.model_parallel, int(layout.pipeline_parallel.number * layout.expert_parallel.number))
+    count = gpu_counts(unit, int(gpu.gpus_per_node.number))
 
     def at(index: int) -> Candidate:
         return trainer_on(question, gpu, layout.spread_over(count(index)))
 
-    first = _first_fit(at, lambda index: count(index) <= MOST_TRAINER_GPUS)
+    first = first_fit(lambda index: at(index).fits, lambda index: count(index) <= MOST_TRAINER_GPUS)
     if first is None:
         return [at(index) for index in _SAMPLED], None
     shown = [at(index) for index in range(max(0, first - _BEFORE), first + _AFTER + 1)]
     return shown, next(row for row in shown if row.gpus == count(first))
-
-
-def _gpu_counts(layout: Layout, node: int) -> Callable[[int], int]:
-    """The GPU counts worth trying, by index: doublings within a node, then whole nodes."""
-    unit = lcm(layout.model_parallel, int(layout.pipeline_parallel.number * layout.expert_parallel.number))
-    small = [unit * 2**power for power in range(node.bit_length()) if unit * 2**power < node]
-    step = lcm(unit, node)
-    return lambda index: small[index] if index < len(small) else step * (index - len(small) + 1)
-
-
-def _first_fit(at: Callable[[int], Candidate], allowed: Callable[[int], bool]) -> int | None:
-    """The index of the first candidate that fits: what each GPU holds only falls as GPUs are added."""
-    if not allowed(0):
-        return None
-    below, above = -1, 0
-    while not at(above).fits:
-        below, above = above, 2 * above + 1
-        if not allowed(above):
-            return None
-    while above - below > 1:
-        middle = (below + above) // 2
-        below, above = (below, middle) if at(middle).fits else (middle, above)
-    return above
 
 
 def _trainer_results(
@@ -244,9 +221,18 @@ def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Can
         held=total("rollout_gpu_bytes", parts),
         parts=tuple(parts),
         left=left,
-        fits=left.number > 0 and (not most.known or most.number >= wanted),
+        fits=left.number > 0
+        and (not most.known or most.number >= wanted)
+        and left.number >= _longest(question, tensor),
         max_concurrency=most,
     )
+
+
+def _longest(question: MemoryQuestion, tensor: Figure) -> float:
+    """Cache of the longest sequence on each GPU of an instance; 0 where nobody says how long that is."""
+    if not (question.longest_tokens.known and question.shape.size):
+        return 0.0
+    return sample_per_gpu(replace(question, context_tokens=question.longest_tokens), tensor).number
 
 
 def _cache_of(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> tuple[list[Figure], Figure, Figure]:
@@ -283,14 +269,6 @@ def _degrees(shape: MemoryShape) -> list[int]:
     """Tensor-parallel degrees that divide the heads; KV heads are divided or repeated evenly."""
     powers = [2**power for power in range(MOST_INSTANCE_GPUS.bit_length())]
     return [degree for degree in powers if divides(shape, degree)]
-
-
-def divides(shape: MemoryShape, degree: int) -> bool:
-    """Whether tensor parallelism of that degree can deal out a model's heads evenly."""
-    if not shape.heads:
-        return True
-    kv_heads = shape.kv_heads
-    return shape.heads % degree == 0 and (kv_heads % degree == 0 or degree % kv_heads == 0)
 
 
 def _instances(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
