@@ -199,7 +199,7 @@ class Desk:
 
 
 def _answer(command: str, line: tuple[str, ...]) -> Answer:
-    from rlsize.cli.app import app
+    from rlsize.shell.app import app
 
     ran = CliRunner().invoke(app, list(line), env={"COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb"})
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):

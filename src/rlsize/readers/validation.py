@@ -107,9 +107,9 @@ def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Pa
         elif error["type"] in {"missing", "missing_argument"}:
             faults[where] = Fault("is missing", where, "add it")
         elif error["type"] == "dataclass_type":
-            known = ", ".join(_keys_at(kind, location[len(path) :])[:_NAMED_KEYS])
-            what = f"{_brief(error['input'])}: is not a mapping of keys to values"
-            faults.setdefault(where, Fault(what, where, f"write keys below it, such as {known}" if known else ""))
+            named = ", ".join(_keys_at(kind, location[len(path) :])[:_NAMED_KEYS])
+            what = f"{_brief(error['input'])} is not a mapping of keys to values"
+            faults.setdefault(where, Fault(what, where, f"write keys below it, such as {named}" if named else ""))
         else:
             text = error["msg"].removeprefix("Value error, ")
             given = "" if error["type"] == "value_error" else f"{_brief(error['input'])}: "
