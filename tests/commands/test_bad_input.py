@@ -255,7 +255,7 @@ GOOD_LINES = {
 }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=100)
 @given(
     data=st.data(),
     command=st.sampled_from(sorted(GOOD_LINES)),

@@ -389,7 +389,7 @@ def test_the_good_command_line_is_answered(rlsize: Run, named: dict[str, str]) -
     assert rlsize("memory", *(f"{flag}={value}" for flag, value in (named | GOOD).items())).code == 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.sampled_from(NAMED), st.dictionaries(st.sampled_from(FLAGS), VALUES, min_size=1, max_size=3))
 @example({"--params": "8B"}, BEYOND)
 def test_junk_gives_an_answer_or_a_message(rlsize: Run, named: dict[str, str], said: dict[str, str]) -> None:
