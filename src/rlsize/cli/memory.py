@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.cli import asking, flags
 from rlsize.cli import memory_flags as of
-from rlsize.cli.beliefs import CalibrationFile
+from rlsize.cli.beliefs import CalibrationFile, belief_of
 from rlsize.cli.inputs import Inputs
-from rlsize.cli.beliefs import belief_of
 from rlsize.cli.memory_hardware import engine_at_start, instance, memory_hardware
 from rlsize.cli.memory_rollout import RolloutFlags, RolloutSide, longest_tokens, rollout_side
 from rlsize.cli.models import model_params, model_profile

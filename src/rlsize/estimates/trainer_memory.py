@@ -422,7 +422,7 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  
 
 
 def pass_tokens(work: Work, micro_batch_tokens: Any, longest_tokens: Any, context: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Tokens of a micro-batch on each GPU: it holds its longest sequence whole, and context parallelism shares it out."""
+    """Tokens of a micro-batch on each GPU: it holds its longest sequence whole; context parallelism shares it out."""
     whole = work(
         "whole_micro_batch_tokens",
         training_peak.whole_micro_batch_tokens,
@@ -537,6 +537,6 @@ def check_trainer(question: TrainQuestion, longest_tokens: float, values: Mappin
     usable = (1.0 - MEMORY_MARGIN) * there
     raise Refused(
         f"the trainer of {question.model.name} does not fit on {question.gpus:g} x {question.gpu.name}: each GPU holds "
-        f"{float(found.peak) / _GIB:.0f} GiB at its peak, {float(found.states) / _GIB:.0f} GiB of it weights, gradients "
-        f"and optimizer, and {usable / _GIB:.0f} GiB may be used"
+        f"{float(found.peak) / _GIB:.0f} GiB at its peak, {float(found.states) / _GIB:.0f} GiB of it weights, gradients"
+        f" and optimizer, and {usable / _GIB:.0f} GiB may be used"
     )

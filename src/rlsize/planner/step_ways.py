@@ -81,7 +81,7 @@ def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, spli
 
 
 def fitting_trainer(plan: LoopPlan, values: Mapping[str, float]) -> int | None:
-    """The first of halved and whole nodes on which the trainer fits, as it is laid out; None where no number that is tried does."""
+    """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
     question, replica = bare_question(plan.train), plan.train.replica
     longest = longest_tokens(plan, values)
     unit = lcm(replica, plan.train.pipeline * plan.train.expert)
