@@ -20,7 +20,7 @@ from rlsize.estimates.step_outlook import STAGES, StepOutlook, step_outlook
 from rlsize.estimates.step_parts import NOTHING, step_parts
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.train_prediction_question import bare_question
-from rlsize.estimates.trainer_memory import bare_trainer_memory
+from rlsize.estimates.trainer_fit import bare_trainer_memory
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue

@@ -14,14 +14,8 @@ from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.train_prediction_question import TrainQuestion
-from rlsize.estimates.trainer_memory import (
-    TrainerLoad,
-    bare_trainer_memory,
-    check_trainer,
-    trainer_headroom,
-    trainer_load,
-    trainer_memory,
-)
+from rlsize.estimates.trainer_fit import bare_trainer_memory, check_trainer, trainer_headroom, trainer_load
+from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
 from rlsize.estimates.working import apply, numbers
 from rlsize.facts.memory_margin import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused

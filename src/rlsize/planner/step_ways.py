@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import LOOPS, Way, bare, check_way, longest_tokens, step_question
 from rlsize.estimates.train_prediction_question import bare_question
-from rlsize.estimates.trainer_memory import check_trainer
+from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.facts.records.record import Refused
 from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
