@@ -615,7 +615,7 @@ def _check_memory(loop: Loop, place: Placement) -> None:
         Refused: With the bytes that are there and those that are needed.
     """
     from rlsize.estimates.loop_memory import check_engine
-    from rlsize.estimates.trainer_memory import check_trainer
+    from rlsize.estimates.trainer_fit import check_trainer
     from rlsize.planner.room import bare_trainer, known_engine, longest_tokens
 
     setting = loop.outlook.central
