@@ -134,12 +134,15 @@ class Inputs:
             assume: Whether the table's default holds; a question that must not guess leaves it out.
 
         Returns:
-            The figure; one that names the flag where nobody says.
+            The figure; what was chosen before where nobody says, and one that names the flag where nothing was.
         """
         row = QUANTITIES[key]
         said = self._stated_text(row) or self._stated_place(row)
         if said is not None:
             return self._keep(said)
+        chosen = self.used.get(key)
+        if default is None and chosen is not None and chosen.provenance in {"default", "predicted"}:
+            return chosen  # by the rule that was asked before, which holds for all
         if default is None and assume and isinstance(row.default, (int, float)) and not isinstance(row.default, bool):
             default, why = row.default, row.why
         if default is None:
@@ -223,8 +226,8 @@ class Inputs:
     def instead(self, **texts: Value) -> Inputs:
         """The same inputs apart, where some flags say something else; None takes a flag away."""
         other = self.apart()
+        other.used = {}  # what was chosen for the one holds for no other
         for key, value in texts.items():
-            other.used.pop(key, None)
             if value is None:
                 other.texts.pop(key, None)
             else:
