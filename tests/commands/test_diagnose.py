@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlsize.shell.inputs import Inputs
 from rlsize.commands.sources import sorted_sources
+from rlsize.shell.inputs import Inputs
 
 POOLS = ("--instances", "8", "--gpus-per-instance", "2", "--trainer-gpus", "16", "--gpu-hour", "2.50")
 TOKENS, TRAIN = 512 * 1536, 19.6

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from rlsize.commands import watching
-from rlsize.shell.app import app
 from rlsize.readers.rates import read_rates
+from rlsize.shell.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -326,7 +326,7 @@ def test_a_cluster_that_is_not_installed_is_refused_at_once(
     refused: Run, backend: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before anything runs, with what to install."""
-    monkeypatch.setattr("rlsize.shell.simulations.find_spec", lambda _: None)
+    monkeypatch.setattr("rlsize.commands.simulate.runs.find_spec", lambda _: None)
     said = refused(*line(backend=backend))
     assert f"{backend} is not installed" in said
     assert "pip install" in said

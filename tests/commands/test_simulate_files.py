@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.shell import simulations
+from rlsize.commands.simulate import runs as simulations
 
 Run = Callable[..., Any]
 LOOP = (

@@ -19,8 +19,9 @@ ROWS = (
         Quantity("count", whole=True, least=1.0, most=1e6),
         "Optimizer steps of each run.",
         "",
-        "--steps",
+        "--simulated-steps",
         1000,
+        "enough for p95 and rare events",
     ),
     Row(
         "seeds",
@@ -29,6 +30,7 @@ ROWS = (
         "",
         "--seeds",
         5,
+        "enough for an interval",
     ),
     Row(
         "parallel_runs",

@@ -18,8 +18,8 @@ from rlsize.shell.quantity_flags import PRICES, asks
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.commands.simulate.runs import Done, Job
     from rlsize.commands.simulate.setting import Simulated
-    from rlsize.shell.simulations import Done, Job
 
 INTERRUPTED = 130
 LOOP = (
@@ -119,8 +119,8 @@ class Orders:
     Tools_and_verifier=AGENTS,
     Trouble=TROUBLE,
     Prices=PRICES,
-    Runs=("simulated_steps", "seeds", "seed", "parallel_runs", "most_samples"),
-    Inputs=("calibration",),
+    Runs=(("simulated_steps", "--steps"), "seeds", "seed", "parallel_runs", "most_samples"),
+    Inputs=("calibration", "step_seconds"),
 )
 def simulate(
     inputs: Inputs,
@@ -138,7 +138,7 @@ def simulate(
     --prompts 64 --group 8 --response-tokens 1536 --train-seconds 20 --sync-seconds 2 --steps 200
     """
     from rlsize.commands.simulate.recording import check_targets
-    from rlsize.shell.simulations import MOST_SAMPLES, backend_fault
+    from rlsize.commands.simulate.runs import MOST_SAMPLES, backend_fault
 
     fault = backend_fault("processes" if backend is None else backend)
     inputs.faults += [] if fault is None else [fault]
@@ -176,9 +176,9 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.recording import record
+    from rlsize.commands.simulate.runs import Job
     from rlsize.commands.simulate.setting import simulated
     from rlsize.commands.simulate.words import Answer, refused_report, simulate_report
-    from rlsize.shell.simulations import Job
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
 
@@ -241,9 +241,9 @@ def _parts(found: Simulated) -> tuple[Any, ...]:
 
 def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
     """Finished runs by the number of the job, and whether Ctrl-C kept the others from it."""
-    from rlsize.shell.finished_runs import Kept
+    from rlsize.commands.simulate.kept import Kept
+    from rlsize.commands.simulate.runs import check_bounds, run_all
     from rlsize.shell.progress import progress
-    from rlsize.shell.simulations import check_bounds, run_all
 
     check_bounds(jobs, orders.most_samples)
     kept = Kept(orders.runs) if orders.runs is not None else None

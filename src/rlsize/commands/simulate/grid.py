@@ -7,20 +7,20 @@ from math import isfinite
 from typing import TYPE_CHECKING
 
 from rlsize.commands.simulate.grid_words import Point, grid_answer
+from rlsize.commands.simulate.runs import Job
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.records.record import Refused
-from rlsize.shell.simulations import Job
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.commands.simulate.command import Orders
+    from rlsize.commands.simulate.runs import Done
     from rlsize.commands.simulate.setting import Simulated
     from rlsize.facts.figure import Figure
     from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
-    from rlsize.shell.simulations import Done
 
 MOST_POINTS = 2000
 _MOST_NOTES = 6
@@ -48,8 +48,6 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders, known: Se
         if path is not None:
             inputs.fault("a grid has many runs, and this shows one", f"--{name}", "leave it out, or leave --sweep out")
     inputs.settle()
-    for key in points[0] if points else ():
-        inputs.gives(key)  # what is swept goes before what the scenario says of it
     loops = _loops(inputs, points)
     if all(isinstance(loop, InputError) for loop in loops):
         raise next(loop for loop in loops if isinstance(loop, InputError))
@@ -88,6 +86,7 @@ def points_of(inputs: Inputs, sweeps: Sequence[str], known: Sequence[str]) -> li
             inputs.fault(f"{said!r} is swept twice", f"--sweep {text}", "say it once")
         else:
             axes[key] = _values(inputs, text, values)
+            inputs.gives(key)  # what the scenario says of it is looked at, and gives way
     count = 1
     for found in axes.values():
         count *= max(1, len(found))

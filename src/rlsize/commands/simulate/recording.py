@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from rlsize.commands.simulate.command import Orders
+    from rlsize.commands.simulate.runs import Done
     from rlsize.shell.inputs import Inputs
-    from rlsize.shell.simulations import Done
     from rlsize.simulator.history import Event, Span
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.setting import Setting

@@ -69,6 +69,9 @@ def simulated(inputs: Inputs) -> Simulated:
         InputError: All faults.
         Refused: There can be no such loop.
     """
+    if inputs.gives("step_seconds"):
+        what = "is the wall clock of a step, with waiting and sync in it, and this needs the trainer's busy time"
+        inputs.fault(what, inputs.flag("step_seconds"), "give --train-seconds, the busy trainer seconds per step")
     values = _file_of_lengths(inputs)
     loop = resolve(inputs) if described(inputs) or _lacks_a_rate(inputs) else None
     if loop is None:

@@ -15,7 +15,7 @@ from rlsize.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rlsize.shell.finished_runs import Kept
+    from rlsize.commands.simulate.kept import Kept
     from rlsize.simulator.first_order import Pools
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.outcome import Outcome
