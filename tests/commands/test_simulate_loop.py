@@ -39,7 +39,7 @@ def test_a_loop_that_cannot_run_is_the_answer_no(rlsize: Any) -> None:
     asked = rlsize("predict", "step", *LOOP, *small)
     played = rlsize("simulate", *LOOP, "--set", "rollout.tensor_parallel=1", "--model", small[1], *RUN)
     assert (asked.code, played.code) == (1, 1)
-    reason = played.document["explain"]["step_fits"]["source"]
+    reason = played.document["explain"]["loop_runs"]["source"]
     assert reason[1:] in " ".join(asked.stdout.split())
     sweep = ("--sweep", "model=qwen3-8b,llama3.1-70b")
     swept = rlsize("simulate", *LOOP, "--set", "rollout.tensor_parallel=1", *sweep, *RUN)
@@ -65,3 +65,20 @@ def test_a_measured_rate_is_the_loops(rlsize: Any) -> None:
     path = str(EXAMPLES / "grpo-32b.yaml")
     found = rlsize("simulate", path, *RUN, "--set", "rates.measured_trainer_gpus=16").results
     assert found["train_seconds"] == pytest.approx(10)
+
+
+def test_a_wall_clock_is_no_busy_time(rlsize: Any) -> None:
+    """It has waiting and sync in it, which the simulator plays itself."""
+    ran = rlsize("simulate", UNMEASURED, "--step-seconds", "30", *RUN)
+    assert ran.code == 2
+    assert "error: --step-seconds: is the wall clock of a step" in " ".join(ran.stderr.split())
+    assert "--train-seconds" in ran.stderr
+
+
+def test_what_is_swept_goes_before_the_scenario_and_is_not_told_as_unused(rlsize: Any) -> None:
+    """The scenario's cap gives way to those of the grid, by the key as by the flag's name."""
+    path = str(EXAMPLES / "matched-loop.yaml")
+    for sweep in ("prompts=8,16", "prompts_per_step=8,16"):
+        document = rlsize("simulate", path, "--sweep", sweep, *RUN).document
+        assert [row["prompts_per_step"] for row in document["rows"]["grid"]] == ["8", "16"]
+        assert not any("Not used here" in note for note in document["notes"])

@@ -178,14 +178,15 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.recording import record
     from rlsize.commands.simulate.runs import Job
     from rlsize.commands.simulate.setting import simulated
-    from rlsize.commands.simulate.words import Answer, refused_report, simulate_report
+    from rlsize.commands.simulate.words import Answer, simulate_report
+    from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
 
     try:
         found = simulated(inputs)
     except Refused as refusal:
-        return refused_report(str(refusal), inputs.shown(), inputs.warnings, inputs.notes)
+        return refused_report("simulate", str(refusal), inputs.shown(), inputs.warnings, inputs.notes)
     parts = _parts(found)
     ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
     own = [

@@ -114,27 +114,6 @@ def simulate_report(
     )
 
 
-def refused_report(reason: str, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]) -> Report:
-    """
-    The report about a loop that cannot run.
-
-    Args:
-        reason: Why not, in a line.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-    """
-    return Report(
-        command="simulate",
-        headline=f"{reason[0].upper()}{reason[1:]}.",
-        results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
-        inputs=tuple(inputs),
-        warnings=tuple(warnings),
-        notes=tuple(notes),
-        no=True,
-    )
-
-
 def _headline(answer: Answer, spreads: Mapping[str, Spread], runs: str) -> str:
     step, first = spreads["step_seconds"], answer.first_order["step_seconds"]
     beside = _beside(step.mean, first) if first else ""
