@@ -12,6 +12,8 @@ from rlsize.loop.rates import instance_rate
 from rlsize.planner.simulation import USUAL_SLOTS, engine_setting
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.setting import EngineSetting
 
@@ -72,17 +74,14 @@ def _said(inputs: Inputs, slots: int) -> StepLine | None:
         inputs.fault("both say how fast an instance is", "--step-fixed --per-instance", "keep one")
     if not flagged and (rated or not any(map(inputs.gives, _PARTS))):
         return None
-    parts = [inputs.ask(part) for part in _PARTS]
-    fixed, sample, kv_token, prompt_token = (part.number if part.known else 0.0 for part in parts)
-    return StepLine(
-        fixed=fixed,
-        sample=sample,
-        kv_token=kv_token,
-        prompt_token=prompt_token,
-        slots=slots,
-        kv_tokens=None,
-        batch=float(slots),
-    )
+    said = {part: inputs.ask(part) for part in _PARTS}
+    return _line({part: figure.number if figure.known else 0.0 for part, figure in said.items()}, slots)
+
+
+def _line(parts: Mapping[str, float], slots: int, cache: float | None = None) -> StepLine:
+    """An engine of whose step the parts are known."""
+    seconds = {part.removeprefix("step_"): value for part, value in parts.items()}
+    return StepLine(**seconds, slots=slots, kv_tokens=cache, batch=float(slots))
 
 
 def _fitted(inputs: Inputs, stated: int | None) -> StepLine | None:
@@ -98,15 +97,8 @@ def _fitted(inputs: Inputs, stated: int | None) -> StepLine | None:
         )
     inputs.notes.append(f"The engine step is the one that {inputs.rates_name} fitted over measured steps.")
     cache = measured.kv_cache_tokens
-    return StepLine(
-        fixed=fit.t0_seconds,
-        sample=fit.t1_seconds,
-        kv_token=fit.t2_seconds,
-        prompt_token=fit.t3_seconds,
-        slots=slots,
-        kv_tokens=None if cache is None else float(cache),
-        batch=float(slots),
-    )
+    parts = zip(_PARTS, (fit.t0_seconds, fit.t1_seconds, fit.t2_seconds, fit.t3_seconds), strict=True)
+    return _line(dict(parts), slots, None if cache is None else float(cache))
 
 
 def _from_rate(inputs: Inputs, slots: int) -> StepLine | None:

@@ -80,18 +80,20 @@ def simulated(inputs: Inputs) -> Simulated:
         raise Refused(loop.refused)
     else:
         found, gpus = simulation_of(loop.outlook.central, loop.place, _known(inputs, "concurrency"))
-        found = replace(found, sync=_syncs(inputs, found.sync))
     word = str(inputs.used["mode"].value) if "mode" in inputs.used else "sync"
     engine = engine_of(inputs, found.engine if loop else None, found.engine.instances, found.work.samples)
+    passes = float(len(inputs.said("trainer.logprob_passes") or []))
+    forwards = matching.generation_flops_per_token(active_params=passes)
+    update = matching.training_flops_per_token(active_params=1.0)
     setting = Setting(
         engine=engine or _MISSING,
         work=_work(inputs, found.work, values),
         trainer=replace(
             found.trainer,
-            logprob_fraction=_logprob_fraction(inputs),
+            logprob_fraction=float(rollout_batch.share_of(part=forwards, whole=forwards + update)),  # for pictures
             micro_batches=_micro_batches(inputs, word, found.work.groups),
         ),
-        sync=_rules_of_sync(inputs, found.sync, word),
+        sync=_sync(inputs, found.sync, word, spread=loop is not None),
         rules=_rules(inputs, word),
         trouble=_trouble(inputs, word),
     )
@@ -275,18 +277,28 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
     )
 
 
-def _syncs(inputs: Inputs, base: SyncSetting) -> SyncSetting:
-    """The syncs of a loop, whose pause it spreads over its steps; change-overs as they were said."""
-    every = _whole(inputs, "sync_every")
-    swap = inputs.ask("swap_seconds").number / 2 if inputs.gives("swap_seconds") else base.swap_seconds
-    return replace(base, seconds=base.seconds * every, swap_seconds=swap if base.swap_seconds else 0.0)
+def _sync(inputs: Inputs, base: SyncSetting, word: str, *, spread: bool) -> SyncSetting:
+    """
+    How new weights reach the fleet.
 
-
-def _rules_of_sync(inputs: Inputs, base: SyncSetting, word: str) -> SyncSetting:
+    Args:
+        inputs: What was said.
+        base: Its pauses.
+        word: The mode.
+        spread: Whether the pause is a step's share of a sync, as the loop has it.
+    """
     every, way, kv = _whole(inputs, "sync_every"), _word(inputs, "sync_way"), _word(inputs, "kv_after_sync")
-    if word == "colocated" and every > 1:
+    shared = word == "colocated"
+    if shared and every > 1:
         inputs.notes.append("Colocated engines get the weights with every change-over: sync every is left aside.")
-    return replace(base, every=1 if word == "colocated" else every, way=way, keeps_kv=kv == "kept")
+    said = shared and inputs.gives("swap_seconds")
+    return SyncSetting(
+        seconds=base.seconds * every if spread else base.seconds,
+        every=1 if shared else every,
+        way=way,
+        keeps_kv=kv == "kept",
+        swap_seconds=_number(inputs, "swap_seconds") / 2 if said else base.swap_seconds,
+    )
 
 
 def _rules(inputs: Inputs, word: str) -> RuleSetting:
@@ -345,14 +357,6 @@ def _micro_batches(inputs: Inputs, word: str, groups: int) -> int:
     if parts > 1 and word == "colocated":
         inputs.notes.append("A colocated trainer begins when the whole batch is there.")
     return max(1, min(parts, groups))
-
-
-def _logprob_fraction(inputs: Inputs) -> float:
-    """Share of the trainer's time in forward passes, by FLOPs; for pictures only."""
-    passes = inputs.said("trainer.logprob_passes") or []
-    extra = matching.generation_flops_per_token(active_params=float(len(passes)))
-    update = matching.training_flops_per_token(active_params=1.0)
-    return float(rollout_batch.share_of(part=extra, whole=extra + update))
 
 
 def _check_cache(inputs: Inputs, setting: Setting) -> None:
