@@ -256,7 +256,8 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
         inputs.fault(f"{shape} lengths take no spread", "--response-cv", "leave it out, or take lognormal lengths")
     kept = _number(inputs, "kept_fraction")
     if inputs.gives("tokens_generated_per_trained_token"):  # whatever throws them away, filtered groups stand for it
-        kept = float(rollout_batch.share_of(part=1.0, whole=waste(inputs).number))
+        wasted = waste(inputs)
+        kept = float(rollout_batch.share_of(part=1.0, whole=wasted.number)) if wasted.known else kept
     return replace(
         base,
         lengths=replace(
