@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure, absent
@@ -94,11 +94,12 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.dtype import BYTES_PER_PARAM
+    from rlsize.facts.quantisation import WIDTHS
     from rlsize.loop.models import tenants
     from rlsize.loop.trainer import check_heads, passes_of, trainer_layout
     from rlsize.shell.models import model_params
 
-    params = inputs.keep(model_params(inputs, None, _text(inputs, "params"))[0])
+    params = inputs.keep(model_params(inputs, _text(inputs, "model"), _text(inputs, "params"))[0])
     if not inputs.faults:  # a model that is named and cannot be read is a fault already
         inputs.need(params, "give --model or --params")
     kept = tenants(inputs)
@@ -120,7 +121,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     context = inputs.ask("context_tokens")
     lengths = _lengths(inputs, wanted=not context.known)
     tensor = inputs.ask("rollout_tensor_parallel")
-    dtype = inputs.choose("rollout_dtype", BYTES_PER_PARAM, default=_published(profile), why="as it is published")
+    dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
     question = MemoryQuestion(
         algorithm=kept.algorithm,
         critic=kept.critic,
@@ -176,7 +177,7 @@ def _published(profile: Model | None) -> str:
     return types.experts if profile.architecture.moe else types.dense
 
 
-def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Figure]:
+def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
     """Prompt, response, spread, and the longest sequence of a step: what says how long a sample in flight is."""
     from rlsize.estimates.generation_batch import StepBatch, longest_sequence
 

@@ -360,7 +360,11 @@ def _plan(
     both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
     way, wire, staleness = sync
     plan = LoopPlan(
-        way=Way(loop=found.loop, rollout_gpus=found.gpus.number, trainer_gpus=found.gpus.number),
+        way=Way(
+            loop=found.loop,
+            rollout_gpus=(found.rollout if found.split else found.gpus).number,
+            trainer_gpus=(found.trainer if found.split else found.gpus).number,
+        ),
         engines=engines,
         train=replace(train, tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=cv, **both)),
         samples=rollout.samples_per_step,
