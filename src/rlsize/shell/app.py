@@ -45,10 +45,10 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
     "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
     "observe": Entry(
-        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.observe"
+        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.command.observe"
     ),
     "diagnose": Entry(
-        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.diagnose"
+        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command.diagnose"
     ),
     "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
     "manifest": Entry(
@@ -103,7 +103,7 @@ class Commands(TyperGroup):
 
 def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
-    module, _, attribute = entry.function.partition(".")
+    module, _, attribute = entry.function.rpartition(".")
     found = getattr(import_module(f"rlsize.commands.{module}"), attribute)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)

@@ -73,11 +73,23 @@ class Inputs:
         self.offered: tuple[str | None, dict[str, str | None]] | None = None
         self.unpredicted: dict[str, str] = {}
         self._catalogue: Catalogue | None = None
-        changed = tuple(changes)
-        if scenario is not None or changed:
-            from rlsize.readers.scenarios import read_scenario
+        self.changes = tuple(changes)
+        if scenario is not None or self.changes:
+            self.open(scenario)
 
-            self.file = read_scenario(scenario, changed)
+    def open(self, path: str | None) -> None:
+        """
+        Take a scenario, for a command that finds out itself which of its files is one.
+
+        Args:
+            path: The scenario, or a saved plan; None for what `--set` says alone.
+
+        Raises:
+            InputError: Everything that is wrong with it.
+        """
+        from rlsize.readers.scenarios import read_scenario
+
+        self.file = read_scenario(path, self.changes)
 
     @property
     def catalogue(self) -> Catalogue:
@@ -417,7 +429,7 @@ class Inputs:
             InputError: All faults so far.
         """
         if self.faults:
-            raise InputError(*self.faults)
+            raise InputError(*dict.fromkeys(self.faults))
 
     def settled(self, made: T | None) -> T:
         """

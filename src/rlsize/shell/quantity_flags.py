@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
@@ -148,18 +148,24 @@ def _help(row: Row) -> str:
     return f"{text}."
 
 
-def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def asks(source: Any = ScenarioFile, /, **panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: ANN401 (a type hint)
     """
     Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
 
     Args:
+        source: The argument that names a scenario; None where the command finds one itself and opens it.
         panels: Keys by panel; an underscore in the panel's name stands for a space.
 
-    The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares.
+    The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares. A
+    parameter whose type is a dataclass stands for its fields, each of which is a flag.
     """
     asked = Asks({name.replace("_", " "): keys for name, keys in panels.items()})
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(command, eval_str=True)
+        declared = [one for name, one in signature.parameters.items() if name != "inputs"]
+        groups = {one.name: one.annotation for one in declared if is_dataclass(one.annotation)}
+
         @wraps(command)
         def answer(
             scenario: str | None = None,
@@ -169,6 +175,8 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
         ) -> Any:
             texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
             said = {key: text for key, text in texts.items() if text is not None}
+            for name, group in groups.items():
+                own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
             inputs.check_texts()
             report = command(inputs, **own)
@@ -177,13 +185,13 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
                 return report
             return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}."))
 
-        signature = inspect.signature(command, eval_str=True)
-        own = [one for name, one in signature.parameters.items() if name != "inputs"]
         keyword = inspect.Parameter.KEYWORD_ONLY
+        own = [each for one in declared for each in _flags_of(one, groups.get(one.name))]
+        named = [] if source is None else [inspect.Parameter("scenario", keyword, default=None, annotation=source)]
         shared = [
-            inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile),
+            *named,
             *asked.parameters(),
-            *(one.replace(kind=keyword) for one in own),
+            *own,
             inspect.Parameter("changes", keyword, default=None, annotation=Changes),
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
@@ -194,3 +202,15 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
         return answer
 
     return decorated
+
+
+def _flags_of(parameter: inspect.Parameter, group: Any) -> list[inspect.Parameter]:  # noqa: ANN401 (a dataclass)
+    """The parameter, or those that its dataclass stands for."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if group is None:
+        return [parameter.replace(kind=keyword)]
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name])
+        for each in fields(group)
+    ]

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.commands import asking, flags
+from rlsize.equations import matching
+from rlsize.errors import InputError
+from rlsize.estimates.working import apply, rounded
 from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
 from rlsize.facts.plan import PlanFigure
+from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,6 +19,9 @@ if TYPE_CHECKING:
     from rlsize.facts.run_summary import RunSummary
     from rlsize.shell.inputs import Inputs
 
+POOLS = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus")
+"""The pools of a run, as flags say them."""
+
 MOST_STEPS = 1000  # of a saved observation, the newest: enough to tell a change of a percent or two
 _COLUMNS = (
     *("step_seconds", "wait_seconds", "generation_seconds", "train_seconds", "sync_seconds"),
@@ -23,7 +29,7 @@ _COLUMNS = (
 )
 
 
-class Pools(NamedTuple):
+class ObservedPools(NamedTuple):
     """The pools of a run and what they cost, as flags, scenario and log say."""
 
     instances: Figure
@@ -34,25 +40,26 @@ class Pools(NamedTuple):
     trainer_gpu_hour: Figure
 
 
-def pools_of(
-    inputs: Inputs,
-    instances: str | None,
-    gpus_per_instance: str | None,
-    rollout_gpus: str | None,
-    trainer_gpus: str | None,
-    prices: tuple[str | None, str | None, str | None, str | None],
-) -> Pools:
+def pools_of(inputs: Inputs) -> ObservedPools:
     """Ask for the pools of a run; nothing of it is needed."""
-    size = asking.gpus_per_instance(inputs, gpus_per_instance)
-    pool = inputs.number("rollout_gpus", "--rollout-gpus", rollout_gpus, flags.COUNT, scenario="placement.rollout_gpus")
-    trainer = inputs.number(
-        "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
-    )
-    rollout_price, trainer_price = asking.gpu_hours(inputs, *prices)
-    return Pools(asking.instances(inputs, instances, size), size, pool, trainer, rollout_price, trainer_price)
+    from rlsize.loop.instance import instance_gpus
+    from rlsize.loop.prices import gpu_hours
+
+    size = instance_gpus(inputs)
+    size = size if size.known else inputs.measured("gpus_per_instance", size)
+    rollout, trainer = inputs.ask("rollout_gpus"), inputs.ask("trainer_gpus")
+    prices = gpu_hours(inputs)
+    count, pool = inputs.ask("instances"), rollout
+    if not count.known and size.known:
+        if not pool.known and trainer.known:
+            pool = apply("rollout_gpus", matching.remaining_gpus, gpus=inputs.ask("gpus"), rollout_gpus=trainer)
+        exact = apply("instances", matching.instances_of, gpus=pool, gpus_per_instance=size)
+        if exact.known and exact.number >= 1:
+            count = inputs.keep(rounded(exact, "instances", rounded_down(exact.number)))
+    return ObservedPools(count, size, rollout, trainer, *prices)
 
 
-def allocation_of(pools: Pools, run: RunSummary, fleet: Observation | None) -> ObservedAllocation:
+def allocation_of(pools: ObservedPools, run: RunSummary, fleet: Observation | None) -> ObservedAllocation:
     """The pools as they are: as said, else as the log or the engines show."""
     count, size = _known(pools.instances), _known(pools.gpus_per_instance)
     if count is None and fleet is not None:
@@ -68,7 +75,7 @@ def allocation_of(pools: Pools, run: RunSummary, fleet: Observation | None) -> O
     )
 
 
-def prices_of(pools: Pools) -> ObservedPrices:
+def prices_of(pools: ObservedPools) -> ObservedPrices:
     """What the GPUs cost, with who says so."""
     sources = dict.fromkeys(
         price.source for price in (pools.rollout_gpu_hour, pools.trainer_gpu_hour) if price.known and price.source
@@ -84,18 +91,12 @@ def _known(figure: Figure) -> float | None:
     return figure.number if figure.known else None
 
 
-def kept_columns(run: RunSummary) -> tuple[list[int], dict[str, list[float]]]:
-    """The newest settled steps and what is kept of each."""
-    steps = list(run.steps[-MOST_STEPS:])
-    return steps, {name: list(run.columns[name][-MOST_STEPS:]) for name in _COLUMNS if name in run.columns}
-
-
 def save_observation(
     path: str,
     sources: list[str],
     results: Iterable[Figure],
     seen: tuple[RunSummary, Observation | None],
-    pools: Pools,
+    pools: ObservedPools,
     *,
     force: bool,
 ) -> None:
@@ -112,7 +113,6 @@ def save_observation(
     from rlsize.writers.observation_file import observation_text
 
     run, fleet = seen
-    steps, columns = kept_columns(run)
     observation = RunObservation(
         observed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         rlsize_version=VERSION,
@@ -126,7 +126,21 @@ def save_observation(
             for figure in results
             if figure.known
         },
-        steps=steps,
-        columns=columns,
+        steps=list(run.steps[-MOST_STEPS:]),
+        columns={name: list(run.columns[name][-MOST_STEPS:]) for name in _COLUMNS if name in run.columns},
     )
     write_whole(path, observation_text(observation), force)
+
+
+def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
+    """Find out before a window is watched whether what is seen can be written after it."""
+    from rlsize.writers.files import check_target
+
+    named = [file for file in files if file]
+    for twice in sorted({file for file in named if named.count(file) > 1}):
+        inputs.fault("is to be written twice", twice, "give each file a name of its own")
+    for file in named:
+        try:
+            check_target(file, force)
+        except InputError as error:
+            inputs.faults.extend(error.faults)
