@@ -52,7 +52,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
     "manifest": Entry(
-        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.manifest"
+        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.command.manifest"
     ),
     "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
     "measure": Entry(

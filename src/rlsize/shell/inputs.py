@@ -17,7 +17,7 @@ from rlsize.quantities.table import QUANTITIES
 from rlsize.units import uncertain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
@@ -77,19 +77,20 @@ class Inputs:
         if scenario is not None or self.changes:
             self.open(scenario)
 
-    def open(self, path: str | None) -> None:
+    def open(self, path: str | None, read: Callable[..., ScenarioFile] | None = None) -> None:
         """
         Take a scenario, for a command that finds out itself which of its files is one.
 
         Args:
             path: The scenario, or a saved plan; None for what `--set` says alone.
+            read: Reads it, where files of other kinds hold one too.
 
         Raises:
             InputError: Everything that is wrong with it.
         """
         from rlsize.readers.scenarios import read_scenario
 
-        self.file = read_scenario(path, self.changes)
+        self.file = (read or read_scenario)(path, self.changes)
 
     @property
     def catalogue(self) -> Catalogue:
