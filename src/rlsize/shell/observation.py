@@ -16,8 +16,10 @@ if TYPE_CHECKING:
 
     from rlsize.facts.figure import Figure
     from rlsize.facts.observations import Observation
+    from rlsize.facts.rates import Rates
     from rlsize.facts.run_summary import RunSummary
     from rlsize.shell.inputs import Inputs
+    from rlsize.shell.live_engines import Engines
 
 POOLS = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus")
 """The pools of a run, as flags say them."""
@@ -91,17 +93,40 @@ def _known(figure: Figure) -> float | None:
     return figure.number if figure.known else None
 
 
+def rates_of(run: RunSummary, engines: Engines | None, pools: ObservedPools) -> Rates | None:
+    """Both rates, as far as they were seen; None where neither was."""
+    from datetime import UTC, datetime
+
+    from rlsize.estimates.observing import observed_rates
+    from rlsize.estimates.run_rates import with_trainer
+
+    ended = None if engines is None else engines.watched.ended
+    at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
+    fleet = None
+    if engines is not None and engines.seen.mean:
+        fleet = observed_rates(engines.seen, measured_at=at, gpus_per_instance=_known(pools.gpus_per_instance))
+    return with_trainer(fleet, run, measured_at=at, trainer_gpus=_known(pools.trainer_gpus))
+
+
 def save_observation(
     path: str,
-    sources: list[str],
+    logs: list[str],
     results: Iterable[Figure],
-    seen: tuple[RunSummary, Observation | None],
+    seen: tuple[RunSummary, Engines | None],
     pools: ObservedPools,
     *,
     force: bool,
 ) -> None:
     """
     Write an observation.
+
+    Args:
+        path: Where it goes.
+        logs: Training logs that were read.
+        results: What the run did.
+        seen: What the log and the engines told.
+        pools: The pools of the run, and their prices.
+        force: Whether a file that exists may be replaced.
 
     Raises:
         InputError: The file is there and is not to be overwritten, or cannot be written.
@@ -112,15 +137,17 @@ def save_observation(
     from rlsize.writers.files import write_whole
     from rlsize.writers.observation_file import observation_text
 
-    run, fleet = seen
+    run, engines = seen
+    fleet = None if engines is None else engines.seen
     observation = RunObservation(
         observed_at=datetime.now(UTC).isoformat(timespec="seconds"),
         rlsize_version=VERSION,
-        sources=sources,
+        sources=[*logs, *(engines.names if engines is not None else ())],
         framework=run.framework,
         engine=fleet.engine if fleet is not None else "",
         allocation=allocation_of(pools, run, fleet),
         prices=prices_of(pools),
+        rates=rates_of(run, engines, pools),
         results={
             figure.key: PlanFigure(value=figure.value, provenance=figure.provenance, source=figure.source)
             for figure in results

@@ -109,10 +109,9 @@ def diagnose(
     if not engines:
         inputs.settle()
     seen = watched_engines(inputs, found, watch) if engines else None
-    fleet = seen.seen if seen else None
     evidence = Evidence(
         run=run,
-        fleet=fleet,
+        fleet=seen.seen if seen else None,
         load=seen.load if seen else EngineLoad(),
         instances=pools.instances,
         gpus_per_instance=pools.gpus_per_instance,
@@ -121,8 +120,7 @@ def diagnose(
     )
     report = _answer(inputs, evidence, pools, (before, baseline), words, seen.doubts if seen else [])
     if record is not None:
-        names = [*found.logs, *(seen.names if seen else ())]
-        save_observation(record, names, report.results, (run, fleet), pools, force=force)
+        save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
         note = f"Recorded {record}; compare later with --before {record}."
         report = replace(report, notes=(*report.notes, note))
     if seen is not None and seen.watched.interrupted:

@@ -13,7 +13,7 @@ from rlsize.shell.command import TERMINAL, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
-from rlsize.shell.observation import POOLS, ObservedPools, check_files, pools_of, save_observation
+from rlsize.shell.observation import POOLS, check_files, pools_of, rates_of, save_observation
 from rlsize.shell.quantity_flags import PRICES, asks
 
 if TYPE_CHECKING:
@@ -85,12 +85,11 @@ def observe(
     if not engines:
         inputs.settle()
     seen = watched_engines(inputs, found, watch) if engines else None
-    rates = _rates(run, seen, pools)
+    rates = rates_of(run, seen, pools)
     report = _report(inputs, run, seen)
     notes = [] if save is None or rates is None else [_saved(save, rates, force=force)]
     if record is not None:
-        names, fleet = [*found.logs, *(seen.names if seen else ())], seen.seen if seen else None
-        save_observation(record, names, report.results, (run, fleet), pools, force=force)
+        save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
         notes.append(f"Recorded {record}; compare later with `rlsize diagnose ... --before {record}`.")
     report = replace(report, notes=(*report.notes, *notes))
     nothing = save is not None and rates is None
@@ -131,22 +130,6 @@ def _report(inputs: Inputs, run: RunSummary, engines: Engines | None) -> Report:
     left = headroom_left(engines.seen.includes)
     report = observe_report(engines.seen, inputs.shown(), left, (), [*engines.doubts, *inputs.warnings])
     return with_run(report, run) if run.steps else report
-
-
-def _rates(run: RunSummary, engines: Engines | None, pools: ObservedPools) -> Rates | None:
-    """Both rates, as far as they were seen; None where neither was."""
-    from datetime import UTC, datetime
-
-    from rlsize.estimates.observing import observed_rates
-    from rlsize.estimates.run_rates import with_trainer
-
-    ended = None if engines is None else engines.watched.ended
-    at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
-    size, trainer = pools.gpus_per_instance, pools.trainer_gpus
-    fleet = None
-    if engines is not None and engines.seen.mean:
-        fleet = observed_rates(engines.seen, measured_at=at, gpus_per_instance=size.number if size.known else None)
-    return with_trainer(fleet, run, measured_at=at, trainer_gpus=trainer.number if trainer.known else None)
 
 
 def _saved(path: str, rates: Rates, *, force: bool) -> str:
