@@ -14,8 +14,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands.alerts_selector import expressions, matchers
-from rlsize.commands.alerts_source import planned_loop
+from rlsize.shell.selectors import expressions, matchers
+from rlsize.commands.alerts.planned import planned_loop
 from rlsize.errors import InputError
 from rlsize.estimates.alert_plan import alert_plan
 from rlsize.facts.alerts import AlertSetup
@@ -23,6 +23,7 @@ from rlsize.reports.alerts_cases import Cases
 from rlsize.reports.alerts_panels import panels
 from rlsize.reports.alerts_rules import Rules
 from rlsize.reports.alerts_text import selector_text
+from rlsize.shell.inputs import Inputs
 
 HEADER = "rlsize: {kind: plan, version: 1}\n"
 PLAN = f"""\
@@ -193,7 +194,7 @@ def test_a_plan_of_odd_numbers_is_answered_or_refused(alerts: Callable[..., Any]
     odd = re.sub(rf"\b{key}: {{value: [0-9.]+", f"{key}: {{value: {value}", PLAN)
     Path("odd.yaml").write_text(odd, encoding="utf-8")
     try:
-        loop = planned_loop("odd.yaml", None, calibration=None, profiles=None)
+        loop = planned_loop(Inputs(), "odd.yaml", None)
     except InputError:
         assert alerts("odd.yaml").code == 2
         return
@@ -237,7 +238,7 @@ def test_the_command_to_paste_is_one(source: str, alerts: Callable[..., Any]) ->
     context = loaded(command, COMMANDS[command]).make_context(command, words)
     assert context.params["prometheus"] == "$PROMETHEUS"
     assert context.params["selector"] == 'job="rollout"'
-    assert (context.params["consume"] == "24576") == (source == "plan.yaml")
+    assert (context.params["quantity_consumption_tokens_per_second"] == "24576") == (source == "plan.yaml")
     assert (source in words) == (source == "s.yaml")
 
 

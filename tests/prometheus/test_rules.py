@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from rlsize.commands.alerts_selector import matchers
+from rlsize.shell.selectors import matchers
 from rlsize.estimates.alert_plan import alert_plan
 from rlsize.facts.alerts import AlertSetup, PlannedLoop
 from rlsize.facts.figure import Figure

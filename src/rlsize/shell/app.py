@@ -50,7 +50,7 @@ COMMANDS: dict[str, Entry] = {
     "diagnose": Entry(
         "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command.diagnose"
     ),
-    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
+    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command.alerts"),
     "manifest": Entry(
         "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.command.manifest"
     ),
