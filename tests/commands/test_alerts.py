@@ -14,7 +14,6 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlsize.shell.selectors import expressions, matchers
 from rlsize.commands.alerts.planned import planned_loop
 from rlsize.errors import InputError
 from rlsize.estimates.alert_plan import alert_plan
@@ -24,6 +23,7 @@ from rlsize.reports.alerts_panels import panels
 from rlsize.reports.alerts_rules import Rules
 from rlsize.reports.alerts_text import selector_text
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.selectors import expressions, matchers
 
 HEADER = "rlsize: {kind: plan, version: 1}\n"
 PLAN = f"""\

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from rlsize.readers.rates import read_rates
 from rlsize.shell import live_engines
 from rlsize.shell.app import app
-from rlsize.readers.rates import read_rates
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

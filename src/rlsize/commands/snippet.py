@@ -26,7 +26,7 @@ _ASKED = (
     "mode", *ALLOCATION, "rollout_tensor_parallel", "max_staleness", "sync_every", "prompts_per_step", "group_size",
     "mini_batches",
 )  # fmt: skip
-"""What a snippet sets, of all that a plan says."""
+"""What a snippet sets."""
 
 _NEEDED = (
     "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "prompts_per_step", "group_size",
@@ -108,7 +108,7 @@ def snippet(
             for key, value in figures.items()
             if value is not None
         ),
-        inputs=tuple(figure for figure in inputs.shown() if figure.key in _ASKED),
+        inputs=inputs.shown(),
         tables={"settings": Table(title=f"Keys of {framework_of.SOURCE}", columns=columns, rows=rows)},
         warnings=(*inputs.warnings, *made.warnings),
         notes=(*inputs.notes, *made.notes),

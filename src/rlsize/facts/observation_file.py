@@ -37,6 +37,7 @@ class RunObservation:
     rlsize_version: Annotated[str, Says("the rlsize that made it")]
     sources: Annotated[list[str], Says("what was read")]
     framework: Annotated[str, Says("whose training log; empty without one")] = ""
+    mode: Annotated[str, Says("how the loop was laid out in time; empty where no log tells")] = ""
     engine: Annotated[str, Says("the inference engine; empty where none was read")] = ""
     allocation: Annotated[ObservedAllocation, Says("the pools as they were: the target of a rollback")] = field(
         default_factory=ObservedAllocation

@@ -66,7 +66,9 @@ def _planned(document: Document) -> dict[str, tuple[Any, Path_]]:
 
     plan = plan_of(document)
     parts = (("inputs", plan.inputs), ("placement", plan.placement))
-    found = {key: (figure.value, (part, key)) for part, figures in parts for key, figure in figures.items()}
+    found: dict[str, tuple[Any, Path_]] = {
+        key: (figure.value, (part, key)) for part, figures in parts for key, figure in figures.items()
+    }
     mode, where = found.get("mode", ("", ()))
     if mode == "synchronous":
         found["mode"] = ("sync", where)
@@ -92,4 +94,5 @@ def _observed(document: Document) -> dict[str, tuple[Any, Path_]]:
     told = {"instances": count, "rollout_gpus": rollout, "trainer_gpus": pools.trainer_gpus}
     found: dict[str, tuple[Any, Path_]] = {key: (value, ("allocation", key)) for key, value in told.items()}
     found["instances"] = (count, ("allocation", "rollout_instances"))
-    return found | {"engine": (seen.engine or None, ("engine",))}
+    mode = "sync" if seen.mode == "synchronous" else seen.mode
+    return found | {"mode": (mode or None, ("mode",)), "engine": (seen.engine or None, ("engine",))}

@@ -217,6 +217,7 @@ def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Eng
     used = {one.instance for one in seen.used}
     return Engines(watched, seen, engine_load({name: each for name, each in found.items() if name in used}))
 
+
 def _from_pages(inputs: Inputs, pages: list[str]) -> Watched:
     """
     Saved pages as readings, two of each server.

@@ -64,13 +64,18 @@ def named_inputs(inputs: Inputs, named: list[str], format: str | None) -> NamedI
                 getattr(found, _kind(name)).append(name)
             except InputError as error:
                 inputs.blame(error, name)
+    _check_stdin(inputs, named)
+    return found
+
+
+def _check_stdin(inputs: Inputs, named: list[str]) -> None:
+    """Note where stdin is asked for more than once, or has nothing to give: nobody types a log."""
     if named.count(STDIN) > 1:
         inputs.fault("stdin can be read only once", STDIN, "name it once")
     if STDIN in named and sys.stdin is None:
         inputs.fault("stdin is closed", STDIN, "pipe a log into it, or name a file")
     elif STDIN in named and sys.stdin.isatty():
-        inputs.fault("stdin is a terminal", STDIN, "pipe a log into it, or name a file")  # nobody types a log
-    return found
+        inputs.fault("stdin is a terminal", STDIN, "pipe a log into it, or name a file")
 
 
 def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A002 (as above)

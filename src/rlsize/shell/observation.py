@@ -144,6 +144,7 @@ def save_observation(
         rlsize_version=VERSION,
         sources=[*logs, *(engines.names if engines is not None else ())],
         framework=run.framework,
+        mode="" if run.mode == "unknown" else run.mode,
         engine=fleet.engine if fleet is not None else "",
         allocation=allocation_of(pools, run, fleet),
         prices=prices_of(pools),

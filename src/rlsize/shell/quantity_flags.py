@@ -148,7 +148,9 @@ def _help(row: Row) -> str:
     return f"{text}."
 
 
-def asks(source: Any = ScenarioFile, /, **panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: ANN401 (a type hint)
+def asks(
+    source: Any = ScenarioFile, /, **panels: tuple[Asked, ...]
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
 
@@ -164,7 +166,7 @@ def asks(source: Any = ScenarioFile, /, **panels: tuple[Asked, ...]) -> Callable
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(command, eval_str=True)
         declared = [one for name, one in signature.parameters.items() if name != "inputs"]
-        groups = {one.name: one.annotation for one in declared if is_dataclass(one.annotation)}
+        groups: dict[str, Any] = {one.name: one.annotation for one in declared if is_dataclass(one.annotation)}
 
         @wraps(command)
         def answer(
@@ -204,7 +206,7 @@ def asks(source: Any = ScenarioFile, /, **panels: tuple[Asked, ...]) -> Callable
     return decorated
 
 
-def _flags_of(parameter: inspect.Parameter, group: Any) -> list[inspect.Parameter]:  # noqa: ANN401 (a dataclass)
+def _flags_of(parameter: inspect.Parameter, group: Any) -> list[inspect.Parameter]:
     """The parameter, or those that its dataclass stands for."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     if group is None:

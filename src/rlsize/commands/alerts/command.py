@@ -118,20 +118,14 @@ def alerts(inputs: Inputs, context: typer.Context, said: AlertFlags, source: Sou
     from rlsize.estimates.alert_plan import alert_plan
     from rlsize.reports.alerts import alerts_report, left_out
     from rlsize.reports.alerts_rules import Rules
-    from rlsize.shell.selectors import object_labels, rule_name
+    from rlsize.shell.selectors import object_labels
     from rlsize.shell.text_output import delivered
     from rlsize.writers.files import make_folder, write_whole
 
     faults = inputs.faults
     setup = _setup(said, faults)
     labels = object_labels(said.label or (), faults)
-    if said.namespace is not None:
-        rule_name(said.namespace, "--namespace", faults)
-    if not said.kubernetes and (labels or said.namespace):
-        where = "--label" if labels else "--namespace"
-        inputs.fault("is for a PrometheusRule", where, "add --kubernetes")
-    if said.output is None and said.kubernetes and said.grafana:
-        inputs.fault("only one of them can be printed", "--kubernetes --grafana", "write both: --output DIR")
+    _check_forms(inputs, said)
     targets = _targets(said, faults)
     before = list(faults)
     try:
@@ -145,7 +139,12 @@ def alerts(inputs: Inputs, context: typer.Context, said: AlertFlags, source: Sou
         raise InputError(Fault("leaves no alert", loop.name, "; ".join(left_out(rules))))
     texts = {kind: _text(rules, kind, said.namespace or "", labels) for kind in targets}
     report = alerts_report(rules, [str(path) for path in targets.values() if path is not None])
-    report = replace(report, warnings=(*report.warnings, *inputs.warnings), notes=(*report.notes, *inputs.notes))
+    report = replace(
+        report,
+        inputs=(*report.inputs, *inputs.shown()),
+        warnings=(*report.warnings, *inputs.warnings),
+        notes=(*report.notes, *inputs.notes),
+    )
     if None in targets.values():
         text = next(iter(texts.values()))
         whole = Figure(key="alerts", value=text, provenance="predicted", source="the plan")
@@ -174,6 +173,18 @@ def _setup(said: AlertFlags, faults: list[Fault]) -> AlertSetup:
         metrics=expressions(said.metric or (), faults),
         engine_only=said.engine_only,
     )
+
+
+def _check_forms(inputs: Inputs, said: AlertFlags) -> None:
+    """Note what of the forms does not go together."""
+    from rlsize.shell.selectors import rule_name
+
+    if said.namespace is not None:
+        rule_name(said.namespace, "--namespace", inputs.faults)
+    if not said.kubernetes and (said.label or said.namespace):
+        inputs.fault("is for a PrometheusRule", "--label" if said.label else "--namespace", "add --kubernetes")
+    if said.output is None and said.kubernetes and said.grafana:
+        inputs.fault("only one of them can be printed", "--kubernetes --grafana", "write both: --output DIR")
 
 
 def _targets(said: AlertFlags, faults: list[Fault]) -> dict[str, Path | None]:

@@ -106,7 +106,9 @@ def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:
     from rlsize.readers.plans import plan_of
 
     plan = plan_of(document)
-    figures = {key: _figure(key, one) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()}
+    figures = {
+        key: _figure(key, one) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()
+    }
     routing = figures["routing"].value if "routing" in figures else ""
     return PlannedLoop(
         name=document.name,
@@ -132,6 +134,7 @@ def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop
         "instances": pools.rollout_instances,
         "rollout_gpus": pools.rollout_gpus,
         "trainer_gpus": pools.trainer_gpus,
+        "mode": seen.mode or None,
         "engine": seen.engine or None,
     }
     figures = {

@@ -23,14 +23,6 @@ if TYPE_CHECKING:
 
     from rlsize.writers.manifests.resize import Pods, Resize
 
-_SHOWN = frozenset(
-    {
-        "mode", "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "gpus_per_pod",
-        "engine", "concurrency", "threshold", "min_replicas", "max_replicas", "borrowed_gpus", "group_index",
-    }
-)  # fmt: skip
-"""What decides a resize, of all that a plan says."""
-
 _SOURCES: Mapping[str, str] = {
     "apply_command": "to paste; nothing is applied by rlsize",
     "before_command": "to paste first: how it is now",
@@ -116,7 +108,7 @@ def manifest(inputs: Inputs, context: typer.Context, said: ObjectFlags, source: 
             for key, value in figures.items()
             if value is not None
         ),
-        inputs=tuple(figure for figure in inputs.shown() if figure.key in _SHOWN),
+        inputs=inputs.shown(),
         tables={**({} if base is None else {"changes": changed}), "commands": _to_paste(commands)},
         warnings=(*inputs.warnings, *resize.warnings),
         notes=(*inputs.notes, *notes, *(() if base else resize.notes), *told),

@@ -42,14 +42,12 @@ class ObjectFlags:
 
     platform: Annotated[
         str | None,
-        quantity(
-            "--platform", "deployment, statefulset, raycluster, leaderworkerset, keda or kueue.", OBJECT, "NAME"
-        ),
+        quantity("--platform", "deployment, statefulset, raycluster, leaderworkerset, keda or kueue.", OBJECT, "NAME"),
     ] = None
     name: Annotated[str, quantity("--name", "Name of the object; rollout when not given.", OBJECT, "NAME")] = "rollout"
-    namespace: Annotated[
-        str, quantity("--namespace|-n", "Its namespace; default when not given.", OBJECT, "NAME")
-    ] = "default"
+    namespace: Annotated[str, quantity("--namespace|-n", "Its namespace; default when not given.", OBJECT, "NAME")] = (
+        "default"
+    )
     group: Annotated[
         str | None,
         quantity("--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME"),
@@ -99,9 +97,9 @@ class ObjectFlags:
     rollback: Annotated[
         str | None, quantity("--rollback", "Go back to the allocation of an observation or plan.", metavar="FILE")
     ] = None
-    output: Annotated[
-        str | None, quantity("--output|-o", "Write it there, and say what it is.", "Output", "FILE")
-    ] = None
+    output: Annotated[str | None, quantity("--output|-o", "Write it there, and say what it is.", "Output", "FILE")] = (
+        None
+    )
     force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")] = (
         False
     )

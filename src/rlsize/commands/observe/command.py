@@ -13,7 +13,7 @@ from rlsize.shell.command import TERMINAL, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
-from rlsize.shell.observation import POOLS, check_files, pools_of, rates_of, save_observation
+from rlsize.shell.observation import POOLS, ObservedPools, check_files, pools_of, rates_of, save_observation
 from rlsize.shell.quantity_flags import PRICES, asks
 
 if TYPE_CHECKING:
@@ -70,14 +70,9 @@ def observe(
     engines = check_watch(inputs, found, watch)
     _check_kinds(inputs, found, engines=engines)
     if found.results:
-        from rlsize.commands.observe.benchmark import observed_results
-
         if record is not None:
             inputs.fault("records a run, and a benchmark is none", "--record", "save its rate with --save")
-        size, needed = pools.gpus_per_instance, save is not None
-        report, rates = observed_results(inputs, found.results, watch.format, size, needed=needed)
-        notes = [] if save is None or rates is None else [_saved(save, rates, force=force)]
-        return replace(report, notes=(*report.notes, *notes))
+        return _benchmarked(inputs, found, pools, watch.format, save, force=force)
     for key in ("concurrency", "prompt_share"):
         if inputs.gives(key):
             inputs.fault("is for the runs of a benchmark", inputs.flag(key), "leave it out")
@@ -102,6 +97,23 @@ def observe(
         why = "the log tells neither train times nor tokens" if seen is None else "no instance generated a token"
         raise UnfinishedError(Fault(f"{why}, so there is no rate to save", save or "", "watch a fleet at work"))
     raise typer.Exit(INTERRUPTED)
+
+
+def _benchmarked(
+    inputs: Inputs,
+    found: NamedInputs,
+    pools: ObservedPools,
+    format: str | None,  # noqa: A002 (the flag's name)
+    save: str | None,
+    *,
+    force: bool,
+) -> Report:
+    from rlsize.commands.observe.benchmark import observed_results
+
+    size, needed = pools.gpus_per_instance, save is not None
+    report, rates = observed_results(inputs, found.results, format, size, needed=needed)
+    notes = [] if save is None or rates is None else [_saved(save, rates, force=force)]
+    return replace(report, notes=(*report.notes, *notes))
 
 
 def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
