@@ -32,6 +32,20 @@ WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_second
 
 _ACCESS = "Access"
 
+TokenFile = Annotated[
+    str | None,
+    quantity(
+        "--token-file",
+        "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
+        _ACCESS,
+        "FILE",
+    ),
+]
+Authority = Annotated[
+    str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchFlags:
@@ -69,21 +83,9 @@ class WatchFlags:
     window: Annotated[
         str | None, quantity("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")
     ] = None
-    token_file: Annotated[
-        str | None,
-        quantity(
-            "--token-file",
-            "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
-            _ACCESS,
-            "FILE",
-        ),
-    ] = None
-    ca: Annotated[
-        str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
-    ] = None
-    insecure: Annotated[
-        bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)
-    ] = False
+    token_file: TokenFile = None
+    ca: Authority = None
+    insecure: Insecure = False
 
 
 class Time(NamedTuple):

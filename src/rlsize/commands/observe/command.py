@@ -68,10 +68,8 @@ def observe(
     check_files(inputs, save, record, plot if plot != TERMINAL else None, force=force)
     found = named_inputs(inputs, sources or [], watch.format)
     engines = check_watch(inputs, found, watch)
-    _check_kinds(inputs, found, engines=engines)
+    _check_kinds(inputs, found, record, engines=engines)
     if found.results:
-        if record is not None:
-            inputs.fault("records a run, and a benchmark is none", "--record", "save its rate with --save")
         return _benchmarked(inputs, found, pools, watch.format, save, force=force)
     for key in ("concurrency", "prompt_share"):
         if inputs.gives(key):
@@ -116,10 +114,12 @@ def _benchmarked(
     return replace(report, notes=(*report.notes, *notes))
 
 
-def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
+def _check_kinds(inputs: Inputs, found: NamedInputs, record: str | None, *, engines: bool) -> None:
     """Note sources that say nothing to `observe`, or do not go together."""
     for name in (*found.scenarios, *found.observations):
         inputs.fault("says nothing of what runs now", name, "`rlsize diagnose` takes it beside engines and logs")
+    if found.results and record is not None:
+        inputs.fault("records a run, and a benchmark is none", "--record", "save its rate with --save")
     if found.results and (engines or found.logs):
         what = "a benchmark's result stands beside a running loop"
         inputs.fault(what, found.results[0], "observe them one after the other")
