@@ -10,10 +10,10 @@ from rlsize.errors import DoesNotFitError, Fault, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
-from rlsize.shell.allocation import ALLOCATION, allocation_of, opened
+from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import asks
+from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.shell.text_output import delivered
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ Output = Annotated[str | None, quantity("--output|-o", "Write it there, and say 
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
-@asks(None, Inputs=_ASKED)
+@asks_beside_files(Inputs=_ASKED)
 def snippet(
     inputs: Inputs,
     context: typer.Context,
@@ -62,6 +62,7 @@ def snippet(
     framework: Name = None,
     variant: Variant = None,
     output: Output = None,
+    changes: Changes = None,
     force: Force = False,
 ) -> Report:
     """
@@ -73,7 +74,7 @@ def snippet(
         from rlsize.writers.files import check_target
 
         check_target(output, force)
-    opened(inputs, source)
+    read_pools(inputs, source, changes)
     found = allocation_of(inputs, source or "flags")
     module, way = _chosen(inputs, framework, variant, found.mode)
     split = _split(inputs, found, way)

@@ -13,6 +13,8 @@ from rlsize.loop.pools import LOOPS, mode
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rlsize.shell.inputs import Inputs
 
 ALLOCATION = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "engine")
@@ -23,17 +25,16 @@ _MOST = 1e6  # GPUs, or instances, beyond which a number is a slip
 _SPREAD = ("tensor", "pipeline", "data", "expert")
 
 
-def opened(inputs: Inputs, path: str | None) -> None:
+def read_pools(inputs: Inputs, path: str | None, changes: Iterable[str] | None = None) -> None:
     """
-    Take the file that says an allocation: a plan, a scenario or an observation; None for flags alone.
+    Read the file that says an allocation: a plan, a scenario or an observation; None for flags alone.
 
     Raises:
         InputError: What is wrong with it.
     """
-    if path is not None:
-        from rlsize.readers.allocations import read_allocation
+    from rlsize.readers.allocations import read_allocation
 
-        inputs.open(path, read_allocation)
+    inputs.read(path, changes or (), reader=read_allocation)
 
 
 def allocation_of(inputs: Inputs, source: str) -> Allocation:

@@ -73,24 +73,34 @@ class Inputs:
         self.offered: tuple[str | None, dict[str, str | None]] | None = None
         self.unpredicted: dict[str, str] = {}
         self._catalogue: Catalogue | None = None
-        self.changes = tuple(changes)
-        if scenario is not None or self.changes:
-            self.open(scenario)
+        self.changes: tuple[str, ...] = ()
+        self.read(scenario, changes)
 
-    def open(self, path: str | None, read: Callable[..., ScenarioFile] | None = None) -> None:
+    def read(
+        self,
+        scenario: str | None,
+        changes: Iterable[str] = (),
+        *,
+        reader: Callable[..., ScenarioFile] | None = None,
+    ) -> None:
         """
-        Take a scenario, for a command that finds out itself which of its files is one.
+        Read the scenario.
 
         Args:
-            path: The scenario, or a saved plan; None for what `--set` says alone.
-            read: Reads it, where files of other kinds hold one too.
+            scenario: Its path, if one was named.
+            changes: What `--set` says: dotted key, equals sign, value.
+            reader: What reads it, where files of other kinds are taken for one.
 
         Raises:
-            InputError: Everything that is wrong with it.
+            InputError: All that is wrong with it.
         """
-        from rlsize.readers.scenarios import read_scenario
+        self.changes = tuple(changes)
+        if scenario is not None or self.changes:
+            from rlsize.readers.scenarios import read_scenario
 
-        self.file = (read or read_scenario)(path, self.changes)
+            self.file = (reader if reader is not None and scenario is not None else read_scenario)(
+                scenario, self.changes
+            )
 
     @property
     def catalogue(self) -> Catalogue:

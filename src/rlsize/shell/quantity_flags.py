@@ -148,19 +148,32 @@ def _help(row: Row) -> str:
     return f"{text}."
 
 
-def asks(
-    source: Any = ScenarioFile, /, **panels: tuple[Asked, ...]
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
 
     Args:
-        source: The argument that names a scenario; None where the command finds one itself and opens it.
         panels: Keys by panel; an underscore in the panel's name stands for a space.
 
     The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares. A
     parameter whose type is a dataclass stands for its fields, each of which is a flag.
     """
+    return _asking(panels, reads=True)
+
+
+def asks_beside_files(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """
+    As `asks`, for a command that declares the files that it takes, and reads them by `Inputs.read`.
+
+    Args:
+        panels: Keys by panel.
+    """
+    return _asking(panels, reads=False)
+
+
+def _asking(
+    panels: Mapping[str, tuple[Asked, ...]], *, reads: bool
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     asked = Asks({name.replace("_", " "): keys for name, keys in panels.items()})
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -169,12 +182,8 @@ def asks(
         groups: dict[str, Any] = {one.name: one.annotation for one in declared if is_dataclass(one.annotation)}
 
         @wraps(command)
-        def answer(
-            scenario: str | None = None,
-            profiles: list[str] | None = None,
-            changes: list[str] | None = None,
-            **own: Any,
-        ) -> Any:
+        def answer(profiles: list[str] | None = None, **own: Any) -> Any:
+            scenario, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
             texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
             said = {key: text for key, text in texts.items() if text is not None}
             for name, group in groups.items():
@@ -187,14 +196,14 @@ def asks(
                 return report
             return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}."))
 
-        keyword = inspect.Parameter.KEYWORD_ONLY
         own = [each for one in declared for each in _flags_of(one, groups.get(one.name))]
-        named = [] if source is None else [inspect.Parameter("scenario", keyword, default=None, annotation=source)]
+        keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
-            *named,
+            *([inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile)] if reads else []),
+            *(one.replace(kind=keyword) for one in own if one.default is inspect.Parameter.empty),
             *asked.parameters(),
-            *own,
-            inspect.Parameter("changes", keyword, default=None, annotation=Changes),
+            *(one.replace(kind=keyword) for one in own if one.default is not inspect.Parameter.empty),
+            *([inspect.Parameter("changes", keyword, default=None, annotation=Changes)] if reads else []),
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads

@@ -14,7 +14,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import asks
+from rlsize.shell.quantity_flags import Changes, asks_beside_files
 
 if TYPE_CHECKING:
     from rlsize.facts.alerts import AlertSetup, PlannedLoop
@@ -101,12 +101,13 @@ class AlertFlags:
         return Path(self.output)
 
 
-@asks(
-    None,
+@asks_beside_files(
     Inputs=("instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "train_seconds", "calibration"),
     Signals=("engine",),
 )
-def alerts(inputs: Inputs, context: typer.Context, said: AlertFlags, source: Source = None) -> Report:
+def alerts(
+    inputs: Inputs, context: typer.Context, said: AlertFlags, source: Source = None, changes: Changes = None
+) -> Report:
     """
     Write Prometheus rules, their tests and a dashboard for this plan.
 
@@ -129,7 +130,7 @@ def alerts(inputs: Inputs, context: typer.Context, said: AlertFlags, source: Sou
     targets = _targets(said, faults)
     before = list(faults)
     try:
-        loop = planned_loop(inputs, source, said.budget)
+        loop = planned_loop(inputs, source, said.budget, changes or ())
     except InputError as error:
         raise InputError(*dict.fromkeys((*before, *error.faults))) from None
     setup = replace(setup, engine=_engine(inputs, loop))

@@ -13,6 +13,8 @@ from rlsize.facts.figure import Figure
 from rlsize.shell.inputs import SMALLEST
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlsize.facts.plan import PlanFigure
     from rlsize.readers.budgets import BudgetFile
     from rlsize.readers.yaml_documents import Document
@@ -38,7 +40,7 @@ _SEEN = {  # what an observation calls otherwise than a plan
 }
 
 
-def planned_loop(inputs: Inputs, source: str | None, budget: str | None) -> PlannedLoop:
+def planned_loop(inputs: Inputs, source: str | None, budget: str | None, changes: Sequence[str] = ()) -> PlannedLoop:
     """
     The loop of a file.
 
@@ -46,6 +48,7 @@ def planned_loop(inputs: Inputs, source: str | None, budget: str | None) -> Plan
         inputs: What is said beside it; then even a saved plan is worked out anew.
         source: A saved plan, an observation or a scenario.
         budget: A budget file.
+        changes: What `--set` says.
 
     Raises:
         InputError: Everything that is wrong with the files.
@@ -61,9 +64,9 @@ def planned_loop(inputs: Inputs, source: str | None, budget: str | None) -> Plan
     document = read_document(source)
     header = document.data.get("rlsize") if isinstance(document.data, dict) else None
     kind = header.get("kind") if isinstance(header, dict) else None
-    beside = [inputs.flag(key) for key in inputs.texts if key != "engine"] + ["--set"] * bool(inputs.changes)
+    beside = [inputs.flag(key) for key in inputs.texts if key != "engine"] + ["--set"] * bool(changes)
     if kind == "scenario" or (kind == "plan" and beside):
-        loop = _worked_out(inputs, source, lines)
+        loop = _worked_out(inputs, source, lines, changes)
     elif kind == "plan":
         loop = _of_plan(document, lines)
     elif kind == "observation":
@@ -161,14 +164,14 @@ def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop
     )
 
 
-def _worked_out(inputs: Inputs, source: str, lines: BudgetFile | None) -> PlannedLoop:
+def _worked_out(inputs: Inputs, source: str, lines: BudgetFile | None, changes: Sequence[str]) -> PlannedLoop:
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
     from rlsize.readers.budgets import budget_in
     from rlsize.version import VERSION
 
     try:
-        inputs.open(source)
+        inputs.read(source, changes)
         loop = resolve(inputs)
     except InputError as error:  # of flags that this command does not have, the file is to blame that may say them
         own = {*inputs.flags.values(), "--profiles", "--set"}

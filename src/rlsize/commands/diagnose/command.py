@@ -25,7 +25,7 @@ from rlsize.shell.observation import (
     prices_of,
     save_observation,
 )
-from rlsize.shell.quantity_flags import PRICES, asks
+from rlsize.shell.quantity_flags import PRICES, Changes, asks_beside_files
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,8 +68,7 @@ Record = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
-@asks(
-    None,
+@asks_beside_files(
     Inputs=(*_RATES, *WATCH, *POOLS),
     Limits=("idle_target_fraction", "sync_target_fraction", "max_staleness"),
     Prices=PRICES,
@@ -81,6 +80,7 @@ def diagnose(
     sources: Named = None,
     before: Before = None,
     fail_on: FailOn = None,
+    changes: Changes = None,
     record: Record = None,
     force: Force = False,
 ) -> Report:
@@ -92,7 +92,7 @@ def diagnose(
     from rlsize.shell.training_logs import read_run
 
     found = named_inputs(inputs, sources or [], watch.format)
-    _open(inputs, found)
+    _read(inputs, found, changes or [])
     inputs.load_rates()
     for key in ("skipped_steps", "group_size", "max_num_seqs"):
         inputs.ask(key)
@@ -131,15 +131,15 @@ def diagnose(
     return report
 
 
-def _open(inputs: Inputs, found: NamedInputs) -> None:
-    """Take the scenario, if one is named."""
+def _read(inputs: Inputs, found: NamedInputs, changes: list[str]) -> None:
+    """Read the scenario, if one is named."""
     if len(found.scenarios) > 1:
         inputs.fault("two scenarios are named", found.scenarios[1], "name one")
+    named = found.scenarios[0] if found.scenarios else None
     try:
-        if found.scenarios:
-            inputs.open(found.scenarios[0])
+        inputs.read(named, changes)
     except InputError as error:
-        inputs.blame(error, found.scenarios[0])
+        inputs.blame(error, named or "--set")
 
 
 def _asked(inputs: Inputs) -> dict[str, Figure]:

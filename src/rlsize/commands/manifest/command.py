@@ -13,9 +13,9 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
-from rlsize.shell.allocation import ALLOCATION, allocation_of, opened
+from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import asks
+from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.shell.text_output import delivered
 
 if TYPE_CHECKING:
@@ -39,14 +39,15 @@ Source = Annotated[
 ]
 
 
-@asks(
-    None,
+@asks_beside_files(
     Inputs=(*ALLOCATION, "concurrency"),
     Object=("group_index", "min_replicas", "max_replicas", "gpus_per_pod"),
     KEDA=("threshold",),
     Kueue=("borrowed_gpus",),
 )
-def manifest(inputs: Inputs, context: typer.Context, said: ObjectFlags, source: Source = None) -> Report:
+def manifest(
+    inputs: Inputs, context: typer.Context, said: ObjectFlags, source: Source = None, changes: Changes = None
+) -> Report:
     """
     Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.
 
@@ -62,7 +63,7 @@ def manifest(inputs: Inputs, context: typer.Context, said: ObjectFlags, source: 
         if base is not None and written_to == Path(base).resolve():
             raise InputError(Fault("is the manifest that is gone back to", "--output", "name another file"))
     named = rollback or source
-    opened(inputs, named)
+    read_pools(inputs, named, changes)
     found = allocation_of(inputs, named or "flags")
     module = platform_of(inputs, said)
     wanted = wanted_of(inputs, said, found)
@@ -80,7 +81,7 @@ def manifest(inputs: Inputs, context: typer.Context, said: ObjectFlags, source: 
     commands = commands_of(resize, base, output or _UNNAMED)
     back_from = _left(source) if rollback is not None else None
     head = head_of(resize, pods, wanted, found.source, back_from)
-    text, changes, told = text_of(resize, pods, wanted, base, head, commands)
+    text, changed, told = text_of(resize, pods, wanted, base, head, commands)
     figures = {
         "manifest": text,
         "file": output,
@@ -95,9 +96,9 @@ def manifest(inputs: Inputs, context: typer.Context, said: ObjectFlags, source: 
         "trainer_gpus": pods.trainer_gpus,
         **{f"{name}_command": command for name, command in commands.items()},
     }
-    rows = tuple({"path": one.path, "before": one.before or "not said", "after": one.after} for one in changes)
+    rows = tuple({"path": one.path, "before": one.before or "not said", "after": one.after} for one in changed)
     columns = (Column("path", "path", side="left", wide=True), Column("before", "before"), Column("after", "after"))
-    changed = Table(title="What changed, and nothing else", columns=columns, rows=rows)
+    differs = Table(title="What changed, and nothing else", columns=columns, rows=rows)
     lent = "Trainer GPUs that generate while they wait are the trainer's: only the fleet of its own is resized."
     notes = (lent,) if found.mode == "hybrid" else ()
     report = Report(
@@ -109,7 +110,7 @@ def manifest(inputs: Inputs, context: typer.Context, said: ObjectFlags, source: 
             if value is not None
         ),
         inputs=inputs.shown(),
-        tables={**({} if base is None else {"changes": changed}), "commands": _to_paste(commands)},
+        tables={**({} if base is None else {"changes": differs}), "commands": _to_paste(commands)},
         warnings=(*inputs.warnings, *resize.warnings),
         notes=(*inputs.notes, *notes, *(() if base else resize.notes), *told),
         quiet=frozenset({"manifest", "file", "platform", "kind", "api_version", *_SOURCES}),
@@ -137,7 +138,7 @@ def _left(source: str | None) -> str:
     if source is None:
         return ""
     inputs = Inputs()
-    opened(inputs, source)
+    read_pools(inputs, source)
     found = allocation_of(inputs, source)
     inputs.settle()
     return f", back from {found.instances}" if found.instances else ""

@@ -14,7 +14,7 @@ from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
 from rlsize.shell.observation import POOLS, ObservedPools, check_files, pools_of, rates_of, save_observation
-from rlsize.shell.quantity_flags import PRICES, asks
+from rlsize.shell.quantity_flags import PRICES, asks_beside_files
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
@@ -44,7 +44,7 @@ Record = Annotated[
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
-@asks(None, Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
+@asks_beside_files(Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
 def observe(
     inputs: Inputs,
     context: typer.Context,
