@@ -26,9 +26,33 @@ WATCHED = (
         "--prompt-share",
     ),
     Row("seconds", _WINDOW, "Time between the two saved pages.", "", "--seconds"),
-    Row("window_seconds", _WINDOW, "How long engines are watched: seconds, or 5m, 1h.", "", "--window", 300.0),
-    Row("every_seconds", Quantity("s", least=0.5), "Seconds between two looks.", "", "--every", 5.0),
-    Row("timeout_seconds", Quantity("s", most=600.0), "Most seconds for one page.", "", "--timeout", 10.0),
+    Row(
+        "window_seconds",
+        _WINDOW,
+        "How long engines are watched: seconds, or 5m, 1h.",
+        "",
+        "--window",
+        300.0,
+        "default of --window",
+    ),
+    Row(
+        "every_seconds",
+        Quantity("s", least=0.5),
+        "Seconds between two looks.",
+        "",
+        "--every",
+        5.0,
+        "default of --every",
+    ),
+    Row(
+        "timeout_seconds",
+        Quantity("s", most=600.0),
+        "Most seconds for one page.",
+        "",
+        "--timeout",
+        10.0,
+        "default of --timeout",
+    ),
 )
 
 ACCEPTED = (
