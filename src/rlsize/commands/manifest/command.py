@@ -19,8 +19,9 @@ from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.shell.text_output import delivered
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
+    from rlsize.writers.manifests.in_place import Changed
     from rlsize.writers.manifests.resize import Pods, Resize
 
 _SOURCES: Mapping[str, str] = {
@@ -96,9 +97,6 @@ def manifest(
         "trainer_gpus": pods.trainer_gpus,
         **{f"{name}_command": command for name, command in commands.items()},
     }
-    rows = tuple({"path": one.path, "before": one.before or "not said", "after": one.after} for one in changed)
-    columns = (Column("path", "path", side="left", wide=True), Column("before", "before"), Column("after", "after"))
-    differs = Table(title="What changed, and nothing else", columns=columns, rows=rows)
     lent = "Trainer GPUs that generate while they wait are the trainer's: only the fleet of its own is resized."
     notes = (lent,) if found.mode == "hybrid" else ()
     report = Report(
@@ -110,7 +108,7 @@ def manifest(
             if value is not None
         ),
         inputs=inputs.shown(),
-        tables={**({} if base is None else {"changes": differs}), "commands": _to_paste(commands)},
+        tables={**({} if base is None else {"changes": _differences(changed)}), "commands": _to_paste(commands)},
         warnings=(*inputs.warnings, *resize.warnings),
         notes=(*inputs.notes, *notes, *(() if base else resize.notes), *told),
         quiet=frozenset({"manifest", "file", "platform", "kind", "api_version", *_SOURCES}),
@@ -124,6 +122,12 @@ def _headline(resize: Resize, pods: Pods, name: str, output: str | None, rollbac
     counted = numbered(pods.rollout_gpus, "GPU") if queue else numbered(pods.replicas, "replica")
     what = f"{'Resize' if rollback is None else 'Rollback'}: {resize.kind} {name} with {counted}"
     return f"{where}{what} for {numbered(pods.instances, 'instance')}. Nothing is applied."
+
+
+def _differences(changed: Iterable[Changed]) -> Table:
+    rows = tuple({"path": one.path, "before": one.before or "not said", "after": one.after} for one in changed)
+    columns = (Column("path", "path", side="left", wide=True), Column("before", "before"), Column("after", "after"))
+    return Table(title="What changed, and nothing else", columns=columns, rows=rows)
 
 
 def _to_paste(commands: Mapping[str, str]) -> Table:
