@@ -47,14 +47,20 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
     "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
     "observe": Entry(
-        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.observe"
+        "Operate",
+        "The rates of what runs: from engines, Prometheus, training logs, benchmarks.",
+        "observe.command.observe",
     ),
     "diagnose": Entry(
-        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.diagnose"
+        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command.diagnose"
     ),
-    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
+    "alerts": Entry(
+        "Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command.alerts"
+    ),
     "manifest": Entry(
-        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.manifest"
+        "Operate",
+        "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.",
+        "manifest.command.manifest",
     ),
     "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
     "measure": Entry(

@@ -1,4 +1,4 @@
-"""Where `observe` gets its readings: saved pages, engines watched over a window, or what Prometheus saw of them."""
+"""Engines that run, seen over a window: live, from saved pages or their own logs, or through a Prometheus."""
 
 from __future__ import annotations
 
@@ -7,21 +7,85 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
-from rlsize.errors import Fault, InputError
-from rlsize.facts.fields import Quantity
+import typer
+
+from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts.figure import Figure
+from rlsize.shell.command import quantity
 
 if TYPE_CHECKING:
+    from rlsize.facts.evidence import EngineLoad
+    from rlsize.facts.observations import Observation
     from rlsize.readers.http_pages import Access
     from rlsize.readers.http_targets import Target
     from rlsize.readers.metrics.pages import Reading
     from rlsize.shell.inputs import Inputs
+    from rlsize.shell.named_inputs import NamedInputs
 
-WINDOW, EVERY, TIMEOUT = 300.0, 5.0, 10.0
-LONGEST_WINDOW = 7 * 86_400.0
+INTERRUPTED = 130
 MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 350 MB
+WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_seconds", "timeout_seconds")
+"""What is asked of a loop that is watched."""
+
+_ACCESS = "Access"
+
+TokenFile = Annotated[
+    str | None,
+    quantity(
+        "--token-file",
+        "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
+        _ACCESS,
+        "FILE",
+    ),
+]
+Authority = Annotated[
+    str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchFlags:
+    """How a running loop is looked at, as flags say it."""
+
+    format: Annotated[
+        str | None, quantity("--format", "The format of the file, where its content does not tell.", metavar="NAME")
+    ] = None
+    pages: Annotated[
+        list[str] | None,
+        quantity(
+            "--pages",
+            "Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
+            metavar="FIRST SECOND",
+        ),
+    ] = None
+    prometheus: Annotated[
+        str | None,
+        quantity("--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"),
+    ] = None
+    selector: Annotated[
+        str | None,
+        quantity(
+            "--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        quantity(
+            "--at",
+            "End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
+            metavar="TIME",
+        ),
+    ] = None
+    window: Annotated[
+        str | None, quantity("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")
+    ] = None
+    token_file: TokenFile = None
+    ca: Authority = None
+    insecure: Insecure = False
 
 
 class Time(NamedTuple):
@@ -53,16 +117,110 @@ class Watched(NamedTuple):
     ended: float | None = None
 
 
-class AccessFlags(NamedTuple):
-    """How pages are asked for, as the user says it."""
+class Engines(NamedTuple):
+    """
+    Engines that were watched.
 
-    token_file: str | None = None
-    ca: str | None = None
-    insecure: bool = False
-    timeout: str | None = None
+    Args:
+        watched: How.
+        seen: What they did.
+        load: What they had to do.
+    """
+
+    watched: Watched
+    seen: Observation
+    load: EngineLoad
+
+    @property
+    def names(self) -> list[str]:
+        """Those that could be read."""
+        return [one.instance for one in self.seen.used]
+
+    @property
+    def doubts(self) -> list[str]:
+        """What happened on the way and casts doubt."""
+        from rlsize.readers.metrics.pages import missed_looks
+
+        found = missed_looks(self.watched.readings)
+        if self.watched.interrupted:
+            found.append(f"interrupted after {self.watched.window:.0f} s; this is what was seen until then")
+        return found
 
 
-def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched:
+def check_watch(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> bool:
+    """Note what contradicts itself; whether any engine is named at all."""
+    ways = {
+        "URLs": named.urls,
+        "logs of engines": named.engine_logs,
+        "--pages": said.pages,
+        "--prometheus": said.prometheus,
+    }
+    ways = {way: value for way, value in ways.items() if value}
+    if len(ways) > 1:
+        inputs.fault(f"{' and '.join(ways)} do not mix", [*ways][-1], "name one or the other")
+    if said.pages and not inputs.gives("seconds"):
+        inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
+    if inputs.gives("seconds") and not said.pages:
+        inputs.fault("is the time between saved pages", "--seconds", "for running engines give --window")
+    live = {"--window": said.window is not None, "--every": inputs.gives("every_seconds")}
+    given = [flag for flag, there in live.items() if there]
+    if said.pages and given:
+        inputs.fault("is for running engines", given[0], "saved pages take --seconds")
+    for flag in given if not ways else ():
+        inputs.fault("is for running engines, and none is named", flag, "name them, or leave it out")
+    own = {"--selector": said.selector, "--at": said.at}
+    for flag in [flag for flag, value in own.items() if value is not None and not said.prometheus]:
+        inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
+    if said.prometheus and inputs.gives("every_seconds"):
+        inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
+    return bool(ways)
+
+
+def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Engines:
+    """
+    The engines, watched.
+
+    Raises:
+        InputError: All faults of the inputs so far; nothing is asked for before.
+        UnfinishedError: None of them could be read.
+    """
+    from rlsize.estimates.engine_load import engine_load
+    from rlsize.estimates.observing import observation
+    from rlsize.readers.metrics.pages import histories
+
+    group, limit = inputs.ask("group_size"), inputs.ask("max_num_seqs")
+    if said.pages:
+        watched = _from_pages(inputs, said.pages)
+    elif said.prometheus:
+        watched = _from_prometheus(inputs, said.prometheus, said)
+    elif named.engine_logs:
+        watched = _from_logs(inputs, named.engine_logs, said)
+    else:
+        watched = _live(inputs, named.urls, said)
+    found, unread = histories(watched.readings)
+    seen = observation(
+        found,
+        unread,
+        watched.window,
+        group_size=group.number if group.known else None,
+        largest_batch=limit.number if limit.known else None,
+    )
+    if not seen.used and watched.interrupted:
+        from rlsize.shell.failures import tell
+
+        fault = Fault("interrupted before any engine could be read twice", "observe", "let it run longer")
+        tell(UnfinishedError(fault))
+        raise typer.Exit(INTERRUPTED)
+    if not seen.used:  # there is nothing to answer
+        todos = {reading.instance: reading.fault.todo for reading in watched.readings if reading.fault}
+        raise UnfinishedError(
+            *(Fault(one.left_out, one.instance, todos.get(one.instance, "watch it again")) for one in seen.instances)
+        )
+    used = {one.instance for one in seen.used}
+    return Engines(watched, seen, engine_load({name: each for name, each in found.items() if name in used}))
+
+
+def _from_pages(inputs: Inputs, pages: list[str]) -> Watched:
     """
     Saved pages as readings, two of each server.
 
@@ -71,7 +229,7 @@ def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched
     """
     from rlsize.readers.metrics.pages import saved_window
 
-    apart = inputs.number("seconds", "--seconds", seconds, Quantity("s", least=1.0, most=LONGEST_WINDOW))
+    apart = inputs.ask("seconds")
     readings: list[Reading] = []
     if len(pages) % 2:
         inputs.fault(f"{pages[-1]} has no second page", "--pages", "give two pages of each server: FIRST SECOND")
@@ -85,7 +243,7 @@ def from_pages(inputs: Inputs, pages: list[str], seconds: str | None) -> Watched
     return Watched(readings, apart.number)
 
 
-def from_logs(inputs: Inputs, files: list[str], window: str | None) -> Watched:
+def _from_logs(inputs: Inputs, files: list[str], said: WatchFlags) -> Watched:
     """
     Engines as their own logs tell of them, in the window at their ends.
 
@@ -94,7 +252,7 @@ def from_logs(inputs: Inputs, files: list[str], window: str | None) -> Watched:
     """
     from rlsize.readers.metrics.engine_logs import engine_log
 
-    length = _window(inputs, window)
+    length = _window(inputs, said)
     inputs.settle()
     readings: list[Reading] = []
     seconds = 0.0
@@ -109,7 +267,7 @@ def from_logs(inputs: Inputs, files: list[str], window: str | None) -> Watched:
     return Watched(readings, seconds)
 
 
-def live(inputs: Inputs, urls: list[str], window: str | None, every: str | None, flags: AccessFlags) -> Watched:
+def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
     """
     Engines watched over a window.
 
@@ -119,12 +277,12 @@ def live(inputs: Inputs, urls: list[str], window: str | None, every: str | None,
     from rlsize.readers.http_targets import targets
     from rlsize.readers.metrics.pages import live_reader
 
-    length = _window(inputs, window)
-    step = inputs.number("every_seconds", "--every", every, Quantity("s", least=0.5), default=EVERY)
+    length = _window(inputs, said)
+    step = inputs.ask("every_seconds")
     found: list[Target] = []
     with _blamed(inputs, ""):
         found = targets(urls)
-    access = _access(inputs, flags, found)
+    access = _access(inputs, said, found)
     seen = watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
     if seen.full:
         what = f"more than {MOST_SNAPSHOTS:,} snapshots are kept no longer"
@@ -132,9 +290,7 @@ def live(inputs: Inputs, urls: list[str], window: str | None, every: str | None,
     return seen
 
 
-def from_prometheus(
-    inputs: Inputs, url: str, selector: str | None, window: str | None, at: str | None, flags: AccessFlags
-) -> Watched:
+def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
     """
     Engines as a Prometheus server saw them over a window.
 
@@ -146,34 +302,34 @@ def from_prometheus(
     from rlsize.readers.prometheus import scraped
     from rlsize.readers.prometheus_asking import matchers, moment
 
-    length = _window(inputs, window)
+    length = _window(inputs, said)
     chosen, end, found = "", None, []
     with _blamed(inputs, "--prometheus"):
         found = [api_target(url)]
         inputs.keep(Figure(key="prometheus", value=found[0].shown, source="--prometheus"))
     with _blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
-        chosen = matchers(selector or "")
+        chosen = matchers(said.selector or "")
         inputs.keep(Figure(key="selector", value=chosen or None, source="--selector"))
     with _blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
-        end = moment(at) if at is not None else None
-        inputs.keep(Figure(key="at", value=at, source="--at"))
-    access = _access(inputs, flags, found)
+        end = moment(said.at) if said.at is not None else None
+        inputs.keep(Figure(key="at", value=said.at, source="--at"))
+    access = _access(inputs, said, found)
     seen = scraped(found[0], access, TIME.clock, chosen, length.number, end)
     inputs.warnings += seen.warnings
     return Watched(seen.readings, length.number, ended=seen.end)
 
 
-def _window(inputs: Inputs, text: str | None) -> Figure:
+def _window(inputs: Inputs, said: WatchFlags) -> Figure:
     """How long to watch; durations may be written as Prometheus writes them, too: 5m, 1h30m."""
     from rlsize.readers.prometheus_asking import duration
 
-    seconds = duration(text) if text is not None else None
-    said = text if seconds is None else f"{seconds:g}"
-    limits = Quantity("s", least=1.0, most=LONGEST_WINDOW)
-    return inputs.number("window_seconds", "--window", said, limits, default=WINDOW)
+    if said.window is not None:
+        seconds = duration(said.window)
+        inputs.texts["window_seconds"] = said.window if seconds is None else f"{seconds:g}"
+    return inputs.ask("window_seconds")
 
 
-def _access(inputs: Inputs, flags: AccessFlags, found: list[Target]) -> Access:
+def _access(inputs: Inputs, said: WatchFlags, found: list[Target]) -> Access:
     """
     How to ask the targets.
 
@@ -183,10 +339,10 @@ def _access(inputs: Inputs, flags: AccessFlags, found: list[Target]) -> Access:
     from rlsize.readers.http_pages import Access
     from rlsize.readers.http_targets import LOGIN_VARIABLE, basic_login, bearer_token
 
-    patience = inputs.number("timeout_seconds", "--timeout", flags.timeout, Quantity("s", most=600.0), default=TIMEOUT)
+    patience = inputs.ask("timeout_seconds")
     token, login = "", None
     with _blamed(inputs, ""):
-        token = bearer_token(os.environ, flags.token_file)
+        token = bearer_token(os.environ, said.token_file)
     with _blamed(inputs, ""):
         login = basic_login(os.environ)
     if token and login:
@@ -195,7 +351,7 @@ def _access(inputs: Inputs, flags: AccessFlags, found: list[Target]) -> Access:
     if (token or login) and any(target.exposed for target in found):
         secret = "token" if token else "password"
         inputs.warnings.append(f"the {secret} goes over plain http, which anyone on the way can read; https hides it")
-    return Access(token=token, login=login, authority=flags.ca, insecure=flags.insecure, seconds=patience.number)
+    return Access(token=token, login=login, authority=said.ca, insecure=said.insecure, seconds=patience.number)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Selectors, expressions and labels that were typed, taken apart so that nothing of them is more than it should be."""
+"""Selectors, expressions and labels of Prometheus and Kubernetes as they were typed, taken apart and checked."""
 
 from __future__ import annotations
 

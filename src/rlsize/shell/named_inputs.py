@@ -1,4 +1,4 @@
-"""What a command was pointed at: engines, training logs, result files, scenarios; told by content."""
+"""What the arguments of a command name: engines, training logs, result files, scenarios; told by content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _HEADER = b"rlsize:"  # how the files open that rlsize writes itself
 
 
 @dataclass(slots=True)
-class Sources:
+class NamedInputs:
     """
     What was named, by what it is.
 
@@ -27,7 +27,7 @@ class Sources:
         logs: Training logs.
         engine_logs: Logs of engines.
         results: Result files of benchmarks.
-        scenarios: Scenario files.
+        scenarios: Scenario files, and saved plans.
         observations: Saved observations.
     """
 
@@ -39,7 +39,7 @@ class Sources:
     observations: list[str] = field(default_factory=list)
 
 
-def sorted_sources(inputs: Inputs, named: list[str], format: str | None) -> Sources:  # noqa: A002 (the flag's name)
+def named_inputs(inputs: Inputs, named: list[str], format: str | None) -> NamedInputs:  # noqa: A002 (the flag's name)
     """
     The sources by what they are; a fault for each that is nothing that rlsize reads.
 
@@ -48,8 +48,8 @@ def sorted_sources(inputs: Inputs, named: list[str], format: str | None) -> Sour
         named: Paths, `-` for stdin, and addresses.
         format: The format of the files, where the user says it.
     """
-    found = Sources()
-    logs, results = _formats(inputs, format)
+    found = NamedInputs()
+    logs, results = _stated(inputs, format)
     if not all(name.strip() for name in named):
         inputs.fault("an empty name", "SOURCE", "is a variable of the shell not set?")
     for name in filter(str.strip, named):
@@ -60,7 +60,10 @@ def sorted_sources(inputs: Inputs, named: list[str], format: str | None) -> Sour
         elif logs or name == STDIN:
             found.logs.append(name)
         else:
-            _by_content(inputs, found, name)
+            try:
+                getattr(found, _kind(name)).append(name)
+            except InputError as error:
+                inputs.blame(error, name)
     _check_stdin(inputs, named)
     return found
 
@@ -75,7 +78,7 @@ def _check_stdin(inputs: Inputs, named: list[str]) -> None:
         inputs.fault("stdin is a terminal", STDIN, "pipe a log into it, or name a file")
 
 
-def _formats(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A002 (as above)
+def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A002 (as above)
     """Whether a stated format is one of training logs, or of result files."""
     if format is None:
         return False, False
@@ -96,19 +99,9 @@ def _is_address(name: str) -> bool:
     return bool(host) and rest.partition("/")[0].isdigit() and "/" not in host
 
 
-def _by_content(inputs: Inputs, found: Sources, name: str) -> None:
-    try:
-        kind = _kind(name)
-    except InputError as error:
-        inputs.blame(error, name)
-        return
-    if kind:
-        getattr(found, kind).append(name)
-
-
 def _kind(name: str) -> str:
     """
-    The list of `Sources` that a file belongs to.
+    The list of `NamedInputs` that a file belongs to.
 
     Raises:
         InputError: It cannot be read, or is nothing that rlsize reads.
@@ -122,7 +115,14 @@ def _kind(name: str) -> str:
     path = Path(name)
     if path.is_dir():
         return "logs"
-    head = _first(path) if path.is_file() else read_bytes(path)[:_HEAD]  # says what is wrong with what is no file
+    try:
+        if path.is_file():
+            with path.open("rb") as stream:
+                head = stream.read(_HEAD)
+        else:
+            head = read_bytes(path)[:_HEAD]  # says what is wrong with what is no file
+    except OSError as error:
+        raise InputError(Fault(f"cannot be read: {error.strerror}", name, "check its permissions")) from None
     plain = unpacked_head(head)
     if plain.lstrip(b"\xef\xbb\xbf \r\n").startswith((_HEADER, b"# ")) and _HEADER in plain[:4096]:
         return _own(name)
@@ -135,25 +135,14 @@ def _kind(name: str) -> str:
     raise InputError(*_unknown(name, plain))
 
 
-def _first(path: Path) -> bytes:
-    try:
-        with path.open("rb") as stream:
-            return stream.read(_HEAD)
-    except OSError as error:
-        raise InputError(Fault(f"cannot be read: {error.strerror}", str(path), "check its permissions")) from None
-
-
 def _own(name: str) -> str:
     """A file that rlsize wrote, or that is written for it: by the kind in its header."""
     from rlsize.readers.yaml_documents import read_document
 
-    header = read_document(name).data
-    kind = (
-        header.get("rlsize", {}).get("kind")
-        if isinstance(header, dict) and isinstance(header.get("rlsize"), dict)
-        else None
-    )
-    kinds = {"scenario": "scenarios", "observation": "observations"}
+    data = read_document(name).data
+    header = data.get("rlsize") if isinstance(data, dict) else None
+    kind = header.get("kind") if isinstance(header, dict) else None
+    kinds = {"scenario": "scenarios", "plan": "scenarios", "observation": "observations"}
     if kind in kinds:
         return kinds[kind]
     what = f"is a {kind} file, which says nothing of a running loop" if kind else "has no kind in its header"
