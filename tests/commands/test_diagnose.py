@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -83,6 +84,18 @@ def test_a_record_is_the_baseline_of_a_comparison(rlsize: Any, starving: str, tm
     shown = rlsize("diagnose", after, *grown, "--before", before).stdout
     assert "8 rollout instances of 2 GPUs each" in " ".join(shown.split())
     assert "Do not roll back with it" in shown
+
+
+def test_instances_by_flag_go_before_the_scenario_s_fleet(rlsize: Any, starving: str, tmp_path: Path) -> None:
+    """Thirteen instances of 2 GPUs are 26 GPUs, whatever the scenario that the fleet was planned with says."""
+    scenario = tmp_path / "s.yaml"
+    text = "rlsize: {kind: scenario, version: 1}\nplacement: {rollout_gpus: 16, trainer_gpus: 16}\n"
+    scenario.write_text(text, encoding="utf-8")
+    record = tmp_path / "record.yaml"
+    flags = ("--instances", "13", "--gpus-per-instance", "2", "--record", str(record))
+    assert rlsize("diagnose", starving, str(scenario), *flags).code == 0
+    allocation = yaml.safe_load(record.read_text(encoding="utf-8"))["allocation"]
+    assert (allocation["rollout_gpus"], allocation["trainer_gpus"]) == (26, 16)
 
 
 def test_what_got_worse_fails_where_it_is_asked_to(rlsize: Any, starving: str, tmp_path: Path) -> None:

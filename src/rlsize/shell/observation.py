@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from rlsize.equations import matching
 from rlsize.errors import InputError
 from rlsize.estimates.working import apply, rounded
+from rlsize.facts.figure import absent
 from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
 from rlsize.facts.plan import PlanFigure
 from rlsize.planner.rounding import rounded_down
@@ -51,7 +52,11 @@ def pools_of(inputs: Inputs) -> ObservedPools:
     size = size if size.known else inputs.measured("gpus_per_instance", size)
     rollout, trainer = inputs.ask("rollout_gpus"), inputs.ask("trainer_gpus")
     prices = gpu_hours(inputs)
-    count, pool = inputs.ask("instances"), rollout
+    count = inputs.ask("instances")
+    if inputs.by_flag("instances") and not inputs.by_flag("rollout_gpus"):  # a scenario's fleet is of another size
+        inputs.used.pop("rollout_gpus", None)
+        rollout = absent("rollout_gpus", "--rollout-gpus")
+    pool = rollout
     if not count.known and size.known:
         if not pool.known and trainer.known:
             pool = apply("rollout_gpus", matching.remaining_gpus, gpus=inputs.ask("gpus"), rollout_gpus=trainer)
