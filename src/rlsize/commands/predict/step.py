@@ -33,6 +33,7 @@ def predict_step(inputs: Inputs) -> Report:
     """
     from rlsize.estimates.step_assumptions import assumptions
     from rlsize.estimates.step_outlook import step_outlook
+    from rlsize.loop.answer import agreed, answer_of
     from rlsize.loop.resolve import resolve
     from rlsize.planner.step_ways import other_ways
     from rlsize.reports.predict_step import predict_step_report, step_does_not_fit_report
@@ -48,6 +49,7 @@ def predict_step(inputs: Inputs) -> Report:
     try:
         others = other_ways(plan, loop.pools.gpus.number, values, split=loop.pools.split)
         outlook = step_outlook(plan, others, belief, loop.outlook.seed)
+        outlook = replace(outlook, results=agreed(outlook.results, answer_of(loop)))
         assumed = assumptions(plan, values, _assumed(inputs))
     except Refused as refusal:
         raise InputError(Fault(str(refusal), "--gpus", "change GPUs or layout")) from None
