@@ -12,7 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands.predict_step import predict_step
+from rlsize.commands.predict.step import predict_step
 
 Run = Callable[..., Any]
 ASK = ("--model", "qwen3-8b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "8", "--response-tokens", "2000")
