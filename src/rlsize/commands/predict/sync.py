@@ -2,174 +2,219 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rlsize.commands import asking, flags
-from rlsize.estimates.sync_prediction import TRANSPORTS
-from rlsize.facts.fields import Quantity
-from rlsize.facts.figure import Figure
-from rlsize.facts.quantisation import WIDTHS
-from rlsize.reports.report import Report
-from rlsize.shell.beliefs import CalibrationFile
-from rlsize.shell.command import quantity
+from rlsize.facts.figure import Figure, absent
+from rlsize.reports.report import Cell, Column, Report, Table
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.models import model_profile
+from rlsize.shell.quantity_flags import ANSWER, asks
+from rlsize.units import show
 
 if TYPE_CHECKING:
-    from rlsize.estimates.belief import Belief
+    from collections.abc import Mapping
+
+    from rlsize.estimates.sync_outlook import Doubt, SyncOutlook
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
+    from rlsize.loop.resolve import Loop
 
-DEFAULT_TRANSPORT = "nccl-broadcast"
-USUAL_GPUS = 8
-USUAL_BUCKET = 1e9
-_BUCKET = Quantity("B", least=1e3)
-_LONGEST_SEED = 18
-_METHODS = {  # of `rlsize sync`, by the class that is like it
-    "nccl-broadcast": "nccl-broadcast",
-    "fp8": "nccl-broadcast",
-    "rdma": "nccl-reshard",
-    "disk": "store",
-    "object-store": "store",
-    "colocated": "colocated",
-}
+_USUAL_GPUS = 8
+_TELLING = 0.1  # of the variance; a smaller share is not worth a measurement
+_MOST_TOLD = 2
 
 
-def predict_sync(
-    scenario: flags.ScenarioFile = None,
-    model: Annotated[
-        str | None, quantity("--model", "A model profile or the path of a config.json.", metavar="NAME|FILE")
-    ] = None,
-    gpu: Annotated[str | None, quantity("--gpu", "A GPU profile, such as h100-sxm.", metavar="NAME")] = None,
-    transport: Annotated[
-        str | None, quantity("--transport", f"One of {', '.join(TRANSPORTS)}.", metavar="NAME")
-    ] = None,
-    dtype: Annotated[
-        str | None, quantity("--dtype", "Width of the weights on the wire: bf16, fp8, ...", metavar="NAME")
-    ] = None,
-    trainer_gpus: flags.TrainerGpus = None,
-    rollout_gpus: flags.RolloutGpus = None,
-    gpus_per_instance: flags.GpusPerInstance = None,
-    bucket: Annotated[str | None, quantity("--bucket", "Bytes sent at once: '1 GB'.")] = None,
-    calibration: CalibrationFile = None,
-    seed: flags.Seed = "0",
-    profiles: flags.Profiles = None,
-) -> Report:
+@asks(
+    Inputs=(
+        "model",
+        "gpu",
+        "transport",
+        ("wire_dtype", "--dtype|--wire-dtype"),
+        "mode",
+        "gpus",
+        "trainer_gpus",
+        "rollout_gpus",
+        "gpus_per_instance",
+        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
+        "bucket_bytes",
+        *ANSWER,
+    ),
+)
+def predict_sync(inputs: Inputs) -> Report:
     """
     How long a weight sync will take, by class of transport, with a band.
 
     Example:  rlsize predict sync --model qwen3-8b --gpu h100-sxm --transport colocated --trainer-gpus 8
     """
-    from rlsize.estimates.sync_outlook import sync_outlook
-    from rlsize.reports.predict_sync import predict_sync_report
-
-    inputs = Inputs(scenario, profiles)
-    made = _question(inputs, model, gpu, (transport, dtype), (trainer_gpus, rollout_gpus, gpus_per_instance), bucket)
-    draws = _seed(inputs, seed)
-    question = inputs.settled(made)
-    outlook = sync_outlook(question, beliefs(inputs, calibration), draws)
-    return predict_sync_report(outlook, inputs.shown(), inputs.warnings, inputs.notes)
-
-
-def beliefs(inputs: Inputs, calibration: str | None) -> Belief:
-    """What is believed about the constants of a sync: the prior, or what a calibration file says."""
     from rlsize.estimates.constants_sync import STAGE
-    from rlsize.shell.beliefs import belief_of
+    from rlsize.estimates.sync_outlook import sync_outlook
+    from rlsize.loop.resolve import described, resolve, seed_of
 
-    return belief_of(inputs, calibration, STAGE)
+    loop = resolve(inputs) if described(inputs) and not inputs.by_flag("bucket_bytes") else None
+    if loop is not None and loop.stages is not None and loop.place is not None:
+        outlook, told = _in_a_loop(loop, sync_outlook(_of_a_loop(loop), loop.stages.belief, seed_of(inputs)))
+    else:
+        if loop is not None and loop.refused:
+            inputs.warnings.append(f"the loop cannot run: {loop.refused}")
+        outlook = sync_outlook(_alone(inputs), inputs.belief(STAGE), seed_of(inputs))
+        told = (outlook.seconds,)
+    return Report(
+        command="predict sync",
+        headline=_headline(outlook, told),
+        results=(outlook.sent, *told),
+        inputs=inputs.shown(),
+        tables={"transports": _table(outlook)},
+        warnings=tuple(inputs.warnings),
+        notes=(*inputs.notes, *_doubts(outlook), _advice(outlook)),
+    )
 
 
-def _seed(inputs: Inputs, text: str) -> int:
-    """The seed of the draws."""
-    if text.isascii() and text.isdecimal() and len(text) <= _LONGEST_SEED:
-        return int(text)
-    inputs.fault(f"{text[:20]!r} is not a whole number", "--seed", "write 0 or 42")
-    return 0
-
-
-def _question(
-    inputs: Inputs,
-    model: str | None,
-    gpu: str | None,
-    said: tuple[str | None, str | None],
-    counts: tuple[str | None, str | None, str | None],
-    bucket: str | None,
-) -> SyncTimeQuestion | None:
-    """All that was said; None where a fault was noted."""
+def _of_a_loop(loop: Loop) -> SyncTimeQuestion:
+    """A sync of a loop that is placed."""
+    from rlsize.estimates.step_prediction import suiting
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
 
-    policy = model_profile(inputs, model)
-    hardware = asking.gpu(inputs, gpu)
-    for key, found, flag in (("model", policy, "--model"), ("gpu", hardware, "--gpu")):
-        if found is None and not inputs.faults:
-            inputs.fault(f"{key} is missing", flag, f"give {flag}, a profile's name")
-    name = transport_class(inputs, said[0])
-    width = wire_dtype(inputs, said[1])
-    trainer, rollout, instance = _gpus(inputs, counts, shared=TRANSPORTS[name].colocated)
-    size = inputs.number("bucket_bytes", "--bucket", bucket, _BUCKET, default=USUAL_BUCKET, why="a usual size")
-    if inputs.faults or policy is None or hardware is None:
-        return None
+    place, stages = loop.place, loop.stages
+    if place is None or stages is None:
+        raise TypeError("a loop that cannot run has no sync")
     return SyncTimeQuestion(
-        model=policy,
-        gpu=hardware,
+        model=stages.train.model,
+        gpu=stages.train.gpu,
+        transport=suiting(place.transport, shared=place.shared),
+        dtype=stages.wire_dtype,
+        trainer_gpus=place.trainer_gpus,
+        rollout_gpus=place.rollout_gpus,
+        instance_gpus=place.fleet.gpus,
+    )
+
+
+def _in_a_loop(loop: Loop, alone: SyncOutlook) -> tuple[SyncOutlook, tuple[Figure, ...]]:
+    """
+    Every class as it runs in a loop, whose trainer's GPUs handle their own shares.
+
+    Returns:
+        What is predicted, and the seconds as the loop has them; beside it, where they are known, what is predicted.
+    """
+    from rlsize.estimates.step_prediction import sync_in_loop
+    from rlsize.estimates.working import apply, numbers
+    from rlsize.loop.answer import agreed, answer_of
+    from rlsize.planner.bands import band_of
+
+    def seconds(name: str) -> Figure:
+        asked = replace(alone.question, transport=name)
+        draws = sync_in_loop(numbers, asked, loop.outlook.drawn.values)
+        found: Figure = sync_in_loop(apply, asked, loop.outlook.explained.values)
+        return replace(found, band=band_of(draws))
+
+    others = sorted(((name, seconds(name)) for name, _ in alone.others), key=lambda entry: entry[1].number)
+    predicted = seconds(alone.question.transport)
+    told = agreed((predicted,), answer_of(loop))
+    if loop.known.sync_seconds.known:
+        told = (*told, replace(predicted, key="predicted_sync_seconds"))
+    return replace(alone, seconds=predicted, others=tuple(others)), told
+
+
+def _alone(inputs: Inputs) -> SyncTimeQuestion:
+    """
+    A sync by itself.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    from rlsize.errors import InputError
+    from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
+    from rlsize.loop.instance import instance_gpus
+    from rlsize.loop.sync import transport, wire_dtype
+
+    model, gpu = inputs.model(), inputs.gpu("trainer")
+    for key, there in (("model", model), ("gpu", gpu)):
+        if there is None and not inputs.faults:
+            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    colocated = inputs.gives("mode") and inputs.choose("mode") == "colocated"
+    name, width = transport(inputs, shared=colocated), wire_dtype(inputs)
+    shared = TRANSPORTS[name].colocated
+    both = inputs.ask("gpus") if shared else absent("gpus", "")
+    usual, why = (both.number, "both sides share the GPUs") if both.known else (_USUAL_GPUS, "a node")
+    trainer = inputs.ask("trainer_gpus", default=usual, why=why)
+    size = instance_gpus(inputs)
+    if not size.known:
+        size = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="one GPU each"))
+    rollout = trainer
+    if not shared or inputs.by_flag("rollout_gpus"):
+        usual = round(trainer.number) if trainer.known else _USUAL_GPUS
+        rollout = inputs.ask("rollout_gpus", default=usual, why="as many as the trainer")
+    bucket = inputs.ask("bucket_bytes")
+    inputs.settle()
+    if model is None or gpu is None:
+        raise InputError(*inputs.faults)
+    return SyncTimeQuestion(
+        model=model,
+        gpu=gpu,
         transport=name,
         dtype=width,
         trainer_gpus=trainer.number,
         rollout_gpus=rollout.number,
-        instance_gpus=min(instance.number, rollout.number),
-        bucket_bytes=size.number,
+        instance_gpus=min(size.number, rollout.number),
+        bucket_bytes=bucket.number,
     )
 
 
-def transport_class(inputs: Inputs, text: str | None) -> str:
-    """The class: of the flag, else the one that is like the scenario's method, else by placement."""
-    key = "transport"
-    shared = inputs.said("placement.mode") == "colocated"
-    usual = "colocated" if shared else DEFAULT_TRANSPORT
-    method = inputs.said("weight_sync.transport") if text is None else None
-    if method is None:
-        return inputs.word(key, "--transport", text, TRANSPORTS, default=usual) or usual
-    where = inputs.where("weight_sync.transport")
-    like = _METHODS.get(str(method))
-    if like is None:
-        inputs.fault(f"{method} sends what has changed only: no class of transport predicts it", where, "--transport")
-        return usual
-    inputs.keep(Figure(key=key, value=like, source=where))
-    return like
+def _headline(outlook: SyncOutlook, told: tuple[Figure, ...]) -> str:
+    sent, seconds = show(outlook.sent.value, outlook.sent.key), told[0]
+    question = outlook.question
+    text = f"{sent} of {question.model.name} in {question.dtype} take {show(seconds.value, seconds.key)}"
+    if len(told) > 1:
+        return f"{text}, as was said; by {question.transport}, {show(told[1].value, told[1].key)} are predicted."
+    low, high = (show(end, seconds.key) for end in seconds.band or (seconds.number, seconds.number))
+    return f"{text} ({low} to {high}) by {question.transport}."
 
 
-def wire_dtype(inputs: Inputs, text: str | None) -> str:
-    """The type on the wire: of the sync, else of the rollout weights, else bf16."""
-    said = "weight_sync.dtype" if inputs.said("weight_sync.dtype") is not None else "rollout.dtype"
-    quantised = inputs.said("weight_sync.transport") == "fp8" and inputs.said("weight_sync.dtype") is None
-    usual = "fp8" if quantised else "bf16"
-    return inputs.word("dtype", "--dtype", text, WIDTHS, scenario="" if quantised else said, default=usual) or usual
-
-
-def _gpus(
-    inputs: Inputs, counts: tuple[str | None, str | None, str | None], *, shared: bool
-) -> tuple[Figure, Figure, Figure]:
-    """GPUs of trainer, fleet and one instance."""
-    trainer = inputs.number(
-        "trainer_gpus",
-        "--trainer-gpus",
-        counts[0],
-        flags.COUNT,
-        scenario="placement.trainer_gpus",
-        default=USUAL_GPUS,
-        why="a node",
+def _table(outlook: SyncOutlook) -> Table:
+    chosen = (outlook.question.transport, outlook.seconds)
+    rows = tuple(_row(name, seconds) for name, seconds in (chosen, *outlook.others))
+    return Table(
+        title="By class of transport",
+        columns=(
+            Column("transport", "transport", "left"),
+            Column("sync_seconds", "expected"),
+            Column("low_seconds", "low"),
+            Column("high_seconds", "high"),
+            Column("shares_gpus", "GPUs", "left"),
+            Column("how", "what it is", "left", wide=True),
+        ),
+        rows=rows,
+        marked=0,
+        note="low and high: an 80 % band; GPUs shared or apart: a class is for that placement",
     )
-    instance = asking.gpus_per_instance(inputs, counts[2])
-    if not instance.known:
-        instance = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="one GPU each"))
-    if shared and counts[1] is None:
-        return trainer, Figure(key="rollout_gpus", value=trainer.value, source="the trainer's own"), instance
-    rollout = inputs.number(
-        "rollout_gpus",
-        "--rollout-gpus",
-        counts[1],
-        flags.COUNT,
-        scenario="placement.rollout_gpus",
-        default=round(trainer.number) if trainer.known else USUAL_GPUS,
-        why="as many as the trainer",
-    )
-    return trainer, rollout, instance
+
+
+def _row(name: str, seconds: Figure) -> Mapping[str, Cell]:
+    from rlsize.estimates.sync_prediction import TRANSPORTS
+
+    low, high = seconds.band or (seconds.number, seconds.number)
+    transport = TRANSPORTS[name]
+    return {
+        "transport": name,
+        "sync_seconds": seconds.number,
+        "low_seconds": low,
+        "high_seconds": high,
+        "shares_gpus": "shared" if transport.colocated else "apart",
+        "how": transport.title,
+    }
+
+
+def _telling(outlook: SyncOutlook) -> list[Doubt]:
+    return [doubt for doubt in outlook.doubts if doubt.share >= _TELLING]
+
+
+def _doubts(outlook: SyncOutlook) -> list[str]:
+    told = _telling(outlook)[:_MOST_TOLD]
+    if not told:
+        return []
+    words = " and ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in told)
+    return [f"Most of the band is {words}."]
+
+
+def _advice(outlook: SyncOutlook) -> str:
+    if len(_telling(outlook)) > 1:
+        return "Time one sync, then one of another size or type: two points tell fixed time and rate apart."
+    return "Time one sync (rlsize measure, or the trainer's log): it replaces this prediction."
