@@ -247,7 +247,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(sorted(VALUES)), st.integers(0, 9), max_size=5))
 def test_any_question_is_answered_or_refused(predicted: Run, drawn: dict[str, int]) -> None:
     """Exit code 0, 1 or 2, never a traceback, and every number of an answer is finite."""

@@ -16,9 +16,9 @@ from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assumptions import assumptions
 from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import LoopPlan, Way, bare, step_question
-from rlsize.estimates.step_memory import state_bytes
 from rlsize.estimates.step_outlook import STAGES, StepOutlook, step_outlook
 from rlsize.estimates.step_parts import NOTHING, step_parts
+from rlsize.estimates.trainer_memory import bare_trainer_memory
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout, Refused
@@ -214,6 +214,10 @@ def test_sharded_states_shrink_with_gpus(gpus: int) -> None:
     """18 bytes a parameter with gradients in fp32, over all GPUs."""
     question = replace(plan().train, gpus=float(gpus))
     params = model_size(question.model).params.number
+
+    def state_bytes(asked: TrainQuestion) -> float:
+        return float(bare_trainer_memory(asked, 1.0, BELIEF.central()).states)
+
     assert state_bytes(question) == pytest.approx(18 * params / gpus)
     assert state_bytes(replace(question, sharding="none")) == pytest.approx(18 * params)
     assert state_bytes(replace(question, sharding="optimizer")) == pytest.approx((6 + 12 / gpus) * params)

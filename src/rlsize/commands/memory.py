@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.commands import asking, flags
 from rlsize.commands import memory_flags as of
-from rlsize.commands.memory_hardware import engine_at_start, memory_hardware
-from rlsize.commands.memory_rollout import RolloutFlags, RolloutSide, rollout_side
+from rlsize.commands.memory_hardware import engine_at_start, instance, memory_hardware
+from rlsize.commands.memory_rollout import RolloutFlags, RolloutSide, longest_tokens, rollout_side
 from rlsize.commands.predict_train_flags import LayoutFlags
+from rlsize.commands.predict_train_inputs import MICRO_BATCH
 from rlsize.commands.tenants import TenantFlags, tenants
 from rlsize.commands.trainer_layout import check_heads, trainer_layout
+from rlsize.estimates.constants_memory import STAGE, constant_figures
 from rlsize.estimates.memory import bill_memory
 from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape, shapeless
@@ -20,7 +22,7 @@ from rlsize.facts.figure import Figure
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.reports.memory import memory_report
 from rlsize.reports.report import Report
-from rlsize.shell.beliefs import CalibrationFile
+from rlsize.shell.beliefs import CalibrationFile, belief_of
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.models import model_params, model_profile
 
@@ -115,9 +117,16 @@ def memory(
     question = _question(inputs, (model, params), models, training, layout, rollout)
     profile, hardware = memory_hardware(inputs, question, gpu, memory_fraction)
     inputs.settle()
+    belief = belief_of(inputs, calibration, STAGE)
+    policy = model_profile(inputs, model)
+    question = replace(
+        question,
+        constants=constant_figures(belief.central()),
+        engine=instance(inputs, question, policy, (profile, hardware)),
+    )
     answer = bill_memory(question, asking.random_for(question, seed))
     fit = fit_memory(question, hardware) if hardware else None
-    start = engine_at_start(inputs, question, model, (profile, fit), (seed, calibration))
+    start = engine_at_start(question, fit, belief, seed)
     return memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
 
 
@@ -179,6 +188,7 @@ def _question(
         prompt_tokens=side.prompt_tokens,
         response_tokens=side.response_tokens,
         response_cv=side.response_cv,
+        longest_tokens=longest_tokens(inputs, side),
     )
     if shape is not None:
         _check_instance(inputs, question, side, shape)
@@ -212,6 +222,8 @@ def _training(inputs: Inputs, said: TrainingFlags, *, shaped: bool) -> _Training
         said.micro_batch_tokens,
         flags.TOKENS,
         scenario="trainer.micro_batch_tokens",
+        default=MICRO_BATCH if shaped else None,
+        why="assumed: samples packed to 16k tokens",
     )
     policy = "full"
     if tokens.known or said.recompute is not None:

@@ -2,67 +2,78 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.commands import asking, flags
+from rlsize.commands.predict_step_inputs import SHARED_FRACTION
 from rlsize.errors import InputError
 from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
+from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure, absent
-from rlsize.shell.models import model_profile
+from rlsize.facts.memory_margin import MEMORY_MARGIN
 
 if TYPE_CHECKING:
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
     from rlsize.planner.memory_fit import FitAnswer
     from rlsize.shell.inputs import Inputs
 
-DEFAULT_FRACTION = 0.9
 _PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
 
 
-def engine_at_start(
-    inputs: Inputs,
-    question: MemoryQuestion,
-    model: str | None,
-    judged: tuple[Gpu | None, FitAnswer | None],
-    said: tuple[str, str | None],
-) -> tuple[Figure, ...]:
+def instance(
+    inputs: Inputs, question: MemoryQuestion, policy: Model | None, gpu: tuple[Gpu | None, GpuMemory | None]
+) -> CapacityQuestion | None:
     """
-    Weights and KV cache that the judged rollout instance would log at start-up; nothing where no profile says enough.
+    One rollout instance on its GPU, of no layout yet; None where model or GPU is not named.
 
     Args:
         inputs: Flags, scenario and profiles.
         question: What was asked.
-        model: What `--model` says.
-        judged: The GPU, and what fits on it.
-        said: What `--seed` and `--calibration` say.
+        policy: The model's profile.
+        gpu: The GPU's profile, and what may be planned with.
     """
-    gpu, fit = judged
-    instance = (fit.stated_rollout or fit.first_rollout) if fit else None
-    if gpu is None or fit is None or instance is None or question.known_shape is None:
-        return ()
-    profile = model_profile(inputs, model)
-    if profile is None:
-        return ()
-    from rlsize.estimates.constants_memory import STAGE
+    profile, hardware = gpu
+    if profile is None or hardware is None or policy is None or question.known_shape is None:
+        return None
     from rlsize.estimates.engine_memory import CapacityQuestion
-    from rlsize.estimates.engine_start import engine_start
     from rlsize.facts.quantisation import uniform
-    from rlsize.facts.records.record import Layout
-    from rlsize.shell.beliefs import belief_of
 
-    pipeline = max(1, round(question.rollout_pipeline_parallel.number))
     cache = inputs.used.get("kv_dtype")
-    asked = CapacityQuestion(
-        model=profile,
-        gpu=gpu,
-        layout=Layout(tensor=instance.tensor_parallel, pipeline=pipeline),
+    fraction = hardware.rollout_fraction
+    return CapacityQuestion(
+        model=policy,
+        gpu=profile,
+        engine=str(inputs.said("rollout.engine") or "vllm"),
         weights=uniform(str(question.rollout_dtype.value)),
         kv_dtype=str(cache.value) if cache else "bf16",
-        memory_fraction=fit.gpu.rollout_fraction.number,
+        memory_fraction=fraction.number if fraction.known else None,
     )
-    seed, calibration = said
-    return engine_start(asked, belief_of(inputs, calibration, STAGE), abs(int(seed)))
+
+
+def engine_at_start(question: MemoryQuestion, fit: FitAnswer | None, belief: Belief, seed: str) -> tuple[Figure, ...]:
+    """
+    Weights and KV cache that the judged rollout instance would log at start-up; nothing where no profile says enough.
+
+    Args:
+        question: What was asked.
+        fit: What fits.
+        belief: What is believed about the constants of memory.
+        seed: What `--seed` says.
+    """
+    judged = (fit.stated_rollout or fit.first_rollout) if fit else None
+    if judged is None or question.engine is None:
+        return ()
+    from rlsize.estimates.engine_start import engine_start
+    from rlsize.facts.records.record import Layout
+
+    pipeline = max(1, round(question.rollout_pipeline_parallel.number))
+    layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
+    return engine_start(replace(question.engine, layout=layout), belief, abs(int(seed)))
 
 
 def memory_hardware(
@@ -82,23 +93,22 @@ def memory_hardware(
         if text is not None:
             inputs.number("memory_fraction", "--memory-fraction", text, flags.FRACTION)
         return None, None
+    engine = engine_defaults(str(inputs.said("rollout.engine") or "vllm"))
+    shared = inputs.said("placement.mode") == "colocated"
     rollout = inputs.number(
         "memory_fraction",
         "--memory-fraction",
         text,
         flags.FRACTION,
         scenario="rollout.memory_fraction",
-        default=DEFAULT_FRACTION,
-        why="a tenth is left for fragmentation",
+        default=SHARED_FRACTION if shared else engine.memory_fraction or None,
+        why="usual where engines share GPUs with a trainer" if shared else engine.source,
     )
     trainer = rollout
-    if text is None and rollout.provenance == "given":
-        trainer = Figure(
-            key="trainer_memory_fraction",
-            value=DEFAULT_FRACTION,
-            provenance="default",
-            source="a tenth is left for fragmentation",
-        )
+    if text is None:
+        why = "what its peak must leave free for runtime, communication and scatter"
+        share = 1.0 - MEMORY_MARGIN
+        trainer = Figure(key="trainer_memory_fraction", value=share, provenance="default", source=why)
     _warn_about(inputs, question, profile)
     return profile, gpu_memory(profile, trainer, rollout, _node(inputs, profile))
 
@@ -124,8 +134,7 @@ def _node(inputs: Inputs, gpu: Gpu) -> Figure:
 
 
 def _warn_about(inputs: Inputs, question: MemoryQuestion, profile: Gpu) -> None:
-    memory_fact = profile.specification.memory_usable or profile.specification.memory
-    if not memory_fact.verified:
+    if not profile.specification.memory.verified:
         inputs.warnings.append(f"the memory of {profile.name} is unverified")
     dtype = str(question.rollout_dtype.value)
     if dtype in _PEAKS and getattr(profile.specification, _PEAKS[dtype]) is None:

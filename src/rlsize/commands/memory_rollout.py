@@ -100,6 +100,27 @@ def rollout_side(inputs: Inputs, said: RolloutFlags, *, cached: bool) -> Rollout
     )
 
 
+def longest_tokens(inputs: Inputs, side: RolloutSide) -> Figure:
+    """The longest sequence of a step: up to the cap where the scenario has one, else the longest that is expected."""
+    key, prompt, response = "longest_tokens", side.prompt_tokens, side.response_tokens
+    if not (prompt.known and response.known and side.response_cv.known):
+        return absent(key, "--response-tokens")
+    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+
+    prompts, group = inputs.said("workload.prompts_per_step"), inputs.said("workload.group_size")
+    cap = inputs.said("workload.response_tokens.max")
+    batch = StepBatch(
+        samples=float(prompts or 1.0) * float(group or 1.0),
+        instances=1.0,
+        prompt_tokens=prompt.number,
+        response_tokens=response.number,
+        response_cv=side.response_cv.number,
+        max_tokens=None if cap is None else float(cap),
+    )
+    source = "prompt and cap" if cap is not None else "the longest response of a step on average, and its prompt"
+    return Figure(key=key, value=longest_sequence(batch, capped=True), provenance="predicted", source=source)
+
+
 def _stages(inputs: Inputs, said: RolloutFlags) -> Figure:
     """Pipeline stages of an instance; one where nobody says, and then not worth showing."""
     key = "rollout_pipeline_parallel"

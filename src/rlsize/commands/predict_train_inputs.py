@@ -209,7 +209,8 @@ def _how(inputs: Inputs, said: Trainer) -> dict[str, Any]:
         why="assumed: samples packed to 16k tokens",
     )
     stages = inputs.number("virtual_stages", "--virtual-stages", said.virtual_stages, flags.COUNT, default=1)
-    if inputs.said("trainer.lora_rank") is not None:
+    rank = inputs.number("lora_rank", "--lora-rank", None, flags.COUNT, scenario="trainer.lora_rank")
+    if rank.known:
         inputs.warnings.append("LoRA is predicted as full training, which takes longer")
     optimizer = OPTIMIZERS[name or "adamw"]
     both = (optimizer.bytes_per_master, optimizer.bytes_per_optimizer_state)
@@ -222,6 +223,7 @@ def _how(inputs: Inputs, said: Trainer) -> dict[str, Any]:
         "state_bytes": sum(both),
         "gradient_bytes": BYTES_PER_GRADIENT[width or "bf16"],
         "offload": said.offload,
+        "lora_rank": int(rank.number) if rank.known else None,
         "fused": said.compiled,
         "overlapped": said.overlapped,
         "native_attention": said.native_attention,
