@@ -6,14 +6,57 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
-from rlsize.reports.report import Report
+from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
+from rlsize.units import show
 
 if TYPE_CHECKING:
-    from rlsize.estimates.step_loops import LoopPlan, Way
-    from rlsize.loop.resolve import Loop
+    from collections.abc import Sequence
+
+    from rlsize.estimates.step_assumptions import Assumption
+    from rlsize.estimates.step_loops import Way
+    from rlsize.estimates.step_parts import StepPart
+    from rlsize.loop.modes import Mode, StepOutlook
+    from rlsize.loop.resolve import Loop, Stages
+    from rlsize.reports.report import Cell
+
+_RESULTS = (
+    "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
+    "update_seconds", "logprob_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds",
+    "trainer_idle_fraction", "rollout_idle_fraction", "loop_tokens_per_second", "loop_tokens_per_gpu_second",
+    "steps_per_day", "longest_response_tokens", "samples_in_flight", "cache_concurrency", "longest_response_seconds",
+    "limited_by",
+)  # fmt: skip
+_TOLD_INPUTS = {
+    "memory_fraction": "share of GPU memory for engines",
+    "rollout_tensor_parallel": "size of an instance",
+    "kv_dtype": "number type of the KV cache",
+    "response_cv": "spread of response lengths (cv)",
+    "max_response_tokens": "cap on the response length",
+    "max_staleness": "steps of staleness, so samples in flight",
+    "mode": "refill or barrier",
+    "logprob_passes": "extra forward passes",
+    "offload": "optimizer states",
+    "compiled": "trainer kernels",
+}
+_FIRST = {
+    "rollout": "the generation time of a step, or engine rates at two concurrencies (rlsize measure)",
+    "train": "the train time of a step, log-prob passes and update apart",
+    "sync": "the time of a weight sync",
+    "memory": "the KV cache tokens that an engine logs at start-up",
+    "step": "one whole step beside its phase times, and the mean and the longest response",
+}
+_QUIET = frozenset({"tail_seconds", "cache_concurrency", "longest_response_seconds", "quickest_mode"})
+_MATTERS = 1.01  # times longer or shorter from which an assumption is worth a line
+
+
+_OF_THE_FLEET = frozenset(
+    {"memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_response_tokens"}
+)
+_OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
 
 
 @asks(
@@ -31,64 +74,276 @@ def predict_step(inputs: Inputs) -> Report:
     Example:  rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --rollout-gpus 8 --trainer-gpus 8
     --prompts 64 --group 16 --response-tokens 2k
     """
-    from rlsize.estimates.step_assumptions import assumptions
-    from rlsize.estimates.step_outlook import step_outlook
-    from rlsize.loop.answer import agreed, answer_of
+    from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
-    from rlsize.planner.step_ways import other_ways
-    from rlsize.reports.predict_step import predict_step_report, step_does_not_fit_report
+    from rlsize.reports.step_chart import step_chart
 
     loop = resolve(inputs)
-    if loop.stages is None:
-        raise InputError(*inputs.faults or [Fault("the model is missing", "--model", "name a profile")])
-    plan, belief = loop.stages.plan, loop.stages.belief
-    values = belief.central()
-    if loop.place is None:
-        return step_does_not_fit_report(plan, loop.refused, _way_out(loop), inputs.shown(), inputs.warnings)
-    plan = replace(plan, way=_way(loop))
-    try:
-        others = other_ways(plan, loop.pools.gpus.number, values, split=loop.pools.split)
-        outlook = step_outlook(plan, others, belief, loop.outlook.seed)
-        outlook = replace(outlook, results=agreed(outlook.results, answer_of(loop)))
-        assumed = assumptions(plan, values, _assumed(inputs))
-    except Refused as refusal:
-        raise InputError(Fault(str(refusal), "--gpus", "change GPUs or layout")) from None
-    return predict_step_report(outlook, assumed, inputs.shown(), inputs.warnings, inputs.notes)
-
-
-def _way(loop: Loop) -> Way:
-    """How the loop is run."""
-    from rlsize.estimates.step_loops import Way
-
-    place = loop.place
-    if place is None:
-        raise TypeError("a loop that cannot run has no way")
-    return Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
-
-
-def _way_out(loop: Loop) -> str:
-    """What would make the loop possible."""
     stages = loop.stages
     if stages is None:
-        return ""
-    plan: LoopPlan = stages.plan
-    if isinstance(plan.engines[loop.pools.shared], str):
+        raise InputError(*inputs.faults or [Fault("the model is missing", "--model", "name a profile")])
+    if loop.place is None:
+        return _does_not_fit(inputs, loop, stages)
+    outlook = step_outlook(loop)
+    results = [outlook.results[key] for key in _RESULTS if key in outlook.results]
+    quickest = Figure(key="quickest_mode", value=_verdict(outlook), provenance="predicted", source="table of modes")
+    tables = {"parts": _parts(outlook), "modes": _modes(outlook)}
+    assumed = _assumptions(inputs, loop, stages, outlook.modes[0].way)
+    mattering = [entry for entry in assumed if max(entry.times, 1 / entry.times) >= _MATTERS]
+    if mattering:
+        tables["assumed"] = _assumed(mattering)
+    return Report(
+        command="predict step",
+        headline=_headline(outlook, loop, stages),
+        results=(*results, quickest),
+        inputs=inputs.shown(),
+        tables=tables,
+        warnings=(*inputs.warnings, *_warnings(outlook)),
+        notes=(*inputs.notes, *_notes(outlook), *_measure(outlook)),
+        chart=step_chart(outlook, stages.train),
+        quiet=_QUIET,
+    )
+
+
+def _assumptions(inputs: Inputs, loop: Loop, stages: Stages, way: Way) -> tuple[Assumption, ...]:
+    """Inputs that matter and that nobody gave, those that matter most first; what a known rate settles is none."""
+    from rlsize.estimates.step_assumptions import assumptions
+
+    asked = ("memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_staleness", "mode")
+    keys = {key for key in asked if key in inputs.used and inputs.used[key].provenance == "default"}
+    said = {
+        "max_response_tokens": ("max_response_tokens",),
+        "logprob_passes": ("old_logprob", "reference", "logprob_passes"),
+        "offload": ("offload",),
+        "compiled": ("compiled", "native_attention"),
+    }
+    keys |= {key for key, ways in said.items() if not any(map(inputs.gives, ways))}
+    keys -= _OF_THE_FLEET if loop.known.rate.known else set()
+    keys -= _OF_THE_TRAINER if loop.known.train_seconds.known else set()
+    try:
+        return assumptions(replace(stages.plan, way=way), stages.belief.central(), keys)
+    except Refused:  # what is known of the loop has shown that it runs, and no prediction says how
+        return ()
+
+
+def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
+    """The report about a loop that cannot run."""
+    reason = loop.refused
+    where = f"on {loop.pools.gpus.number:g} shared" if loop.pools.shared else _split(loop)
+    said = f"{reason[0].upper()}{reason[1:]} ({loop.pools.loop} {where})."
+    return Report(
+        command="predict step",
+        headline=f"{said} {_way_out(loop, stages)}",
+        results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
+        inputs=inputs.shown(),
+        warnings=tuple(inputs.warnings),
+        no=True,
+    )
+
+
+def _split(loop: Loop) -> str:
+    if not loop.pools.split:
+        return f"on {loop.pools.gpus.number:g}"
+    return f"on {loop.pools.rollout.number:g} + {loop.pools.trainer.number:g}"
+
+
+def _way_out(loop: Loop, stages: Stages) -> str:
+    """What would make the loop possible."""
+    if isinstance(stages.plan.engines[loop.pools.shared], str):
         fits = stages.fits
         return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
     from rlsize.planner.step_ways import fitting_trainer
 
-    gpus = fitting_trainer(plan, stages.belief.central())
+    gpus = fitting_trainer(stages.plan, stages.belief.central())
     if gpus is None:
         return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
-    return f"Its states fit on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
+    return f"Its trainer fits on {gpus:g} GPUs, or with --offload on fewer; rlsize memory bills all of it."
 
 
-def _assumed(inputs: Inputs) -> frozenset[str]:
-    """Keys of inputs that matter and that nobody gave."""
-    asked = ("memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_staleness", "mode")
-    keys = {key for key in asked if key in inputs.used and inputs.used[key].provenance == "default"}
-    keys |= set() if inputs.gives("max_response_tokens") else {"max_response_tokens"}
-    keys |= set() if any(map(inputs.gives, ("old_logprob", "reference", "logprob_passes"))) else {"logprob_passes"}
-    keys |= set() if inputs.gives("offload") else {"offload"}
-    keys |= set() if any(map(inputs.gives, ("compiled", "native_attention"))) else {"compiled"}
-    return frozenset(keys)
+def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
+    step, way = outlook.results["step_seconds"], outlook.modes[0].way
+    low, high = step.band or (step.number, step.number)
+    least = "at least " if loop.bound else ""
+    text = (
+        f"A step of {stages.train.model.name} takes {least}{show(step.value, step.key)} ({show(low, step.key)} to "
+        f"{show(high, step.key)}), {_place(way)} {stages.train.gpu.name}, {way.loop}"
+    )
+    bound = f"; {loop.bound}" if loop.bound else ""
+    return f"{text}{bound}; {_winner(outlook)}."
+
+
+def _place(way: Way) -> str:
+    """The GPUs of a way in words."""
+    if way.shared:
+        return f"on {way.trainer_gpus:g} shared"
+    return f"on {way.rollout_gpus:g} + {way.trainer_gpus:g}"
+
+
+def _winner(outlook: StepOutlook) -> str:
+    """Which mode is the quickest, as far as that can be told."""
+    best = outlook.quickest
+    if len([mode for mode in outlook.modes if mode.seconds is not None]) == 1:
+        return "no other way to lay it out was possible"
+    close = [mode.way.loop for mode in outlook.modes if mode.close]
+    if not close:
+        return f"{best.way.loop} is the quickest" + (" way" if best is outlook.modes[0] else " of all modes")
+    return f"{_list([best.way.loop, *close])} are too close to call as the quickest"
+
+
+def _verdict(outlook: StepOutlook) -> str:
+    close = [mode.way.loop for mode in outlook.modes if mode.close]
+    return f"too close to call: {_list([outlook.quickest.way.loop, *close])}" if close else outlook.quickest.way.loop
+
+
+def _list(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def _parts(outlook: StepOutlook) -> Table:
+    from rlsize.reports.step_chart import PARTS
+
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "part": PARTS[part.name],
+            "name": part.name,
+            "seconds": part.seconds,
+            "share_fraction": part.share,
+            "scales": part.scales,
+        }
+        for part in _own_parts(outlook)
+    )
+    return Table(
+        title="Where the step goes",
+        columns=(
+            Column("part", "part", "left"),
+            Column("seconds", "time"),
+            Column("share_fraction", "share"),
+            Column("scales", "shrinks with", "left"),
+        ),
+        rows=rows,
+    )
+
+
+def _modes(outlook: StepOutlook) -> Table:
+    rows = tuple(_mode(mode) for mode in outlook.modes)
+    refused = [f"{mode.way.loop}: {mode.refused}" for mode in outlook.modes if mode.refused]
+    note = (
+        "low and high: 80 % bands; times longer than the quickest: 80 % interval on the same draws, too close to call "
+        "where it holds 1"
+    )
+    return Table(
+        title="The same work on the same GPUs in other modes",
+        columns=(
+            Column("mode", "mode", "left"),
+            Column("gpus", "GPUs"),
+            Column("step_seconds", "step"),
+            Column("low_seconds", "low"),
+            Column("high_seconds", "high"),
+            Column("longer", "times longer"),
+            Column("verdict", "verdict", "left"),
+        ),
+        rows=rows,
+        marked=0,
+        note="\n".join([note, *refused]),
+    )
+
+
+def _mode(mode: Mode) -> dict[str, Cell]:
+    way = mode.way
+    row: dict[str, Cell] = {
+        "mode": way.loop,
+        "gpus": f"{way.trainer_gpus:g}" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}",
+        "rollout_gpus": way.rollout_gpus,
+        "trainer_gpus": way.trainer_gpus,
+        "step_seconds": mode.seconds,
+        "low_seconds": None,
+        "high_seconds": None,
+        "longer": "",
+        "times_longer": mode.times,
+        "verdict": "quickest",
+    }
+    if mode.seconds is None:
+        return row | {"verdict": "cannot run"}
+    low, high = mode.seconds.band or (mode.seconds.number, mode.seconds.number)
+    row |= {"low_seconds": low, "high_seconds": high}
+    if mode.times is not None:
+        ends = mode.times.band or (mode.times.number, mode.times.number)
+        row["longer"] = f"{ends[0]:.2f} to {ends[1]:.2f}"
+        row["verdict"] = "too close" if mode.close else "slower"
+    return row
+
+
+def _assumed(assumed: Sequence[Assumption]) -> Table:
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "input": _TOLD_INPUTS[entry.key],
+            "key": entry.key,
+            "taken": entry.taken,
+            "instead": entry.instead,
+            "times_longer": entry.times,
+            "change": f"x {entry.times:.2f}",
+        }
+        for entry in assumed
+    )
+    return Table(
+        title="What nobody said, and what else it could be",
+        columns=(
+            Column("input", "input", "left", wide=True),
+            Column("taken", "taken", "left", wide=True),
+            Column("instead", "else", "left", wide=True),
+            Column("change", "step then"),
+        ),
+        rows=rows,
+    )
+
+
+def _own_parts(outlook: StepOutlook) -> tuple[StepPart, ...]:
+    from rlsize.estimates.step_parts import step_parts
+
+    own = outlook.modes[0]
+    return step_parts(own.step, own.way.loop) if own.step is not None else ()
+
+
+def _notes(outlook: StepOutlook) -> list[str]:
+    from rlsize.estimates.step_parts import NOTHING
+    from rlsize.loop.answer import LIMITS
+    from rlsize.reports.step_chart import PARTS
+
+    notes = []
+    stuck = [part for part in _own_parts(outlook) if part.scales == NOTHING]
+    if stuck:
+        seconds = sum(part.seconds.number for part in stuck)
+        share, names = sum(part.share.number for part in stuck), _list([PARTS[part.name] for part in stuck])
+        notes.append(f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}.")
+    if "samples_in_flight" in outlook.results:
+        batch, longest, limit = (
+            outlook.results[key] for key in ("samples_in_flight", "longest_response_tokens", "limited_by")
+        )
+        notes.append(
+            f"{show(batch.value)} samples at once on an instance, {LIMITS[str(limit.value)]}; the longest response of "
+            f"a step has about {longest.number:,.0f} tokens."
+        )
+    return notes
+
+
+def _warnings(outlook: StepOutlook) -> list[str]:
+    if outlook.outlived is None:
+        return []
+    longest, least = (show(seconds, "_seconds") for seconds in outlook.outlived)
+    text = (
+        f"async: the longest response takes about {longest}, longer than a staleness of "
+        f"{outlook.max_staleness:g} allows; the step holds where such samples go on over a sync or may be "
+        f"staler, and is {least} or more where the trainer waits for them"
+    )
+    return [text]
+
+
+def _measure(outlook: StepOutlook) -> list[str]:
+    """What the band comes from, and what to measure first."""
+    notes = []
+    if outlook.doubts:
+        largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in outlook.doubts[:3])
+        notes.append(f"The band comes from: {largest}.")
+    if outlook.stages:
+        notes.append(f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it.")
+    return notes
