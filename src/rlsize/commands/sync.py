@@ -136,8 +136,10 @@ def _method(inputs: Inputs) -> str:
     if method not in METHODS:
         inputs.fault(f"{method[:40]!r} is unknown", where, suggestion(method[:40], METHODS))
         method = usual
-    provenance = "default" if name is None else "given"
-    inputs.keep(Figure(key="method", value=method, provenance=provenance, source=where if name else "by placement"))
+    if name is None:
+        inputs.keep(Figure(key="method", value=method, provenance="default", source="by placement"))
+    else:
+        inputs.keep(Figure(key="method", value=method, source=where))
     return method
 
 

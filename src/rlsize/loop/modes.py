@@ -14,7 +14,6 @@ from rlsize.estimates.stages import all_constants, all_stages
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.estimates.step_loops import Way
 from rlsize.estimates.working import DRAWS, apply, numbers
-from rlsize.facts.records.record import Refused
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
 from rlsize.planner.bands import band_of
@@ -160,47 +159,40 @@ def _moved(place: Placement, way: Way) -> Placement:
 
 def _compared(loop: Loop, places: Mapping[Way, Placement]) -> tuple[Mode, ...]:
     """Every way with its step; against the quickest, how many times longer it takes on the same draws."""
-    found: dict[Way, tuple[Mode, Array]] = {}
-    refused: dict[Way, str] = {}
+    modes: dict[Way, Mode] = {}
+    steps: dict[Way, tuple[Figure, Array]] = {}
     for way, place in places.items():
-        try:
-            reason = "no instance is left" if place.instances < 1 else why_not(loop, place)
-            if not reason:
-                found[way] = _worked(loop, way, place)
-        except Refused as refusal:
-            reason = str(refusal)
-        if reason:
-            refused[way] = reason
-    best, least = min(found.values(), key=lambda entry: entry[0].seconds.number if entry[0].seconds else np.inf)
-    modes = []
-    for way in places:
-        if way in refused:
-            modes.append(Mode(way=way, refused=refused[way]))
-            continue
-        mode, draws = found[way]
-        times = None
-        if mode is not best:
-            key = "times_longer"
-            ratio = numbers(key, rl_step.times_longer, step_seconds=draws, least_seconds=least)
-            central = apply(key, rl_step.times_longer, step_seconds=mode.seconds, least_seconds=best.seconds)
-            times = replace(central, band=band_of(np.asarray(ratio)))
-        modes.append(replace(mode, times=times))
-    return tuple(modes)
+        reason = why_not(loop, place) if place.instances >= 1 else "no instance is left"
+        modes[way] = Mode(way=way, refused=reason)
+        if not reason:
+            step, draws = _worked(loop, place)
+            longest = longest_response(loop.outlook.central, place) if place.loop in REFILLING else 0.0
+            seconds = replace(step.seconds, band=band_of(draws))
+            modes[way], steps[way] = (
+                Mode(way=way, step=step, seconds=seconds, longest_seconds=longest),
+                (seconds, draws),
+            )
+    quickest = min(steps, key=lambda way: steps[way][0].number)
+    for way in steps:
+        if way != quickest:
+            modes[way] = replace(modes[way], times=_times(steps[way], steps[quickest]))
+    return tuple(modes.values())
 
 
-def _worked(loop: Loop, way: Way, place: Placement) -> tuple[Mode, Array]:
-    """
-    One way, and the draws of its step.
-
-    Raises:
-        Refused: It cannot run.
-    """
+def _worked(loop: Loop, place: Placement) -> tuple[Step, Array]:
+    """A step in figures, and the draws of its time."""
     outlook = loop.outlook
     step = assembled(apply, loop_parts(outlook.explained, place))
     drawn = worked(outlook.drawn, place, outlook.noise(scatter_name(place)))["step_seconds"]
-    draws = np.broadcast_to(np.asarray(drawn, dtype=np.float64), (DRAWS,))
-    longest = longest_response(outlook.central, place) if place.loop in REFILLING else 0.0
-    return Mode(way=way, step=step, seconds=replace(step.seconds, band=band_of(draws)), longest_seconds=longest), draws
+    return step, np.broadcast_to(np.asarray(drawn, dtype=np.float64), (DRAWS,))
+
+
+def _times(one: tuple[Figure, Array], best: tuple[Figure, Array]) -> Figure:
+    """How many times longer than the quickest, with the interval of the same draws."""
+    key = "times_longer"
+    ratio = numbers(key, rl_step.times_longer, step_seconds=one[1], least_seconds=best[1])
+    central = apply(key, rl_step.times_longer, step_seconds=one[0], least_seconds=best[0])
+    return replace(central, band=band_of(np.asarray(ratio)))
 
 
 def _doubts(loop: Loop, place: Placement) -> tuple[tuple[Doubt, ...], tuple[Doubt, ...]]:
