@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 PREDICTED: dict[str, str] = {
-    "gathered_layer_bytes_per_gpu": "Weights of two layers and gradients of one that full sharding gathers on a GPU.",
+    "gathered_layer_bytes_per_gpu": "Weights of the largest layer or head twice, gradients once, gathered on a GPU.",
     "graded_records": "Records of high or medium trust that were predicted.",
     "largest_median_error_fraction": "Largest median error of a class.",
     "largest_p90_error_fraction": "Largest 90th percentile of the error of a class.",

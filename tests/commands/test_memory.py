@@ -398,7 +398,7 @@ def test_junk_gives_an_answer_or_a_message(rlsize: Run, named: dict[str, str], s
     assert answered(rlsize("memory", *flags, "--json"))
 
 
-@pytest.mark.parametrize("value", ["0 ± 1", "1e-300", "1e-13", "nan", "-0"])
+@pytest.mark.parametrize("value", ["0 ± 1", "1e-300", "1e-13", "nan"])
 @pytest.mark.parametrize(
     "flag", ["--params", "--reward-params", "--concurrency", "--response-tokens", "--prompt-tokens"]
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -199,7 +200,7 @@ def test_a_trainer_that_does_not_fit_is_a_no(predicted: Run) -> None:
     said = " ".join(ran.stdout.split())
     assert ran.exit_code == 1
     assert "The trainer of llama3.1-70b does not fit on 8 x h100-sxm" in said
-    assert "Its trainer fits on " in said
+    assert re.search(r"It fits on \d+ trainer GPUs", said)
 
 
 @pytest.mark.parametrize(

@@ -72,7 +72,7 @@ def spread(**degrees: int) -> Layout:
 
 
 def test_a_70b_trainer_first_fits_three_nodes() -> None:
-    """18N and a twentieth for the allocator are 1,323 GB; of an H100 0.9 x 80 GB may be used: 18.4 GPUs, three nodes."""
+    """18N and a twentieth for the allocator are 1,323 GB; 0.9 x 80 GB of an H100 may be used: 18.4 GPUs."""
     fit = fit_memory(question(), hardware())
     assert fit.first_trainer is not None
     assert fit.first_trainer.gpus == 24

@@ -14,7 +14,7 @@ from rlsize.estimates.generation_batch import StepBatch, longest_sequence
 from rlsize.estimates.loop_memory import check_engine
 from rlsize.estimates.step_prediction import StepQuestion
 from rlsize.estimates.train_prediction_question import bare_question, stated
-from rlsize.estimates.trainer_memory import check_trainer
+from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.estimates.working import DRAWS, Draw, uncertain
 from rlsize.facts.records.record import Refused
 

@@ -11,22 +11,17 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import activations, memory, memory_fit, planning, training_peak
-from rlsize.estimates.adapters import lora_params
+from rlsize.equations import activations, memory, memory_fit, training_peak
 from rlsize.estimates.engine_shape import Plain
-from rlsize.estimates.memory_shape import memory_shape
-from rlsize.estimates.model_size import model_size
-from rlsize.estimates.working import apply, numbers
+from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.memory_margin import MEMORY_MARGIN
-from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.memory_shape import MemoryShape
-    from rlsize.estimates.train_prediction_question import Sharding, TrainQuestion
+    from rlsize.estimates.train_prediction_question import Sharding
 
     Work = Callable[..., Any]
 
@@ -161,26 +156,14 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
     """
     say, shape = Plain(work), load.shape
     own = (say(shape.dense_params), say(shape.routed_params))
-    trained = load.gradient_width if load.adapter_params is None else _NONE
-    states = load.optimizer_width if load.adapter_params is None else _NONE
-    held = trained if load.gradients_held else _NONE
-    parts = {
-        "weights": _states(work, load, "weight_bytes_per_gpu", own, (load.weight_width, _NONE, _NONE)),
-        "gradients": _states(work, load, "gradient_bytes_per_gpu", own, (_NONE, held, _NONE)),
-        "optimizer": _states(work, load, "optimizer_bytes_per_gpu", own, (_NONE, _NONE, states)),
-    }
-    every = (load.weight_width, load.gradient_width, load.optimizer_width)
-    adapters = _nothing(work, "adapter_bytes_per_gpu", "all parameters are trained")
-    if load.adapter_params is not None:
-        adapters = _states(work, load, "adapter_bytes_per_gpu", (load.adapter_params, _NONE), every)
-    policy = _sum(work, "trainer_bytes_per_gpu", [*parts.values(), adapters])
+    parts, policy, trained = _policy(work, load, own)
     beside = {
         one.name: _states(
             work,
             load,
             f"{one.name}_bytes_per_gpu",
             (one.dense_params, one.routed_params),
-            every if one.trained else (_WIDTH, _NONE, _NONE),
+            _every(load) if one.trained else (_WIDTH, _NONE, _NONE),
         )
         for one in load.beside
     }
@@ -209,7 +192,6 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
     )
     return TrainerMemory(
         **parts,
-        adapters=adapters,
         policy=policy,
         beside=beside,
         states=standing,
@@ -219,6 +201,27 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
         overhead=overhead,
         peak=peak,
     )
+
+
+def _policy(work: Work, load: TrainerLoad, own: tuple[Any, Any]) -> tuple[dict[str, Any], Any, Any]:
+    """What the policy keeps by part, all of it, and the width of a gradient of its own weights."""
+    trained = load.gradient_width if load.adapter_params is None else _NONE
+    states = load.optimizer_width if load.adapter_params is None else _NONE
+    held = trained if load.gradients_held else _NONE
+    parts = {
+        "weights": _states(work, load, "weight_bytes_per_gpu", own, (load.weight_width, _NONE, _NONE)),
+        "gradients": _states(work, load, "gradient_bytes_per_gpu", own, (_NONE, held, _NONE)),
+        "optimizer": _states(work, load, "optimizer_bytes_per_gpu", own, (_NONE, _NONE, states)),
+    }
+    adapters = _nothing(work, "adapter_bytes_per_gpu", "all parameters are trained")
+    if load.adapter_params is not None:
+        adapters = _states(work, load, "adapter_bytes_per_gpu", (load.adapter_params, _NONE), _every(load))
+    policy = _sum(work, "trainer_bytes_per_gpu", [*parts.values(), adapters])
+    return parts | {"adapters": adapters}, policy, trained
+
+
+def _every(load: TrainerLoad) -> tuple[Any, Any, Any]:
+    return load.weight_width, load.gradient_width, load.optimizer_width
 
 
 def _nothing(work: Work, key: str, why: str) -> Any:  # noqa: ANN401 (as `work` makes them)
@@ -422,7 +425,7 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  
 
 
 def pass_tokens(work: Work, micro_batch_tokens: Any, longest_tokens: Any, context: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Tokens of a micro-batch on each GPU: it holds its longest sequence whole, and context parallelism shares it out."""
+    """Tokens of a micro-batch on each GPU: it holds its longest sequence whole; context parallelism shares it out."""
     whole = work(
         "whole_micro_batch_tokens",
         training_peak.whole_micro_batch_tokens,
@@ -430,113 +433,3 @@ def pass_tokens(work: Work, micro_batch_tokens: Any, longest_tokens: Any, contex
         longest_tokens=longest_tokens,
     )
     return work("rank_tokens", activations.tokens_per_context_rank, micro_batch_tokens=whole, context_parallel=context)
-
-
-def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
-    """
-    What the GPUs of a trainer have to hold.
-
-    Args:
-        question: The trainer, in numbers or arrays.
-        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
-    """
-    shape = _shape(question)
-    adapters = None
-    if question.lora_rank is not None:
-        rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
-        adapters = lora_params(question.model.architecture, rank).number
-    shards: Any = question.shards
-    if shards is None:
-        shards = memory_fit.data_parallel_ranks(
-            gpus=question.gpus,
-            tensor_parallel=float(question.tensor),
-            pipeline_parallel=float(question.pipeline),
-            context_parallel=float(question.context),
-        )
-    else:
-        shards /= float(question.context)  # those of a question are data x context ranks
-    return TrainerLoad(
-        shape=shape,
-        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest_tokens, float(question.context)),
-        tensor=float(question.tensor),
-        pipeline=float(question.pipeline),
-        context=float(question.context),
-        expert=float(question.expert),
-        shards=shards,
-        sharding=question.sharding,
-        gathered=question.sharding == "full",
-        recompute=_KEPT[question.recompute],
-        gradient_width=question.gradient_bytes,
-        optimizer_width=_NONE if question.offload else question.state_bytes,
-        adapter_params=adapters,
-        beside=tuple(_beside(question)),
-        compiled=question.fused,
-    )
-
-
-def _shape(question: TrainQuestion) -> MemoryShape:
-    return memory_shape(question.model, model_size(question.model).params)
-
-
-def _beside(question: TrainQuestion) -> Any:  # noqa: ANN401 (an iterator)
-    """The models beside the policy; with adapters the reference is the policy without them, unless it is another."""
-    for name in question.passes:
-        if name not in {*_FROZEN, "critic"}:
-            continue
-        own = question.pass_models.get(name)
-        if name == "reference" and own is None and question.lora_rank is not None:
-            continue
-        model = own or question.model
-        shape = memory_shape(model, model_size(model).params)
-        yield Beside(
-            name=name,
-            dense_params=shape.dense_params.number,
-            routed_params=shape.routed_params.number,
-            trained=name not in _FROZEN,
-        )
-
-
-def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> TrainerMemory:
-    """
-    What each GPU of a trainer holds at its peak, in numbers or arrays.
-
-    Args:
-        question: The trainer.
-        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
-        values: Constants by name.
-    """
-    return trainer_memory(numbers, trainer_load(question, longest_tokens), values)
-
-
-def headroom_at(question: TrainQuestion, peak: Real) -> Real:
-    """Share of a trainer GPU's memory that a peak leaves; below 0 where there is less. [1]"""
-    return planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=peak)
-
-
-def trainer_headroom(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
-    """Share of a trainer GPU's memory that is left at its peak; it fits from `MEMORY_MARGIN` on. [1]"""
-    return headroom_at(question, bare_trainer_memory(question, longest_tokens, values).peak)
-
-
-def check_trainer(question: TrainQuestion, longest_tokens: float, values: Mapping[str, Any]) -> None:
-    """
-    Refuse a trainer whose peak leaves less than the margin.
-
-    Args:
-        question: The trainer, in numbers.
-        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
-        values: Constants by name.
-
-    Raises:
-        Refused: With the bytes that are there and those that are needed.
-    """
-    found = bare_trainer_memory(question, longest_tokens, values)
-    if float(headroom_at(question, found.peak)) >= MEMORY_MARGIN:
-        return
-    there = question.gpu.specification.memory.value
-    usable = (1.0 - MEMORY_MARGIN) * there
-    raise Refused(
-        f"the trainer of {question.model.name} does not fit on {question.gpus:g} x {question.gpu.name}: each GPU holds "
-        f"{float(found.peak) / _GIB:.0f} GiB at its peak, {float(found.states) / _GIB:.0f} GiB of it weights, gradients "
-        f"and optimizer, and {usable / _GIB:.0f} GiB may be used"
-    )

@@ -359,7 +359,11 @@ def _plan(
     both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
     way, wire, staleness = sync
     plan = LoopPlan(
-        way=Way(loop=found.loop, rollout_gpus=found.gpus.number, trainer_gpus=found.gpus.number),
+        way=Way(
+            loop=found.loop,
+            rollout_gpus=(found.rollout if found.split else found.gpus).number,
+            trainer_gpus=(found.trainer if found.split else found.gpus).number,
+        ),
         engines=engines,
         train=replace(train, tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=cv, **both)),
         samples=rollout.samples_per_step,
@@ -615,7 +619,7 @@ def _check_memory(loop: Loop, place: Placement) -> None:
         Refused: With the bytes that are there and those that are needed.
     """
     from rlsize.estimates.loop_memory import check_engine
-    from rlsize.estimates.trainer_memory import check_trainer
+    from rlsize.estimates.trainer_fit import check_trainer
     from rlsize.planner.room import bare_trainer, known_engine, longest_tokens
 
     setting = loop.outlook.central

@@ -60,7 +60,7 @@ def train_question(
     if spread is None and not said.faults:
         said.fault("the trainer's GPUs are missing", "--trainer-gpus", "give their number, or how they are spread")
     how = _how(said)
-    passes, extra, rl = _passes(said, tenants(said))
+    passes, extra, rl = passes_of(said, tenants(said))
     updates, optimizer_steps = said.ask("updates"), said.ask("mini_batches")
     if said.faults or model is None or gpu is None or spread is None or not (lengths.response.known and samples.known):
         return None
@@ -208,7 +208,7 @@ def _how(said: Said) -> dict[str, Any]:
     }
 
 
-def _passes(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Model], bool]:
+def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Model], bool]:
     """The extra passes, the models of those that are not the policy's size, and whether this is RL."""
     if not kept.algorithm.rollout:
         return (), {}, False

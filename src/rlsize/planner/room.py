@@ -25,7 +25,7 @@ def memory_of(setting: Setting, place: Placement) -> dict[str, Any]:
     if not place.fleet.engines and place.trainer.question is None:
         return {}
     from rlsize.estimates.loop_memory import fleet_headroom, headroom_beside
-    from rlsize.estimates.trainer_memory import bare_trainer_memory, headroom_at
+    from rlsize.estimates.trainer_fit import bare_trainer_memory, headroom_at
 
     rollout, trainer = MEMORY_KEYS
     found, longest = {}, longest_tokens(setting)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.estimates.step_loops import LOOPS, Way, bare, check_way, longest_tokens, step_question
 from rlsize.estimates.step_prediction import predicted_step
 from rlsize.estimates.train_prediction_question import bare_question
-from rlsize.estimates.trainer_memory import check_trainer
+from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.facts.records.record import Refused
 from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
@@ -81,7 +81,7 @@ def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, spli
 
 
 def fitting_trainer(plan: LoopPlan, values: Mapping[str, float]) -> int | None:
-    """The first of halved and whole nodes on which the trainer fits, as it is laid out; None where no number that is tried does."""
+    """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
     question, replica = bare_question(plan.train), plan.train.replica
     longest = longest_tokens(plan, values)
     unit = lcm(replica, plan.train.pipeline * plan.train.expert)

@@ -157,7 +157,7 @@ def _way_out(loop: Loop, stages: Stages) -> str:
     gpus = fitting_trainer(stages.plan, stages.belief.central())
     if gpus is None:
         return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
-    return f"Its trainer fits on {gpus:g} GPUs, or with --offload on fewer; rlsize memory bills all of it."
+    return f"It fits on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
 
 
 def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
