@@ -168,14 +168,12 @@ def _compared(loop: Loop, places: Mapping[Way, Placement]) -> tuple[Mode, ...]:
             step, draws = _worked(loop, place)
             longest = longest_response(loop.outlook.central, place) if place.loop in REFILLING else 0.0
             seconds = replace(step.seconds, band=band_of(draws))
-            modes[way], steps[way] = (
-                Mode(way=way, step=step, seconds=seconds, longest_seconds=longest),
-                (seconds, draws),
-            )
+            modes[way] = Mode(way=way, step=step, seconds=seconds, longest_seconds=longest)
+            steps[way] = seconds, draws
     quickest = min(steps, key=lambda way: steps[way][0].number)
-    for way in steps:
+    for way, own in steps.items():
         if way != quickest:
-            modes[way] = replace(modes[way], times=_times(steps[way], steps[quickest]))
+            modes[way] = replace(modes[way], times=_times(own, steps[quickest]))
     return tuple(modes.values())
 
 
