@@ -151,12 +151,12 @@ rlsize backlog --instances 15 --per-instance examples/rates-lower-bound.yaml --a
     --train-seconds 20 --prompts 64 --group 8 --response-tokens 1536
 rlsize sync --params 70e9 --bandwidth "50 GB/s" --dtype fp8 --method disk --efficiency 0.7 --instances 8 \\
     --tensor-parallel 4 --trainer-gpus 32 --changed-fraction 0.01 --write-bandwidth "5 GB/s" \\
-    --read-bandwidth "20 GB/s" --reload-seconds 3 --hidden-seconds 1 --step-seconds 40 --every 2 \\
+    --read-bandwidth "20 GB/s" --reload-seconds 3 --hidden-seconds 1 --step-without-sync 40 --every 2 \\
     --target-share 0.04 --compare-links
 rlsize sync examples/grpo-32b.yaml
-rlsize sync --model qwen3-32b --link infiniband-400g --method delta --step-seconds 40
-rlsize sync --params 70e9 --gpu h100-sxm --sync-seconds 6 --step-seconds 40
-rlsize sync --params 70e9 --cluster aws-p5 --step-seconds 40
+rlsize sync --model qwen3-32b --link infiniband-400g --method delta --step-without-sync 40
+rlsize sync --params 70e9 --gpu h100-sxm --sync-seconds 6 --step-seconds 46
+rlsize sync --params 70e9 --cluster aws-p5 --step-without-sync 40
 rlsize memory examples/grpo-32b.yaml
 rlsize memory --model qwen3-32b --algorithm ppo --critic --reference --reward-model --critic-params 8B \\
     --reference-params 32B --reward-params 8B --optimizer adamw --gradients fp32 --fsdp 64 --trainer-gpus 64 \\

@@ -132,14 +132,59 @@ def test_a_scenario_says_it_all(rlsize: Run, tmp_path: Path) -> None:
     ran = rlsize("predict", "rollout", path, "--json")
     assert ran.code == 0
     inputs = ran.document["inputs"]
-    assert (inputs["engine"], inputs["instances"], inputs["refill"]) == ("sglang", 16, False)
+    assert (inputs["engine"], inputs["instances"], inputs["mode"]) == ("sglang", 16, "colocated")
+
+
+LOOP = (
+    "model: qwen3-14b\n"
+    "cluster: {gpu: h100-sxm, gpus: 32}\n"
+    "workload: {prompts_per_step: 64, group_size: 16, prompt_tokens: 400, response_tokens: {mean: 3000}}\n"
+    "placement: {mode: MODE}\n"
+)
+
+
+@pytest.mark.parametrize("mode", ["async, trainer_gpus: 16, rollout_gpus: 16", "colocated"])
+def test_a_described_loop_has_one_answer(mode: str, rlsize: Run, tmp_path: Path) -> None:
+    """What the loop tells of its generation is what `predict step` tells, inputs and bands too."""
+    path = scenario(tmp_path, LOOP.replace("MODE", mode))
+    stage, step = (rlsize("predict", name, path, "--json") for name in ("rollout", "step"))
+    keys = stage.results.keys() & step.results.keys()
+    assert keys >= {"generation_seconds", "samples_in_flight", "cache_concurrency", "longest_response_tokens"}
+    for key in keys:
+        assert stage.results[key] == step.results[key], key
+        assert stage.document["explain"][key] == step.document["explain"][key], key
+    assert stage.document["inputs"] == step.document["inputs"]
+
+
+def test_a_load_that_flags_ask_for_is_of_the_engine_alone(rlsize: Run, tmp_path: Path) -> None:
+    """Another concurrency than the loop's, on the loop's instance."""
+    path = scenario(tmp_path, LOOP.replace("MODE", "async, trainer_gpus: 16, rollout_gpus: 16"))
+    loop, alone = (rlsize("predict", "rollout", path, *more, "--json") for more in ((), ("--concurrency", "32")))
+    assert alone.results["samples_in_flight"] == 32 < loop.results["samples_in_flight"]
+    assert loop.results["limited_by"] == "cache"
+    keys = ("rollout_tensor_parallel", "memory_fraction", "response_cv", "instances")
+    assert [alone.document["inputs"][key] for key in keys] == [loop.document["inputs"][key] for key in keys]
+
+
+def test_a_loop_whose_trainer_does_not_fit_still_has_an_engine(rlsize: Run, tmp_path: Path) -> None:
+    """The refusal is a warning; the engine answers."""
+    path = scenario(
+        tmp_path,
+        "model: qwen3-32b\ncluster: {gpu: h100-sxm}\n"
+        "workload: {prompts_per_step: 64, group_size: 8, response_tokens: {mean: 1000}}\n"
+        "placement: {mode: async, trainer_gpus: 2, rollout_gpus: 8}\n",
+    )
+    ran = rlsize("predict", "rollout", path, "--json")
+    assert ran.code == 0
+    assert ran.results["instance_tokens_per_second"] > 0
+    assert any("the loop cannot run" in text for text in ran.document["warnings"])
 
 
 def test_what_nobody_says_is_assumed_aloud(rlsize: Run) -> None:
     """Lengths, engine, version and the number of GPUs have defaults that are told."""
     ran = rlsize("predict", "rollout", "--model", "llama3.1-70b", "--gpu", "h100-sxm", "--json")
     assert ran.code == 0
-    assert ran.document["inputs"]["tensor_parallel"] == 4
+    assert ran.document["inputs"]["rollout_tensor_parallel"] == 4
     notes = " ".join(ran.document["notes"])
     assert "Nobody said prompt_tokens" in notes
     assert "recent version of vllm" in notes
@@ -175,8 +220,8 @@ def test_what_does_not_fit_is_a_no_with_a_way_out(rlsize: Run) -> None:
         (("--expert-parallel", "2"), "qwen3-32b has no experts to share out"),
         (("--engine", "tgi"), "'tgi' is unknown"),
         (("--dtype", "fp7"), "'fp7' is unknown"),
-        (("--instances", "2", "--rollout-gpus", "8"), "both say how large the fleet is"),
-        (("--rollout-gpus", "1"), "1 GPUs are fewer than the 2 of an instance"),
+        (("--instances", "2", "--rollout-gpus", "8"), "2 instances of 2 are not the 8 rollout GPUs"),
+        (("--rollout-gpus", "1"), "1 rollout GPUs do not hold an instance of 2"),
         (("--group", "8", "--routing", "random"), "give --instances"),
         (("--seed", "x"), "'x' is not a whole number"),
     ],

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands.predict_sync import predict_sync
+from rlsize.commands.predict.sync import predict_sync
 
 Run = Callable[..., Any]
 ASK = ("--model", "qwen3-8b", "--gpu", "h100-sxm")
@@ -68,7 +68,7 @@ def test_a_scenario_says_the_rest(predicted: Run, tmp_path: Path) -> None:
     found = document(predicted(scenario(tmp_path, lines), "--json"))
     used = found["inputs"]
     assert used["transport"] == "nccl-reshard"
-    assert used["dtype"] == "fp8"
+    assert used["wire_dtype"] == "fp8"
     assert (used["trainer_gpus"], used["rollout_gpus"]) == (16, 8)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands.predict_train import predict_train
+from rlsize.commands.predict.train import predict_train
 
 Run = Callable[..., Any]
 ASK = (
@@ -129,3 +129,25 @@ def test_every_result_explains_itself(predicted: Run) -> None:
     """With its equation, on the page and in JSON."""
     assert "trainer_busy_time" in predicted(*ASK, "--explain").stdout
     assert "trainer_busy_time" in json.dumps(document(predicted(*ASK, "--json"))["explain"])
+
+
+def test_shared_gpus_of_a_loop_train(predicted: Run, tmp_path: Path) -> None:
+    """Colocated with `cluster.gpus`: all of them train, slower or quicker than by themselves, which is a row."""
+    path = tmp_path / "scenario.yaml"
+    path.write_text(
+        "rlsize: {kind: scenario, version: 1}\n"
+        "model: qwen3-8b\ncluster: {gpu: h100-sxm, gpus: 16}\n"
+        "workload: {prompts_per_step: 64, group_size: 8, prompt_tokens: 300, response_tokens: {mean: 2000}}\n"
+        "placement: {mode: colocated}\n",
+        encoding="utf-8",
+    )
+    found, alone = document(predicted(str(path), "--json")), document(predicted(*ASK, "--json"))
+    assert found["inputs"]["trainer_gpus"] == 16
+    results, parts = found["results"], {row["name"]: row["seconds"] for row in found["rows"]["parts"]}
+    assert sum(parts.values()) == pytest.approx(results["train_seconds"])
+    assert parts["loop"] == pytest.approx(results["train_seconds"] - alone["results"]["train_seconds"])
+    assert results["tokens_per_second"] == pytest.approx(512 * 2300 / results["train_seconds"])
+    passes = results["old_logprob_seconds"] + results["reference_seconds"]
+    assert results["update_seconds"] + passes == pytest.approx(results["train_seconds"])
+    given = document(predicted(str(path), "--set", "rates.train_seconds=20", "--json"))["results"]
+    assert (given["train_seconds"], given["predicted_train_seconds"]) == (20, pytest.approx(results["train_seconds"]))

@@ -27,8 +27,8 @@ def flat(text: str) -> str:
 def test_a_70b_policy_over_a_typed_bandwidth(rlsize: Run, bandwidth: str, seconds: float) -> None:
     """140 GB, and plain bytes over bandwidth."""
     results = rlsize(*POLICY, "--bandwidth", bandwidth, "--json").results
-    assert results["sync_bytes"] == 140e9
-    assert results["sync_seconds"] == pytest.approx(seconds)
+    assert results["transfer_bytes"] == 140e9
+    assert results["transfer_seconds"] == pytest.approx(seconds)
 
 
 @pytest.mark.parametrize(
@@ -37,8 +37,8 @@ def test_a_70b_policy_over_a_typed_bandwidth(rlsize: Run, bandwidth: str, second
 def test_nvlink_of_an_h100_goes_one_way(rlsize: Run, named: tuple[str, str]) -> None:
     """450 of the advertised 900 GB/s, with the note that says so, and the measured share of it expected."""
     ran = rlsize(*POLICY, *named, "--json")
-    assert ran.results["sync_seconds"] == pytest.approx(140 / 450)
-    assert ran.results["expected_sync_seconds"] == pytest.approx(140 / 450 / 0.88)
+    assert ran.results["transfer_seconds"] == pytest.approx(140 / 450)
+    assert ran.results["expected_transfer_seconds"] == pytest.approx(140 / 450 / 0.88)
     assert any("900 GB/s: the sum of both directions" in note and "450 GB/s" in note for note in ran.document["notes"])
     assert ran.document["explain"]["achievable_fraction"]["provenance"] == "measured"
     assert ran.stderr == ""
@@ -47,7 +47,7 @@ def test_nvlink_of_an_h100_goes_one_way(rlsize: Run, named: tuple[str, str]) -> 
 def test_a_link_that_nobody_measured_is_expected_at_an_assumed_share(rlsize: Run) -> None:
     """And both the note and the provenance say that it is assumed."""
     ran = rlsize(*POLICY, "--link", "infiniband-400g", "--json")
-    assert ran.results["expected_sync_seconds"] == pytest.approx(2.8 / 0.8)
+    assert ran.results["expected_transfer_seconds"] == pytest.approx(2.8 / 0.8)
     assert any("assumed" in note for note in ran.document["notes"])
     assert ran.document["explain"]["achievable_fraction"]["provenance"] == "default"
 
@@ -56,14 +56,14 @@ def test_an_efficiency_goes_before_every_profile(rlsize: Run) -> None:
     """For a typed bandwidth as well as for a link."""
     for named in (("--link", "infiniband-400g"), ("--bandwidth", "50 GB/s")):
         results = rlsize(*POLICY, *named, "--efficiency", "0.5", "--json").results
-        assert results["expected_sync_seconds"] == pytest.approx(5.6)
+        assert results["expected_transfer_seconds"] == pytest.approx(5.6)
 
 
 def test_a_typed_bandwidth_expects_nothing(rlsize: Run) -> None:
     """Null, with the flag that would help as its reason."""
     document = rlsize(*POLICY, "--bandwidth", "50 GB/s", "--json").document
-    assert document["results"]["expected_sync_seconds"] is None
-    assert "--efficiency" in document["explain"]["expected_sync_seconds"]["reason"]
+    assert document["results"]["expected_transfer_seconds"] is None
+    assert "--efficiency" in document["explain"]["expected_transfer_seconds"]["reason"]
 
 
 @pytest.mark.parametrize(
@@ -96,11 +96,11 @@ def test_a_cluster_sends_between_nodes_and_hands_over_inside_one(rlsize: Run) ->
     """Colocated GPUs of one node use its own link; a trainer of several nodes uses the network."""
     small = ("--tensor-parallel", "2", "--trainer-gpus", "8", "--json")
     ran = rlsize(*POLICY, "--cluster", "h100-infiniband-400g", *small)
-    assert ran.results["sync_seconds"] == pytest.approx(2.8)
-    colocated = {row["method"]: row["sync_seconds"] for row in ran.document["rows"]["methods"]}["colocated"]
+    assert ran.results["transfer_seconds"] == pytest.approx(2.8)
+    colocated = {row["method"]: row["transfer_seconds"] for row in ran.document["rows"]["methods"]}["colocated"]
     assert colocated == pytest.approx(140 * (1 / 2 - 1 / 8) / 450)
     large = rlsize(*POLICY, "--cluster", "h100-infiniband-400g", "--method", "colocated", *POOLS, "--json")
-    assert large.results["sync_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 32) / 50)
+    assert large.results["transfer_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 32) / 50)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_cluster_sends_between_nodes_and_hands_over_inside_one(rlsize: Run) ->
 def test_the_method_that_is_asked_for_answers(rlsize: Run, method: str, seconds: float) -> None:
     """The results are the method's, and its row is marked by its name in the headline."""
     ran = rlsize(*POLICY, "--bandwidth", "50 GB/s", *POOLS, *STORE, "--method", method, "--json")
-    assert ran.results["sync_seconds"] == pytest.approx(seconds)
+    assert ran.results["transfer_seconds"] == pytest.approx(seconds)
     assert f"by {method}" in ran.document["headline"]
 
 
@@ -119,14 +119,14 @@ def test_a_method_that_lacks_an_input_says_so_in_its_row(rlsize: Run) -> None:
     rows = {
         row["method"]: row for row in rlsize(*POLICY, "--bandwidth", "50 GB/s", "--json").document["rows"]["methods"]
     }
-    assert rows["rdma"]["sync_seconds"] is None
+    assert rows["rdma"]["transfer_seconds"] is None
     assert rows["rdma"]["needs"] == "--instances, --trainer-gpus, --tensor-parallel"
     assert rows["fp8"]["needs"] == ""
 
 
 def test_fp8_on_the_wire_halves_the_bytes(rlsize: Run) -> None:
     """Of bf16."""
-    assert rlsize(*POLICY, "--dtype", "fp8", "--json").results["sync_bytes"] == 70e9
+    assert rlsize(*POLICY, "--dtype", "fp8", "--json").results["transfer_bytes"] == 70e9
 
 
 def test_links_are_compared_when_asked(rlsize: Run) -> None:
@@ -134,7 +134,7 @@ def test_links_are_compared_when_asked(rlsize: Run) -> None:
     ran = rlsize(*POLICY, "--compare-links", "--json")
     rows = ran.document["rows"]["links"]
     assert {row["link"] for row in rows} == set(Catalogue().names("link"))
-    seconds = [row["sync_seconds"] for row in rows]
+    seconds = [row["transfer_seconds"] for row in rows]
     assert seconds == sorted(seconds)
     assert "links" not in rlsize(*POLICY, "--bandwidth", "50 GB/s", "--json").document["rows"]
 
@@ -159,11 +159,43 @@ def test_without_any_link_the_bytes_are_told(rlsize: Run) -> None:
 
 def test_a_measured_sync_gives_pause_and_cadence(rlsize: Run) -> None:
     """9.5 s in steps of 20 s pause 32 %; every tenth step they pause under 5 %."""
-    ran = rlsize("sync", "--sync-seconds", "9.5", "--step-seconds", "20", "--json")
+    ran = rlsize("sync", "--sync-seconds", "9.5", "--step-without-sync", "20", "--json")
     assert ran.code == 0
     assert ran.results["expected_sync_pause_fraction"] == pytest.approx(9.5 / 29.5)
     assert ran.results["expected_sync_every_steps"] == 10
     assert "every 10 steps" in ran.document["headline"]
+
+
+def test_the_wall_clock_of_a_step_has_its_sync_in_it(rlsize: Run) -> None:
+    """29.5 s with a sync of 9.5 s are 20 s without; what nobody timed cannot be taken off."""
+    said = ("sync", "--sync-seconds", "9.5", "--json")
+    whole = rlsize(*said, "--step-seconds", "29.5").results
+    assert whole["expected_sync_pause_fraction"] == pytest.approx(9.5 / 29.5)
+    assert whole["expected_sync_every_steps"] == 10
+    fewer = rlsize(*said, "--step-seconds", "24.75", "--every", "2").results
+    assert fewer["expected_sync_pause_fraction"] == pytest.approx(9.5 / 49.5)
+    for more in ((*POLICY, "--step-seconds", "20"), (*said[:3], "--step-seconds", "9")):
+        ran = rlsize(*more)
+        assert ran.code == 2
+        assert "--step-seconds" in ran.stderr
+    assert rlsize(*said, "--step-seconds", "29.5", "--step-without-sync", "20").code == 2
+
+
+def test_a_described_loop_says_what_the_sync_sends_to(rlsize: Run, tmp_path: Path) -> None:
+    """Its instances, their size, its trainer and its step; the seconds of a transfer have a key of their own."""
+    file = tmp_path / "loop.yaml"
+    file.write_text(
+        "rlsize: {kind: scenario, version: 1}\nmodel: qwen3-8b\ncluster: {gpu: h100-sxm, gpus: 32}\n"
+        "workload: {prompts_per_step: 64, group_size: 16, response_tokens: {mean: 3000}}\n"
+        "placement: {mode: async, trainer_gpus: 16, rollout_gpus: 16}\nweight_sync: {transport: nccl-reshard}\n"
+    )
+    ran, loop = rlsize("sync", str(file), "--json"), rlsize("predict", "step", str(file), "--json")
+    step = loop.results["step_seconds"] - loop.results["sync_exposed_seconds"]
+    assert ran.document["inputs"].pop("step_seconds_without_sync") == pytest.approx(step)
+    assert ran.document["inputs"]["method"] == "rdma"
+    assert all(ran.document["inputs"][key] == value for key, value in loop.document["inputs"].items())
+    assert not ran.results.keys() & loop.results.keys()
+    assert ran.results["transfer_seconds"] > 0
 
 
 def test_a_measured_sync_slower_than_a_send_per_tensor_is_named(rlsize: Run) -> None:
@@ -187,23 +219,23 @@ def test_a_scenario_and_a_flag_that_overrides_it(rlsize: Run, tmp_path: Path) ->
         "rates: {train_seconds: 13.3, sync_seconds: 3 +- 0.5}\n"
     )
     ran = rlsize("sync", str(file), "--json")
-    assert ran.results["sync_seconds"] == pytest.approx(1.4)
+    assert ran.results["transfer_seconds"] == pytest.approx(1.4)
     assert ran.results["sync_pause_fraction"] == pytest.approx(1.4 / 28)
-    assert ran.results["expected_sync_seconds"] == 3
+    assert ran.results["expected_transfer_seconds"] == 3
     assert ran.document["explain"]["expected_sync_pause_fraction"]["band"]
     assert any("train_seconds" in note for note in ran.document["notes"])
     flagged = rlsize("sync", str(file), "--bandwidth", "25 GB/s", "--dtype", "bf16", "--every", "1", "--json")
-    assert flagged.results["sync_seconds"] == pytest.approx(5.6)
+    assert flagged.results["transfer_seconds"] == pytest.approx(5.6)
 
 
 @pytest.mark.parametrize("named", [("--bandwidth", "50 ± 10 GB/s"), ("--link", "infiniband-400g")])
 def test_an_uncertain_link_gives_bands(rlsize: Run, named: tuple[str, str]) -> None:
     """Bandwidth and efficiency are drawn; the bytes stay certain, and a certain bandwidth keeps its nameplate time."""
     explain = rlsize(*POLICY, *named, "--efficiency", "0.5 ± 0.1", "--json").document["explain"]
-    low, high = explain["expected_sync_seconds"]["band"]
+    low, high = explain["expected_transfer_seconds"]["band"]
     assert low < 5.6 < high
-    assert ("band" in explain["sync_seconds"] and explain["sync_seconds"]["band"] is not None) == ("±" in named[1])
-    assert explain["sync_bytes"].get("band") is None
+    assert (explain["transfer_seconds"].get("band") is not None) == ("±" in named[1])
+    assert explain["transfer_bytes"].get("band") is None
 
 
 def test_a_scenario_counts_with_all_that_it_says(rlsize: Run, tmp_path: Path) -> None:
@@ -219,10 +251,10 @@ def test_a_scenario_counts_with_all_that_it_says(rlsize: Run, tmp_path: Path) ->
     )
     file.write_text(text.replace("NODE", "8"))
     ran = rlsize("sync", str(file), "--json")
-    assert ran.results["sync_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 8) / 450)
+    assert ran.results["transfer_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 8) / 450)
     assert any("adapters" in note for note in ran.document["notes"])
     file.write_text(text.replace("NODE", "4"))
-    assert rlsize("sync", str(file), "--json").results["sync_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 8) / 50)
+    assert rlsize("sync", str(file), "--json").results["transfer_seconds"] == pytest.approx(140 * (1 / 4 - 1 / 8) / 50)
 
 
 @pytest.mark.parametrize(
@@ -291,10 +323,11 @@ FLAGS = {
     "--efficiency": "0.5", "--instances": "8", "--tensor-parallel": "4", "--trainer-gpus": "32",
     "--changed-fraction": "0.02", "--write-bandwidth": "10.0 GB/s", "--read-bandwidth": "40.0 GB/s",
     "--reload-seconds": "5.0", "--sync-seconds": "9.5", "--hidden-seconds": "1.0", "--step-seconds": "20.0",
+    "--step-without-sync": "20.0",
     "--every": "2", "--target-share": "0.05", "--seed": "3",
 }  # fmt: skip
 GOOD = (
-    {"--params": "70e9", "--bandwidth": "50 GB/s", "--step-seconds": "20", "--efficiency": "0.5 ± 0.1"},
+    {"--params": "70e9", "--bandwidth": "50 GB/s", "--step-without-sync": "20", "--efficiency": "0.5 ± 0.1"},
     {
         "--params": "70e9",
         "--link": "infiniband-400g",

@@ -63,9 +63,9 @@ def found(asked: SyncQuestion) -> dict[str, Figure]:
 def test_the_lessons_70b_policy_over_one_adapter() -> None:
     """140 GB over 50 GB/s are 2.8 s, by the equation that says so."""
     results = found(question())
-    assert results["sync_bytes"].value == 140e9
-    assert results["sync_seconds"].value == 2.8
-    assert results["sync_seconds"].equation == "weight_sync.weight_sync_time"
+    assert results["transfer_bytes"].value == 140e9
+    assert results["transfer_seconds"].value == 2.8
+    assert results["transfer_seconds"].equation == "weight_sync.weight_sync_time"
 
 
 @pytest.mark.parametrize(
@@ -83,8 +83,8 @@ def test_the_lessons_70b_policy_over_one_adapter() -> None:
 def test_each_method_by_hand(method: str, sent: float, seconds: float) -> None:
     """Eight readers share a disk's 40 GB/s; from an object store each has them for itself."""
     results = found(question(method, **pools()))
-    assert results["sync_bytes"].number == pytest.approx(sent)
-    assert results["sync_seconds"].number == pytest.approx(seconds)
+    assert results["transfer_bytes"].number == pytest.approx(sent)
+    assert results["transfer_seconds"].number == pytest.approx(seconds)
 
 
 def test_an_efficiency_stretches_every_transfer_and_no_store() -> None:
@@ -92,19 +92,19 @@ def test_an_efficiency_stretches_every_transfer_and_no_store() -> None:
     for row in method_rows(question(efficiency=0.5, **pools())):
         factor = 1.0 if row["method"] in {"disk", "object-store"} else 2.0
         if row["method"] == "object-store":
-            assert row["expected_sync_seconds"].number == pytest.approx(
+            assert row["expected_transfer_seconds"].number == pytest.approx(
                 14 + 140 / 25
             )  # the adapter is the slower one now
         else:
-            assert row["expected_sync_seconds"].number == pytest.approx(factor * row["sync_seconds"].number)
+            assert row["expected_transfer_seconds"].number == pytest.approx(factor * row["transfer_seconds"].number)
 
 
 def test_without_an_efficiency_nothing_is_expected() -> None:
     """The flag that would help is named; the nameplate time stands."""
     results = found(question())
-    assert results["sync_seconds"].known
-    assert not results["expected_sync_seconds"].known
-    assert results["expected_sync_seconds"].missing == "--efficiency"
+    assert results["transfer_seconds"].known
+    assert not results["expected_transfer_seconds"].known
+    assert results["expected_transfer_seconds"].missing == "--efficiency"
 
 
 def test_methods_come_quickest_first_and_the_unknown_last() -> None:
@@ -124,28 +124,28 @@ def test_a_delta_of_the_break_even_share_is_as_large_as_a_full_copy() -> None:
     """A third of bf16 weights with 32-bit positions."""
     share = found(question())["break_even_changed_fraction"]
     assert share.number == pytest.approx(1 / 3)
-    assert found(question("delta", changed_fraction=share))["sync_bytes"].number == pytest.approx(140e9)
+    assert found(question("delta", changed_fraction=share))["transfer_bytes"].number == pytest.approx(140e9)
 
 
 def test_fewer_trainer_gpus_than_an_instance_has_cannot_hand_over() -> None:
     """A shard of a quarter does not grow from a whole."""
     asked = question("colocated", **pools() | {"trainer_gpus": figure("trainer_gpus", 2)})
-    assert not found(asked)["sync_seconds"].known
-    assert "--trainer-gpus" in found(asked)["sync_seconds"].missing
+    assert not found(asked)["transfer_seconds"].known
+    assert "--trainer-gpus" in found(asked)["transfer_seconds"].missing
 
 
 def test_a_measured_sync_replaces_the_expected_one_of_its_method_only() -> None:
     """And says how much of the link it reached."""
     asked = question(efficiency=0.8, measured_seconds=figure("measured_sync_seconds", 14.0))
     results = found(asked)
-    assert results["sync_seconds"].value == 2.8
-    assert results["expected_sync_seconds"].value == 14.0
+    assert results["transfer_seconds"].value == 2.8
+    assert results["expected_transfer_seconds"].value == 14.0
     assert results["achieved_bytes_per_second"].value == 10e9
     assert results["achieved_link_fraction"].value == pytest.approx(0.2)
-    expected = {row["method"]: row["expected_sync_seconds"].value for row in method_rows(asked)}
+    expected = {row["method"]: row["expected_transfer_seconds"].value for row in method_rows(asked)}
     assert expected["nccl-broadcast"] == 14.0
     assert expected["delta"] == pytest.approx(0.168 / 0.8)
-    assert link_rows(asked, (typed(50e9, 0.8),))[0]["expected_sync_seconds"].value == pytest.approx(3.5)
+    assert link_rows(asked, (typed(50e9, 0.8),))[0]["expected_transfer_seconds"].value == pytest.approx(3.5)
 
 
 @pytest.mark.parametrize(("hidden", "exposed"), [(0.0, 2.8), (2.0, 0.8), (5.0, 0.0)])
@@ -196,8 +196,8 @@ def test_an_assumed_share_is_marked_as_such() -> None:
     assert not figures.achievable_fraction.verified
     assert "carried over" in figures.achievable_fraction.source
     results = found(question(path=figures))
-    assert not results["expected_sync_seconds"].verified
-    assert results["sync_seconds"].verified
+    assert not results["expected_transfer_seconds"].verified
+    assert results["transfer_seconds"].verified
 
 
 def test_a_link_that_nobody_knows_better_gives_no_expectation() -> None:

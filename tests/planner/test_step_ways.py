@@ -10,9 +10,9 @@ import pytest
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import LoopPlan, Way, bare, step_question
 from rlsize.estimates.step_outlook import STAGES
+from rlsize.estimates.step_prediction import predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
@@ -64,7 +64,7 @@ def test_the_best_split_is_the_shortest_step() -> None:
     best = best_split(asked, "async", 16.0, VALUES)
     assert best is not None
     seconds = {
-        way: float(worked(step_question(asked, way, bare(asked)), way.gpus, VALUES).step.seconds)
+        way: float(predicted_step(step_question(asked, way, bare(asked)), VALUES).seconds)
         for way in (Way(loop="async", rollout_gpus=r, trainer_gpus=t) for r, t in splits(asked, 16.0) if t > 1)
     }
     assert seconds[best] == min(seconds.values())

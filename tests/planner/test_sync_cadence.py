@@ -64,12 +64,12 @@ def test_an_uncertain_sync_gives_bands() -> None:
     band = found["expected_sync_pause_fraction"].band
     assert band is not None
     assert band[0] < found["expected_sync_pause_fraction"].number < band[1]
-    assert found["sync_bytes"].band is None
+    assert found["transfer_bytes"].band is None
 
 
 def test_without_a_link_the_plain_time_is_missing_and_the_measured_one_is_there() -> None:
     """Each result stands on what it has."""
     found = {figure.key: figure for figure in plan_sync(question(6.0, 40.0, 0.05)).results}
-    assert not found["sync_seconds"].known
+    assert not found["transfer_seconds"].known
     assert not found["sync_every_steps"].known
-    assert found["expected_sync_seconds"].value == 6.0
+    assert found["expected_transfer_seconds"].value == 6.0

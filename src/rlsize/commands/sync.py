@@ -2,216 +2,223 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from random import Random
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.commands import asking, flags
-from rlsize.commands.link_choice import LEAST_BANDWIDTH, Paths, all_links, paths
-from rlsize.commands.unsaid import zero_unless_said
-from rlsize.equations import matching
+from rlsize.equations import matching, rollout_batch, sync_pause
+from rlsize.errors import suggestion
 from rlsize.estimates.sync import SyncQuestion
 from rlsize.estimates.sync_methods import DEFAULT_METHOD, METHODS
-from rlsize.estimates.working import apply
+from rlsize.estimates.working import apply, uncertain_inputs
 from rlsize.facts.dtype import BYTES_PER_PARAM
-from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
+from rlsize.loop.resolve import described, resolve, seed_of
+from rlsize.loop.sync import predicted_as, wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.report import Report
 from rlsize.reports.sync import sync_report
-from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.links import all_links, paths
+from rlsize.shell.models import model_params
+from rlsize.shell.quantity_flags import asks
 
 if TYPE_CHECKING:
-    from rlsize.estimates.sync_links import LinkFigures
+    from rlsize.loop.resolve import Loop
 
-STORE = "Disk and object store"
-PAUSE = "Pause and cadence"
-CHANGED = 0.02  # published runs report less than 0.01; an upper estimate at a learning rate of 1e-6 gives 0.015 to 0.04
-TARGET = 0.05
+_LIKE = {  # classes of transport of which predictions are made, by the method that sends as they do
+    "nccl-per-tensor": "nccl-broadcast",
+    "nccl-reshard": "rdma",
+    "checkpoint-engine": "nccl-broadcast",
+    "checkpoint-engine-p2p": "rdma",
+    "colocated-per-tensor": "colocated",
+    "store": "disk",
+}
 
-_SECONDS = Quantity("s", least=1e-6)
-_SHARE = Quantity("1", least=1e-6, most=1.0)
 
-
+@asks(
+    Inputs=(
+        "model",
+        "params",
+        ("wire_dtype", "--dtype|--wire-dtype"),
+        ("transport", "--method|--transport"),
+        "bandwidth_bytes_per_second",
+        "link",
+        "gpu",
+        ("cluster", "--cluster"),
+        "achievable_fraction",
+        "instances",
+        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
+        "trainer_gpus",
+        "changed_fraction",
+        "seed",
+    ),
+    Disk_and_object_store=("write_bandwidth_bytes_per_second", "read_bandwidth_bytes_per_second", "reload_seconds"),
+    Pause_and_cadence=(
+        "sync_seconds",
+        "hidden_seconds",
+        "step_seconds",
+        "step_seconds_without_sync",
+        ("sync_every", "--every|--sync-every"),
+        "target_fraction",
+    ),
+)
 def sync(
+    inputs: Inputs,
     ctx: typer.Context,
-    scenario: flags.ScenarioFile = None,
-    model: Annotated[
-        str | None, quantity("--model", "A model profile or the path of a config.json.", metavar="NAME|FILE")
-    ] = None,
-    params: Annotated[str | None, quantity("--params", "Weights to send, where there is no profile: 70B.")] = None,
-    dtype: Annotated[
-        str | None, quantity("--dtype", "Width of the weights on the wire: bf16, fp8, ...", metavar="NAME")
-    ] = None,
-    method: Annotated[str | None, quantity("--method", f"One of {', '.join(METHODS)}.", metavar="NAME")] = None,
-    bandwidth: Annotated[
-        str | None, quantity("--bandwidth", "Slowest link on the path, one direction: '50 GB/s'.")
-    ] = None,
-    link: Annotated[
-        str | None, quantity("--link", "A link profile in its place: infiniband-400g.", metavar="NAME")
-    ] = None,
-    gpu: Annotated[
-        str | None, quantity("--gpu", "A GPU profile in its place: the link inside its node.", metavar="NAME")
-    ] = None,
-    cluster: Annotated[
-        str | None, quantity("--cluster", "A cluster profile in its place: the link between nodes.", metavar="NAME")
-    ] = None,
-    efficiency: Annotated[
-        str | None, quantity("--efficiency", "Share of the link that transfers reach, 0 to 1.")
-    ] = None,
-    instances: Annotated[str | None, quantity("--instances", "Rollout instances.")] = None,
-    tensor_parallel: Annotated[
-        str | None, quantity("--tensor-parallel", "GPUs that share each layer of an instance.")
-    ] = None,
-    trainer_gpus: flags.TrainerGpus = None,
-    changed_fraction: Annotated[
-        str | None, quantity("--changed-fraction", "Share of weights that a step changes (delta).")
-    ] = None,
-    write_bandwidth: Annotated[
-        str | None, quantity("--write-bandwidth", "What the trainer writes to the store.", STORE)
-    ] = None,
-    read_bandwidth: Annotated[
-        str | None, quantity("--read-bandwidth", "What a disk gives all readers together, an object store each.", STORE)
-    ] = None,
-    reload_seconds: Annotated[
-        str | None, quantity("--reload-seconds", "For an engine to load what it has read.", STORE)
-    ] = None,
-    sync_seconds: Annotated[str | None, quantity("--sync-seconds", "One sync as it was measured.", PAUSE)] = None,
-    hidden_seconds: Annotated[
-        str | None, quantity("--hidden-seconds", "Part of it that runs beside other work.", PAUSE)
-    ] = None,
-    step_seconds: Annotated[
-        str | None, quantity("--step-seconds", "Wall clock of an optimizer step, waiting too, but no sync.", PAUSE)
-    ] = None,
-    every: Annotated[str | None, quantity("--every", "Optimizer steps from one sync to the next, m.", PAUSE)] = None,
-    target_share: Annotated[
-        str | None, quantity("--target-share", "Largest share of the wall clock to pause; 0.05.", PAUSE)
-    ] = None,
     compare_links: Annotated[
         bool, typer.Option("--compare-links", help="The same sync over every link profile.", rich_help_panel="Inputs")
     ] = False,
-    seed: flags.Seed = "0",
-    profiles: flags.Profiles = None,
 ) -> Report:
     """
     How long a weight sync takes, by method and link.
 
     Example:  rlsize sync --params 70e9 --bandwidth "50 GB/s"
     """
-    inputs = Inputs(scenario, profiles)
-    senders = inputs.number(
-        "trainer_gpus", "--trainer-gpus", trainer_gpus, flags.COUNT, scenario="placement.trainer_gpus"
-    )
-    weights = _weights(inputs, model, params, sync_seconds)
-    width = _width(inputs, dtype)
-    ways = paths(inputs, {"bandwidth": bandwidth, "link": link, "gpu": gpu, "cluster": cluster}, efficiency, senders)
+    seed_of(inputs)
+    loop = None
+    if described(inputs) and predicted_as(inputs) and not any(map(inputs.by_flag, ("params", "cluster"))):
+        loop = resolve(inputs)
+        if loop.refused:
+            inputs.warnings.append(f"the loop cannot run: {loop.refused}")
+    weights, method = _weights(inputs), _method(inputs)
+    senders = inputs.used.get("trainer_gpus") or inputs.ask("trainer_gpus")
+    ways = paths(inputs, senders)
     question = SyncQuestion(
-        method=_method(inputs, method),
+        method=method,
         params=weights,
-        bytes_per_param=width,
+        bytes_per_param=_width(inputs, method),
         path=ways.between,
         handover=ways.handover,
         trainer_gpus=senders,
-        instances=inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances"),
-        tensor_parallel=_shards(inputs, tensor_parallel),
-        changed_fraction=_changed(inputs, changed_fraction),
-        write_bandwidth=inputs.number(
-            "write_bandwidth_bytes_per_second", "--write-bandwidth", write_bandwidth, LEAST_BANDWIDTH
-        ),
-        read_bandwidth=inputs.number(
-            "read_bandwidth_bytes_per_second", "--read-bandwidth", read_bandwidth, LEAST_BANDWIDTH
-        ),
-        reload_seconds=zero_unless_said(
-            inputs, "reload_seconds", "--reload-seconds", reload_seconds, flags.SECONDS_OR_NONE
-        ),
-        measured_seconds=_measured(inputs, sync_seconds),
-        hidden_seconds=zero_unless_said(
-            inputs, "hidden_seconds", "--hidden-seconds", hidden_seconds, flags.SECONDS_OR_NONE
-        ),
-        step_seconds=_step(inputs, step_seconds),
-        sync_every=inputs.number(
-            "sync_every",
-            "--every",
-            every,
-            flags.COUNT,
-            scenario="weight_sync.every",
-            default=1,
-            why="a sync every step",
-        ),
-        target_fraction=inputs.number(
-            "target_fraction", "--target-share", target_share, _SHARE, default=TARGET, why="default of --target-share"
-        ),
+        instances=inputs.used.get("instances") or inputs.ask("instances"),
+        tensor_parallel=_shards(inputs, loop),
+        changed_fraction=inputs.ask("changed_fraction"),
+        write_bandwidth=inputs.ask("write_bandwidth_bytes_per_second"),
+        read_bandwidth=inputs.ask("read_bandwidth_bytes_per_second"),
+        reload_seconds=_or_nothing(inputs, "reload_seconds"),
+        measured_seconds=inputs.ask("sync_seconds"),
+        hidden_seconds=_or_nothing(inputs, "hidden_seconds"),
+        sync_every=inputs.ask("sync_every"),
+        target_fraction=inputs.ask("target_fraction"),
     )
-    others = _others(inputs, ways, question, wanted=compare_links or bool((ctx.obj or {}).get("plot")))
+    question = replace(question, step_seconds=_step(inputs, loop, question))
+    if question.measured_seconds.known and not question.measured_seconds.number:
+        inputs.fault("a sync takes time", inputs.place("sync_seconds"), "leave it out where nobody measured one")
     inputs.settle()
-    answer = plan_sync(question, others, asking.random_for(question, seed))
-    return sync_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    wanted = question.params.known and (compare_links or bool((ctx.obj or {}).get("plot")))
+    share = ways.between.achievable_fraction if ways.between.basis == "given" else None
+    links = all_links(inputs, share) if wanted else ()
+    random = Random(str(inputs.name("seed")[0] or "0")) if uncertain_inputs(question) else None  # noqa: S311 (bands)
+    return sync_report(plan_sync(question, links, random), inputs.shown(), inputs.warnings, inputs.notes)
 
 
-def _weights(inputs: Inputs, model: str | None, params: str | None, measured: str | None) -> Figure:
-    from rlsize.shell.models import model_params
-
+def _weights(inputs: Inputs) -> Figure:
+    """Parameters to send."""
+    flagged = [inputs.texts.get(key) for key in ("model", "params")]
+    model, params = (None if text is None else str(text) for text in flagged)
+    inputs.asked |= {"model", "params"}
     weights: Figure = model_params(inputs, model, params)[0]
     if inputs.said("trainer.lora_rank") is not None and params is None:
         inputs.notes.append("The sync sends merged weights; LoRA adapters alone are far smaller (--params).")
-    if measured is None and inputs.said("rates.sync_seconds") is None:
+    if not inputs.gives("sync_seconds"):
         inputs.need(weights, "give --params or --model; or --sync-seconds, where a sync has been measured")
     return weights
 
 
-def _width(inputs: Inputs, dtype: str | None) -> Figure:
-    """Bytes per weight on the wire: of the sync's type, else the type of the rollout weights, else bf16."""
-    said = "weight_sync.dtype" if inputs.said("weight_sync.dtype") is not None else "rollout.dtype"
-    name = inputs.word("dtype", "--dtype", dtype, BYTES_PER_PARAM, scenario=said, default="bf16") or "bf16"
-    origin = inputs.used.get("dtype", Figure(key="dtype", value=name, provenance="default"))
-    return Figure(
-        key="bytes_per_param",
-        value=BYTES_PER_PARAM[name],
-        provenance=origin.provenance,
-        source=f"{name}, {origin.source}",
-    )
-
-
-def _method(inputs: Inputs, text: str | None) -> str:
+def _method(inputs: Inputs) -> str:
+    """How weights are sent: as said, as the class of transport that was said sends them, else by placement."""
+    name, where = inputs.name("transport")
     usual = "colocated" if inputs.said("placement.mode") == "colocated" else DEFAULT_METHOD
-    return inputs.word("method", "--method", text, METHODS, scenario="weight_sync.transport", default=usual) or usual
+    method = usual if name is None else _LIKE.get(name, name)
+    if method not in METHODS:
+        inputs.fault(f"{method[:40]!r} is unknown", where, suggestion(method[:40], METHODS))
+        method = usual
+    if name is None:
+        inputs.keep(Figure(key="method", value=method, provenance="default", source="by placement"))
+    else:
+        inputs.keep(Figure(key="method", value=method, source=where))
+    return method
 
 
-def _shards(inputs: Inputs, text: str | None) -> Figure:
-    """GPUs over which an instance shards its weights: the scenario's pipeline stages shard them too."""
-    tensor = inputs.number(
-        "tensor_parallel", "--tensor-parallel", text, flags.COUNT, scenario="rollout.tensor_parallel"
-    )
-    if text is not None or not tensor.known or inputs.said("rollout.pipeline_parallel") is None:
+def _width(inputs: Inputs, method: str) -> Figure:
+    """Bytes per weight on the wire; where fp8 is but the method, those that the other methods send."""
+    name = wire_dtype(inputs)
+    origin = inputs.used.get("wire_dtype", Figure(key="wire_dtype", value=name, provenance="default"))
+    if method == "fp8" and not inputs.gives("wire_dtype"):
+        other = inputs.apart()
+        name = other.choose("rollout_dtype", BYTES_PER_PARAM, default="bf16", why="weights before they are quantised")
+        origin = other.used["rollout_dtype"]
+    source = f"{name}, {origin.source}"
+    return Figure(key="bytes_per_param", value=BYTES_PER_PARAM[name], provenance=origin.provenance, source=source)
+
+
+def _shards(inputs: Inputs, loop: Loop | None) -> Figure:
+    """GPUs over which an instance shards its weights; pipeline stages shard them too."""
+    if loop is not None and loop.place is not None:
+        return Figure(key="gpus_per_instance", value=loop.place.fleet.gpus, source="an instance of the loop")
+    tensor = inputs.ask("rollout_tensor_parallel")
+    if inputs.by_flag("rollout_tensor_parallel") or not tensor.known or not inputs.gives("rollout_pipeline_parallel"):
         return tensor
-    stages = inputs.number("pipeline_parallel", "", None, flags.COUNT, scenario="rollout.pipeline_parallel")
+    stages = inputs.ask("rollout_pipeline_parallel")
     return apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=stages)
 
 
-def _changed(inputs: Inputs, text: str | None) -> Figure:
-    why = "assumed; published runs report under 1 % (arXiv:2602.03839, arXiv:2605.07330), measure yours"
-    return inputs.number("changed_fraction", "--changed-fraction", text, _SHARE, default=CHANGED, why=why)
+def _or_nothing(inputs: Inputs, key: str) -> Figure:
+    """A time that counts as nothing where nobody says it, and then is not worth a mention."""
+    said = inputs.ask(key)
+    return said if said.known else Figure(key=key, value=0.0, provenance="default", source="not said")
 
 
-def _measured(inputs: Inputs, text: str | None) -> Figure:
-    return inputs.number("measured_sync_seconds", "--sync-seconds", text, _SECONDS, scenario="rates.sync_seconds")
+def _step(inputs: Inputs, loop: Loop | None, question: SyncQuestion) -> Figure:
+    """Wall clock of a step without syncs: said, or left of one with them; of the loop; or training."""
+    key = "step_seconds_without_sync"
+    stated, whole = inputs.ask(key), inputs.ask("step_seconds")
+    if stated.known and whole.known:
+        flags = " ".join(map(inputs.flag, (key, "step_seconds")))
+        inputs.fault("both say how long a step takes", flags, "leave one of them out")
+    if stated.known:
+        return stated
+    if whole.known:
+        return _without_sync(inputs, whole, question)
+    if loop is not None and loop.place is not None:
+        from rlsize.loop.answer import answer_of
 
-
-def _step(inputs: Inputs, text: str | None) -> Figure:
-    """Wall clock of a step without syncs; the train seconds of a scenario stand in, as if the trainer never waited."""
-    said = inputs.number("step_seconds_without_sync", "--step-seconds", text, _SECONDS)
-    if said.known or inputs.said("rates.train_seconds") is None:
-        return said
+        found = answer_of(loop).results
+        step, sent = found["step_seconds"], found["sync_exposed_seconds"]
+        inputs.notes.append("The step is that of the loop, its sync apart (--step-seconds).")
+        return inputs.keep(apply(key, rollout_batch.beyond, whole=step, part=sent))
+    train = inputs.ask("train_seconds")
+    if not train.known:
+        return stated
     inputs.notes.append(
         "The step is taken to last the scenario's train_seconds, as if the trainer never waited (--step-seconds)."
     )
-    return inputs.number("step_seconds_without_sync", "--step-seconds", None, _SECONDS, scenario="rates.train_seconds")
+    return inputs.keep(replace(train, key=key))
 
 
-def _others(inputs: Inputs, ways: Paths, question: SyncQuestion, *, wanted: bool) -> tuple[LinkFigures, ...]:
-    """The links to compare: all that there are, where somebody asks to see them."""
-    if not wanted or inputs.faults or not question.params.known:
-        return ()
-    share = ways.between.achievable_fraction if ways.between.basis == "given" else None
-    return all_links(inputs, share)
+def _without_sync(inputs: Inputs, whole: Figure, question: SyncQuestion) -> Figure:
+    """What is left of a step's wall clock without its part of the syncs that it was measured with."""
+    key, measured = "step_seconds_without_sync", question.measured_seconds
+    if not measured.known:
+        what = "the wall clock of a step has a sync in it, and nobody says how long that takes"
+        inputs.fault(what, whole.source, "add --sync-seconds, or give the step without it: --step-without-sync")
+        return whole
+    exposed = apply(
+        "exposed_sync_seconds",
+        sync_pause.exposed_sync_time,
+        sync_seconds=measured,
+        hidden_seconds=question.hidden_seconds,
+    )
+    part = apply(
+        "sync_seconds_per_step",
+        sync_pause.sync_seconds_per_step,
+        exposed_sync_seconds=exposed,
+        sync_every=question.sync_every,
+    )
+    left = apply(key, rollout_batch.beyond, whole=whole, part=part)
+    if part.known and not left.number:
+        inputs.fault(f"a step of {whole.number:g} s is no longer than its sync", whole.source, "check both")
+    return inputs.keep(left)

@@ -9,8 +9,8 @@ from rlsize.equations import rl_step
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import bare, step_question
+from rlsize.estimates.step_prediction import predicted_step
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
@@ -57,13 +57,13 @@ def assumptions(plan: LoopPlan, values: Mapping[str, float], assumed: Collection
         assumed: Keys of the inputs that are assumed: of `_others` below.
     """
     question = step_question(plan, plan.way, bare(plan))
-    usual = worked(question, plan.way.gpus, values).step.seconds
+    usual = predicted_step(question, values).seconds
     found = []
     for key, taken, instead, other in _others(question, values):
         if key not in assumed:
             continue
         try:
-            seconds = worked(other, plan.way.gpus, values).step.seconds
+            seconds = predicted_step(other, values).seconds
         except Refused:
             continue
         times = rl_step.times_longer(step_seconds=seconds, least_seconds=usual)

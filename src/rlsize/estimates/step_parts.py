@@ -6,14 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import rl_step, rollout_batch, train_step
-from rlsize.estimates.model_size import model_size
 from rlsize.estimates.step_assembly import OVERLAPPING
 from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from rlsize.estimates.step_figures import Worked
-    from rlsize.estimates.step_loops import LoopPlan, Way
-    from rlsize.facts.figure import Figure
+    from rlsize.estimates.step_assembly import Loop, Step
 
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
@@ -36,19 +34,17 @@ class StepPart:
     scales: str
 
 
-def step_parts(plan: LoopPlan, way: Way, found: Worked) -> tuple[StepPart, ...]:
+def step_parts(step: Step, loop: Loop) -> tuple[StepPart, ...]:
     """
-    The parts of a step in the order in which they come.
+    The parts of a step in the order in which they come; those that take no time are left out.
 
     Args:
-        plan: The loop.
-        way: How it is run.
-        found: Its step in figures.
+        step: The step in figures.
+        loop: How its phases follow each other.
     """
-    step = found.step
-    overhead = _overhead(plan, way, found)
+    overhead = _overhead(step)
     parts = [
-        *_generation(way, found),
+        *_generation(step, loop),
         ("logprobs", step.logprob_seconds, TRAINER),
         ("update", step.update_seconds, TRAINER),
         ("sync", step.sync_exposed_seconds, TRAINER),
@@ -62,26 +58,28 @@ def step_parts(plan: LoopPlan, way: Way, found: Worked) -> tuple[StepPart, ...]:
             scales=scales,
         )
         for name, seconds, scales in parts
+        if isinstance(seconds, Figure) and seconds.number > 0  # what is known to take no time is a bare 0
     )
 
 
-def _generation(way: Way, found: Worked) -> list[tuple[str, Figure, str]]:
+def _generation(step: Step, loop: Loop) -> list[tuple[str, Figure, str]]:
     """Generation that the trainer waits for; where phases take turns, its tail apart."""
-    step = found.step
-    if way.loop in OVERLAPPING:
+    if loop in OVERLAPPING:
         return [("waiting", step.generation_exposed_seconds, ROLLOUT)]
     full = apply("generation_seconds", rollout_batch.beyond, whole=step.generation_seconds, part=step.tail_seconds)
     return [("generation", full, ROLLOUT), ("tail", step.tail_seconds, NOTHING)]
 
 
-def _overhead(plan: LoopPlan, way: Way, found: Worked) -> dict[str, Figure]:
+def _overhead(step: Step) -> dict[str, Figure]:
     """The overhead by what it grows with."""
-    values = found.step.overhead_seconds.inputs
+    values = step.overhead_seconds.inputs
     none = {"fixed_seconds": 0.0, "sample_seconds": 0.0, "samples": 0.0, "param_seconds": 0.0, "params": 0.0}
-    params = model_size(plan.engine(way).question.model).params.number
     kinds = {
-        "fixed": {"fixed_seconds": values["fixed_seconds"]},
-        "samples": {"sample_seconds": values["sample_seconds"], "samples": plan.samples},
-        "params": {"param_seconds": values["param_seconds"], "params": params},
+        "fixed": ("fixed_seconds",),
+        "samples": ("sample_seconds", "samples"),
+        "params": ("param_seconds", "params"),
     }
-    return {name: apply("overhead_seconds", rl_step.step_overhead, **{**none, **own}) for name, own in kinds.items()}
+    return {
+        name: apply("overhead_seconds", rl_step.step_overhead, **{**none, **{key: values[key] for key in keys}})
+        for name, keys in kinds.items()
+    }

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_achieved, sync_pause, weight_sync
-from rlsize.estimates.sync_methods import METHODS, payload, sync_seconds
+from rlsize.estimates.sync_methods import METHODS, payload, transfer_seconds
 from rlsize.estimates.working import apply
 from rlsize.facts.dtype import BYTES_PER_INDEX
 from rlsize.facts.figure import Figure, absent
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.sync_links import LinkFigures
 
-NOT_MEASURED = absent("measured_sync_seconds", "--sync-seconds")
+NOT_MEASURED = absent("sync_seconds", "--sync-seconds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +60,18 @@ class SyncQuestion:
     write_bandwidth: Figure = absent("write_bandwidth_bytes_per_second", "--write-bandwidth")
     read_bandwidth: Figure = absent("read_bandwidth_bytes_per_second", "--read-bandwidth")
     measured_seconds: Figure = NOT_MEASURED
-    step_seconds: Figure = absent("step_seconds_without_sync", "--step-seconds")
+    step_seconds: Figure = absent("step_seconds_without_sync", "--step-seconds or --step-without-sync")
 
 
 def expected_seconds(question: SyncQuestion) -> Figure:
     """Time of one update as it was measured, else as the link's achievable share lets expect."""
     measured = question.measured_seconds
-    return replace(measured, key="expected_sync_seconds") if measured.known else sync_seconds(question, expected=True)
+    return replace(measured, key="expected_transfer_seconds") if measured.known else transfer_seconds(question, expected=True)
 
 
 def sync_results(question: SyncQuestion) -> list[Figure]:
     """Bytes, seconds, the exposed part and the share of the wall clock that it pauses, nameplate and expected."""
-    plain, expected = sync_seconds(question), expected_seconds(question)
+    plain, expected = transfer_seconds(question), expected_seconds(question)
     figures = [payload(question), plain, expected]
     for prefix, seconds in (("", plain), ("expected_", expected)):
         exposed = exposed_seconds(f"{prefix}exposed_sync_seconds", question, seconds)
@@ -109,7 +109,7 @@ def method_rows(question: SyncQuestion) -> tuple[dict[str, Any], ...]:
     for name, method in METHODS.items():
         asked = question if name == question.method else replace(question, method=name, measured_seconds=NOT_MEASURED)
         row: dict[str, Any] = {"method": name, **_times(asked)}
-        row |= {"rule": method.rule, "needs": row["sync_seconds"].missing}
+        row |= {"rule": method.rule, "needs": row["transfer_seconds"].missing}
         rows.append(row)
     return tuple(sorted(rows, key=_by_time))
 
@@ -130,18 +130,18 @@ def link_rows(question: SyncQuestion, links: tuple[LinkFigures, ...]) -> tuple[d
 
 
 def _times(question: SyncQuestion) -> dict[str, Figure]:
-    figures = {"sync_bytes": payload(question)}
-    for prefix, seconds in (("", sync_seconds(question)), ("expected_", expected_seconds(question))):
+    figures = {"transfer_bytes": payload(question)}
+    for prefix, seconds in (("", transfer_seconds(question)), ("expected_", expected_seconds(question))):
         exposed = exposed_seconds("exposed_sync_seconds", question, seconds)
         figures |= {
-            f"{prefix}sync_seconds": seconds,
+            f"{prefix}transfer_seconds": seconds,
             f"{prefix}sync_pause_fraction": pause_fraction(f"{prefix}sync_pause_fraction", question, exposed),
         }
     return figures
 
 
 def _by_time(row: Mapping[str, Any]) -> tuple[bool, float]:
-    seconds: Figure = row["sync_seconds"]
+    seconds: Figure = row["transfer_seconds"]
     return not seconds.known, seconds.number if seconds.known else 0.0
 
 

@@ -43,25 +43,25 @@ def payload(question: SyncQuestion) -> Figure:
     return METHODS[question.method].payload(question)
 
 
-def sync_seconds(question: SyncQuestion, *, expected: bool = False) -> Figure:
+def transfer_seconds(question: SyncQuestion, *, expected: bool = False) -> Figure:
     """Time of one update by the chosen method: with the link's bandwidth as specified, or as transfers reach it."""
     path, handover = question.path.bandwidth, question.handover.bandwidth
     if expected:
         path, handover = expected_bandwidth(question.path), expected_bandwidth(question.handover)
     return METHODS[question.method].seconds(
-        "expected_sync_seconds" if expected else "sync_seconds", question, path, handover
+        "expected_transfer_seconds" if expected else "transfer_seconds", question, path, handover
     )
 
 
 def _full(question: SyncQuestion) -> Figure:
     return apply(
-        "sync_bytes", weight_sync.weight_bytes, params=question.params, bytes_per_param=question.bytes_per_param
+        "transfer_bytes", weight_sync.weight_bytes, params=question.params, bytes_per_param=question.bytes_per_param
     )
 
 
 def _quantised(question: SyncQuestion) -> Figure:
     return apply(
-        "sync_bytes",
+        "transfer_bytes",
         weight_sync.quantised_sync_bytes,
         params=question.params,
         bytes_per_param=FP8_BYTES,
@@ -72,7 +72,7 @@ def _quantised(question: SyncQuestion) -> Figure:
 
 def _changed(question: SyncQuestion) -> Figure:
     return apply(
-        "sync_bytes",
+        "transfer_bytes",
         weight_sync.delta_sync_bytes,
         params=question.params,
         changed_fraction=question.changed_fraction,

@@ -2,16 +2,38 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from rlsize.equations import rollout_batch
+from rlsize.estimates.step_assembly import REFILLING
+from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure
 from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import Evaluation, evaluation
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlsize.facts.figure import Figure
+    from rlsize.estimates.generation import Generation
+    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.step_assembly import Step
     from rlsize.loop.resolve import Loop
+    from rlsize.planner.options import Placement
+    from rlsize.planner.setting import Setting
+
+_SOURCES = {
+    "longest_response_tokens": "mean of the longest",
+    "longest_response_seconds": "rollout_batch.cycle_time: its tokens at the rate of a full batch",
+    "samples_in_flight": "offered, as far as cache and engine allow",
+    "cache_concurrency": "samples that the KV cache holds",
+}
+LIMITS = {
+    "samples": "as many as the step has",
+    "staleness": "as many as the staleness cap lets be in flight",
+    "cache": "as many as its KV cache holds",
+    "engine": "as many as the engine's limit lets through",
+}
+"""What limits the samples that an instance works on at once, in words."""
 
 
 def answer_of(loop: Loop) -> Evaluation:
@@ -23,7 +45,7 @@ def answer_of(loop: Loop) -> Evaluation:
     """
     if loop.place is None:
         return Evaluation(placement={}, results={}, refused=loop.refused)
-    return evaluation(loop.outlook, loop.place, scatter_name(loop.place))
+    return evaluation(loop.outlook, loop.place, scatter_name(loop.place), _details)
 
 
 def agreed(figures: Iterable[Figure], found: Evaluation) -> tuple[Figure, ...]:
@@ -33,3 +55,51 @@ def agreed(figures: Iterable[Figure], found: Evaluation) -> tuple[Figure, ...]:
 
 def _agreed(own: Figure, loops: Figure | None) -> Figure:
     return own if loops is None or not loops.known else loops
+
+
+def _details(setting: Setting, place: Placement, step: Step) -> dict[str, Any]:
+    """What a command about one stage tells of the loop's step beside its results."""
+    found = {"generation_exposed_seconds": step.generation_exposed_seconds}
+    if place.trainer.question is not None and not place.trainer.seconds.known:
+        found |= {"update_seconds": step.update_seconds, "logprob_seconds": step.logprob_seconds}
+    engine = place.fleet.engines.get(place.shared)
+    if engine is None or isinstance(engine, str):
+        return found
+    return found | _in_flight(setting, place, engine)
+
+
+def _in_flight(setting: Setting, place: Placement, ready: Engine) -> dict[str, Any]:
+    """Samples that an instance of the loop works on, what limits them, and the longest of them."""
+    from rlsize.planner.predicted_parts import generation_of
+
+    explained = setting.work is apply
+    fleet = generation_of(setting.bare if explained else setting, place, ready)
+    found: dict[str, Any] = {
+        "longest_response_tokens": fleet.longest_tokens,
+        "samples_in_flight": fleet.batch,
+        "cache_concurrency": fleet.capacity,
+    }
+    if place.loop in REFILLING:  # where a batch drains, its last samples run in ever shorter steps
+        found["longest_response_seconds"] = rollout_batch.cycle_time(
+            batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate
+        )
+    if not explained:
+        return found
+    told = {
+        key: Figure(key=key, value=float(value), provenance="predicted", source=_SOURCES[key])
+        for key, value in found.items()
+    }
+    limit = _limited_by(place, ready, fleet)
+    return told | {"limited_by": Figure(key="limited_by", value=limit, provenance="predicted", source=LIMITS[limit])}
+
+
+def _limited_by(place: Placement, ready: Engine, fleet: Generation) -> str:
+    """What the batch of an instance ran into."""
+    from rlsize.estimates.rollout_prediction import engine_limit
+
+    batch = float(fleet.batch)
+    if batch >= engine_limit(ready.question):
+        return "engine"
+    if batch >= float(fleet.capacity):
+        return "cache"
+    return "staleness" if place.loop in REFILLING else "samples"

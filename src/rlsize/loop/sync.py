@@ -44,6 +44,12 @@ def transport(said: Said, *, shared: bool) -> str:
     return like
 
 
+def predicted_as(said: Said) -> bool:
+    """Whether a loop whose weights are sent as was said can be predicted; not where only what has changed is sent."""
+    name, _ = said.name("transport")
+    return name is None or str(name) in _METHODS
+
+
 def wire_dtype(said: Said) -> str:
     """The type on the wire: of the sync, else of the rollout weights, else bf16."""
     method, _ = said.name("transport")

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import iteration, loop_time, matching, money, rollout_batch, train_step
+from rlsize.equations import iteration, loop_time, matching, money, rollout_batch, train_step, train_step_traffic
 from rlsize.estimates.step_assembly import assembled, idle_fractions
 from rlsize.estimates.working import DRAWS, apply
 from rlsize.facts.figure import Figure, absent
@@ -16,13 +16,15 @@ from rlsize.planner.parts import loop_parts
 from rlsize.planner.room import MEMORY_KEYS, memory_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from rlsize.estimates.step_assembly import Step
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Outlook
     from rlsize.planner.setting import Setting
+
+    Details = Callable[[Setting, Placement, Step], Mapping[str, Any]]
 
 _UNKNOWN_MEMORY = "--model and --gpu"
 
@@ -47,7 +49,7 @@ class Evaluation:
     refused: str = ""
 
 
-def evaluation(outlook: Outlook, place: Placement, name: str) -> Evaluation:
+def evaluation(outlook: Outlook, place: Placement, name: str, details: Details | None = None) -> Evaluation:
     """
     What a placement gives, with bands.
 
@@ -55,12 +57,13 @@ def evaluation(outlook: Outlook, place: Placement, name: str) -> Evaluation:
         outlook: How it is worked out.
         place: The placement.
         name: What tells it from others, so that each has a scatter of its own.
+        details: What else is told of its step, by key; figures, numbers or arrays, as the step is.
 
     Raises:
         Refused: The loop cannot run so.
     """
-    figures = _all_results(outlook.explained, place, 1.0)
-    spread = _all_results(outlook.drawn, place, outlook.noise(name))
+    figures = _all_results(outlook.explained, place, 1.0, details)
+    spread = _all_results(outlook.drawn, place, outlook.noise(name), details)
     banded = {key: _banded(figure, spread.get(key)) for key, figure in figures.items()}
     return Evaluation(placement=placed(place), results=banded)
 
@@ -75,10 +78,10 @@ def worked(setting: Setting, place: Placement, noise: Any = 1.0) -> dict[str, An
     return results_of(setting, place, assembled(setting.work, loop_parts(setting, place)), noise)
 
 
-def _all_results(setting: Setting, place: Placement, noise: Any) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
+def _all_results(setting: Setting, place: Placement, noise: Any, details: Details | None) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
     work = setting.work
     step = assembled(work, loop_parts(setting, place))
-    found = results_of(setting, place, step, noise)
+    found = results_of(setting, place, step, noise) | dict(details(setting, place, step) if details else {})
     memory = memory_of(setting.bare if setting.work is apply else setting, place)
     if setting.work is apply:
         lacking = {key: absent(key, _UNKNOWN_MEMORY) for key in MEMORY_KEYS if key not in memory}
@@ -127,10 +130,20 @@ def results_of(setting: Setting, place: Placement, step: Step, noise: Any = 1.0)
         "generation_seconds": step.generation_seconds,
         "tail_seconds": step.tail_seconds,
         "train_seconds": step.train_seconds,
-        "sync_seconds": step.sync_seconds,
+        "sync_seconds": _one_sync(setting, step),
         "sync_exposed_seconds": step.sync_exposed_seconds,
         "overhead_seconds": step.overhead_seconds,
     }
+
+
+def _one_sync(setting: Setting, step: Step) -> Any:  # noqa: ANN401 (a number, an array or a figure)
+    """Seconds of one weight sync; a step has its part of them."""
+    every = setting.problem.sync_every
+    if every == 1:
+        return step.sync_seconds
+    if not isinstance(step.sync_seconds, Figure):
+        return train_step_traffic.repeated_time(seconds=step.sync_seconds, times=every)
+    return replace(step.sync_seconds.inputs["exposed_sync_seconds"], key="sync_seconds")
 
 
 def _count(work: Any, key: str, value: Any) -> Any:  # noqa: ANN401 (a number, an array or a figure)

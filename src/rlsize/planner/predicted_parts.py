@@ -33,12 +33,12 @@ if TYPE_CHECKING:
 def predicted_fleet(setting: Setting, place: Placement, ready: Engine) -> list[Any]:
     """Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds."""
     if setting.work is apply:
-        central = _generation(setting.bare, place, ready)
+        central = generation_of(setting.bare, place, ready)
         lengths = {"samples": generated_samples(setting), "response_tokens": setting.problem.response_tokens}
         refill = place.loop in REFILLING
         made, tail = generated_figures(central, place.instances, lengths, refill=refill)
     else:
-        fleet = _generation(setting, place, ready)
+        fleet = generation_of(setting, place, ready)
         made, tail = fleet.seconds, fleet.tail_seconds
     moe = ready.question.model.architecture.moe is not None
     return [
@@ -86,8 +86,15 @@ def predicted_overhead(setting: Setting, model: Model, *, shared: bool) -> Any: 
     return overhead_in_loop(setting.work, generated_samples(setting), params, setting.values, shared=shared)
 
 
-def _generation(setting: Setting, place: Placement, ready: Engine) -> Generation:
-    """What the engines make of a step's samples by themselves."""
+def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generation:
+    """
+    What the engines make of a step's samples by themselves.
+
+    Args:
+        setting: Who works it out, in numbers or arrays.
+        place: The placement.
+        ready: Its instance.
+    """
     problem, said = setting.problem, setting.said
     samples = generated_samples(setting)
     refill = place.loop in REFILLING
@@ -111,7 +118,7 @@ def longest_response(setting: Setting, place: Placement) -> float:
     engine = place.fleet.engines.get(place.shared)
     if place.loop not in REFILLING or engine is None or isinstance(engine, str):
         return 0.0
-    fleet = _generation(setting.bare, place, engine)
+    fleet = generation_of(setting.bare, place, engine)
     seconds = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
     return float(np.asarray(seconds).ravel()[0])
 

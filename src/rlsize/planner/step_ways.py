@@ -6,8 +6,8 @@ from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import LOOPS, Way, bare, check_way, longest_tokens, step_question
+from rlsize.estimates.step_prediction import predicted_step
 from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.facts.records.record import Refused
@@ -48,7 +48,7 @@ def best_split(plan: LoopPlan, loop: Loop, gpus: float, values: Mapping[str, flo
         way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
         try:
             check_way(plan, way, values)
-            seconds = float(worked(step_question(plan, way, said), way.gpus, values).step.seconds)
+            seconds = float(predicted_step(step_question(plan, way, said), values).seconds)
         except Refused:
             continue
         if seconds < least:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, DTYPE, SECONDS_OR_NONE
+from rlsize.quantities.kinds import COUNT, DTYPE, SECONDS, SECONDS_OR_NONE
 from rlsize.quantities.row import Row, Text, Word
+
+_BANDWIDTH = Quantity("B/s", least=1e3)
+_SHARE = Quantity("1", least=1e-6, most=1.0)
 
 ROWS = (
     Row(
@@ -25,7 +28,7 @@ ROWS = (
     ),
     Row(
         "bandwidth_bytes_per_second",
-        Quantity("B/s"),
+        _BANDWIDTH,
         "Slowest link on the path, one direction: '50 GB/s'.",
         "weight_sync.bandwidth",
         "--bandwidth",
@@ -57,5 +60,47 @@ ROWS = (
         "Seconds that a colocated step spends changing over, both ways together.",
         "weight_sync.swap_seconds",
         "--swap-seconds",
+    ),
+    Row("achievable_fraction", _SHARE, "Share of the link that transfers reach, 0 to 1.", "", "--efficiency"),
+    Row(
+        "changed_fraction",
+        _SHARE,
+        "Share of weights that a step changes (delta).",
+        "",
+        "--changed-fraction",
+        0.02,  # published runs report less than 0.01; an upper estimate at a rate of 1e-6 gives 0.015 to 0.04
+        "assumed; published runs report under 1 % (arXiv:2602.03839, arXiv:2605.07330), measure yours",
+    ),
+    Row(
+        "write_bandwidth_bytes_per_second",
+        _BANDWIDTH,
+        "What the trainer writes to the store.",
+        "",
+        "--write-bandwidth",
+    ),
+    Row(
+        "read_bandwidth_bytes_per_second",
+        _BANDWIDTH,
+        "What a disk gives all readers together, an object store each.",
+        "",
+        "--read-bandwidth",
+    ),
+    Row("reload_seconds", SECONDS_OR_NONE, "For an engine to load what it has read.", "", "--reload-seconds"),
+    Row("hidden_seconds", SECONDS_OR_NONE, "Part of a sync that runs beside other work.", "", "--hidden-seconds"),
+    Row(
+        "step_seconds_without_sync",
+        SECONDS,
+        "Wall clock of an optimizer step, waiting too, but no sync.",
+        "",
+        "--step-without-sync",
+    ),
+    Row(
+        "target_fraction",
+        _SHARE,
+        "Largest share of the wall clock that syncs may pause.",
+        "",
+        "--target-share",
+        0.05,
+        "default of --target-share",
     ),
 )

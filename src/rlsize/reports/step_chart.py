@@ -9,7 +9,8 @@ from rlsize.reports.chart import Chart, Series
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from rlsize.estimates.step_outlook import Mode, StepOutlook
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.loop.modes import StepOutlook
 
 PARTS = {
     "generation": "generation",
@@ -34,10 +35,13 @@ _BARS = {
 }
 
 
-def step_chart(outlook: StepOutlook) -> Chart:
+def step_chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
     """Stacked bars, one for each mode that can run."""
-    modes = [mode for mode in outlook.modes if mode.worked is not None]
-    heights = {mode.way.loop: _parts(outlook, mode) for mode in modes}
+    heights = {
+        mode.way.loop: {part.name: part.seconds.number for part in step_parts(mode.step, mode.way.loop)}
+        for mode in outlook.modes
+        if mode.step is not None
+    }
     series = [
         Series(
             name=bar,
@@ -46,22 +50,15 @@ def step_chart(outlook: StepOutlook) -> Chart:
         )
         for bar, names in _BARS.items()
     ]
-    step = outlook.figure("step_seconds")
-    model, gpu = outlook.plan.train.model, outlook.plan.train.gpu
+    step, own = outlook.results["step_seconds"], outlook.modes[0].way.loop
     return Chart(
         title=_takeaway(outlook),
         x_label="",
         y_label="seconds of a step that nothing hides",
         series=tuple(entry for entry in series if any(entry.ys)),
         kind="stacked",
-        subtitle=f"{model.title} on {gpu.name}; as asked, {outlook.plan.way.loop}: {show(step.value, step.key)}",
+        subtitle=f"{train.model.title} on {train.gpu.name}; as asked, {own}: {show(step.value, step.key)}",
     )
-
-
-def _parts(outlook: StepOutlook, mode: Mode) -> dict[str, float]:
-    if mode.worked is None:
-        return {}
-    return {part.name: part.seconds.number for part in step_parts(outlook.plan, mode.way, mode.worked)}
 
 
 def _takeaway(outlook: StepOutlook) -> str:

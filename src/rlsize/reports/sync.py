@@ -52,7 +52,7 @@ def sync_report(
 
 
 def _headline(question: SyncQuestion, found: Mapping[str, Figure]) -> str:
-    sent, plain, expected = found["sync_bytes"], found["sync_seconds"], found["expected_sync_seconds"]
+    sent, plain, expected = found["transfer_bytes"], found["transfer_seconds"], found["expected_transfer_seconds"]
     if not sent.known:
         return _pause(found) if expected.known else f"How much a {question.method} sync sends needs {sent.missing}."
     what = show(sent.value, sent.key)
@@ -106,7 +106,7 @@ def _doubtful(question: SyncQuestion, found: Mapping[str, Figure]) -> list[str]:
     fraction = found.get("achieved_link_fraction")
     if fraction is None or not fraction.known:
         return []
-    seconds, sent = show(question.measured_seconds.value, "_seconds"), show(found["sync_bytes"].value, "_bytes")
+    seconds, sent = show(question.measured_seconds.value, "_seconds"), show(found["transfer_bytes"].value, "_bytes")
     said = f"{seconds} for {sent} is {show(fraction.value, fraction.key)} of {path_name(question)}"
     if fraction.number > 1.0:
         return [f"{said}, which no transfer reaches: check the measured time, the bytes and the link"]
@@ -149,8 +149,8 @@ def _methods_table(answer: SyncAnswer) -> Table:
         without_reasons(row) | {"how": row["rule"] if not row["needs"] else f"needs {row['needs']}"}
         for row in answer.methods
     )
-    columns = [Column("method", "method", "left"), Column("sync_bytes", "bytes"), Column("sync_seconds", "nameplate")]
-    columns += _if_any(rows, "expected_sync_seconds", "expected")
+    columns = [Column("method", "method", "left"), Column("transfer_bytes", "bytes"), Column("transfer_seconds", "nameplate")]
+    columns += _if_any(rows, "expected_transfer_seconds", "expected")
     expected = any(row["expected_sync_pause_fraction"] is not None for row in rows)
     key = "expected_sync_pause_fraction" if expected else "sync_pause_fraction"
     columns += [*_if_any(rows, key, "paused"), Column("how", "what decides", "left", wide=True)]
@@ -164,8 +164,8 @@ def _links_table(answer: SyncAnswer) -> Table:
         Column("link", "link", "left"),
         Column("scope", "joins", "left"),
         Column("bandwidth_bytes_per_second", "one way"),
-        Column("sync_seconds", "nameplate"),
-        Column("expected_sync_seconds", "expected"),
+        Column("transfer_seconds", "nameplate"),
+        Column("expected_transfer_seconds", "expected"),
         Column("efficiency", "expected takes", "left", wide=True),
     )
     marked = next((index for index, row in enumerate(rows) if row["link"] == chosen_link(answer.question).name), None)

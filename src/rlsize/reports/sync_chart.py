@@ -34,8 +34,8 @@ def path_name(question: SyncQuestion) -> str:
 
 def sync_chart(answer: SyncAnswer) -> Chart | None:
     """Bars for methods and links, in powers of ten where the range needs it; None where no time is known."""
-    sent = next(figure for figure in answer.results if figure.key == "sync_bytes")
-    methods = [(str(row["method"]), row["sync_seconds"].number) for row in answer.methods if row["sync_seconds"].known]
+    sent = next(figure for figure in answer.results if figure.key == "transfer_bytes")
+    methods = [(str(row["method"]), row["transfer_seconds"].number) for row in answer.methods if row["transfer_seconds"].known]
     links = _shown_links(answer, max(_FEWEST_LINKS, _MOST_BARS - len(methods)))
     if not (methods or links) or not sent.known:
         return None
@@ -77,17 +77,17 @@ def _shown_links(answer: SyncAnswer, most: int) -> list[tuple[str, float]]:
 def _distinct_links(answer: SyncAnswer) -> list[tuple[str, float]]:
     """Of links within five percent of each other one stands for all, best the chosen or a verified one."""
     groups: list[list[Mapping[str, Any]]] = []
-    for row in (row for row in answer.links if row["sync_seconds"].known and row["sync_seconds"].number > 0):
-        if groups and row["sync_seconds"].number <= groups[-1][0]["sync_seconds"].number * _CLOSE:
+    for row in (row for row in answer.links if row["transfer_seconds"].known and row["transfer_seconds"].number > 0):
+        if groups and row["transfer_seconds"].number <= groups[-1][0]["transfer_seconds"].number * _CLOSE:
             groups[-1].append(row)
         else:
             groups.append([row])
     best = [min(group, key=lambda row: _doubt(row, chosen_link(answer.question).name)) for group in groups]
-    return [(str(row["link"]), row["sync_seconds"].number) for row in best]
+    return [(str(row["link"]), row["transfer_seconds"].number) for row in best]
 
 
 def _doubt(row: Mapping[str, Any], chosen: str) -> tuple[bool, bool]:
-    return row["link"] != chosen, not row["expected_sync_seconds"].verified
+    return row["link"] != chosen, not row["expected_transfer_seconds"].verified
 
 
 def _takeaway(methods: Sequence[tuple[str, float]], links: Sequence[tuple[str, float]], method: str) -> str:

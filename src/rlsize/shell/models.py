@@ -42,7 +42,7 @@ def model_params(inputs: Inputs, model: str | None, params: str | None) -> tuple
     if isinstance(said, ModelNumbers):
         return _numbers(inputs, said)
     profile = model_profile(inputs, model)
-    return (absent("params", FLAG), absent("active_params", FLAG)) if profile is None else _sizes(inputs, profile)
+    return (absent("params", FLAG), absent("active_params", FLAG)) if profile is None else _sized(profile)
 
 
 def model_profile(inputs: Inputs, model: str | None) -> Model | None:
@@ -66,6 +66,9 @@ def model_profile(inputs: Inputs, model: str | None) -> Model | None:
         inputs.blame(error, where)
         return None
     inputs.keep(Figure(key="model", value=found.name, source=where))
+    doubt = f"the dimensions of {found.name} are unverified"
+    if not found.architecture.verified and doubt not in inputs.warnings:
+        inputs.warnings.append(doubt)
     return found
 
 
@@ -103,13 +106,6 @@ def _read(inputs: Inputs, chosen: str, folder: Path | None) -> Model:
     from rlsize.readers.huggingface import read_model
 
     return read_model(place)
-
-
-def _sizes(inputs: Inputs, profile: Model) -> tuple[Figure, Figure]:
-    params, active = _sized(profile)
-    if not profile.architecture.verified:
-        inputs.warnings.append(f"the dimensions of {profile.name} are unverified")
-    return params, active
 
 
 def _sized(profile: Model) -> tuple[Figure, Figure]:

@@ -11,10 +11,10 @@ from typer.core import TyperGroup
 from rlsize.shell.command import Command
 
 COMMANDS = {
-    "rollout": "predict_rollout.predict_rollout",
-    "train": "predict_train.predict_train",
-    "sync": "predict_sync.predict_sync",
-    "step": "predict_step.predict_step",
+    "rollout": "rollout.predict_rollout",
+    "train": "train.predict_train",
+    "sync": "sync.predict_sync",
+    "step": "step.predict_step",
 }
 """Each command's function as `module.name`, imported when it is asked for."""
 
@@ -32,7 +32,7 @@ class Predictions(TyperGroup):
             return None
         module, _, function = COMMANDS[cmd_name].partition(".")
         single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        single.command(cmd_name, cls=Command)(getattr(import_module(f"rlsize.commands.{module}"), function))
+        single.command(cmd_name, cls=Command)(getattr(import_module(f"rlsize.commands.predict.{module}"), function))
         return typer.main.get_command(single)
 
     def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes

@@ -1,29 +1,35 @@
-"""What to say about a predicted optimizer step: its time, where it goes, the other modes, what was assumed."""
+"""`rlsize predict step`: how long an optimizer step takes, where it goes, and which mode is the quickest."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.step_parts import NOTHING, step_parts
+from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
+from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.step_chart import PARTS, step_chart
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
 from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.estimates.step_assumptions import Assumption
-    from rlsize.estimates.step_loops import LoopPlan, Way
-    from rlsize.estimates.step_outlook import Mode, StepOutlook
+    from rlsize.estimates.step_loops import Way
+    from rlsize.estimates.step_parts import StepPart
+    from rlsize.loop.modes import Mode, StepOutlook
+    from rlsize.loop.resolve import Loop, Stages
     from rlsize.reports.report import Cell
 
-_LIMITS = {
-    "samples": "as many as the step has",
-    "staleness": "as many as the staleness cap lets be in flight",
-    "cache": "as many as the KV cache holds",
-    "engine": "as many as the engine's limit lets through",
-}
+_RESULTS = (
+    "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
+    "update_seconds", "logprob_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds",
+    "trainer_idle_fraction", "rollout_idle_fraction", "loop_tokens_per_second", "loop_tokens_per_gpu_second",
+    "steps_per_day", "longest_response_tokens", "samples_in_flight", "cache_concurrency", "longest_response_seconds",
+    "limited_by",
+)  # fmt: skip
 _TOLD_INPUTS = {
     "memory_fraction": "share of GPU memory for engines",
     "rollout_tensor_parallel": "size of an instance",
@@ -47,79 +53,126 @@ _QUIET = frozenset({"tail_seconds", "cache_concurrency", "longest_response_secon
 _MATTERS = 1.01  # times longer or shorter from which an assumption is worth a line
 
 
-def predict_step_report(
-    outlook: StepOutlook,
-    assumed: Sequence[Assumption],
-    inputs: Sequence[Figure],
-    warnings: Sequence[str] = (),
-    notes: Sequence[str] = (),
-) -> Report:
-    """
-    The report of `rlsize predict step`.
+_OF_THE_FLEET = frozenset(
+    {"memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_response_tokens"}
+)
+_OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
 
-    Args:
-        outlook: What to expect.
-        assumed: What nobody said, those that matter most first.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
+
+@asks(
+    Loop=LOOP,
+    Workload=WORKLOAD,
+    Rollout_instances=INSTANCE,
+    Trainer=TRAINER,
+    Passes=ALGORITHM,
+    Inputs=ANSWER,
+)
+def predict_step(inputs: Inputs) -> Report:
     """
-    limit = Figure(
-        key="limited_by", value=outlook.limited_by, provenance="predicted", source=_LIMITS[outlook.limited_by]
-    )
+    How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.
+
+    Example:  rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --rollout-gpus 8 --trainer-gpus 8
+    --prompts 64 --group 16 --response-tokens 2k
+    """
+    from rlsize.loop.modes import step_outlook
+    from rlsize.loop.resolve import resolve
+    from rlsize.reports.step_chart import step_chart
+
+    loop = resolve(inputs)
+    stages = loop.stages
+    if stages is None:
+        raise InputError(*inputs.faults or [Fault("the model is missing", "--model", "name a profile")])
+    if loop.place is None:
+        return _does_not_fit(inputs, loop, stages)
+    outlook = step_outlook(loop)
+    results = [outlook.results[key] for key in _RESULTS if key in outlook.results]
     quickest = Figure(key="quickest_mode", value=_verdict(outlook), provenance="predicted", source="table of modes")
     tables = {"parts": _parts(outlook), "modes": _modes(outlook)}
+    assumed = _assumptions(inputs, loop, stages, outlook.modes[0].way)
     mattering = [entry for entry in assumed if max(entry.times, 1 / entry.times) >= _MATTERS]
     if mattering:
         tables["assumed"] = _assumed(mattering)
     return Report(
         command="predict step",
-        headline=_headline(outlook),
-        results=(*outlook.results, limit, quickest),
-        inputs=tuple(inputs),
+        headline=_headline(outlook, loop, stages),
+        results=(*results, quickest),
+        inputs=inputs.shown(),
         tables=tables,
-        warnings=(*warnings, *_warnings(outlook)),
-        notes=(*notes, *_notes(outlook), *_measure(outlook)),
-        chart=step_chart(outlook),
+        warnings=(*inputs.warnings, *_warnings(outlook)),
+        notes=(*inputs.notes, *_notes(outlook), *_measure(outlook)),
+        chart=step_chart(outlook, stages.train),
         quiet=_QUIET,
     )
 
 
-def step_does_not_fit_report(
-    plan: LoopPlan, reason: str, way_out: str, inputs: Sequence[Figure], warnings: Sequence[str] = ()
-) -> Report:
-    """
-    The report about a loop whose engine or trainer does not fit.
+def _assumptions(inputs: Inputs, loop: Loop, stages: Stages, way: Way) -> tuple[Assumption, ...]:
+    """Inputs that matter and that nobody gave, those that matter most first; what a known rate settles is none."""
+    from rlsize.estimates.step_assumptions import assumptions
 
-    Args:
-        plan: The loop.
-        reason: Why it does not, in a line.
-        way_out: What would fit, in a sentence.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-    """
-    said = f"{reason[0].upper()}{reason[1:]} ({plan.way.loop} {place(plan.way)})."
+    asked = ("memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_staleness", "mode")
+    keys = {key for key in asked if key in inputs.used and inputs.used[key].provenance == "default"}
+    said = {
+        "max_response_tokens": ("max_response_tokens",),
+        "logprob_passes": ("old_logprob", "reference", "logprob_passes"),
+        "offload": ("offload",),
+        "compiled": ("compiled", "native_attention"),
+    }
+    keys |= {key for key, ways in said.items() if not any(map(inputs.gives, ways))}
+    keys -= _OF_THE_FLEET if loop.known.rate.known else set()
+    keys -= _OF_THE_TRAINER if loop.known.train_seconds.known else set()
+    try:
+        return assumptions(replace(stages.plan, way=way), stages.belief.central(), keys)
+    except Refused:  # what is known of the loop has shown that it runs, and no prediction says how
+        return ()
+
+
+def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
+    """The report about a loop that cannot run."""
+    reason = loop.refused
+    where = f"on {loop.pools.gpus.number:g} shared" if loop.pools.shared else _split(loop)
+    said = f"{reason[0].upper()}{reason[1:]} ({loop.pools.loop} {where})."
     return Report(
         command="predict step",
-        headline=f"{said} {way_out}",
+        headline=f"{said} {_way_out(loop, stages)}",
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
-        inputs=tuple(inputs),
-        warnings=tuple(warnings),
+        inputs=inputs.shown(),
+        warnings=tuple(inputs.warnings),
         no=True,
     )
 
 
-def _headline(outlook: StepOutlook) -> str:
-    plan, step = outlook.plan, outlook.figure("step_seconds")
+def _split(loop: Loop) -> str:
+    if not loop.pools.split:
+        return f"on {loop.pools.gpus.number:g}"
+    return f"on {loop.pools.rollout.number:g} + {loop.pools.trainer.number:g}"
+
+
+def _way_out(loop: Loop, stages: Stages) -> str:
+    """What would make the loop possible."""
+    if isinstance(stages.plan.engines[loop.pools.shared], str):
+        fits = stages.fits
+        return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
+    from rlsize.planner.step_ways import fitting_trainer
+
+    gpus = fitting_trainer(stages.plan, stages.belief.central())
+    if gpus is None:
+        return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
+    return f"It fits on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
+
+
+def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
+    step, way = outlook.results["step_seconds"], outlook.modes[0].way
     low, high = step.band or (step.number, step.number)
+    least = "at least " if loop.bound else ""
     text = (
-        f"A step of {plan.train.model.name} takes {show(step.value, step.key)} ({show(low, step.key)} to "
-        f"{show(high, step.key)}), {place(plan.way)} {plan.train.gpu.name}, {plan.way.loop}"
+        f"A step of {stages.train.model.name} takes {least}{show(step.value, step.key)} ({show(low, step.key)} to "
+        f"{show(high, step.key)}), {_place(way)} {stages.train.gpu.name}, {way.loop}"
     )
-    return f"{text}; {_winner(outlook)}."
+    bound = f"; {loop.bound}" if loop.bound else ""
+    return f"{text}{bound}; {_winner(outlook)}."
 
 
-def place(way: Way) -> str:
+def _place(way: Way) -> str:
     """The GPUs of a way in words."""
     if way.shared:
         return f"on {way.trainer_gpus:g} shared"
@@ -133,7 +186,7 @@ def _winner(outlook: StepOutlook) -> str:
         return "no other way to lay it out was possible"
     close = [mode.way.loop for mode in outlook.modes if mode.close]
     if not close:
-        return f"{best.way.loop} is the quickest" + (" way" if best.way == outlook.plan.way else " of all modes")
+        return f"{best.way.loop} is the quickest" + (" way" if best is outlook.modes[0] else " of all modes")
     return f"{_list([best.way.loop, *close])} are too close to call as the quickest"
 
 
@@ -147,6 +200,8 @@ def _list(words: Sequence[str]) -> str:
 
 
 def _parts(outlook: StepOutlook) -> Table:
+    from rlsize.reports.step_chart import PARTS
+
     rows: tuple[dict[str, Cell], ...] = tuple(
         {
             "part": PARTS[part.name],
@@ -155,8 +210,7 @@ def _parts(outlook: StepOutlook) -> Table:
             "share_fraction": part.share,
             "scales": part.scales,
         }
-        for part in step_parts(outlook.plan, outlook.plan.way, outlook.worked)
-        if part.seconds.number > 0
+        for part in _own_parts(outlook)
     )
     return Table(
         title="Where the step goes",
@@ -243,18 +297,32 @@ def _assumed(assumed: Sequence[Assumption]) -> Table:
     )
 
 
+def _own_parts(outlook: StepOutlook) -> tuple[StepPart, ...]:
+    from rlsize.estimates.step_parts import step_parts
+
+    own = outlook.modes[0]
+    return step_parts(own.step, own.way.loop) if own.step is not None else ()
+
+
 def _notes(outlook: StepOutlook) -> list[str]:
-    parts = step_parts(outlook.plan, outlook.plan.way, outlook.worked)
-    stuck = [part for part in parts if part.scales == NOTHING and part.seconds.number > 0]
-    seconds, share = (sum(number) for number in zip(*((p.seconds.number, p.share.number) for p in stuck), strict=True))
-    names = _list([PARTS[part.name] for part in stuck])
-    notes = [f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}."]
-    batch, longest = (outlook.figure(key) for key in ("samples_in_flight", "longest_response_tokens"))
-    notes.append(
-        f"{show(batch.value)} samples at once on an instance, {_LIMITS[outlook.limited_by]}; the longest response of a "
-        f"step has about {longest.number:,.0f} tokens."
-    )
-    notes.append("Of the trainer's memory only states are checked here, no activations: rlsize memory bills both.")
+    from rlsize.estimates.step_parts import NOTHING
+    from rlsize.loop.answer import LIMITS
+    from rlsize.reports.step_chart import PARTS
+
+    notes = []
+    stuck = [part for part in _own_parts(outlook) if part.scales == NOTHING]
+    if stuck:
+        seconds = sum(part.seconds.number for part in stuck)
+        share, names = sum(part.share.number for part in stuck), _list([PARTS[part.name] for part in stuck])
+        notes.append(f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}.")
+    if "samples_in_flight" in outlook.results:
+        batch, longest, limit = (
+            outlook.results[key] for key in ("samples_in_flight", "longest_response_tokens", "limited_by")
+        )
+        notes.append(
+            f"{show(batch.value)} samples at once on an instance, {LIMITS[str(limit.value)]}; the longest response of "
+            f"a step has about {longest.number:,.0f} tokens."
+        )
     return notes
 
 
@@ -264,7 +332,7 @@ def _warnings(outlook: StepOutlook) -> list[str]:
     longest, least = (show(seconds, "_seconds") for seconds in outlook.outlived)
     text = (
         f"async: the longest response takes about {longest}, longer than a staleness of "
-        f"{outlook.plan.max_staleness.number:g} allows; the step holds where such samples go on over a sync or may be "
+        f"{outlook.max_staleness:g} allows; the step holds where such samples go on over a sync or may be "
         f"staler, and is {least} or more where the trainer waits for them"
     )
     return [text]

@@ -1,0 +1,409 @@
+"""`rlsize predict rollout`: how quickly an engine generates, before it has been measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError
+from rlsize.facts.engine_traits import engine_traits
+from rlsize.facts.figure import Figure, absent
+from rlsize.facts.quantisation import native, uniform
+from rlsize.facts.records.record import Refused
+from rlsize.reports.report import Cell, Column, Report, Table
+from rlsize.reports.rollout_chart import PARTS, rollout_chart
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import ANSWER, asks
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.rollout_outlook import RolloutOutlook
+    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_question import RolloutQuestion
+    from rlsize.estimates.rollout_sweep import Level
+    from rlsize.loop.resolve import Loop
+
+_OF_AN_ENGINE = ("concurrency", "refill", "routing", "block_tokens", "hit_fraction", "served")
+_LIMITS = {
+    "offered": "as many as are offered",
+    "samples": "as many as the step has",
+    "staleness": "as many as the staleness cap lets be in flight",
+    "cache": "as many as its KV cache holds",
+    "engine": "as many as the engine's limit lets through",
+}
+_WIDE = 1.5  # high end of a band over its low end from which a measurement is worth its while
+_MOST_TOLD = 2
+_QUIET = frozenset({"prefill_seconds", "longest_response_tokens"})
+
+
+@asks(
+    Inputs=("model", "gpu", *ANSWER),
+    Engine=(
+        "engine",
+        "engine_version",
+        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
+        ("rollout_pipeline_parallel", "--pipeline-parallel|--rollout-pipeline-parallel"),
+        ("rollout_data_parallel", "--data-parallel|--rollout-data-parallel"),
+        ("rollout_expert_parallel", "--expert-parallel|--rollout-expert-parallel"),
+        ("rollout_dtype", "--dtype|--rollout-dtype"),
+        "kv_dtype",
+        "memory_fraction",
+        "max_num_seqs",
+        "served",
+    ),
+    Workload=(
+        "prompt_tokens",
+        "response_tokens",
+        "response_cv",
+        "max_response_tokens",
+        "prompts_per_step",
+        "group_size",
+        "samples_per_step",
+        "routing",
+        "block_tokens",
+        "hit_fraction",
+    ),
+    Fleet=("concurrency", "instances", "rollout_gpus", "refill"),
+)
+def predict_rollout(inputs: Inputs) -> Report:
+    """
+    How quickly an engine generates, at which concurrency, and how long an optimizer step's samples take.
+
+    Example:  rlsize predict rollout --model qwen3-32b --gpu h100-sxm --tensor-parallel 2 --prompt-tokens 1024
+    --response-tokens 4096 --concurrency 144
+    """
+    from rlsize.loop.resolve import described, resolve
+
+    if described(inputs) and not any(map(inputs.by_flag, _OF_AN_ENGINE)):
+        loop = resolve(inputs)
+        if loop.stages is not None:
+            return _in_a_loop(inputs, loop)
+    return _alone(inputs)
+
+
+def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
+    """The instance of a loop, with the samples that the loop has in flight on it."""
+    from rlsize.estimates.rollout_fit import fits_narrower
+    from rlsize.estimates.rollout_outlook import rollout_outlook
+    from rlsize.loop.answer import agreed, answer_of
+    from rlsize.loop.workload import hits
+
+    stages = loop.stages
+    if stages is None:
+        raise TypeError("a loop of rates alone has no engine")
+    ready = stages.plan.engines[loop.pools.shared]
+    if isinstance(ready, str):
+        narrower = fits_narrower(stages.rollout, stages.belief.central())
+        return _does_not_fit(inputs, stages.rollout, loop.refused, stages.fits, narrower=narrower)
+    found = answer_of(loop)
+    if loop.refused:
+        inputs.warnings.append(f"the loop cannot run: {loop.refused}")
+    fleet = inputs.used.get("instances", absent("instances", "--rollout-gpus"))
+    in_flight = found.results.get("samples_in_flight", absent("concurrency", "--concurrency"))
+    question = replace(
+        stages.rollout,
+        engine=ready.question,
+        concurrency=Figure(key="concurrency", value=in_flight.value, provenance="predicted", source=in_flight.source),
+        instances=fleet,
+        hit_fraction=hits(inputs, ready.question.engine, stages.plan.prompt_tokens, fleet),
+        ending="refill" if loop.pools.loop == "async" else "barrier",
+    )
+    inputs.settle()
+    outlook = rollout_outlook(question, ready, stages.belief, loop.outlook.seed)
+    outlook = replace(outlook, results=_known(inputs, loop, agreed(outlook.results, found), ready))
+    return _report(inputs, outlook, loop.bound)
+
+
+def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Engine) -> tuple[Figure, ...]:
+    """The results, where the rate of an instance is known and need not be predicted."""
+    from rlsize.equations import matching
+    from rlsize.estimates.working import apply
+
+    rate = loop.known.rate
+    if not rate.known:
+        return results
+    inputs.notes.append("The rate of an instance is known; the tables are the prediction.")
+    each, fleet = "rollout_gpu_tokens_per_second", "fleet_tokens_per_second"
+    known = {rate.key: rate, each: apply(each, matching.rate_per_gpu, rate=rate, gpus=ready.numbers.gpus)}
+    if "instances" in inputs.used:
+        many = inputs.used["instances"]
+        known[fleet] = apply(fleet, matching.fleet_supply, instances=many, instance_rate=rate, headroom=1.0)
+    return tuple(known.get(figure.key, figure) for figure in results)
+
+
+def _alone(inputs: Inputs) -> Report:
+    """An engine by itself, at the load that is offered to it."""
+    from rlsize.estimates.rollout_fit import first_fit, fits_narrower, why_not
+    from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
+    from rlsize.loop.instance import degrees, instance
+    from rlsize.loop.pools import LOOPS
+    from rlsize.loop.resolve import seed_of
+    from rlsize.loop.workload import lengths, samples
+
+    seed, model, gpu = seed_of(inputs), inputs.model(), inputs.gpu("rollout")
+    for key, there in (("model", model), ("gpu", gpu)):
+        if there is None and not inputs.faults:
+            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    mode = LOOPS.get(str(inputs.said("placement.mode")))
+    one = instance(inputs, model, gpu, shared=mode == "colocated")
+    length, many = lengths(inputs, model, guess=True), samples(inputs)
+    asked = inputs.settled(one).question
+    ready = _ready(inputs, asked)
+    belief = inputs.belief(*STAGES)
+    central = belief.central()
+    pool = inputs.ask("rollout_gpus")
+    if not pool.known and mode == "colocated":
+        pool = inputs.ask("gpus")
+    refill = inputs.yes("refill")
+    if refill is None and mode is not None:
+        refill = bool(inputs.keep(Figure(key="refill", value=mode == "async", source=inputs.place("mode"))).value)
+    from rlsize.estimates.rollout_question import RolloutQuestion
+
+    question = RolloutQuestion(
+        engine=asked,
+        prompt_tokens=length.prompt,
+        response_tokens=length.response,
+        response_cv=length.cv,
+        max_response_tokens=length.cap,
+        hit_fraction=Figure(key="hit_fraction", value=0.0),
+        concurrency=inputs.ask("concurrency"),
+        instances=absent("instances", inputs.flag("instances")),
+        samples_per_step=many,
+        ending="refill" if refill else "barrier",
+    )
+    if not inputs.gives("rollout_tensor_parallel") and not inputs.gives("gpus_per_instance"):
+        ready = _ready(inputs, _sized(inputs, question, pool, central))
+    question = _with_fleet(inputs, replace(question, engine=ready.question), pool)
+    reason = why_not(question, central)
+    if reason:
+        fits, narrower = first_fit(question, degrees(asked.model), central), fits_narrower(question, central)
+        return _does_not_fit(inputs, question, reason, fits, narrower=narrower)
+    return _report(inputs, rollout_outlook(question, ready, belief, seed))
+
+
+def _ready(inputs: Inputs, asked: EngineQuestion) -> Engine:
+    """
+    The engine, ready to be asked.
+
+    Raises:
+        InputError: The GPU lacks the number type, or its kernels are not known.
+    """
+    from rlsize.estimates.rollout_prediction import engine
+
+    try:
+        return engine(asked)
+    except Refused as refusal:
+        what, _, todo = str(refusal).partition("; ")
+        raise InputError(Fault(what, inputs.place("rollout_dtype" if todo else "gpu"), todo)) from None
+
+
+def _sized(inputs: Inputs, question: RolloutQuestion, pool: Figure, values: Mapping[str, float]) -> EngineQuestion:
+    """The engine on as many GPUs as suit it, where nobody said how many: as in a loop where the fleet is known."""
+    from rlsize.estimates.rollout_fit import A_FEW, usual_degree
+    from rlsize.loop.instance import degrees
+    from rlsize.planner.instance_size import quickest_degree
+
+    possible = degrees(question.engine.model)
+    if question.samples_per_step.known and pool.known:
+        source = "the size that makes most of the fleet's GPUs; of those within 2 % the smallest"
+        degree = quickest_degree(question, possible, pool.number, values)
+    else:
+        source = f"as few GPUs as hold the model and {A_FEW} samples"
+        degree = usual_degree(question, possible, values)
+    tensor = degree or possible[-1]
+    inputs.keep(Figure(key="rollout_tensor_parallel", value=tensor, provenance="default", source=source))
+    return replace(question.engine, layout=replace(question.engine.layout, tensor=tensor))
+
+
+def _with_fleet(inputs: Inputs, question: RolloutQuestion, pool: Figure) -> RolloutQuestion:
+    """The question with the instances of the fleet, and what groups that are spread over them find in the cache."""
+    from rlsize.loop.instance import instances
+    from rlsize.loop.workload import hits
+
+    layout = question.engine.layout
+    ranks = layout.tensor * layout.pipeline * layout.data
+    size = Figure(key="gpus_per_instance", value=ranks, provenance="predicted", source="tensor x pipeline x data")
+    fleet = instances(inputs, pool, size)
+    if pool.known and fleet.known and fleet.number != pool.number // ranks:
+        what = f"{fleet.number:g} instances of {ranks:g} are not the {pool.number:g} rollout GPUs"
+        inputs.fault(what, fleet.source, "leave one of them out")
+    found = hits(inputs, question.engine.engine, question.prompt_tokens, fleet)
+    inputs.settle()
+    return replace(question, instances=fleet, hit_fraction=found)
+
+
+def _report(inputs: Inputs, outlook: RolloutOutlook, bound: str = "") -> Report:
+    """What there is to say: rates with bands, where a step's time goes, what to measure first."""
+    return Report(
+        command="predict rollout",
+        headline=_headline(outlook, bound),
+        results=outlook.results,
+        inputs=inputs.shown(),
+        tables={"levels": _levels(outlook), "parts": _parts(outlook)},
+        warnings=(*inputs.warnings, *_warnings(outlook)),
+        notes=(*inputs.notes, *_notes(outlook), _advice(outlook)),
+        chart=rollout_chart(outlook),
+        quiet=_QUIET,
+    )
+
+
+def _does_not_fit(
+    inputs: Inputs, question: RolloutQuestion, reason: str, degree: int | None, *, narrower: bool
+) -> Report:
+    """
+    The report about an engine that does not fit.
+
+    Args:
+        inputs: What was said.
+        question: What was asked.
+        reason: Why it does not, in a line.
+        degree: The smallest degree of tensor parallelism at which it would; None where there is none.
+        narrower: Whether it would fit as laid out with 8-bit weights.
+    """
+    layout = question.engine.layout
+    ways = [f"--tensor-parallel {degree}"] if degree is not None and degree != layout.tensor else []
+    ways += ["--dtype fp8"] if narrower else []
+    others = f"It would fit with {' or with '.join(ways)}." if ways else "No tensor parallelism holds it on this GPU."
+    key = "rollout_first_fit_gpus"
+    first = absent(key, "--gpu")
+    if degree is not None:
+        first = Figure(key=key, value=degree * layout.pipeline * layout.data, provenance="predicted", source=others)
+    return Report(
+        command="predict rollout",
+        headline=f"{reason[0].upper()}{reason[1:]}. {others}",
+        results=(Figure(key="rollout_fits", value=False, provenance="predicted", source=reason), first),
+        inputs=inputs.shown(),
+        warnings=tuple(inputs.warnings),
+        no=True,
+    )
+
+
+def _headline(outlook: RolloutOutlook, bound: str) -> str:
+    engine = outlook.question.engine
+    gpus = engine.layout.tensor * engine.layout.pipeline * engine.layout.data
+    rate = outlook.figure("rollout_gpu_tokens_per_second")
+    batch = outlook.sweep.asked.concurrency
+    samples = f"{show(batch)} samples" if batch > 1 else "one sample"
+    low, high = (show(end, rate.key) for end in rate.band or (rate.number, rate.number))
+    where = f"{gpus} {engine.gpu.name}" if gpus > 1 else f"one {engine.gpu.name}"
+    text = (
+        f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({low} to {high}) with "
+        f"{samples} at once, {_LIMITS[str(outlook.figure('limited_by').value)]}."
+    )
+    step = next((figure for figure in outlook.results if figure.key == "generation_seconds" and figure.known), None)
+    if step is None:
+        return text
+    ends = [show(end, step.key) for end in step.band or (step.number, step.number)]
+    least, lacking = ("at least ", f": {bound}") if bound else ("", "")
+    return f"{text} The samples of a step take {least}{show(step.value, step.key)} ({ends[0]} to {ends[1]}){lacking}."
+
+
+def _levels(outlook: RolloutOutlook) -> Table:
+    return Table(
+        title="Rates against concurrency",
+        columns=(
+            Column("concurrency", "samples"),
+            Column("rollout_gpu_tokens_per_second", "per GPU"),
+            Column("low_tokens_per_second", "low"),
+            Column("high_tokens_per_second", "high"),
+            Column("engine_step_seconds", "step"),
+            Column("ttft_seconds", "TTFT"),
+        ),
+        rows=tuple(_level(level) for level in outlook.sweep.levels),
+        marked=outlook.sweep.here,
+        note="samples at once; low and high: an 80 % band of the rate per GPU; TTFT: time to first token",
+    )
+
+
+def _level(level: Level) -> Mapping[str, Cell]:
+    rate = level.gpu_tokens_per_second
+    low, high = rate.band or (rate.number, rate.number)
+    return {
+        "concurrency": level.concurrency,
+        "rollout_gpu_tokens_per_second": rate.number,
+        "low_tokens_per_second": low,
+        "high_tokens_per_second": high,
+        "instance_tokens_per_second": level.tokens_per_second.number,
+        "engine_step_seconds": level.step_seconds,
+        "ttft_seconds": level.ttft_seconds,
+        "tpot_seconds": level.tpot_seconds,
+        **{f"{name}_part_seconds": seconds for name, seconds in level.parts.items()},
+    }
+
+
+def _parts(outlook: RolloutOutlook) -> Table:
+    level = outlook.sweep.asked
+    whole = sum(level.parts.values())
+    ranked = sorted(((seconds, name) for name, seconds in level.parts.items() if seconds > 0), reverse=True)
+    rows: tuple[Mapping[str, Cell], ...] = tuple(
+        {"part": PARTS[name], "name": name, "seconds": seconds, "share_fraction": seconds / whole}
+        for seconds, name in ranked
+    )
+    return Table(
+        title=f"Where a step's time goes with {show(level.concurrency)} samples at once",
+        columns=(Column("part", "part", "left"), Column("seconds", "time"), Column("share_fraction", "share")),
+        rows=rows,
+        note="prompts: prefill of new samples, spread over the steps",
+    )
+
+
+def _warnings(outlook: RolloutOutlook) -> list[str]:
+    question, found = outlook.question, []
+    layout, gpu = question.engine.layout, question.engine.gpu
+    node = gpu.specification.gpus_per_node.value
+    if layout.tensor > node:
+        found.append(
+            f"{layout.tensor} tensor-parallel ranks span nodes of {node:g} GPUs: links between nodes are slower"
+        )
+    tokens = outlook.figure("kv_cache_tokens").number
+    longest = question.prompt_tokens.number + question.max_response_tokens.number
+    if question.max_response_tokens.provenance == "given" and tokens < longest:
+        found.append(
+            f"the cache holds {tokens:,.0f} tokens, and the longest sample has {longest:,.0f}: an engine refuses that"
+        )
+    return found
+
+
+def _notes(outlook: RolloutOutlook) -> list[str]:
+    from rlsize.estimates.rollout_prediction import borrows
+
+    engine, notes = outlook.question.engine, []
+    if engine.weights is None and native(engine.model.name) != uniform("bf16"):
+        types = native(engine.model.name)
+        notes.append(f"Weights as published: attention {types.attention}, experts {types.experts}.")
+    if not engine.version:
+        notes.append(f"A recent version of {engine.engine} is assumed (--engine-version says which).")
+    if borrows(engine.gpu):
+        notes.append(
+            f"Kernel times are those of the {engine.gpu.kernels_like}, scaled by peak and bandwidth: the band is wider."
+        )
+    reserving = engine_traits(engine.engine).admission == "reserving"
+    if reserving and outlook.question.max_response_tokens.provenance != "given":
+        notes.append(f"{engine.engine} keeps room for the longest response: give --max-response-tokens.")
+    if not outlook.question.whole_step:
+        notes.append("The time of a step's samples needs the fleet and the batch: --instances, --samples.")
+    cap = outlook.question.max_response_tokens
+    if outlook.question.whole_step and outlook.question.ending == "barrier" and cap.provenance != "given":
+        notes.append(
+            f"Nobody said a cap (--max-response-tokens): the tail is that of lengths up to {cap.number:,.0f} tokens."
+        )
+    told = outlook.doubts[:_MOST_TOLD]
+    if told:
+        words = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in told)
+        notes.append(f"The band of the rate comes from: {words}.")
+    return notes
+
+
+def _advice(outlook: RolloutOutlook) -> str:
+    rate = outlook.figure("instance_tokens_per_second")
+    low, high = rate.band or (rate.number, rate.number)
+    batch = show(outlook.sweep.asked.concurrency)
+    if high > _WIDE * low:
+        return (
+            f"The band is wide. Measure the rate at {batch} samples first (rlsize measure --only rollout), then at an "
+            "eighth of them: two points tell fixed times from those that grow with the batch."
+        )
+    return f"A rate measured at {batch} samples replaces this one (rlsize measure); rlsize calibrate carries it over."

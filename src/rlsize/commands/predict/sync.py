@@ -1,0 +1,220 @@
+"""`rlsize predict sync`: how long a weight sync will take, before one has been measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure, absent
+from rlsize.reports.report import Cell, Column, Report, Table
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import ANSWER, asks
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.sync_outlook import Doubt, SyncOutlook
+    from rlsize.estimates.sync_prediction import SyncTimeQuestion
+    from rlsize.loop.resolve import Loop
+
+_USUAL_GPUS = 8
+_TELLING = 0.1  # of the variance; a smaller share is not worth a measurement
+_MOST_TOLD = 2
+
+
+@asks(
+    Inputs=(
+        "model",
+        "gpu",
+        "transport",
+        ("wire_dtype", "--dtype|--wire-dtype"),
+        "mode",
+        "gpus",
+        "trainer_gpus",
+        "rollout_gpus",
+        "gpus_per_instance",
+        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
+        "bucket_bytes",
+        *ANSWER,
+    ),
+)
+def predict_sync(inputs: Inputs) -> Report:
+    """
+    How long a weight sync will take, by class of transport, with a band.
+
+    Example:  rlsize predict sync --model qwen3-8b --gpu h100-sxm --transport colocated --trainer-gpus 8
+    """
+    from rlsize.estimates.constants_sync import STAGE
+    from rlsize.estimates.sync_outlook import sync_outlook
+    from rlsize.loop.resolve import described, resolve, seed_of
+
+    loop = resolve(inputs) if described(inputs) and not inputs.by_flag("bucket_bytes") else None
+    if loop is not None and loop.stages is not None and loop.place is not None:
+        outlook, told = _in_a_loop(loop, sync_outlook(_of_a_loop(loop), loop.stages.belief, seed_of(inputs)))
+    else:
+        if loop is not None and loop.refused:
+            inputs.warnings.append(f"the loop cannot run: {loop.refused}")
+        outlook = sync_outlook(_alone(inputs), inputs.belief(STAGE), seed_of(inputs))
+        told = (outlook.seconds,)
+    return Report(
+        command="predict sync",
+        headline=_headline(outlook, told),
+        results=(outlook.sent, *told),
+        inputs=inputs.shown(),
+        tables={"transports": _table(outlook)},
+        warnings=tuple(inputs.warnings),
+        notes=(*inputs.notes, *_doubts(outlook), _advice(outlook)),
+    )
+
+
+def _of_a_loop(loop: Loop) -> SyncTimeQuestion:
+    """A sync of a loop that is placed."""
+    from rlsize.estimates.step_prediction import suiting
+    from rlsize.estimates.sync_prediction import SyncTimeQuestion
+
+    place, stages = loop.place, loop.stages
+    if place is None or stages is None:
+        raise TypeError("a loop that cannot run has no sync")
+    return SyncTimeQuestion(
+        model=stages.train.model,
+        gpu=stages.train.gpu,
+        transport=suiting(place.transport, shared=place.shared),
+        dtype=stages.wire_dtype,
+        trainer_gpus=place.trainer_gpus,
+        rollout_gpus=place.rollout_gpus,
+        instance_gpus=place.fleet.gpus,
+    )
+
+
+def _in_a_loop(loop: Loop, alone: SyncOutlook) -> tuple[SyncOutlook, tuple[Figure, ...]]:
+    """
+    Every class as it runs in a loop, whose trainer's GPUs handle their own shares.
+
+    Returns:
+        What is predicted, and the seconds as the loop has them; beside it, where they are known, what is predicted.
+    """
+    from rlsize.estimates.step_prediction import sync_in_loop
+    from rlsize.estimates.working import apply, numbers
+    from rlsize.loop.answer import agreed, answer_of
+    from rlsize.planner.bands import band_of
+
+    def seconds(name: str) -> Figure:
+        asked = replace(alone.question, transport=name)
+        draws = sync_in_loop(numbers, asked, loop.outlook.drawn.values)
+        found: Figure = sync_in_loop(apply, asked, loop.outlook.explained.values)
+        return replace(found, band=band_of(draws))
+
+    others = sorted(((name, seconds(name)) for name, _ in alone.others), key=lambda entry: entry[1].number)
+    predicted = seconds(alone.question.transport)
+    told = agreed((predicted,), answer_of(loop))
+    if loop.known.sync_seconds.known:
+        told = (*told, replace(predicted, key="predicted_sync_seconds"))
+    return replace(alone, seconds=predicted, others=tuple(others)), told
+
+
+def _alone(inputs: Inputs) -> SyncTimeQuestion:
+    """
+    A sync by itself.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    from rlsize.errors import InputError
+    from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
+    from rlsize.loop.instance import instance_gpus
+    from rlsize.loop.sync import transport, wire_dtype
+
+    model, gpu = inputs.model(), inputs.gpu("trainer")
+    for key, there in (("model", model), ("gpu", gpu)):
+        if there is None and not inputs.faults:
+            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    colocated = inputs.gives("mode") and inputs.choose("mode") == "colocated"
+    name, width = transport(inputs, shared=colocated), wire_dtype(inputs)
+    shared = TRANSPORTS[name].colocated
+    both = inputs.ask("gpus") if shared else absent("gpus", "")
+    usual, why = (both.number, "both sides share the GPUs") if both.known else (_USUAL_GPUS, "a node")
+    trainer = inputs.ask("trainer_gpus", default=usual, why=why)
+    size = instance_gpus(inputs)
+    if not size.known:
+        size = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="one GPU each"))
+    rollout = trainer
+    if not shared or inputs.by_flag("rollout_gpus"):
+        usual = round(trainer.number) if trainer.known else _USUAL_GPUS
+        rollout = inputs.ask("rollout_gpus", default=usual, why="as many as the trainer")
+    bucket = inputs.ask("bucket_bytes")
+    inputs.settle()
+    if model is None or gpu is None:
+        raise InputError(*inputs.faults)
+    return SyncTimeQuestion(
+        model=model,
+        gpu=gpu,
+        transport=name,
+        dtype=width,
+        trainer_gpus=trainer.number,
+        rollout_gpus=rollout.number,
+        instance_gpus=min(size.number, rollout.number),
+        bucket_bytes=bucket.number,
+    )
+
+
+def _headline(outlook: SyncOutlook, told: tuple[Figure, ...]) -> str:
+    sent, seconds = show(outlook.sent.value, outlook.sent.key), told[0]
+    question = outlook.question
+    text = f"{sent} of {question.model.name} in {question.dtype} take {show(seconds.value, seconds.key)}"
+    if len(told) > 1:
+        return f"{text}, as was said; by {question.transport}, {show(told[1].value, told[1].key)} are predicted."
+    low, high = (show(end, seconds.key) for end in seconds.band or (seconds.number, seconds.number))
+    return f"{text} ({low} to {high}) by {question.transport}."
+
+
+def _table(outlook: SyncOutlook) -> Table:
+    chosen = (outlook.question.transport, outlook.seconds)
+    rows = tuple(_row(name, seconds) for name, seconds in (chosen, *outlook.others))
+    return Table(
+        title="By class of transport",
+        columns=(
+            Column("transport", "transport", "left"),
+            Column("sync_seconds", "expected"),
+            Column("low_seconds", "low"),
+            Column("high_seconds", "high"),
+            Column("shares_gpus", "GPUs", "left"),
+            Column("how", "what it is", "left", wide=True),
+        ),
+        rows=rows,
+        marked=0,
+        note="low and high: an 80 % band; GPUs shared or apart: a class is for that placement",
+    )
+
+
+def _row(name: str, seconds: Figure) -> Mapping[str, Cell]:
+    from rlsize.estimates.sync_prediction import TRANSPORTS
+
+    low, high = seconds.band or (seconds.number, seconds.number)
+    transport = TRANSPORTS[name]
+    return {
+        "transport": name,
+        "sync_seconds": seconds.number,
+        "low_seconds": low,
+        "high_seconds": high,
+        "shares_gpus": "shared" if transport.colocated else "apart",
+        "how": transport.title,
+    }
+
+
+def _telling(outlook: SyncOutlook) -> list[Doubt]:
+    return [doubt for doubt in outlook.doubts if doubt.share >= _TELLING]
+
+
+def _doubts(outlook: SyncOutlook) -> list[str]:
+    told = _telling(outlook)[:_MOST_TOLD]
+    if not told:
+        return []
+    words = " and ".join(f"{doubt.meaning} ({show(doubt.share, '_fraction')})" for doubt in told)
+    return [f"Most of the band is {words}."]
+
+
+def _advice(outlook: SyncOutlook) -> str:
+    if len(_telling(outlook)) > 1:
+        return "Time one sync, then one of another size or type: two points tell fixed time and rate apart."
+    return "Time one sync (rlsize measure, or the trainer's log): it replaces this prediction."

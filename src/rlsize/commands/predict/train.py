@@ -1,0 +1,259 @@
+"""`rlsize predict train`: how long the trainer works on an optimizer step, and where the time goes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure
+from rlsize.reports.chart import Chart, Series
+from rlsize.reports.report import Column, Report, Table
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, TRAINER, asks
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.estimates.train_prediction_bands import TrainAnswer
+    from rlsize.loop.resolve import Loop
+    from rlsize.reports.report import Cell
+
+PARTS = {
+    "matmul": "matrix products",
+    "attention": "attention scores",
+    "elementwise": "norms, activations, loss",
+    "exchanged": "tensor, context, experts",
+    "host_wait": "waiting for the host",
+    "gathering": "sharded weights",
+    "bubble": "pipeline bubble",
+    "loss": "uneven RL batches",
+    "straggling": "slowest node",
+    "optimizer": "optimizer",
+    "offload": "optimizer offload",
+    "fixed": "fixed",
+    "old_logprob": "old log-probabilities",
+    "reference": "reference",
+    "proximal": "proximal policy",
+    "reward": "reward model",
+    "critic": "critic",
+    "loop": "within an RL loop",
+}
+_SMALL = 0.002  # share of the step below which a part is no bar
+
+
+@asks(
+    Inputs=("model", "gpu", *ANSWER),
+    Workload=(
+        "prompts_per_step",
+        "group_size",
+        "samples_per_step",
+        "prompt_tokens",
+        "response_tokens",
+        "response_cv",
+        "max_response_tokens",
+        "updates",
+        "mini_batches",
+    ),
+    Loop=("mode", "gpus", "rollout_gpus"),
+    Trainer=("trainer_gpus", *TRAINER, "virtual_stages", "fp8_scaling", ("overlapped", "--async-tensor-parallel")),
+    Passes=ALGORITHM,
+)
+def predict_train(inputs: Inputs) -> Report:
+    """
+    How long the trainer works on an optimizer step, and where the time goes.
+
+    Example:  rlsize predict train --model qwen3-32b --gpu h100-sxm --trainer-gpus 32 --samples 512 --response-tokens 4k
+    """
+    from rlsize.estimates.constants_train import STAGE
+    from rlsize.estimates.train_prediction_bands import predicted_train_step
+    from rlsize.loop.resolve import described, resolve, seed_of
+    from rlsize.loop.workload import batch_tokens
+
+    loop = resolve(inputs) if described(inputs) else None
+    if loop is None or loop.stages is None:
+        question, belief, loop = _alone(inputs), inputs.belief(STAGE), None
+    else:
+        question = loop.stages.plan.train
+        if loop.place is not None:
+            gpus = Figure(key="trainer_gpus", value=loop.place.trainer_gpus, source="GPUs of the trainer")
+            question = replace(question, gpus=gpus)
+        belief = loop.stages.belief
+    answer = predicted_train_step(question, belief, seed_of(inputs), batch_tokens(inputs))
+    if loop is not None and loop.refused:
+        inputs.warnings.append(f"the loop cannot run: {loop.refused}")
+    elif loop is not None:
+        answer = _in_a_loop(loop, question, answer)
+    return Report(
+        command="predict train",
+        headline=_headline(question, answer),
+        results=answer.results,
+        inputs=inputs.shown(),
+        tables={"parts": _table(answer)},
+        warnings=tuple(inputs.warnings),
+        notes=(*_notes(question, answer), *inputs.notes),
+        chart=_chart(question, answer),
+    )
+
+
+def _alone(inputs: Inputs) -> TrainQuestion:
+    """
+    A trainer by itself.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    from rlsize.loop.trainer import train_question
+    from rlsize.loop.workload import lengths, samples
+
+    model, gpu = inputs.model(), inputs.gpu("trainer")
+    for key, there in (("model", model), ("gpu", gpu)):
+        if there is None and not inputs.faults:
+            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    length, many = lengths(inputs, model), samples(inputs)
+    inputs.need(length.response, "give --response-tokens")
+    inputs.need(many, "give --samples, or --prompts and --group")
+    return inputs.settled(train_question(inputs, model, gpu, length, many, inputs.ask("trainer_gpus")))
+
+
+def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> TrainAnswer:
+    """The answer as the loop has it: slower beside a fleet, or as it was measured."""
+    from rlsize.equations import kernel_time, matching, train_step
+    from rlsize.estimates.train_prediction_bands import TrainPart
+    from rlsize.estimates.working import apply
+    from rlsize.loop.answer import agreed, answer_of
+
+    found = answer_of(loop)
+    own = {figure.key: figure for figure in alone.results}
+    told = {figure.key: figure for figure in agreed(alone.results, found)}
+    seconds = told["train_seconds"]
+    slow = loop.outlook.explained.values["step_train_colocated" if loop.pools.shared else "step_train_disaggregated"]
+    measured = loop.known.train_seconds.known
+    predicted = apply("predicted_train_seconds", kernel_time.slowed, seconds=own["train_seconds"], slowdown=slow)
+    lost = Figure(
+        key="loop_seconds",
+        value=predicted.number - own["train_seconds"].number,
+        provenance="predicted",
+        source="times longer, or shorter, than by itself",
+    )
+    parts = [*alone.parts, TrainPart(name="loop", seconds=lost, share=lost)]
+    parts = [
+        replace(part, share=apply("share_fraction", train_step.time_share, part=part.seconds, whole=predicted))
+        for part in parts
+    ]
+    tokens = apply(
+        "tokens", matching.tokens_per_step, prompts=question.sequences, group_size=1, response_tokens=question.tokens
+    )
+    rate = apply("tokens_per_second", matching.consumption, tokens_per_step=tokens, train_seconds=seconds)
+    each = apply("trained_tokens_per_gpu_second", matching.rate_per_gpu, rate=rate, gpus=question.gpus)
+    results = [seconds, _slower(rate, seconds), _slower(each, seconds)]
+    if "consumption_tokens_per_second" in own:
+        batch = own["consumption_tokens_per_second"].inputs["tokens_per_step"]
+        key = "consumption_tokens_per_second"
+        used = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=seconds)
+        results.append(_slower(used, seconds))
+    if measured:
+        return replace(alone, results=(*results, predicted), parts=tuple(parts))
+    for key in (f"{name}_seconds" for name in question.passes):
+        slowed = apply(key, kernel_time.slowed, seconds=own[key], slowdown=slow)
+        results.append(_as_long(slowed, found.results["logprob_seconds"]))
+    return replace(
+        alone,
+        results=(*results[:1], told["update_seconds"], *results[1:], _mfu(own, slow, seconds)),
+        parts=tuple(parts),
+    )
+
+
+def _mfu(own: Mapping[str, Figure], slow: Figure, seconds: Figure) -> Figure:
+    """Model FLOPs of the update as a loop slows it, over the peak."""
+    from rlsize.equations import kernel_time, matching
+    from rlsize.estimates.working import apply
+
+    alone = own["mfu_fraction"].inputs
+    update = apply("update_seconds", kernel_time.slowed, seconds=own["update_seconds"], slowdown=slow)
+    tokens = alone["tokens_per_second"].inputs["tokens_per_step"]
+    rate = apply("update_tokens_per_second_per_gpu", matching.consumption, tokens_per_step=tokens, train_seconds=update)
+    return _slower(apply("mfu_fraction", matching.implied_mfu, **{**alone, "tokens_per_second": rate}), seconds)
+
+
+def _as_long(figure: Figure, whole: Figure) -> Figure:
+    """A time with the relative band of the one that it is part of."""
+    if whole.band is None or not whole.number:
+        return figure
+    low, high = (figure.number * end / whole.number for end in whole.band)
+    return replace(figure, band=(low, high))
+
+
+def _slower(rate: Figure, seconds: Figure) -> Figure:
+    """A rate with the band of the time that it is over, turned round."""
+    if seconds.band is None:
+        return rate
+    low, high = (rate.number * seconds.number / end for end in reversed(seconds.band))
+    return replace(rate, band=(low, high))
+
+
+def _headline(question: TrainQuestion, answer: TrainAnswer) -> str:
+    found = {figure.key: figure for figure in answer.results}
+    time, rate = (found[key] for key in ("train_seconds", "trained_tokens_per_gpu_second"))
+    where = f"{show(question.gpus.value)} {question.gpu.name}"
+    text = f"A step takes {show(time.value, time.key)}{_band(time)} on {where}: {show(rate.value, rate.key)}"
+    if "mfu_fraction" not in found:
+        guess = found["predicted_train_seconds"]
+        return f"{text}, as was said; predicted, {show(guess.value, guess.key)}."
+    mfu = found["mfu_fraction"]
+    return f"{text}, {show(mfu.value, mfu.key)} of the bf16 peak in the update."
+
+
+def _band(figure: Figure) -> str:
+    if figure.band is None:
+        return ""
+    return f" ({show(figure.band[0], figure.key)} to {show(figure.band[1], figure.key)})"
+
+
+def _table(answer: TrainAnswer) -> Table:
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {
+            "part": PARTS.get(part.name, part.name),
+            "name": part.name,
+            "seconds": part.seconds,
+            "share_fraction": part.share,
+        }
+        for part in answer.parts
+    )
+    columns = (Column("part", "part", "left"), Column("seconds", "time"), Column("share_fraction", "share"))
+    return Table(title="Where the time goes", columns=columns, rows=rows)
+
+
+def _notes(question: TrainQuestion, answer: TrainAnswer) -> list[str]:
+    from rlsize.estimates.train_prediction_question import EXTRA_PASSES
+
+    passes = [EXTRA_PASSES[name] for name in question.passes]
+    counted = f"beside the update: {'; '.join(passes)}" if passes else "none beside the update"
+    notes = [f"Passes counted {counted}."]
+    if answer.doubts:
+        largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in answer.doubts)
+        notes.append(f"The band comes from: {largest}. One measured train time narrows it most (rlsize calibrate).")
+    notes.append("MFU counts forward and backward once, causal attention included, nothing recomputed.")
+    notes.append("Whether the trainer fits in memory is not asked here: rlsize memory.")
+    return notes
+
+
+def _chart(question: TrainQuestion, answer: TrainAnswer) -> Chart:
+    shown = [part for part in answer.parts if part.share.number >= _SMALL]
+    largest = max(shown, key=lambda part: part.seconds.number)
+    label = PARTS.get(largest.name, largest.name)
+    bars = Series(
+        name="seconds",
+        xs=tuple(PARTS.get(part.name, part.name) for part in shown),
+        ys=tuple(part.seconds.number for part in shown),
+        role="trainer",
+    )
+    return Chart(
+        title=f"{label[0].upper()}{label[1:]} take {show(largest.share.value, largest.share.key)} of the step",
+        x_label="",
+        y_label="seconds of a step",
+        series=(bars,),
+        kind="bars",
+        subtitle=f"{question.model.title} on {show(question.gpus.value)} {question.gpu.name}, {question.dtype}",
+    )

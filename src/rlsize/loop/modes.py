@@ -1,0 +1,218 @@
+"""A loop's step beside other ways to run it on as many GPUs, on the same draws, and what its band comes from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from rlsize.equations import rl_step
+from rlsize.estimates.belief import sensitivity
+from rlsize.estimates.constants_step import STAGE
+from rlsize.estimates.stages import all_constants, all_stages
+from rlsize.estimates.step_assembly import REFILLING, assembled
+from rlsize.estimates.step_loops import Way
+from rlsize.estimates.working import DRAWS, apply, numbers
+from rlsize.loop.answer import answer_of
+from rlsize.loop.resolve import why_not
+from rlsize.planner.bands import band_of
+from rlsize.planner.choice import scatter_name
+from rlsize.planner.evaluation import worked
+from rlsize.planner.parts import loop_parts
+from rlsize.planner.predicted_parts import longest_response
+from rlsize.planner.step_ways import other_ways
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
+
+    from rlsize.estimates.step_assembly import Step
+    from rlsize.facts.figure import Figure
+    from rlsize.loop.resolve import Loop
+    from rlsize.planner.options import Placement
+
+    Array = NDArray[np.float64]
+
+_TOLD = 0.05  # of the variance; a smaller share is not worth a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Doubt:
+    """
+    Something that makes the band wide.
+
+    Args:
+        name: The constant, or the stage.
+        meaning: What it is.
+        share: Share of the variance that comes from it. [1]
+    """
+
+    name: str
+    meaning: str
+    share: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mode:
+    """
+    One way to run the loop beside the others.
+
+    Args:
+        way: Which.
+        step: Its step in figures; None where it cannot run so.
+        seconds: The time of that with a band.
+        times: How many times longer than the quickest, with the band of common draws; None for the quickest.
+        longest_seconds: Time of the longest response where samples are replaced at once; 0 elsewhere. [s]
+        refused: Why it cannot run so.
+    """
+
+    way: Way
+    step: Step | None = None
+    seconds: Figure | None = None
+    times: Figure | None = None
+    longest_seconds: float = 0.0
+    refused: str = ""
+
+    @property
+    def close(self) -> bool:
+        """Whether the quickest is no clear winner over it: the interval of how many times longer it takes holds 1."""
+        band = None if self.times is None else self.times.band
+        return band is not None and band[0] <= 1.0 <= band[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepOutlook:
+    """
+    What to expect of a step.
+
+    Args:
+        results: What the loop gives, by key, with bands.
+        modes: The loop as it was said, and the other ways after it.
+        max_staleness: Staleness cap of the ways that refill, in steps. [1]
+        doubts: The constants that make the band wide, most important first.
+        stages: The same by stage.
+    """
+
+    results: Mapping[str, Figure]
+    modes: tuple[Mode, ...]
+    max_staleness: float
+    doubts: tuple[Doubt, ...] = ()
+    stages: tuple[Doubt, ...] = ()
+
+    @property
+    def outlived(self) -> tuple[float, float] | None:
+        """
+        Where the longest response outlives the staleness cap of an async loop: its time, and the step that waits.
+
+        None where it does not, or no async loop is looked at.
+        """
+        for mode in self.modes:
+            if not mode.longest_seconds or mode.seconds is None:
+                continue
+            waiting = rl_step.step_waiting_for_longest(
+                longest_seconds=mode.longest_seconds, max_staleness=self.max_staleness
+            )
+            return (mode.longest_seconds, float(waiting)) if waiting > mode.seconds.number else None
+        return None
+
+    @property
+    def quickest(self) -> Mode:
+        """The mode whose central step is the shortest."""
+        return next(mode for mode in self.modes if mode.seconds is not None and mode.times is None)
+
+
+def step_outlook(loop: Loop) -> StepOutlook:
+    """
+    What to expect of a loop's step.
+
+    Args:
+        loop: The loop; one that is placed, and whose model is named.
+
+    Raises:
+        TypeError: It is none.
+    """
+    place, stages = loop.place, loop.stages
+    if place is None or stages is None:
+        raise TypeError("only a loop that runs, of a model that is named, has other modes")
+    own = Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
+    plan = replace(stages.plan, way=own)
+    others = other_ways(plan, loop.pools.gpus.number, loop.outlook.central.values, split=loop.pools.split)
+    doubts, of_stages = _doubts(loop, place)
+    return StepOutlook(
+        results=answer_of(loop).results,
+        modes=_compared(loop, {own: place, **{way: _moved(place, way) for way in others}}),
+        max_staleness=stages.plan.max_staleness.number,
+        doubts=doubts,
+        stages=of_stages,
+    )
+
+
+def _moved(place: Placement, way: Way) -> Placement:
+    """The placement, run another way."""
+    moved = replace(place, loop=way.loop, trainer_gpus=way.trainer_gpus)
+    ready = place.fleet.engines.get(moved.shared)
+    size = place.fleet.gpus if place.fleet.rate.known or ready is None or isinstance(ready, str) else ready.numbers.gpus
+    return replace(moved, fleet=replace(place.fleet, gpus=size), instances=way.rollout_gpus // size)
+
+
+def _compared(loop: Loop, places: Mapping[Way, Placement]) -> tuple[Mode, ...]:
+    """Every way with its step; against the quickest, how many times longer it takes on the same draws."""
+    modes: dict[Way, Mode] = {}
+    steps: dict[Way, tuple[Figure, Array]] = {}
+    for way, place in places.items():
+        reason = why_not(loop, place) if place.instances >= 1 else "no instance is left"
+        modes[way] = Mode(way=way, refused=reason)
+        if not reason:
+            step, draws = _worked(loop, place)
+            longest = longest_response(loop.outlook.central, place) if place.loop in REFILLING else 0.0
+            seconds = replace(step.seconds, band=band_of(draws))
+            modes[way] = Mode(way=way, step=step, seconds=seconds, longest_seconds=longest)
+            steps[way] = seconds, draws
+    quickest = min(steps, key=lambda way: steps[way][0].number)
+    for way, own in steps.items():
+        if way != quickest:
+            modes[way] = replace(modes[way], times=_times(own, steps[quickest]))
+    return tuple(modes.values())
+
+
+def _worked(loop: Loop, place: Placement) -> tuple[Step, Array]:
+    """A step in figures, and the draws of its time."""
+    outlook = loop.outlook
+    step = assembled(apply, loop_parts(outlook.explained, place))
+    drawn = worked(outlook.drawn, place, outlook.noise(scatter_name(place)))["step_seconds"]
+    return step, np.broadcast_to(np.asarray(drawn, dtype=np.float64), (DRAWS,))
+
+
+def _times(one: tuple[Figure, Array], best: tuple[Figure, Array]) -> Figure:
+    """How many times longer than the quickest, with the interval of the same draws."""
+    key = "times_longer"
+    ratio = numbers(key, rl_step.times_longer, step_seconds=one[1], least_seconds=best[1])
+    central = apply(key, rl_step.times_longer, step_seconds=one[0], least_seconds=best[0])
+    return replace(central, band=band_of(np.asarray(ratio)))
+
+
+def _doubts(loop: Loop, place: Placement) -> tuple[tuple[Doubt, ...], tuple[Doubt, ...]]:
+    """Shares of the variance of the step's logarithm, correlations left aside: by constant, and by stage."""
+    belief = loop.outlook.belief
+    if belief is None:
+        return (), ()
+
+    def seconds(values: Mapping[str, Any]) -> list[Any]:
+        return [worked(replace(loop.outlook.central, values=values, central=values), place)["step_seconds"]]
+
+    slopes = sensitivity(belief, seconds)[0]
+    parts = {name: float((slope * belief.spread(name)) ** 2) for name, slope in zip(belief.names, slopes, strict=True)}
+    whole = sum(parts.values()) + STAGE.noise**2
+    known = all_constants()
+    constants = {name: part / whole for name, part in parts.items() if name in known}
+    stages = {
+        stage.name: sum(parts.get(one.name, 0.0) for one in stage.constants) / whole for stage in all_stages().values()
+    }
+    return _ranked(constants, {name: known[name].meaning for name in constants}), _ranked(stages, {})
+
+
+def _ranked(shares: Mapping[str, float], meanings: Mapping[str, str]) -> tuple[Doubt, ...]:
+    names = sorted((name for name in shares if shares[name] >= _TOLD), key=lambda name: shares[name], reverse=True)
+    return tuple(Doubt(name=name, meaning=meanings.get(name, name), share=shares[name]) for name in names)

@@ -1,0 +1,131 @@
+"""Which link a weight sync takes: typed, a link profile, a GPU's own, or a cluster's; flags before the scenario."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import InputError
+from rlsize.estimates.sync_links import LinkFigures, link_figures
+from rlsize.reports.sync import advertised_warning, scale_up_note
+
+if TYPE_CHECKING:
+    from rlsize.facts.cluster import Cluster
+    from rlsize.facts.figure import Figure
+    from rlsize.shell.inputs import Inputs
+
+_BANDWIDTH = "bandwidth_bytes_per_second"
+_FLAGS = (_BANDWIDTH, "link", "gpu", "cluster")
+_ORDER = (  # of a scenario: what says most about the sync comes first
+    (_BANDWIDTH, "weight_sync.bandwidth"),
+    ("link", "weight_sync.link"),
+    ("cluster", "cluster.profile"),
+    ("link", "cluster.interconnect"),
+    ("gpu", "cluster.gpu"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Paths:
+    """
+    The links of a weight sync.
+
+    Args:
+        between: From trainer to fleet.
+        handover: Among the GPUs of a node, for a colocated hand-over.
+    """
+
+    between: LinkFigures
+    handover: LinkFigures
+
+
+def paths(inputs: Inputs, trainer_gpus: Figure) -> Paths:
+    """
+    The links that the flags name, else those of the scenario.
+
+    Args:
+        inputs: What was said; faults, warnings and notes go there.
+        trainer_gpus: GPUs that hold the trainer's shards: more than a node holds do not hand over inside it.
+    """
+    given = [key for key in _FLAGS if inputs.by_flag(key)]
+    if len(given) > 1:
+        flags = " ".join(map(inputs.flag, given))
+        inputs.fault("say it once", flags, "each of them names the link; keep one")
+    found = _named(inputs, *_choice(inputs, given), trainer_gpus)
+    share = inputs.ask("achievable_fraction")
+    between, handover = _derated(found.between, share), _derated(found.handover, share)
+    for figure in (between.bandwidth, between.achievable_fraction):
+        inputs.keep(figure)
+    return Paths(between=between, handover=handover)
+
+
+def _choice(inputs: Inputs, given: list[str]) -> tuple[str, str, str]:
+    """What names the link, the name, and where in the scenario that stands; nothing there where a flag says it."""
+    if given:
+        return given[0], str(inputs.name(given[0])[0]), ""
+    said = ((kind, inputs.said(key), key) for kind, key in _ORDER)
+    return next(((kind, str(name), key) for kind, name, key in said if name is not None), ("", "", ""))
+
+
+def _named(inputs: Inputs, kind: str, name: str, key: str, trainer_gpus: Figure) -> Paths:
+    if kind == _BANDWIDTH:
+        bandwidth = inputs.ask(_BANDWIDTH)
+        warning = advertised_warning(bandwidth)
+        inputs.warnings += [warning] if warning else []
+        return _one(LinkFigures(bandwidth=bandwidth))
+    profile = _profile(inputs, kind, name, key) if kind else None
+    if profile is None:
+        return _one(LinkFigures())
+    if kind == "cluster":
+        return _of_cluster(inputs, profile, trainer_gpus)
+    if kind == "gpu":
+        scale_up = _link(inputs, profile.specification.scale_up.link)
+        adapter = profile.specification.nic
+        inputs.notes.append(scale_up_note(profile.name, scale_up, adapter.value if adapter else None))
+        return _one(scale_up)
+    between = link_figures(profile)
+    return Paths(between=between, handover=_inside(inputs, between, key, trainer_gpus))
+
+
+def _one(link: LinkFigures) -> Paths:
+    return Paths(between=link, handover=link)
+
+
+def _inside(inputs: Inputs, between: LinkFigures, key: str, trainer_gpus: Figure) -> LinkFigures:
+    """The link that colocated GPUs share: of the scenario's GPU, if its node holds the whole trainer."""
+    name = inputs.said("cluster.gpu") if key else None
+    gpu = _profile(inputs, "gpu", str(name), "cluster.gpu") if name else None
+    if gpu is None:
+        return between
+    reach = inputs.said("cluster.gpus_per_node") or gpu.specification.scale_up.domain_gpus.value
+    beyond = trainer_gpus.known and trainer_gpus.number > reach
+    return between if beyond else _link(inputs, gpu.specification.scale_up.link)
+
+
+def _of_cluster(inputs: Inputs, cluster: Cluster, trainer_gpus: Figure) -> Paths:
+    between = _link(inputs, cluster.interconnect)
+    within = not trainer_gpus.known or trainer_gpus.number <= cluster.gpus_per_node.value
+    return Paths(between=between, handover=_link(inputs, cluster.scale_up) if within else between)
+
+
+def _profile(inputs: Inputs, kind: str, name: str, key: str) -> Any:
+    try:
+        return inputs.catalogue.get(kind, name)
+    except InputError as error:
+        inputs.blame(error, inputs.where(key) if key else f"--{kind}")
+        return None
+
+
+def _link(inputs: Inputs, name: str) -> LinkFigures:
+    profile = _profile(inputs, "link", name, "")
+    return LinkFigures() if profile is None else link_figures(profile)
+
+
+def _derated(link: LinkFigures, share: Figure) -> LinkFigures:
+    return replace(link, achievable_fraction=share, basis="given") if share.known else link
+
+
+def all_links(inputs: Inputs, efficiency: Figure | None = None) -> tuple[LinkFigures, ...]:
+    """Every link of the catalogue; all of them reach the share that was said, where one was."""
+    found = tuple(_link(inputs, name) for name in inputs.catalogue.names("link"))
+    return tuple(_derated(link, efficiency) for link in found) if efficiency and efficiency.known else found
