@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlsize.estimates.backlog import BacklogQuestion, grow_backlog
+from rlsize.planner.backlog import BacklogQuestion, grow_backlog
 from rlsize.facts.figure import Figure
 from rlsize.reports.backlog import backlog_report
 

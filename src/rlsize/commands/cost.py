@@ -9,7 +9,7 @@ from rlsize.commands import asking, flags, predicted
 from rlsize.commands.unsaid import zero_unless_said
 from rlsize.equations import matching
 from rlsize.errors import InputError
-from rlsize.estimates.cost import CostQuestion, price_step, step_time
+from rlsize.planner.cost import CostQuestion, price_step, step_time
 from rlsize.estimates.working import apply
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure, absent

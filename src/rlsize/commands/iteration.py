@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from rlsize.commands import asking, flags, predicted
 from rlsize.equations import matching
-from rlsize.estimates.iteration import (
+from rlsize.planner.iteration import (
     COLOCATED,
     NOTHING_THROWN_AWAY,
     OVERLAPPED,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.cost import POOLS, step_time
+from rlsize.planner.cost import POOLS, step_time
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.units import show
@@ -12,7 +12,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.estimates.cost import CostAnswer
+    from rlsize.planner.cost import CostAnswer
     from rlsize.facts.figure import Figure
 
 _PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "preemptible_gpu_hour_usd")

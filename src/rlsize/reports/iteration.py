@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.iteration import COLOCATED, OVERLAPPED
+from rlsize.planner.iteration import COLOCATED, OVERLAPPED
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.rows import without_reasons

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.estimates.cost import CostQuestion, pool_row, price_step
+from rlsize.planner.cost import CostQuestion, pool_row, price_step
 from rlsize.facts.figure import Figure
 
 
