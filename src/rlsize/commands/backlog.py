@@ -8,7 +8,6 @@ from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.loop.instance import instances
 from rlsize.loop.plausible import judge
 from rlsize.loop.rates import waste
-from rlsize.loop.seed import random_for
 from rlsize.loop.sides import fleet_gpus, instance_size, sides
 from rlsize.loop.workload import samples
 from rlsize.planner.backlog import BacklogQuestion, grow_backlog
@@ -66,7 +65,7 @@ def backlog(inputs: Inputs) -> Report:
     judge(inputs, "trainer", both.consumption, trainer_gpus(inputs), "the trainer's consumption")
     judge(inputs, "rollout", both.rate, size, "an instance's rate")
     inputs.settle()
-    answer = grow_backlog(question, random_for(inputs, question))
+    answer = grow_backlog(question, both.draws(inputs, question))
     return backlog_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
 
 

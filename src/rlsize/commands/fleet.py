@@ -9,7 +9,6 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.loop.plausible import judge
 from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import waste
-from rlsize.loop.seed import random_for
 from rlsize.loop.sides import IN_LOOP_RATE, instance_size, sides
 from rlsize.planner.caching import CachingQuestion, caching_savings
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
@@ -65,7 +64,7 @@ def fleet(inputs: Inputs) -> Report:
     inputs.settle()
     listed = {figure.source for figure in prices if "price profile" in figure.source}
     inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(listed)]
-    answer = size_fleet(question, random_for(inputs, question))
+    answer = size_fleet(question, both.draws(inputs, question))
     savings = _savings(inputs, caching, answer) if caching else []
     if both.loop is not None and question.instances is None:  # the loop has as many; the match has a key of its own
         answer = replace(answer, results=tuple(figure for figure in answer.results if figure.key != "instances"))

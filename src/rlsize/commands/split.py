@@ -11,7 +11,6 @@ from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.loop.plausible import judge
 from rlsize.loop.rates import measured_on, waste
-from rlsize.loop.seed import random_for
 from rlsize.loop.sides import instance_size, sides
 from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, split_gpus
 from rlsize.reports.chart import Chart, Mark, Series
@@ -79,8 +78,8 @@ def split(inputs: Inputs) -> Report:
     judge(inputs, "rollout", question.rollout_gpu_rate, one, "a rollout GPU's rate")
     inputs.settle()
     if not question.gpus.known:
-        return _share_report(inputs, balanced(question, random_for(inputs, question)))
-    answer = split_gpus(question, random_for(inputs, question))
+        return _share_report(inputs, balanced(question, both.draws(inputs, question)))
+    answer = split_gpus(question, both.draws(inputs, question))
     if both.found is not None:
         answer = replace(answer, results=_of_the_loop(answer.results, both.found, stated=question.instances is not None))
     return split_report(answer, inputs.shown(), inputs.warnings, inputs.notes)

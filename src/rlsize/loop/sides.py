@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.errors import InputError
-from rlsize.estimates.working import apply
+from rlsize.estimates.working import Draw, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance_gpus
 from rlsize.loop.rates import busy_seconds, consumed, instance_rate
+from rlsize.loop.seed import random_for
 from rlsize.loop.workload import batch_tokens
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+    from random import Random
 
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
@@ -48,6 +50,7 @@ class Sides:
         loop: The loop, where enough is said for one.
         found: What it gives.
         reasons: Why the rate of a side is not predicted, by `rate` and `train`.
+        leaves: Results of the loop that rates follow from, by key.
     """
 
     batch: Figure
@@ -58,16 +61,18 @@ class Sides:
     loop: Loop | None
     found: Evaluation | None
     reasons: Mapping[str, str]
+    leaves: Mapping[str, Figure]
 
     @property
     def refused(self) -> str:
         """Why the loop cannot run; empty where it can, or where not enough is said for one."""
         return "" if self.loop is None else self.loop.refused
 
-    def result(self, key: str) -> Figure:
-        """A result of the loop as an input, with its spread; absent where there is none."""
-        known = None if self.found is None else self.found.results.get(key)
-        return absent(key, key) if known is None or not known.known else leaf(known, "of the loop as it is stated")
+    def draws(self, said: Said, question: object) -> Random | tuple[Draw, ...] | None:
+        """The draws behind the bands of a question about them: those of the loop, where they follow from it."""
+        if self.loop is not None and self.leaves:
+            return joint_draws(self.loop, self.leaves)
+        return random_for(said, question)
 
 
 def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Sides:
@@ -89,9 +94,13 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
     consumption = consumed(said, batch, train)
     rate, headroom = instance_rate(said, full=full)
     reasons = {"rate": "", "train": ""}
-    if found is not None and found.results:
-        rate = rate if rate.known else _loops_rate(said, loop, found)
-        train = train if train.known or consumption.known else said.keep(_loops(said, loop, found.results["train_seconds"]))
+    leaves: dict[str, Figure] = {}
+    if loop is not None and found is not None and found.results:
+        if not rate.known:
+            leaves["generation_seconds"] = _loops(said, loop, found.results["generation_seconds"])
+            rate = said.keep(_loops_rate(loop, leaves["generation_seconds"]))
+        if not train.known and not consumption.known:
+            train = leaves["train_seconds"] = said.keep(_loops(said, loop, found.results["train_seconds"]))
     elif loop is None:
         if not rate.known and (needed or not said.gives("rollout_gpu_tokens_per_second")):
             rate, reasons["rate"] = _alone(said, rate, _instance_alone)
@@ -113,6 +122,7 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
         headroom=headroom,
         loop=loop,
         found=found,
+        leaves=leaves,
         reasons={side: _because(reason) for side, reason in reasons.items()},
     )
 
@@ -186,9 +196,35 @@ def leaf(figure: Figure, source: str) -> Figure:
     )
 
 
-def _loops(said: Said, loop: Loop | None, figure: Figure) -> Figure:
+def joint_draws(loop: Loop, leaves: Mapping[str, Figure]) -> tuple[Draw, ...]:
+    """
+    The joint draws behind a loop's bands, for questions that follow from its results.
+
+    Args:
+        loop: A loop that can run.
+        leaves: Its results as inputs, by the key that they have among them.
+    """
+    from rlsize.planner.choice import scatter_name
+    from rlsize.planner.evaluation import worked
+
+    if loop.place is None:
+        return ()
+    found = worked(loop.outlook.drawn, loop.place, loop.outlook.noise(scatter_name(loop.place)))
+    joint = []
+    for index, draw in enumerate(loop.outlook.joint.joint):
+        own = Draw(draw.random)
+        own.roots = dict(draw.roots)
+        for key, figure in leaves.items():
+            values = found[key]
+            value = float(values[index]) if getattr(values, "ndim", 0) else float(values)
+            own.roots[figure.key, figure.source, figure.number] = value
+        joint.append(own)
+    return tuple(joint)
+
+
+def _loops(said: Said, loop: Loop, figure: Figure) -> Figure:
     """A result of the loop as an input; that it is predicted is noted once."""
-    if loop is None or loop.stages is None:
+    if loop.stages is None:
         return figure
     setting = loop.stages.setting
     return leaf(figure, f"of the loop as it is stated, {setting.model} on {setting.gpu}; {_trust(said)}")
@@ -203,11 +239,9 @@ def _trust(said: Said) -> str:
     return trust
 
 
-def _loops_rate(said: Said, loop: Loop | None, found: Evaluation) -> Figure:
-    """The rate of an instance within the loop, tails of batches and all."""
-    if loop is None or loop.place is None:
-        return absent("instance_tokens_per_second", "--per-instance")
-    problem, seconds = loop.problem, _loops(said, loop, found.results["generation_seconds"])
+def _loops_rate(loop: Loop, seconds: Figure) -> Figure:
+    """The rate of an instance within the loop, tails of batches and all, by the time in which its fleet generates."""
+    problem, count = loop.problem, 0.0 if loop.place is None else loop.place.instances
     many = apply(
         "generated_samples",
         matching.required_supply,
@@ -221,8 +255,7 @@ def _loops_rate(said: Said, loop: Loop | None, found: Evaluation) -> Figure:
         response_tokens=problem.response_tokens,
         seconds=seconds,
     )
-    whole = Figure(key="instances", value=loop.place.instances, source="the loop's")
-    return said.keep(apply(IN_LOOP_RATE, matching.rate_per_gpu, rate=fleet, gpus=whole))
+    return apply(IN_LOOP_RATE, matching.rate_per_gpu, rate=fleet, gpus=Figure(key="instances", value=count, source="the loop's"))
 
 
 def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tuple[Figure, str]:

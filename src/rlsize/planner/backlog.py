@@ -13,6 +13,8 @@ from rlsize.rules.queue import RULES
 if TYPE_CHECKING:
     from random import Random
 
+    from rlsize.estimates.working import Draw
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BacklogQuestion:
@@ -75,7 +77,7 @@ _NEVER = "a growing backlog (never reached)"
 _ONE_STEP = Figure(key="max_staleness", value=1, provenance="default")  # times to the cap are per step of it
 
 
-def grow_backlog(question: BacklogQuestion, random: Random | None = None) -> BacklogAnswer:
+def grow_backlog(question: BacklogQuestion, random: Random | tuple[Draw, ...] | None = None) -> BacklogAnswer:
     """The backlog after a time, how stale samples get, and when a cap is reached."""
     return BacklogAnswer(results=tuple(with_bands(_results, question, random)), history=_history(question))
 

@@ -13,6 +13,8 @@ from rlsize.planner.rounding import rounded_up
 if TYPE_CHECKING:
     from random import Random
 
+    from rlsize.estimates.working import Draw
+
     from rlsize.facts.figure import Figure
 
 
@@ -36,7 +38,7 @@ class IterationAnswer:
     as_prompts_rollout_seconds: Figure
 
 
-def plan_iteration(question: IterationQuestion, random: Random | None = None) -> IterationAnswer:
+def plan_iteration(question: IterationQuestion, random: Random | tuple[Draw, ...] | None = None) -> IterationAnswer:
     """
     How long one iteration takes, by each mode, and how many verifiers keep up with it.
 

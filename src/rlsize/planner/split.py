@@ -14,6 +14,8 @@ from rlsize.planner.rounding import rounded_down
 if TYPE_CHECKING:
     from random import Random
 
+    from rlsize.estimates.working import Draw
+
 AT_SPLIT = (
     "rollout_gpus", "trainer_gpus", "instances", "bottleneck", "idle_fraction", "idle_gpus",
     "rollout_tokens_per_second", "trainer_tokens_per_second", "loop_tokens_per_second", "step_seconds",
@@ -70,7 +72,7 @@ class SplitAnswer:
     rollout_gpus: float
 
 
-def split_gpus(question: SplitQuestion, random: Random | None = None) -> SplitAnswer:
+def split_gpus(question: SplitQuestion, random: Random | tuple[Draw, ...] | None = None) -> SplitAnswer:
     """
     The split over whole instances with the highest min(R, T); ties go to fewer rollout GPUs.
 
@@ -103,7 +105,7 @@ def split_gpus(question: SplitQuestion, random: Random | None = None) -> SplitAn
     )
 
 
-def balanced(question: SplitQuestion, random: Random | None = None) -> Figure:
+def balanced(question: SplitQuestion, random: Random | tuple[Draw, ...] | None = None) -> Figure:
     """The share of GPUs on the rollout side at which both sides run equally fast, however many there are."""
 
     def results(changed: SplitQuestion) -> list[Figure]:
