@@ -15,8 +15,8 @@ from rlsize.version import VERSION as __version__  # noqa: N811 (the name that p
 if TYPE_CHECKING:
     from rlsize import equations, units
     from rlsize.errors import DoesNotFitError, InputError, RlsizeError, UnfinishedError
-    from rlsize.planner.backlog import BacklogAnswer, BacklogQuestion, grow_backlog
     from rlsize.facts.figure import Figure
+    from rlsize.planner.backlog import BacklogAnswer, BacklogQuestion, grow_backlog
     from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
     from rlsize.planner.options import FleetOption, LoopProblem, TrainerOption
     from rlsize.planner.outlook import outlook_of

@@ -31,7 +31,9 @@ if TYPE_CHECKING:
     from rlsize.planner.evaluation import Evaluation
 
 _PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "preemptible_gpu_hour_usd")
-_STEP = "give the wall clock of a step; or --train-seconds with --trainer-idle; or model, GPU and lengths, to predict it"
+_STEP = (
+    "give the wall clock of a step; or --train-seconds with --trainer-idle; or model, GPU and lengths, to predict it"
+)
 
 
 @asks(
@@ -160,7 +162,9 @@ def _preemptible_price(inputs: Inputs) -> Figure:
 
 
 def _check(inputs: Inputs, question: CostQuestion) -> None:
-    inputs.need(question.rollout_gpus, "give the GPUs of the rollout fleet; --mode colocated where it has none of its own")
+    inputs.need(
+        question.rollout_gpus, "give the GPUs of the rollout fleet; --mode colocated where it has none of its own"
+    )
     inputs.need(question.trainer_gpus, "give the GPUs of the trainer")
     if not step_time(question).known:
         inputs.need(question.step_seconds, _STEP)

@@ -81,7 +81,9 @@ def split(inputs: Inputs) -> Report:
         return _share_report(inputs, balanced(question, both.draws(inputs, question)))
     answer = split_gpus(question, both.draws(inputs, question))
     if both.found is not None:
-        answer = replace(answer, results=_of_the_loop(answer.results, both.found, stated=question.instances is not None))
+        answer = replace(
+            answer, results=_of_the_loop(answer.results, both.found, stated=question.instances is not None)
+        )
     return split_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
 
 

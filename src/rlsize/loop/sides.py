@@ -93,7 +93,7 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
     batch, train = batch_tokens(said), busy_seconds(said)
     consumption = consumed(said, batch, train)
     rate, headroom = instance_rate(said, full=full)
-    reasons = {"rate": "", "train": ""}
+    reasons = {"rate": _HINT, "train": _HINT}
     leaves: dict[str, Figure] = {}
     if loop is not None and found is not None and found.results:
         if not rate.known:
@@ -103,10 +103,10 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
             train = leaves["train_seconds"] = said.keep(_loops(said, loop, found.results["train_seconds"]))
     elif loop is None:
         if not rate.known and (needed or not said.gives("rollout_gpu_tokens_per_second")):
-            rate, reasons["rate"] = _alone(said, rate, _instance_alone)
+            rate, reasons["rate"] = instance_alone(said, rate)
         unknown = not (train.known or consumption.known)
         if unknown and batch.known and (needed or not said.gives("trainer_gpu_tokens_per_second")):
-            train, reasons["train"] = _alone(said, train, _trainer_alone)
+            train, reasons["train"] = trainer_alone(said, train)
     if not consumption.known:
         consumption = consumed(said, batch, train)
     if needed and not (loop is not None and loop.refused):
@@ -123,28 +123,26 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
         loop=loop,
         found=found,
         leaves=leaves,
-        reasons={side: _because(reason) for side, reason in reasons.items()},
+        reasons=reasons,
     )
 
 
-def instance_size(said: Said, both: Sides) -> Figure:
+def instance_size(said: Said, both: Sides | None = None) -> Figure:
     """GPUs of one instance: the loop's, said, or those of the rates file."""
-    if both.loop is not None:
+    if both is not None and both.loop is not None:
         return Figure(key="gpus_per_instance", value=both.loop.fleet.gpus, source="the loop's instance")
     size = instance_gpus(said)
     return size if size.known else said.measured("gpus_per_instance", size)
 
 
-def fleet_gpus(said: Said, both: Sides) -> Figure:
+def fleet_gpus(said: Said, both: Sides | None = None) -> Figure:
     """GPUs that generate: those of the fleet, or what the trainer leaves of all."""
-    if both.loop is not None and both.loop.place is not None:
+    if both is not None and both.loop is not None and both.loop.place is not None:
         return Figure(key="rollout_gpus", value=both.loop.place.rollout_gpus, source="the loop's fleet")
     own = said.ask("rollout_gpus")
     if own.known:
         return own
-    return apply(
-        "rollout_gpus", matching.remaining_gpus, gpus=said.ask("gpus"), rollout_gpus=said.ask("trainer_gpus")
-    )
+    return apply("rollout_gpus", matching.remaining_gpus, gpus=said.ask("gpus"), rollout_gpus=said.ask("trainer_gpus"))
 
 
 def described_loop(said: Said) -> tuple[Loop | None, Evaluation | None]:
@@ -233,7 +231,9 @@ def _loops(said: Said, loop: Loop, figure: Figure) -> Figure:
 def _trust(said: Said) -> str:
     calibration, _ = said.name("calibration")
     trust = f"calibrated by {calibration}" if calibration else "uncalibrated"
-    note = f"Rates that nobody gave are predicted, {trust}: `rlsize predict` builds them up, a measurement replaces them."
+    note = (
+        f"Rates that nobody gave are predicted, {trust}: `rlsize predict` builds them up, a measurement replaces them."
+    )
     if note not in said.notes:
         said.notes.append(note)
     return trust
@@ -255,20 +255,53 @@ def _loops_rate(loop: Loop, seconds: Figure) -> Figure:
         response_tokens=problem.response_tokens,
         seconds=seconds,
     )
-    return apply(IN_LOOP_RATE, matching.rate_per_gpu, rate=fleet, gpus=Figure(key="instances", value=count, source="the loop's"))
+    return apply(
+        IN_LOOP_RATE, matching.rate_per_gpu, rate=fleet, gpus=Figure(key="instances", value=count, source="the loop's")
+    )
+
+
+def instance_alone(said: Said, known: Figure) -> tuple[Figure, str]:
+    """
+    Response tokens per second of an instance that is kept full, where nobody says.
+
+    Args:
+        said: What was said.
+        known: The rate as it is known.
+
+    Returns:
+        The rate, and what to add to a message that asks for it: why it is not predicted.
+    """
+    return _alone(said, known, _instance_alone)
+
+
+def trainer_alone(said: Said, known: Figure) -> tuple[Figure, str]:
+    """
+    Busy seconds of a trainer by itself, where nobody says.
+
+    Args:
+        said: What was said.
+        known: The seconds as they are known.
+
+    Returns:
+        The seconds, and what to add to a message that asks for them: why they are not predicted.
+    """
+    return _alone(said, known, _trainer_alone)
 
 
 def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tuple[Figure, str]:
     """What a stage does by itself; what was unknown, and why it is not predicted, where there is no telling."""
-    if not (said.gives("model") and any(map(said.gives, ("gpu", "cluster", "rollout_gpu", "trainer_gpu")))):
+    if unknown.known:
         return unknown, ""
+    if not (said.gives("model") and any(map(said.gives, ("gpu", "cluster", "rollout_gpu", "trainer_gpu")))):
+        return unknown, _HINT
     asked = said.apart()
     try:
         found = predict(asked)
     except InputError as error:
-        return unknown, "; ".join(f"{one.what} ({one.where})" if one.where else one.what for one in error.faults)
+        told = "; ".join(f"{one.what} ({one.where})" if one.where else one.what for one in error.faults)
+        return unknown, f"; it is not predicted, as {told}"
     except Refused as refusal:
-        return unknown, str(refusal)
+        return unknown, f"; it is not predicted, as {refusal}"
     for key, figure in asked.used.items():
         said.used.setdefault(key, figure)
     said.notes += [note for note in asked.notes if note not in said.notes]
@@ -284,11 +317,11 @@ def _instance_alone(said: Said) -> Figure:
         InputError: What is missing, or wrong.
         Refused: It does not fit.
     """
+    from rlsize.estimates.generation import lengths_of
     from rlsize.estimates.rollout_fit import usual_degree
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_prediction import check_fits, engine
     from rlsize.estimates.rollout_question import bare, step_batch
-    from rlsize.estimates.generation import lengths_of
     from rlsize.estimates.working import numbers
     from rlsize.loop.instance import degrees, instance
     from rlsize.loop.resolve import load, seed_of
@@ -301,9 +334,7 @@ def _instance_alone(said: Said) -> Figure:
     if one is None or model is None:
         raise Refused("the model or its GPU is not known")
     belief = said.belief(*STAGES)
-    question = replace(
-        load(said, one.question, length, absent("samples_per_step", "--samples")), ending="refill"
-    )
+    question = replace(load(said, one.question, length, absent("samples_per_step", "--samples")), ending="refill")
     if not one.stated:
         degree = usual_degree(question, degrees(model), belief.central())
         layout = replace(one.question.layout, tensor=degree or 1)
@@ -343,12 +374,8 @@ def _trainer_alone(said: Said) -> Figure:
 def _need(said: Said, rate: Figure, consumption: Figure, reasons: dict[str, str]) -> None:
     """What is missing, how to give it, and why it is not predicted."""
     if not consumption.known and not said.faults:
-        todo = f"give --consume, or --batch-tokens with --train-seconds{_because(reasons['train'])}"
+        todo = f"give --consume, or --batch-tokens with --train-seconds{reasons['train']}"
         said.fault("the trainer's consumption is missing", "--consume", todo)
     if not rate.known and not getattr(said, "rates_failed", False):
         todo = "give --per-instance: a number, or a rates file from `rlsize observe --save`"
-        said.need(rate, f"{todo}{_because(reasons['rate'])}")
-
-
-def _because(reason: str) -> str:
-    return f"; it is not predicted, as {reason}" if reason else _HINT
+        said.need(rate, f"{todo}{reasons['rate']}")
