@@ -12,7 +12,7 @@ from rlsize.loop.sides import fleet_gpus, instance_size, sides
 from rlsize.loop.workload import samples
 from rlsize.planner.backlog import BacklogQuestion, grow_backlog
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.refused import refused_report
+from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, asks
@@ -62,11 +62,11 @@ def backlog(inputs: Inputs) -> Report:
         in_flight=inputs.ask("in_flight_samples"),
     )
     inputs.need(question.instances, "give the number of rollout instances")
-    judge(inputs, "trainer", both.consumption, trainer_gpus(inputs), "the trainer's consumption")
+    judge(inputs, "trainer", both.consumption, both.trainer_gpus or trainer_gpus(inputs), "the trainer's consumption")
     judge(inputs, "rollout", both.rate, size, "an instance's rate")
     inputs.settle()
     answer = grow_backlog(question, both.draws(inputs, question))
-    return backlog_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    return bounded(backlog_report(answer, inputs.shown(), inputs.warnings, inputs.notes), both.bound)
 
 
 def backlog_report(

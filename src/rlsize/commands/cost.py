@@ -14,11 +14,11 @@ from rlsize.loop.pools import pools
 from rlsize.loop.prices import gpu_hours, price_text, say_date
 from rlsize.loop.rates import busy_seconds
 from rlsize.loop.seed import random_for
-from rlsize.loop.sides import described_loop, joint_draws, leaf
+from rlsize.loop.sides import described_loop, joint_draws, loops_own
 from rlsize.loop.workload import batch_tokens, samples
 from rlsize.planner.cost import POOLS, CostAnswer, CostQuestion, price_step, step_time
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.refused import refused_report
+from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, asks
@@ -61,7 +61,7 @@ def cost(inputs: Inputs) -> Report:
     wall, busy = _step_seconds(inputs)
     rollout, trainer = _pools(inputs)
     if loop is not None and found is not None:
-        wall, waits, (rollout, trainer) = _of_the_loop(loop, found)
+        wall, waits, (rollout, trainer) = _of_the_loop(inputs, loop, found)
     question = CostQuestion(
         rollout_gpus=rollout,
         trainer_gpus=trainer,
@@ -90,18 +90,20 @@ def cost(inputs: Inputs) -> Report:
         from rlsize.loop.answer import agreed
 
         answer = replace(answer, results=agreed(answer.results, found))
-    return cost_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    report = cost_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    return report if loop is None else bounded(report, loop.bound)
 
 
-def _of_the_loop(loop: Loop, found: Evaluation) -> tuple[Figure, dict[str, Figure], tuple[Figure, Figure]]:
+def _of_the_loop(
+    inputs: Inputs, loop: Loop, found: Evaluation
+) -> tuple[Figure, dict[str, Figure], tuple[Figure, Figure]]:
     """Wall clock, idle shares and GPUs of a loop; a shared fleet has no GPUs of its own."""
-    source = "of the loop as it is stated"
     known = found.results
-    waits = {side: leaf(known[f"{side}_idle_fraction"], source) for side in ("trainer", "rollout")}
+    waits = {side: loops_own(inputs, loop, known[f"{side}_idle_fraction"]) for side in ("trainer", "rollout")}
     both = (known["rollout_gpus"], known["trainer_gpus"])
     if loop.pools.shared:
         both = (Figure(key="rollout_gpus", value=0, source="colocated"), both[1])
-    return leaf(known["step_seconds"], source), waits, both
+    return loops_own(inputs, loop, known["step_seconds"]), waits, both
 
 
 def _pools(inputs: Inputs) -> tuple[Figure, Figure]:

@@ -13,7 +13,7 @@ from rlsize.loop.sides import IN_LOOP_RATE, instance_size, sides
 from rlsize.planner.caching import CachingQuestion, caching_savings
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.refused import refused_report
+from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, PRICES, REFUSED, WASTE, asks
@@ -54,7 +54,7 @@ def fleet(inputs: Inputs) -> Report:
         observed_instances=observed_instances(inputs),
         batch_tokens=both.batch,
         gpus_per_instance=instance_size(inputs, both),
-        trainer_gpus=trainer_gpus(inputs),
+        trainer_gpus=both.trainer_gpus or trainer_gpus(inputs),
         rollout_gpu_hour=prices[0],
         trainer_gpu_hour=prices[1],
     )
@@ -68,7 +68,7 @@ def fleet(inputs: Inputs) -> Report:
     savings = _savings(inputs, caching, answer) if caching else []
     if both.loop is not None and question.instances is None:  # the loop has as many; the match has a key of its own
         answer = replace(answer, results=tuple(figure for figure in answer.results if figure.key != "instances"))
-    return fleet_report(answer, inputs.shown(), inputs.warnings, inputs.notes, savings)
+    return bounded(fleet_report(answer, inputs.shown(), inputs.warnings, inputs.notes, savings), both.bound)
 
 
 def _caching(inputs: Inputs, question: FleetQuestion) -> CachingQuestion:

@@ -19,7 +19,7 @@ from rlsize.loop.sides import (
     instance_alone,
     instance_size,
     joint_draws,
-    leaf,
+    loops_own,
     refuse_wall_clock,
     trainer_alone,
 )
@@ -27,7 +27,7 @@ from rlsize.loop.workload import samples
 from rlsize.planner.iteration import COLOCATED, NOTHING_THROWN_AWAY, OVERLAPPED, SYNC, IterationQuestion, Source
 from rlsize.planner.iteration_plan import IterationAnswer, plan_iteration
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.refused import refused_report
+from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.rows import without_reasons
 from rlsize.shell.inputs import Inputs
@@ -101,8 +101,10 @@ def _scenario_source(inputs: Inputs) -> Source:
 
 def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     """One iteration of a loop that is described: its step, and its phases laid out in other ways."""
-    source = "of the loop as it is stated"
-    known = {key: leaf(found.results[key], source) for key in ("generation_seconds", "train_seconds", "step_seconds")}
+    known = {
+        key: loops_own(inputs, loop, found.results[key])
+        for key in ("generation_seconds", "train_seconds", "step_seconds")
+    }
     rollout, train = replace(known["generation_seconds"], key="rollout_seconds"), known["train_seconds"]
     mode = {"synchronous": SYNC, "colocated": COLOCATED}.get(loop.pools.loop, OVERLAPPED)
     rest = _rest(mode, rollout.number, train.number, known["step_seconds"].number)
@@ -116,7 +118,7 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
         group_size=inputs.ask("group_size"),
         rollout_seconds=rollout,
         train_seconds=train,
-        sync_seconds=Figure(key="unhidden_seconds", value=0.0, source=source) if shared else rest,
+        sync_seconds=Figure(key="unhidden_seconds", value=0.0, source="in the change-overs") if shared else rest,
         swap_seconds=rest if shared else inputs.ask("swap_seconds"),
         verify_seconds=_verify(inputs),
         rollout_gpus=pools[0],
@@ -131,7 +133,7 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     inputs.notes.append(
         "Sync, overheads and uneven phases are in it as one part; `rlsize predict step` tells them apart."
     )
-    return iteration_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    return bounded(iteration_report(answer, inputs.shown(), inputs.warnings, inputs.notes), loop.bound)
 
 
 def _rest(mode: str, rollout: float, train: float, step: float) -> Figure:
@@ -217,10 +219,9 @@ def _train(inputs: Inputs) -> tuple[Figure, Figure]:
     train, no_sync = busy_seconds(inputs), absent("sync_exposed_seconds", "--sync-seconds")
     if train.known:
         return train, no_sync
-    _, found = described_loop(inputs)
-    if found is not None and found.results:
-        source = "of the loop as it is stated"
-        own, sync = (leaf(found.results[key], source) for key in ("train_seconds", "sync_exposed_seconds"))
+    loop, found = described_loop(inputs)
+    if loop is not None and found is not None and found.results:
+        own, sync = (loops_own(inputs, loop, found.results[key]) for key in ("train_seconds", "sync_exposed_seconds"))
         return inputs.keep(own), sync
     train, reason = trainer_alone(inputs, train)
     inputs.need(train, "give the busy trainer seconds per optimizer step" + reason)

@@ -14,7 +14,7 @@ from rlsize.loop.rates import measured_on, waste
 from rlsize.loop.sides import instance_size, sides
 from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, split_gpus
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.refused import refused_report
+from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, asks
@@ -84,7 +84,7 @@ def split(inputs: Inputs) -> Report:
         answer = replace(
             answer, results=_of_the_loop(answer.results, both.found, stated=question.instances is not None)
         )
-    return split_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    return bounded(split_report(answer, inputs.shown(), inputs.warnings, inputs.notes), both.bound)
 
 
 def _gpus(inputs: Inputs) -> Figure:

@@ -68,6 +68,16 @@ class Sides:
         """Why the loop cannot run; empty where it can, or where not enough is said for one."""
         return "" if self.loop is None else self.loop.refused
 
+    @property
+    def trainer_gpus(self) -> Figure | None:
+        """GPUs of the loop's trainer; None where there is no loop."""
+        return None if self.found is None else self.found.results["trainer_gpus"]
+
+    @property
+    def bound(self) -> str:
+        """What the loop's step does not hold, in words; empty where it holds all."""
+        return "" if self.loop is None else self.loop.bound
+
     def draws(self, said: Said, question: object) -> Random | tuple[Draw, ...] | None:
         """The draws behind the bands of a question about them: those of the loop, where they follow from it."""
         if self.loop is not None and self.leaves:
@@ -97,10 +107,10 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
     leaves: dict[str, Figure] = {}
     if loop is not None and found is not None and found.results:
         if not rate.known:
-            leaves["generation_seconds"] = _loops(said, loop, found.results["generation_seconds"])
+            leaves["generation_seconds"] = loops_own(said, loop, found.results["generation_seconds"])
             rate = said.keep(_loops_rate(loop, leaves["generation_seconds"]))
         if not train.known and not consumption.known:
-            train = leaves["train_seconds"] = said.keep(_loops(said, loop, found.results["train_seconds"]))
+            train = leaves["train_seconds"] = said.keep(loops_own(said, loop, found.results["train_seconds"]))
     elif loop is None:
         if not rate.known and (needed or not said.gives("rollout_gpu_tokens_per_second")):
             rate, reasons["rate"] = instance_alone(said, rate)
@@ -220,8 +230,8 @@ def joint_draws(loop: Loop, leaves: Mapping[str, Figure]) -> tuple[Draw, ...]:
     return tuple(joint)
 
 
-def _loops(said: Said, loop: Loop, figure: Figure) -> Figure:
-    """A result of the loop as an input; that it is predicted is noted once."""
+def loops_own(said: Said, loop: Loop, figure: Figure) -> Figure:
+    """A result of the loop as an input, with a spread; that it is predicted is noted once."""
     if loop.stages is None:
         return figure
     setting = loop.stages.setting
@@ -376,6 +386,6 @@ def _need(said: Said, rate: Figure, consumption: Figure, reasons: dict[str, str]
     if not consumption.known and not said.faults:
         todo = f"give --consume, or --batch-tokens with --train-seconds{reasons['train']}"
         said.fault("the trainer's consumption is missing", "--consume", todo)
-    if not rate.known and not getattr(said, "rates_failed", False):
+    if not rate.known and not said.rates_failed:
         todo = "give --per-instance: a number, or a rates file from `rlsize observe --save`"
         said.need(rate, f"{todo}{reasons['rate']}")

@@ -1,7 +1,8 @@
-"""What to say about a loop that cannot run."""
+"""What to say about a loop that cannot run, or whose step holds less than was said."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
@@ -33,3 +34,14 @@ def refused_report(
         notes=tuple(notes),
         no=True,
     )
+
+
+def bounded(report: Report, bound: str) -> Report:
+    """
+    The answer as a lower bound.
+
+    Args:
+        report: The answer.
+        bound: What its step does not hold, in words; empty where it holds all.
+    """
+    return replace(report, headline=f"At least, {bound}: {report.headline}") if bound else report
