@@ -1,4 +1,5 @@
 # The two set-up commands of the README are `make demo` and `make test`; `make check` is what CI runs.
+# `make quick` is what a change to one equation or command needs, with `ALSO=tests/cli/test_cost.py` what belongs to it.
 # Nothing but Python >= 3.11 and make is needed; everything else goes into .venv.
 
 PYTHON ?= python3
@@ -9,8 +10,11 @@ GENERATED := README.md profiles/README.md $(wildcard docs/*.md docs/*/*.md)
 SCHEMA := docs/reference/scenario.schema.json
 REVIEW := docs/reviews/review-32b
 PYTEST_FLAGS ?= -q -n auto
+QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts tests/architecture tests/examples \
+	tests/docs/test_commands.py tests/cli/test_startup.py tests/cli/test_bad_input.py tests/cli/test_alerts.py \
+	tests/cli/test_init.py
 
-.PHONY: demo test check lint format types imports docs docs-write test-wheel engine test-engine browser test-browser \
+.PHONY: demo quick test check lint format types imports docs docs-write test-wheel engine test-engine browser test-browser \
 	prometheus test-prometheus \
 	bench bench-engine clean help
 
@@ -33,7 +37,12 @@ demo: $(VENV)/.run  ## make .venv, install, size the example scenario
 test: $(VENV)/.dev  ## make .venv, install, run the tests
 	$(BIN)/python -m pytest $(PYTEST_FLAGS)
 
-check: lint types imports docs test  ## lint, types, import contract, docs, tests
+quick: $(VENV)/.dev  ## within a minute: ruff, import contract, equations, examples of the commands, and ALSO=...
+	$(BIN)/ruff check .
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest $(PYTEST_FLAGS) $(QUICK) $(ALSO)
+
+check: lint types imports test  ## lint, types, import contract, tests; the generated pages are among the tests
 
 lint: $(VENV)/.dev  ## ruff
 	$(BIN)/ruff check .
@@ -60,11 +69,11 @@ docs-write: $(VENV)/.dev  ## write the examples' outputs, the schema, the pictur
 	for form in md html; do $(BIN)/rlsize report examples/review-32b.yaml --steps 2000 -o $(REVIEW).$$form >/dev/null || exit 1; done
 	$(BIN)/cog -r -n utf-8 -I docs $(GENERATED)
 
-test-wheel: $(VENV)/.dev  ## tests on the built wheel, with src/ and profiles/ out of reach
+test-wheel: $(VENV)/.dev  ## the built wheel: every module, the examples, some commands, without src/ and profiles/
 	rm -rf dist $(WHEEL_VENV)
 	$(BIN)/python -m build --outdir dist
 	$(PYTHON) -m venv $(WHEEL_VENV)
-	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check "$$(ls dist/*.whl)[dev]"
+	$(WHEEL_VENV)/bin/python -m pip install --quiet --disable-pip-version-check dist/*.whl
 	$(BIN)/python tests/run_on_wheel.py $(WHEEL_VENV)/bin/python
 
 engine: $(VENV)/.dev  ## a real vLLM for CPUs in the cache folder, for the two targets below

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -21,6 +22,37 @@ settings.register_profile(
     "rlsize", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rlsize")
+
+
+ROOT = Path(__file__).resolve().parents[1]
+_STATUS = pytest.StashKey[str]()
+
+
+def checkout_status(root: Path) -> str:
+    """What git says of the files below a checkout's root, untracked ones too; empty where there is no checkout."""
+    if shutil.which("git") is None or not (root / ".git").exists():
+        return ""
+    asked = ["git", "-C", str(root), "status", "--porcelain", "--untracked-files=all"]
+    done = subprocess.run(asked, capture_output=True, text=True, check=False)
+    return done.stdout
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Note how the checkout is; workers of xdist leave that to the process that started them."""
+    if not hasattr(session.config, "workerinput"):
+        session.config.stash[_STATUS] = checkout_status(ROOT)
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Fail where tests leave the checkout other than it was: what they write belongs into `tmp_path`."""
+    if hasattr(session.config, "workerinput"):
+        return
+    before, after = session.config.stash[_STATUS], checkout_status(ROOT)
+    new = sorted(set(after.splitlines()) ^ set(before.splitlines()))
+    if new:
+        sys.stderr.write("\nThe checkout is not as it was before the tests; who wrote, or edited meanwhile, this?\n")
+        sys.stderr.write("".join(f"  {line}\n" for line in new))
+        session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
 @dataclass(frozen=True)

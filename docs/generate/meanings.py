@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 MEANINGS: dict[str, str] = {
+    "allocator_bytes_per_gpu": "What the allocator of a trainer GPU reserves beyond what tensors take.",
     "achievable_fraction": "Share of the link's one-direction bandwidth that transfers reach.",
     "active_params": "Parameters that work on each token.",
     "affine_prefix_cache_hit_fraction": "Prefix-cache hit ratio to expect if each group stayed on one instance.",
@@ -48,7 +49,7 @@ MEANINGS: dict[str, str] = {
     "gpu_hour_usd": "Price of a GPU-hour in both pools.",
     "gpu_hours_per_run": "GPU-hours of both pools in the whole run.",
     "gpu_hours_per_step": "GPU-hours of both pools in one optimizer step.",
-    "gpu_memory_bytes": "Device memory of one GPU, as its driver reports it.",
+    "gpu_memory_bytes": "Device memory of one GPU, as it is sold.",
     "gpu_profiles": "GPU profiles that there are.",
     "gpus_per_instance": "GPUs of one rollout instance: tensor x pipeline parallel.",
     "group_size": "Samples of one prompt, G.",
@@ -188,7 +189,7 @@ MEANINGS: dict[str, str] = {
     "trainer_idle_cost_per_step_usd": "What the trainer costs per optimizer step while it waits.",
     "trainer_idle_fraction": "Share of the time that the trainer waits.",
     "trainer_left_bytes_per_gpu": "Memory left on each trainer GPU; below zero where it does not fit.",
-    "trainer_pool_bytes_per_gpu": "Bytes that each trainer GPU holds, for all tenants that share it.",
+    "trainer_pool_bytes_per_gpu": "Bytes that each trainer GPU holds at its peak, for all tenants that share it.",
     "trainer_tokens_per_second": "Trained tokens per second that the trainer can consume.",
     "ttft_seconds": "Mean time from a request to its first token, at fixed concurrency.",
     "unverified_numbers": "Numbers of the profile that nobody has read in their source.",

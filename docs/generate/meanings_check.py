@@ -6,12 +6,7 @@ CHECKED: dict[str, str] = {
     "broken_limits": "Limits that the central value breaks.",
     "doubtful_limits": "Limits that only the 80 % band breaks.",
     "limits": "Limits that were judged.",
-    "rollout_data_parallel": "Data-parallel ranks of one rollout instance.",
-    "rollout_expert_parallel": "Expert-parallel ranks of one rollout instance.",
-    "rollout_gpu": "GPU profile of the rollout fleet.",
-    "rollout_pipeline_parallel": "Pipeline stages of one rollout instance.",
     "sharding": "What the trainer's data-parallel ranks share: none, optimizer, gradients or all states (full).",
-    "trainer_gpu": "GPU profile of the trainer.",
 }
 
 CHECKED_COLUMNS: dict[str, str] = {

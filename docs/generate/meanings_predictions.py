@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 PREDICTED: dict[str, str] = {
-    "gathered_layer_bytes_per_gpu": "Weights of two layers and gradients of one that full sharding gathers on a GPU.",
+    "gathered_layer_bytes_per_gpu": "Weights of the largest layer or head twice, gradients once, gathered on a GPU.",
     "graded_records": "Records of high or medium trust that were predicted.",
     "largest_median_error_fraction": "Largest median error of a class.",
     "largest_p90_error_fraction": "Largest 90th percentile of the error of a class.",
     "longest_response_seconds": "Time to generate the longest response of a step.",
-    "mini_batches": "Optimizer updates for each time that a step's tokens are trained on.",
     "old_logprob_seconds": "Time of the pass for log-probabilities of the policy before the update.",
     "predicted_records": "Records that were predicted.",
     "quickest_mode": "The mode of the loop whose step is shortest on the same GPUs.",
     "reference_seconds": "Time of the pass for log-probabilities of the reference model.",
     "refused_records": "Records that could not be read or predicted.",
     "reward_seconds": "Time of the pass for scores of the reward model.",
-    "rollout_tensor_parallel": "Tensor-parallel ranks of one rollout instance.",
 }
 
 PREDICTED_COLUMNS: dict[str, str] = {

@@ -21,8 +21,9 @@ from generate.meanings_predictions import PREDICTED, PREDICTED_COLUMNS
 from generate.meanings_simulation import SIMULATED, SIMULATED_COLUMNS
 from generate.scenario_fields import Field, rates_fields, scenario_fields
 from rlsize import units
-from rlsize.shell.app import app
+from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.equation_page import equation_names, page
+from rlsize.shell.app import app
 
 MEANINGS = OPERATED | SIMULATED | OTHERS | PREDICTED | CHECKED | PLANNED | DIFFED
 COLUMNS = (
@@ -101,7 +102,7 @@ def input_keys() -> list[list[str]]:
             if not said and explained.get("equation"):
                 said = page(explained["equation"]).summary
             found[key] = found.get(key) or said
-    return [[f"`{key}`", _unit(key), MEANINGS.get(key) or text or _meaning(key)] for key, text in sorted(found.items())]
+    return [[f"`{key}`", _unit(key), _row(key) or MEANINGS.get(key) or text or _meaning(key)] for key, text in sorted(found.items())]
 
 
 def row_keys() -> list[list[str]]:
@@ -144,7 +145,14 @@ def _unit(key: str) -> str:
     return {"%": "fraction", "$": "usd", "/s": "1/s", "/day": "1/day"}.get(unit, unit)
 
 
+def _row(key: str) -> str:
+    """What the quantity's row says; empty where it is no quantity that can be said."""
+    return QUANTITIES[key].meaning if key in QUANTITIES else ""
+
+
 def _meaning(key: str, *equations: str) -> str:
+    if _row(key):
+        return _row(key)
     if key.removeprefix("expected_").removeprefix("nameplate_") in MEANINGS or key in MEANINGS:
         return MEANINGS.get(key) or MEANINGS[key.removeprefix("expected_").removeprefix("nameplate_")]
     if equations:

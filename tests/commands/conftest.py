@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,13 +41,15 @@ def _values(example: str) -> st.SearchStrategy[str]:
 
 
 @pytest.fixture
-def spoilt() -> Callable[..., Lines]:
+def spoilt(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Lines]:
     """
     Strategy: one of a few good command lines, of which one to three flags say something else.
 
     Flags come with an example of what they take: `9.5 GB/s`, `0.5` for a share, `32` for a count, `disk|rdma` for
-    words. A flag takes the place of those that exclude it.
+    words. A flag takes the place of those that exclude it. The test runs in a folder of its own, as a flag that names a
+    file to write may say anything: `--save -0` writes a plan.
     """
+    monkeypatch.chdir(tmp_path)
 
     def lines(good: Sequence[Mapping[str, str]], flags: Mapping[str, str], *exclusive: set[str]) -> Lines:
         def spoil(drawn: tuple[Mapping[str, str], list[tuple[str, str]]]) -> dict[str, str]:

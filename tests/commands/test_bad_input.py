@@ -255,16 +255,17 @@ GOOD_LINES = {
 }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=150)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=100)
 @given(
     data=st.data(),
     command=st.sampled_from(sorted(GOOD_LINES)),
     form=st.sampled_from(["", "--json", "--csv", "--markdown", "--explain", "--plot"]),
 )
 def test_junk_in_a_good_line_ends_in_an_answer_or_in_exit_code_2(
-    rlsize: Run, data: st.DataObject, command: str, form: str
+    rlsize: Run, data: st.DataObject, command: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One to three flags of a good line are replaced by junk: there is no traceback, and JSON is JSON."""
+    monkeypatch.chdir(tmp_path)  # junk may name a file
     good = GOOD_LINES[command]
     junk = data.draw(st.dictionaries(st.sampled_from(sorted(good)), words, min_size=1, max_size=3))
     flags = good | junk

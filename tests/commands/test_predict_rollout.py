@@ -278,7 +278,7 @@ SPOILABLE = {
 }  # fmt: skip
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30)
 @given(data=st.data())
 def test_junk_is_answered_or_refused(data: Any, rlsize: Run, spoilt: Any, checked: Any) -> None:
     """No traceback, no NaN, no infinity, whatever the flags say."""

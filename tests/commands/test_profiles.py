@@ -225,7 +225,9 @@ class TestCheck:
         """Exit code 0 and their number."""
         found = answer("check")
         assert found["results"]["faults"] == 0
-        assert {row["kind"]: row["profiles"] for row in found["rows"]["kinds"]}["gpu"] == 30
+        counts = {row["kind"]: row["profiles"] for row in found["rows"]["kinds"]}
+        assert counts == {kind: len(Catalogue().names(kind)) for kind in counts}
+        assert counts["gpu"] >= 30
 
     def test_a_sound_folder(self, folder: Path) -> None:
         """Only its own profiles are counted."""

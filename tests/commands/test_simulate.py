@@ -390,7 +390,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=80, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.dictionaries(st.sampled_from(sorted(NUMERIC)), st.booleans(), min_size=1, max_size=5),
     st.lists(TEXTS, min_size=5, max_size=5),

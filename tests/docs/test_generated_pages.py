@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from typing import TYPE_CHECKING, Any
+from xml.sax.saxutils import escape
 
 import pytest
 
@@ -40,8 +41,15 @@ def test_a_picture_shows_what_the_program_draws_now(name: str, root: Path, gener
     pictures = generate("pictures")
     drawn = pictures.chart(pictures.PICTURES[name])
     text = (root / "docs" / "images" / name).read_text(encoding="utf-8")
-    assert [words for words in pictures.texts(drawn) if f"<!-- {words} -->" not in text] == []
+    assert [words for words in pictures.texts(drawn) if f">{escape(words)}</text>" not in text] == []
     assert text.endswith(pictures.signature(pictures.PICTURES[name], drawn)), "make docs-write draws it anew"
+
+
+def test_a_picture_is_small(root: Path) -> None:
+    """Under 60 kB each: a checkout is for code and words, and nobody reads points of curves."""
+    sizes = {file.relative_to(root).as_posix(): file.stat().st_size for file in root.glob("docs/**/*.svg")}
+    assert sizes
+    assert {name: size for name, size in sizes.items() if size > 60_000} == {}
 
 
 def test_every_picture_is_drawn_and_shown(root: Path, pages: dict[Path, str], generate: Any) -> None:

@@ -45,7 +45,7 @@ def engine(engine_python: str, tiny_models: dict[str, Path], tmp_path_factory: p
         "seed": 0,
     }  # fmt: skip
     folder = tmp_path_factory.mktemp("engines") / "engine"
-    instance = offline(job, engine_python, folder, scrape_as("engine"), 240.0)
+    instance = offline(job, engine_python, folder, scrape_as("engine"), 600.0)
     yield instance
     instance.child.end()
 
@@ -154,7 +154,7 @@ def steps(record: Record) -> float:
     return last.step_tokens.count - first.step_tokens.count
 
 
-def finished(process: subprocess.Popen[str], seconds: float = 240.0) -> tuple[int, str, str]:
+def finished(process: subprocess.Popen[str], seconds: float = 600.0) -> tuple[int, str, str]:
     """Exit code, stdout and stderr of a process that ends by itself."""
     out, err = process.communicate(timeout=seconds)
     assert "Traceback" not in err + out

@@ -138,7 +138,7 @@ def probed(python: str, model: Path, folder: Path) -> dict[str, dict[str, float]
     """Answers of the probes."""
     command = [python, str(PROBES), str(model)]
     done = subprocess.run(
-        command, env={**os.environ, **staged(folder)}, capture_output=True, check=False, text=True, timeout=120
+        command, env={**os.environ, **staged(folder)}, capture_output=True, check=False, text=True, timeout=600
     )
     assert done.returncode == 0, done.stderr
     answers: dict[str, dict[str, float]] = json.loads(done.stdout.splitlines()[-1])

@@ -51,10 +51,8 @@ DIRECTIONS = {
     "sync_transports.rdma_time": "sent_bytes+ received_bytes+ sender_bandwidth- receiver_bandwidth-",
     "sync_transports.store_sync_time":
         "sync_bytes+ write_bandwidth- read_bandwidth- readers+ reader_bandwidth- reload_seconds+",
-    "sync_transports.device_copy_time": "copied_bytes+ memory_bandwidth-",
     "sync_transports.reshard_time": "sync_bytes+ tensor_parallel- gpus+ bandwidth-",
     "sync_pause.exposed_sync_time": "sync_seconds+ hidden_seconds-",
-    "sync_pause.reprefill_time": "live_tokens+ prefill_rate-",
     "sync_pause.sync_pause_fraction": "exposed_sync_seconds+ step_seconds_without_sync- sync_every-",
     "sync_pause.sync_cadence": "exposed_sync_seconds+ step_seconds_without_sync- target_fraction-",
     "memory.training_bytes_per_param":
@@ -80,8 +78,6 @@ DIRECTIONS = {
     "activations.activation_bytes_per_layer":
         "tokens+ hidden_size+ bytes_per_activation+ replicated_copies+ sequence_parallel- "
         "sharded_copies+ tensor_parallel-",
-    "activations.attention_score_bytes_per_layer":
-        "tokens+ sequence_tokens+ heads+ bytes_per_score+ tensor_parallel-",
     "activations.activation_bytes": "layers+ bytes_per_layer+ working_bytes+",
     "activations.logits_bytes": "tokens+ vocab_size+ bytes_per_logit+ tensor_parallel-",
     "redundancy.cacheable_prompt_tokens": "prompt_tokens+ block_tokens~",
@@ -90,14 +86,11 @@ DIRECTIONS = {
     "redundancy.instances_per_group_round_robin": "group_size+ instances+",
     "redundancy.prefix_cache_hit_ratio":
         "group_size+ prompt_tokens- cacheable_prompt_tokens+ cacheable_shared_tokens+ instances_per_group-",
-    "redundancy.prefill_tokens_per_group": "group_size+ prompt_tokens+ hit_ratio-",
     "redundancy.prefill_tokens_saved": "group_size+ prompt_tokens+ hit_ratio+",
     "redundancy.prefill_time_fraction":
         "instance_rate+ prompt_tokens+ response_tokens- hit_ratio- prefill_rate-",
     "redundancy.instance_rate_after_caching":
         "instance_rate+ prefill_time_fraction+ hit_ratio- expected_hit_ratio+",
-    "redundancy.training_tokens_per_group": "group_size+ prompt_tokens+ response_tokens+",
-    "redundancy.deduplicated_training_tokens_per_group": "group_size+ prompt_tokens+ response_tokens+",
     "redundancy.deduplicated_fraction": "group_size+ prompt_tokens+ response_tokens-",
     "iteration.completions_per_second": "instances+ group_size+ group_seconds-",
     "iteration.rollout_seconds": "samples_per_step+ completions_per_second-",

@@ -224,13 +224,6 @@ def test_the_last_token_is_always_computed(prompt: int, block: int) -> None:
     assert redundancy.cacheable_shared_tokens(prompt, prompt, block) == found
 
 
-@given(group=GROUP, prompt=TOKENS, hits=FRACTION)
-def test_prefill_is_computed_or_saved(group: int, prompt: int, hits: float) -> None:
-    """Computed and saved prefill tokens add up to all."""
-    computed = redundancy.prefill_tokens_per_group(group, prompt, hits)
-    assert computed + redundancy.prefill_tokens_saved(group, prompt, hits) == pytest.approx(group * prompt)
-
-
 @given(rate=RATE, share=FRACTION, before=FRACTION, gain=FRACTION)
 def test_a_better_cache_never_slows(rate: float, share: float, before: float, gain: float) -> None:
     """The rate after the fix is at least today's, and at most that of an engine that never prefills."""
@@ -252,8 +245,7 @@ def test_the_matched_count_drops_after_the_fix() -> None:
 @given(group=GROUP, prompt=TOKENS, response=TOKENS)
 def test_deduplication_adds_up(group: int, prompt: int, response: int) -> None:
     """The share saved is one less the quotient of tokens with and without, and one sample saves nothing."""
-    whole = redundancy.training_tokens_per_group(group, prompt, response)
-    packed = redundancy.deduplicated_training_tokens_per_group(group, prompt, response)
+    whole, packed = group * (prompt + response), prompt + group * response
     assert redundancy.deduplicated_fraction(group, prompt, response) == pytest.approx(1 - packed / whole, abs=1e-12)
     assert redundancy.deduplicated_fraction(1, prompt, response) == 0.0
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
@@ -53,6 +53,7 @@ rows = st.lists(st.tuples(powers, st.floats(0.5, 2.0)), min_size=1, max_size=4)
 
 
 @given(rows)
+@settings(max_examples=20)
 def test_a_belief_survives_its_file(found: list[tuple[dict[str, float], float]]) -> None:
     """Written and read, mean and covariance are what they were, to the last digits."""
     before, after = measured(*found)

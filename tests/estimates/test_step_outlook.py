@@ -16,10 +16,11 @@ from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assumptions import assumptions
 from rlsize.estimates.step_figures import worked
 from rlsize.estimates.step_loops import LoopPlan, Way, bare, step_question
-from rlsize.estimates.step_memory import state_bytes
 from rlsize.estimates.step_outlook import STAGES, StepOutlook, step_outlook
 from rlsize.estimates.step_parts import NOTHING, step_parts
 from rlsize.estimates.train_prediction import TrainQuestion
+from rlsize.estimates.train_prediction_question import bare_question
+from rlsize.estimates.trainer_fit import bare_trainer_memory
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue
@@ -136,7 +137,7 @@ def log_width(found: Figure | None) -> float:
 
 def test_a_way_that_cannot_run_says_why() -> None:
     """The others are compared without it."""
-    found = outlook(plan(ASYNC, "qwen3-32b"), replace(SYNC, trainer_gpus=1.0))
+    found = outlook(plan(ASYNC), replace(SYNC, trainer_gpus=1.0))
     refused = next(mode for mode in found.modes if mode.refused)
     assert "does not fit on 1 x h100-sxm" in refused.refused
     assert refused.seconds is None
@@ -212,8 +213,12 @@ def test_staleness_is_no_assumption_of_a_loop_that_takes_turns() -> None:
 @pytest.mark.parametrize("gpus", [8, 16])
 def test_sharded_states_shrink_with_gpus(gpus: int) -> None:
     """18 bytes a parameter with gradients in fp32, over all GPUs."""
-    question = replace(plan().train, gpus=float(gpus))
+    question = replace(bare_question(plan().train), gpus=float(gpus))
     params = model_size(question.model).params.number
+
+    def state_bytes(asked: TrainQuestion) -> float:
+        return float(bare_trainer_memory(asked, 1.0, BELIEF.central()).states)
+
     assert state_bytes(question) == pytest.approx(18 * params / gpus)
     assert state_bytes(replace(question, sharding="none")) == pytest.approx(18 * params)
     assert state_bytes(replace(question, sharding="optimizer")) == pytest.approx((6 + 12 / gpus) * params)

@@ -8,7 +8,7 @@ import pytest
 
 from rlsize.facts.advertised import ADVERTISED_AS_SUM, AdvertisedLink, advertised_as_sum
 from rlsize.facts.dtype import BYTES_PER_PARAM
-from rlsize.quantities.scenario import Dtype
+from rlsize.quantities.kinds import DTYPE
 from rlsize.readers.profiles import Catalogue
 
 
@@ -37,4 +37,4 @@ def test_other_bandwidths_are_nobodys_sum(bandwidth: float) -> None:
 
 def test_every_number_type_of_a_scenario_has_a_width() -> None:
     """And no other has."""
-    assert set(BYTES_PER_PARAM) == set(get_args(Dtype))
+    assert set(BYTES_PER_PARAM) == set(DTYPE.known)

@@ -12,6 +12,7 @@ import pytest
 from rlsize.errors import UnfinishedError
 from rlsize.measure.child import Child, ChildDiedError, staged
 
+PATIENCE = 60.0  # seconds; no test waits for it
 SAY = "import json, os, sys; out = open(os.environ['RLSIZE_EVENTS'], 'a', buffering=1); "
 
 
@@ -24,8 +25,8 @@ def test_events_arrive_whole_and_in_order(tmp_path: Path) -> None:
     """Lines are JSON objects; anything else is passed over; the end is None."""
     code = "[out.write(line + '\\n') for line in ('{\"event\": \"a\"}', 'noise', '[1]', '{\"event\": \"b\"}')]"
     with child(tmp_path, code) as process:
-        assert [process.hear(20.0), process.hear(20.0)] == [{"event": "a"}, {"event": "b"}]
-        assert process.hear(20.0) is None
+        assert [process.hear(PATIENCE), process.hear(PATIENCE)] == [{"event": "a"}, {"event": "b"}]
+        assert process.hear(PATIENCE) is None
 
 
 def test_what_is_told_arrives_on_its_standard_input(tmp_path: Path) -> None:
@@ -33,7 +34,7 @@ def test_what_is_told_arrives_on_its_standard_input(tmp_path: Path) -> None:
     code = "out.write(json.dumps({'event': json.loads(sys.stdin.readline())['do']}) + '\\n')"
     with child(tmp_path, code) as process:
         process.tell({"do": "load"})
-        assert process.hear(20.0) == {"event": "load"}
+        assert process.hear(PATIENCE) == {"event": "load"}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +50,7 @@ def test_what_is_told_arrives_on_its_standard_input(tmp_path: Path) -> None:
 def test_a_death_is_told_in_its_own_words(tmp_path: Path, code: str, words: str, memory: bool) -> None:
     """The cause, not the line that points at it; and whether memory was it."""
     with child(tmp_path, code) as process, pytest.raises(ChildDiedError) as died:
-        process.hear(20.0)
+        process.hear(PATIENCE)
     assert words in died.value.faults[0].what
     assert died.value.memory is memory
 
@@ -68,9 +69,10 @@ def test_what_it_started_ends_with_it(tmp_path: Path) -> None:
         "out.write(json.dumps({'event': 'pid', 'pid': sleeper.pid}) + '\\n'); sleeper.wait()"
     )
     with child(tmp_path, code) as process:
-        event = process.hear(20.0)
+        event = process.hear(PATIENCE)
         assert event is not None
-    for _ in range(100):
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
         if not running(event["pid"]):
             return
         time.sleep(0.05)

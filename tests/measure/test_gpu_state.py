@@ -188,7 +188,7 @@ def test_the_watch_samples_until_it_ends() -> None:
         return [IDLE]
 
     with Watch(own=lambda: {5}, look=look, every=0.01) as watch:
-        until = time.monotonic() + 5
+        until = time.monotonic() + 60  # which nobody waits for
         while len(watch.samples) < 3 and time.monotonic() < until:
             time.sleep(0.01)
     count = len(watch.samples)

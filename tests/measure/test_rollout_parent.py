@@ -33,7 +33,7 @@ def start(tmp_path: Path) -> Iterator[Callable[[int], Instance]]:
         folder = tmp_path / f"engine-{next(numbers)}"
         folder.mkdir()
         child = Child([sys.executable, str(STUB), str(limit)], folder, "stub")
-        ready = child.await_event("ready", 30.0)
+        ready = child.await_event("ready", 120.0)
         started.append(Instance("stub", child, ready, scrape_as("stub")))
         return started[-1]
 

@@ -70,7 +70,7 @@ def player(tmp_path: Path) -> Callable[[str], str]:
 def job(**changed: Any) -> TrainJob:
     """Two samples, 40 and 60 tokens long."""
     fields = {"model": "m", "lengths": ((10, 30), (10, 50)), "group_size": 2, "micro_batch_tokens": 200}
-    return TrainJob(**{"start_seconds": 20.0, **fields, **changed})
+    return TrainJob(**{"start_seconds": 120.0, **fields, **changed})
 
 
 def test_what_the_trainer_is_told(player: Callable[[str], str], tmp_path: Path) -> None:

@@ -19,8 +19,8 @@ from tests.planner.small_problems import (
 )
 
 from rlsize.equations import matching
-from rlsize.estimates.loop_memory import trainer_states
 from rlsize.estimates.train_prediction_question import bare_question
+from rlsize.estimates.trainer_fit import bare_trainer_memory
 from rlsize.estimates.working import apply
 from rlsize.planner.evaluation import worked
 from rlsize.planner.offers import Degrees
@@ -286,6 +286,12 @@ def asked_of(posed: Posed, gpus: float) -> TrainQuestion:
     return replace(bare_question(question), gpus=gpus)
 
 
+def states_of(posed: Posed, gpus: float) -> float:
+    """What of the first trainer stays on each GPU from step to step."""
+    values = posed.outlook.central.values
+    return float(bare_trainer_memory(asked_of(posed, gpus), 1.0, values).states)
+
+
 def place_of(posed: Posed, loop: Any, instances: float, gpus: float) -> Placement:
     """The first fleet and the first trainer of a space."""
     return Placement(
@@ -304,7 +310,7 @@ def test_the_rule_of_thumb_for_7b_holds_in_memory(gpus: float) -> None:
     model, gpu = "qwen2.5-7b", "h100-sxm"
     trainers = trainers_of(model, gpu, 2048.0, 1300.0, ONE_LAYOUT)
     posed = predicted(model, fleets_of(model, gpu, (1,)), trainers, 2048.0, 300.0, 1000.0, gpus=16.0)
-    assert trainer_states(asked_of(posed, gpus)) == pytest.approx(7.615e9 * 16 / gpus, rel=0.01)
+    assert states_of(posed, gpus) == pytest.approx(7.615e9 * 16 / gpus, rel=0.01)
     left = memory_of(posed.outlook.central, place_of(posed, "async", gpus, gpus))
     assert left[TRAINER] > 0.05
     assert left[ROLLOUT] > 0.5
@@ -339,7 +345,7 @@ def test_where_the_states_of_70b_fit(gpus: float, fits: bool) -> None:
     """
     trainers = trainers_of("llama3.1-70b", "h100-sxm", 512.0, 1800.0, ONE_LAYOUT)
     posed = predicted("llama3.1-70b", fleets_of("llama3.1-70b", "h100-sxm", (4,)), trainers, 512.0, response=1500.0)
-    assert trainer_states(asked_of(posed, gpus)) == pytest.approx(16 * 70.55e9 / gpus, rel=0.01)
+    assert states_of(posed, gpus) == pytest.approx(16 * 70.55e9 / gpus, rel=0.01)
     left = memory_of(posed.outlook.central, place_of(posed, "async", 1.0, gpus))[TRAINER]
     assert bool(left >= posed.space.margin) == fits
 
@@ -392,7 +398,7 @@ def test_lent_gpus_hold_an_engine_beside_the_trainer() -> None:
         memory_of(posed.outlook.central, place_of(posed, loop, 1.0, 1.0))[TRAINER] for loop in ("async", "hybrid")
     )
     memory = CATALOGUE.get("gpu", gpu).specification.memory.value
-    assert lent == pytest.approx(1 - 0.6 - float(trainer_states(asked_of(posed, 1.0))) / memory)
+    assert lent == pytest.approx(1 - 0.6 - states_of(posed, 1.0) / memory)
     assert lent < posed.space.margin <= alone
     found = search(posed.outlook.central, posed.space)
     assert {family.place.loop for family in found.best} == {"async"}

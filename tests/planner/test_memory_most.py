@@ -39,12 +39,12 @@ def test_recomputation_makes_room(rlsize: Run) -> None:
 
 
 def test_a_70b_trainer_does_not_fit_on_eight_gpus(rlsize: Run) -> None:
-    """16 bytes for each of 70B parameters are 141 GB on each of 8; the answer says what binds and what would fit."""
+    """141 GB of states on each of 8, activations apart; the answer says what binds and what would fit."""
     ran = rlsize("memory", "--model", "llama3.1-70b", "--gpu", "h100", "--trainer-gpus", "8", "--no-reference")
     said = " ".join(ran.stdout.split())
     assert ran.code == 1
     assert "The trainer does not fit on h100-sxm: each of its 8 GPUs holds" in said
-    assert "most of it the training state; first fits: 24 GPUs as FSDP24" in said
+    assert "most of it the training state; first fits: 88 GPUs as FSDP88" in said
     assert "What binds: the trainer by the training state" in said
 
 

@@ -90,7 +90,7 @@ def test_the_other_ways_keep_a_split_that_was_given() -> None:
 
 
 def test_a_trainer_that_does_not_fit_is_told_how_many_gpus_it_needs() -> None:
-    """The states of 32 B parameters at 18 bytes take eight H100; sharding nothing helps nobody."""
+    """32 B parameters at 18 bytes and their activations take four nodes; sharding nothing helps nobody."""
     asked = plan(model="qwen3-32b")
-    assert fitting_trainer(asked) == 8
-    assert fitting_trainer(replace(asked, train=replace(asked.train, sharding="none"))) is None
+    assert fitting_trainer(asked, VALUES) == 32
+    assert fitting_trainer(replace(asked, train=replace(asked.train, sharding="none")), VALUES) is None

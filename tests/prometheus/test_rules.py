@@ -61,7 +61,7 @@ def promtool_says(promtool: str, tmp_path: Path) -> Callable[..., str]:
         said = ""
         for command in commands:
             ran = subprocess.run(
-                [promtool, *command], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
+                [promtool, *command], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False
             )
             said = ran.stdout + ran.stderr
             assert (ran.returncode != 0) == (fails and command[0] == "test"), said

@@ -87,7 +87,7 @@ def node() -> Iterator[Call]:
 
     yield call
     writer.close()
-    process.wait(30)
+    process.wait(120)
     reader.close()
 
 

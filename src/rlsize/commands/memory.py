@@ -2,242 +2,273 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from rlsize.commands import asking, flags
-from rlsize.commands import memory_flags as of
-from rlsize.commands.memory_hardware import engine_at_start, memory_hardware
-from rlsize.commands.memory_rollout import RolloutFlags, RolloutSide, rollout_side
-from rlsize.commands.predict_train_flags import LayoutFlags
-from rlsize.commands.tenants import TenantFlags, tenants
-from rlsize.commands.trainer_layout import check_heads, trainer_layout
-from rlsize.estimates.memory import bill_memory
-from rlsize.estimates.memory_question import MemoryQuestion
-from rlsize.estimates.memory_shape import MemoryShape, memory_shape, shapeless
-from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
-from rlsize.facts.figure import Figure
-from rlsize.planner.memory_fit import fit_memory
-from rlsize.reports.memory import memory_report
+from rlsize.errors import InputError
+from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
-from rlsize.shell.beliefs import CalibrationFile
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.models import model_params, model_profile
+from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
 
 if TYPE_CHECKING:
-    from rlsize.facts.algorithm import Optimizer, Recomputation
+    from rlsize.estimates.engine_memory import CapacityQuestion
+    from rlsize.estimates.gpu_memory import GpuMemory
+    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+
+_PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
 
 
-def memory(
-    scenario: flags.ScenarioFile = None,
-    model: of.ModelName = None,
-    params: of.Params = None,
-    algorithm: of.AlgorithmName = None,
-    critic: of.Critic = None,
-    reference: of.Reference = None,
-    reward_model: of.RewardModel = None,
-    critic_params: of.CriticParams = None,
-    reference_params: of.ReferenceParams = None,
-    reward_params: of.RewardParams = None,
-    optimizer: of.OptimizerName = None,
-    gradients: of.Gradients = None,
-    lora_rank: of.LoraRank = None,
-    fsdp: of.Fsdp = None,
-    zero: of.Zero = None,
-    data_parallel: of.DataParallel = None,
-    tensor_parallel: of.TensorParallel = None,
-    pipeline_parallel: of.PipelineParallel = None,
-    context_parallel: of.ContextParallel = None,
-    expert_parallel: of.ExpertParallel = None,
-    trainer_gpus: of.TrainerGpus = None,
-    micro_batch_tokens: of.MicroBatchTokens = None,
-    recompute: of.Recompute = None,
-    instances: of.Instances = None,
-    rollout_tensor_parallel: of.RolloutTensorParallel = None,
-    rollout_pipeline_parallel: of.RolloutPipelineParallel = None,
-    rollout_dtype: of.RolloutDtype = None,
-    kv_dtype: of.KvDtype = None,
-    concurrency: of.Concurrency = None,
-    context: of.Context = None,
-    prompt_tokens: of.PromptTokens = None,
-    response_tokens: of.ResponseTokens = None,
-    response_cv: of.ResponseCv = None,
-    gpu: of.GpuName = None,
-    memory_fraction: of.MemoryFraction = None,
-    calibration: CalibrationFile = None,
-    seed: flags.Seed = "0",
-    profiles: flags.Profiles = None,
-) -> Report:
+@asks(
+    Models=("model", "params", *ALGORITHM, "critic_params", "reference_params", "reward_params"),
+    Trainer=("optimizer", "gradients", "lora_rank", "offload", *LAYOUT, "micro_batch_tokens", "recompute"),
+    Rollout_instances=(
+        "instances",
+        "rollout_tensor_parallel",
+        "rollout_pipeline_parallel",
+        "rollout_dtype",
+        "kv_dtype",
+        "memory_fraction",
+        "concurrency",
+        "context_tokens",
+    ),
+    Workload=(
+        "prompts_per_step",
+        "group_size",
+        "prompt_tokens",
+        "response_tokens",
+        "response_cv",
+        "max_response_tokens",
+    ),
+    Loop=tuple(key for key in LOOP if key not in {"model", "max_staleness", "transport"}),
+    Inputs=ANSWER,
+)
+def memory(inputs: Inputs) -> Report:
     """
     What each tenant needs in memory, and which GPU count fits.
 
     Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model
     """
-    inputs = Inputs(scenario, profiles)
-    models = TenantFlags(
-        algorithm=algorithm,
-        critic=critic,
-        reference=reference,
-        reward_model=reward_model,
-        critic_params=critic_params,
-        reference_params=reference_params,
-        reward_params=reward_params,
-    )
-    training = TrainingFlags(
-        optimizer=optimizer,
-        gradients=gradients,
-        lora_rank=lora_rank,
-        micro_batch_tokens=micro_batch_tokens,
-        recompute=recompute,
-    )
-    layout = LayoutFlags(
-        fsdp=fsdp,
-        zero=zero,
-        data=data_parallel,
-        tensor=tensor_parallel,
-        pipeline=pipeline_parallel,
-        context=context_parallel,
-        expert=expert_parallel,
-        gpus=trainer_gpus,
-    )
-    rollout = RolloutFlags(
-        instances=instances,
-        tensor_parallel=rollout_tensor_parallel,
-        pipeline_parallel=rollout_pipeline_parallel,
-        dtype=rollout_dtype,
-        kv_dtype=kv_dtype,
-        concurrency=concurrency,
-        context=context,
-        prompt_tokens=prompt_tokens,
-        response_tokens=response_tokens,
-        response_cv=response_cv,
-    )
-    question = _question(inputs, (model, params), models, training, layout, rollout)
-    profile, hardware = memory_hardware(inputs, question, gpu, memory_fraction)
+    from random import Random
+
+    from rlsize.estimates.constants_memory import STAGE, constant_figures
+    from rlsize.estimates.memory import bill_memory
+    from rlsize.estimates.working import uncertain_inputs
+    from rlsize.loop.resolve import described, resolve, seed_of
+    from rlsize.planner.memory_fit import fit_memory
+    from rlsize.reports.memory import memory_report
+
+    loop = resolve(inputs) if described(inputs) else None
+    if loop is not None and loop.refused:
+        inputs.warnings.append(loop.refused)
+    profile = inputs.model()
+    question = _question(inputs, profile)
+    gpu = inputs.gpu()
+    hardware = None if gpu is None else _hardware(inputs, question, gpu)
+    seed = seed_of(inputs)
     inputs.settle()
-    answer = bill_memory(question, asking.random_for(question, seed))
+    belief = inputs.belief(STAGE)
+    engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
+    question = replace(question, constants=constant_figures(belief.central()), engine=engine)
+    random = Random(seed) if uncertain_inputs(question) else None  # noqa: S311 (draws for a band, not for a secret)
+    answer = bill_memory(question, random)
     fit = fit_memory(question, hardware) if hardware else None
-    start = engine_at_start(inputs, question, model, (profile, fit), (seed, calibration))
-    return memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
+    judged = (fit.stated_rollout or fit.first_rollout) if fit else None
+    start: tuple[Figure, ...] = ()
+    if judged is not None and question.engine is not None:
+        from rlsize.estimates.engine_start import engine_start
+        from rlsize.facts.records.record import Layout
+
+        pipeline = max(1, round(question.rollout_pipeline_parallel.number))
+        layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
+        start = engine_start(replace(question.engine, layout=layout), belief, seed)
+    report = memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
+    return replace(report, no=report.no or (loop is not None and bool(loop.refused)))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainingFlags:
-    """What the flags say about the training state; None where one was not given."""
-
-    optimizer: str | None = None
-    gradients: str | None = None
-    lora_rank: str | None = None
-    micro_batch_tokens: str | None = None
-    recompute: str | None = None
-
-
-def _question(
-    inputs: Inputs,
-    policy: tuple[str | None, str | None],
-    models: TenantFlags,
-    training: TrainingFlags,
-    layout: LayoutFlags,
-    rollout: RolloutFlags,
-) -> MemoryQuestion:
+def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
-    params = inputs.keep(model_params(inputs, *policy)[0])
+    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory_shape import memory_shape, shapeless
+    from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
+    from rlsize.facts.dtype import BYTES_PER_PARAM
+    from rlsize.facts.quantisation import WIDTHS
+    from rlsize.loop.models import tenants
+    from rlsize.loop.trainer import check_heads, passes_of, trainer_layout
+    from rlsize.shell.models import model_params
+
+    params = inputs.keep(model_params(inputs, _text(inputs, "model"), _text(inputs, "params"))[0])
     if not inputs.faults:  # a model that is named and cannot be read is a fault already
         inputs.need(params, "give --model or --params")
-    profile = model_profile(inputs, policy[0]) if policy[1] is None and params.known else None
-    kept = tenants(inputs, models)
-    side = rollout_side(inputs, rollout, cached=profile is not None)
-    shape = memory_shape(profile, params, side.bytes_per_kv_value) if profile else None
-    trained = _training(inputs, training, shaped=shape is not None or (profile is None and not params.known))
-    if trained.lora_rank.known and kept.reference is None and kept.algorithm.reference:
+    kept = tenants(inputs)
+    passes, _, rl = passes_of(inputs, kept)
+    kv_dtype = inputs.choose("kv_dtype") if profile is not None or inputs.gives("kv_dtype") else "bf16"
+    shape = memory_shape(profile, params, BYTES_PER_PARAM[kv_dtype]) if profile else None
+    rank = inputs.ask("lora_rank")
+    if rank.known and profile is None and params.known:
+        inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
+    optimizer, gradients = inputs.choose("optimizer"), inputs.choose("gradients")
+    width = inputs.used["gradients"]
+    tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
+    recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
+    adapters_off = rank.known and kept.reference is None
+    if adapters_off and kept.algorithm.reference:
         inputs.notes.append("The reference is the policy with its adapters off: no copy (--reference counts one).")
     if inputs.said("placement.mode") == "colocated":
         inputs.notes.append("Colocated: each side is judged alone, as if the other were offloaded while it runs.")
-    habit = kept.algorithm.reference and not trained.lora_rank.known
+    context = inputs.ask("context_tokens")
+    lengths = _lengths(inputs, wanted=not context.known)
+    tensor = inputs.ask("rollout_tensor_parallel")
+    dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
     question = MemoryQuestion(
         algorithm=kept.algorithm,
         critic=kept.critic,
-        reference=habit if kept.reference is None else kept.reference,
+        reference="reference" in passes and not adapters_off if rl else bool(kept.reference),
         reward=kept.reward,
         params=params,
         critic_params=kept.critic_params,
         reference_params=kept.reference_params,
         reward_params=kept.reward_params,
         known_shape=shape,
-        optimizer=trained.optimizer,
-        bytes_per_gradient=trained.bytes_per_gradient,
-        lora_rank=trained.lora_rank,
-        micro_batch_tokens=trained.micro_batch_tokens,
-        recompute=trained.recompute,
-        layout=trainer_layout(inputs, layout, shape or (shapeless(params) if params.known else None)),
-        instances=side.instances,
-        rollout_dtype=side.rollout_dtype,
-        rollout_tensor_parallel=side.rollout_tensor_parallel,
-        rollout_pipeline_parallel=side.rollout_pipeline_parallel,
-        concurrency=side.concurrency,
-        context_tokens=side.context_tokens,
-        prompt_tokens=side.prompt_tokens,
-        response_tokens=side.response_tokens,
-        response_cv=side.response_cv,
-    )
-    if shape is not None:
-        _check_instance(inputs, question, side, shape)
-    return question
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Training:
-    optimizer: Optimizer
-    bytes_per_gradient: Figure
-    lora_rank: Figure
-    micro_batch_tokens: Figure
-    recompute: Recomputation
-
-
-def _training(inputs: Inputs, said: TrainingFlags, *, shaped: bool) -> _Training:
-    """What is kept for each trained parameter, and what of the activations."""
-    name = inputs.word(
-        "optimizer", "--optimizer", said.optimizer, OPTIMIZERS, scenario="trainer.optimizer", default="adamw"
-    )
-    width = inputs.word(
-        "gradients", "--gradients", said.gradients, BYTES_PER_GRADIENT, scenario="trainer.gradients", default="bf16"
-    )
-    chosen = inputs.used.get("gradients", Figure(key="gradients", value="bf16", provenance="default"))
-    rank = inputs.number("lora_rank", "--lora-rank", said.lora_rank, flags.COUNT, scenario="trainer.lora_rank")
-    if rank.known and not shaped:
-        inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
-    tokens = inputs.number(
-        "micro_batch_tokens",
-        "--micro-batch-tokens",
-        said.micro_batch_tokens,
-        flags.TOKENS,
-        scenario="trainer.micro_batch_tokens",
-    )
-    policy = "full"
-    if tokens.known or said.recompute is not None:
-        policy = inputs.word(
-            "recompute", "--recompute", said.recompute, RECOMPUTATIONS, scenario="trainer.recompute", default="full"
-        )
-    return _Training(
-        optimizer=OPTIMIZERS[name or "adamw"],
+        optimizer=OPTIMIZERS[optimizer],
         bytes_per_gradient=Figure(
             key="bytes_per_gradient",
-            value=BYTES_PER_GRADIENT[width or "bf16"],
-            provenance=chosen.provenance,
-            source=f"{chosen.value} gradients: {chosen.source}",
+            value=BYTES_PER_GRADIENT[gradients],
+            provenance=width.provenance,
+            source=f"{width.value} gradients: {width.source}",
         ),
         lora_rank=rank,
         micro_batch_tokens=tokens,
-        recompute=RECOMPUTATIONS[policy or "full"],
+        recompute=RECOMPUTATIONS[recompute],
+        layout=trainer_layout(
+            inputs, inputs.ask("trainer_gpus"), shape or (shapeless(params) if params.known else None)
+        ),
+        instances=inputs.ask("instances", default=None if "instances" in inputs.used else 1, why="one instance"),
+        rollout_dtype=inputs.used.get("rollout_dtype", Figure(key="rollout_dtype", value=dtype)),
+        rollout_tensor_parallel=tensor,
+        rollout_pipeline_parallel=inputs.ask("rollout_pipeline_parallel"),
+        concurrency=inputs.ask("concurrency"),
+        context_tokens=context,
+        **lengths,
     )
-
-
-def _check_instance(inputs: Inputs, question: MemoryQuestion, side: RolloutSide, shape: MemoryShape) -> None:
-    """Faults and warnings about the rollout side that only the model's layers can tell."""
-    tensor = side.rollout_tensor_parallel
-    if tensor.known:
+    if shape is not None and tensor.known:
         check_heads(inputs, tensor.source, int(tensor.number), shape)
-    longest = shape.architecture.max_context if shape.architecture else 0
-    tokens = question.context
-    if tokens.known and tokens.number > longest:
-        inputs.warnings.append(f"{tokens.number:,.0f} tokens of a sample are more than the model's {longest:,}")
+    longest = shape.architecture.max_context if shape is not None and shape.architecture else 0
+    live = question.context
+    if shape is not None and live.known and live.number > longest:
+        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
+    return question
+
+
+def _text(inputs: Inputs, key: str) -> str | None:
+    text = inputs.texts.get(key)
+    return None if text is None else str(text)
+
+
+def _published(profile: Model | None) -> str:
+    """The number type in which a model's weights are published."""
+    from rlsize.facts.quantisation import native
+
+    if profile is None:
+        return "bf16"
+    types = native(profile.name)
+    return types.experts if profile.architecture.moe else types.dense
+
+
+def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
+    """Prompt, response, spread, and the longest sequence of a step: what says how long a sample in flight is."""
+    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+
+    nothing = absent("response_tokens", "--context")
+    response = inputs.ask("response_tokens") if wanted else nothing
+    if not response.known:
+        return {
+            "prompt_tokens": replace(nothing, key="prompt_tokens"),
+            "response_tokens": nothing,
+            "longest_tokens": absent("longest_tokens", "--response-tokens"),
+        }
+    prompt, cv, cap = inputs.ask("prompt_tokens"), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
+    prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
+    batch = StepBatch(
+        samples=(prompts.number if prompts.known else 1.0) * (group.number if group.known else 1.0),
+        instances=1.0,
+        prompt_tokens=prompt.number,
+        response_tokens=response.number,
+        response_cv=cv.number,
+        max_tokens=cap.number if cap.known else None,
+    )
+    longest = longest_sequence(batch, capped=cap.known and cap.provenance == "given")
+    how = "the cap" if cap.provenance == "given" and cap.known else "the longest that is expected of a step"
+    return {
+        "prompt_tokens": prompt,
+        "response_tokens": response,
+        "response_cv": cv,
+        "longest_tokens": Figure(
+            key="longest_tokens", value=longest, provenance="predicted", source=f"a prompt, and {how}"
+        ),
+    }
+
+
+def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
+    """The shares of a GPU's memory that the two sides may plan with."""
+    from rlsize.estimates.gpu_memory import gpu_memory
+    from rlsize.facts.engine_defaults import engine_defaults
+    from rlsize.facts.memory_margin import MEMORY_MARGIN
+    from rlsize.loop.instance import memory_fraction
+
+    engine = engine_defaults(str(inputs.name("engine")[0] or "vllm"))
+    rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
+    trainer = Figure(
+        key="trainer_memory_fraction",
+        value=1.0 - MEMORY_MARGIN,
+        provenance="default",
+        source="what its peak must leave free for runtime, communication and scatter",
+    )
+    if not gpu.specification.memory.verified:
+        inputs.warnings.append(f"the memory of {gpu.name} is unverified")
+    dtype = str(question.rollout_dtype.value)
+    if dtype in _PEAKS and getattr(gpu.specification, _PEAKS[dtype]) is None:
+        inputs.warnings.append(
+            f"{gpu.name} has no {dtype} matrix units: weights take that little room, but run at bf16 speed at best"
+        )
+    return gpu_memory(gpu, trainer, rollout, _node(inputs, gpu))
+
+
+def _node(inputs: Inputs, gpu: Gpu) -> Figure:
+    """GPUs of a node: said, or those of the cluster profile where that has the same GPU; else absent."""
+    stated = inputs.ask("gpus_per_node")
+    name, where = inputs.name("cluster")
+    if stated.known or name is None:
+        return stated
+    try:
+        cluster = inputs.catalogue.get("cluster", str(name))
+    except InputError as error:
+        inputs.blame(error, where)
+        return stated
+    fact = cluster.gpus_per_node
+    if cluster.gpu != gpu.name:
+        return stated
+    source = f"cluster profile {cluster.name}: gpus_per_node; {cluster.sources[fact.source]}"
+    return Figure(key="gpus_per_node", value=fact.value, source=source, verified=fact.verified)
+
+
+def _instance(
+    inputs: Inputs, question: MemoryQuestion, profile: Model | None, gpu: Gpu, hardware: GpuMemory
+) -> CapacityQuestion | None:
+    """One rollout instance on its GPU, of no layout yet; None where the model's layers are not known."""
+    from rlsize.estimates.engine_memory import CapacityQuestion
+    from rlsize.facts.quantisation import uniform
+
+    if profile is None or question.known_shape is None:
+        return None
+    fraction, cache = hardware.rollout_fraction, inputs.used.get("kv_dtype")
+    return CapacityQuestion(
+        model=profile,
+        gpu=gpu,
+        engine=str(inputs.name("engine")[0] or "vllm"),
+        weights=uniform(str(question.rollout_dtype.value)),
+        kv_dtype=str(cache.value) if cache else "bf16",
+        memory_fraction=fraction.number if fraction.known else None,
+    )

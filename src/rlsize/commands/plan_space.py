@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.commands import flags
 from rlsize.commands.plan_limits import limits_of
 from rlsize.commands.plan_lists import listed_numbers, listed_words, offers_of, refuse_too_many
+from rlsize.facts.memory_margin import MEMORY_MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,7 +27,6 @@ LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async", 
 _MICRO_BATCHES = (4096.0, 8192.0, 16384.0, 32768.0)
 _STALENESS = 2.0
 _MOST_STALENESS = 64
-_MARGIN = 0.05
 _RECOMPUTES = ("none", "selective", "full")
 
 
@@ -51,7 +51,7 @@ def space_of(inputs: Inputs, said: SearchFlags, problem: Posed, rejected: Reject
         "--memory-margin",
         said.memory_margin,
         flags.FRACTION_OR_NONE,
-        default=_MARGIN,
+        default=MEMORY_MARGIN,
         why="usual margin",
     )
     staleness = _staleness(inputs, said)
@@ -74,7 +74,7 @@ def space_of(inputs: Inputs, said: SearchFlags, problem: Posed, rejected: Reject
         transports=transports,
         micro_batches=_long_enough(problem, micro or _MICRO_BATCHES) if problem.plan is not None else (),
         gpus=None if any(offers) else problem.pools.gpus.number,
-        margin=margin.number if margin.known else _MARGIN,
+        margin=margin.number if margin.known else MEMORY_MARGIN,
         limits=limits,
         rollout_gpus=counts[0],
         trainer_gpus=counts[1],

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands import asking, flags
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.engine_defaults import ENGINES, engine_defaults
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
 from rlsize.facts.records.record import Layout
-from rlsize.planner.memory_fit import divides
 from rlsize.shell.models import model_profile
 
 if TYPE_CHECKING:

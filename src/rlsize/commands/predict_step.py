@@ -75,7 +75,7 @@ def _way_out(loop: Loop) -> str:
         return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
     from rlsize.planner.step_ways import fitting_trainer
 
-    gpus = fitting_trainer(plan)
+    gpus = fitting_trainer(plan, stages.belief.central())
     if gpus is None:
         return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
     return f"Its states fit on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."

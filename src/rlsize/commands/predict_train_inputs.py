@@ -58,7 +58,7 @@ def train_question(
     tokens = _tokens(inputs, work)
     spread = _layout(inputs, layout, model)
     how = _how(inputs, trainer)
-    passes, extra, rl = _passes(inputs, models)
+    passes, extra, rl = _passes(inputs, models, model)
     inputs.settle()
     if model is None or gpu is None or spread is None:  # each has left a fault
         raise InputError(*inputs.faults)
@@ -209,7 +209,8 @@ def _how(inputs: Inputs, said: Trainer) -> dict[str, Any]:
         why="assumed: samples packed to 16k tokens",
     )
     stages = inputs.number("virtual_stages", "--virtual-stages", said.virtual_stages, flags.COUNT, default=1)
-    if inputs.said("trainer.lora_rank") is not None:
+    rank = inputs.number("lora_rank", "--lora-rank", None, flags.COUNT, scenario="trainer.lora_rank")
+    if rank.known:
         inputs.warnings.append("LoRA is predicted as full training, which takes longer")
     optimizer = OPTIMIZERS[name or "adamw"]
     both = (optimizer.bytes_per_master, optimizer.bytes_per_optimizer_state)
@@ -222,13 +223,14 @@ def _how(inputs: Inputs, said: Trainer) -> dict[str, Any]:
         "state_bytes": sum(both),
         "gradient_bytes": BYTES_PER_GRADIENT[width or "bf16"],
         "offload": said.offload,
+        "lora_rank": int(rank.number) if rank.known else None,
         "fused": said.compiled,
         "overlapped": said.overlapped,
         "native_attention": said.native_attention,
     }
 
 
-def _passes(inputs: Inputs, said: Models) -> tuple[tuple[str, ...], dict[str, Model], bool]:
+def _passes(inputs: Inputs, said: Models, policy: Model | None) -> tuple[tuple[str, ...], dict[str, Model], bool]:
     """The extra passes, the models of those that are not the policy's size, and whether this is RL."""
     kept = tenants(
         inputs,
@@ -250,7 +252,10 @@ def _passes(inputs: Inputs, said: Models) -> tuple[tuple[str, ...], dict[str, Mo
     wanted |= {"critic"} if kept.critic else set()
     wanted |= {"reward"} if kept.reward else set()
     order = ("old_logprob", "reference", "proximal", "reward", "critic")
-    return tuple(name for name in order if name in wanted), _reward_model(inputs, said, wanted), True
+    own = _reward_model(inputs, said, wanted)
+    if kept.reference and policy is not None and inputs.said("trainer.lora_rank") is not None:
+        own["reference"] = policy  # asked for by name: a copy, where adapters that are switched off would do
+    return tuple(name for name in order if name in wanted), own, True
 
 
 def _reward_model(inputs: Inputs, said: Models, wanted: set[str]) -> dict[str, Model]:

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.commands import flags
 from rlsize.commands.predict_train_flags import LayoutFlags
+from rlsize.estimates.layout_rules import heads_objection, model_objections, rank_objections
 from rlsize.estimates.sharding import FULLY_SHARDED, WEIGHT_STAGE, Layout
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
-from rlsize.planner.memory_fit import divides
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from rlsize.estimates.layout_rules import Objection
     from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.shell.inputs import Inputs
 
+_FLAGS: Mapping[str, str] = MappingProxyType(
+    {
+        "tensor": "--tensor-parallel",
+        "pipeline": "--pipeline-parallel",
+        "expert": "--expert-parallel",
+        "gpus": "--trainer-gpus",
+    }
+)
 _STAGE = Quantity("count", least=0.0, most=3.0, whole=True)
 
 
@@ -54,7 +66,7 @@ def trainer_layout(inputs: Inputs, said: LayoutFlags, shape: MemoryShape | None)
     )
     _check(inputs, layout, gpus)
     if shape is not None:
-        _check_shape(inputs, layout, shape)
+        _blame(inputs, model_objections(shape, layout.degrees))
     return None if inputs.faults else layout
 
 
@@ -82,9 +94,8 @@ def _data_ranks(inputs: Inputs, layout: Layout, data: Figure, fsdp: Figure, gpus
     if not gpus.known:
         return replace(_or_one(fsdp), key="data_parallel")
     if gpus.number % layout.model_parallel:
-        each = f"{layout.model_parallel} (tensor x pipeline x context)"
-        what = f"{gpus.number:g} GPUs cannot be dealt out to model replicas of {each}"
-        inputs.fault(what, gpus.source, "make one a multiple of the other")
+        first = next(iter(rank_objections(gpus.number, layout.degrees)))
+        inputs.fault(first.what, gpus.source, first.todo)
         return _or_one(data)
     return layout.data_ranks(gpus)
 
@@ -113,32 +124,17 @@ def _check(inputs: Inputs, layout: Layout, gpus: Figure) -> None:
     if gpus.known and not inputs.faults and round(layout.gpus.number) != gpus.number:
         what = f"the layout takes {layout.gpus.number:g} GPUs, and the trainer has {gpus.number:g}"
         inputs.fault(what, gpus.source, "change one of the degrees, or leave --trainer-gpus out")
-    expert = int(layout.expert_parallel.number)
-    ranks = int(shards * layout.context_parallel.number * layout.tensor_parallel.number)
-    if ranks % expert:
-        what = f"{expert} expert-parallel ranks cannot be dealt out to {ranks} ranks (data x context x tensor)"
-        inputs.fault(what, "--expert-parallel", "make it a divisor")
+    if not inputs.faults:
+        shared = replace(layout, data_parallel=layout.shards)  # experts are dealt out to the ranks of one copy
+        _blame(inputs, rank_objections(round(shared.gpus.number), layout.degrees))
 
 
-def _check_shape(inputs: Inputs, layout: Layout, shape: MemoryShape) -> None:
-    """Degrees that the model's layers cannot be divided by."""
-    tensor, expert = int(layout.tensor_parallel.number), int(layout.expert_parallel.number)
-    check_heads(inputs, "--tensor-parallel", tensor, shape)
-    if expert > 1 and shape.size is None:
-        inputs.fault("experts are known from the model's profile only", "--expert-parallel", "name --model")
-    elif expert > 1 and not shape.experts:
-        inputs.fault("the model has no experts", "--expert-parallel", "leave it out")
-    elif shape.experts % expert:
-        what = f"{expert} ranks cannot share {shape.experts} experts evenly"
-        inputs.fault(what, "--expert-parallel", "make it a divisor")
-    stages = layout.pipeline_parallel.number
-    if shape.layers.known and stages > shape.layers.number:
-        what = f"{stages:g} stages are more than {shape.layers.number:g} layers"
-        inputs.fault(what, "--pipeline-parallel", "give each stage a layer at least")
+def _blame(inputs: Inputs, objections: Iterable[Objection]) -> None:
+    for objection in objections:
+        inputs.fault(objection.what, _FLAGS[objection.degree], objection.todo)
 
 
 def check_heads(inputs: Inputs, flag: str, degree: int, shape: MemoryShape) -> None:
     """Note a fault where tensor parallelism of that degree cannot deal out the heads."""
-    if not divides(shape, degree):
-        what = f"{degree} ranks cannot share {shape.heads} heads ({shape.kv_heads} KV heads) evenly"
-        inputs.fault(what, flag, "use a divisor of both, or a multiple of the KV heads")
+    for objection in heads_objection(shape, degree):
+        inputs.fault(objection.what, flag, objection.todo)

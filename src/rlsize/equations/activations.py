@@ -157,34 +157,6 @@ def activation_bytes_per_layer(
     )
 
 
-def attention_score_bytes_per_layer(
-    tokens: Real, sequence_tokens: Real, heads: Real, bytes_per_score: Real, tensor_parallel: Real
-) -> Real:
-    """
-    Bytes of the attention scores that one layer keeps on each GPU without flash attention and without recomputation.
-
-    s = a T l b / t
-
-    Args:
-        tokens: Tokens of the micro batch, T. [token]
-        sequence_tokens: Length of each sequence, l. [token]
-        heads: Attention heads, a. [1]
-        bytes_per_score: Softmax input and output in bf16 and a dropout mask, b: 5. [B/token^2]
-        tensor_parallel: Tensor-parallel degree, t. [1]
-
-    Returns:
-        s. [B]
-
-    Assumes sequences of one length; flash attention and selective recomputation keep nothing of this.
-    Source: Korthikanti et al. (arXiv:2205.05198), section 4.1: 5 a s s b.
-
-    >>> attention_score_bytes_per_layer(tokens=2048, sequence_tokens=2048, heads=96, bytes_per_score=5,
-    ...                                 tensor_parallel=8)
-    251658240.0
-    """
-    return tokens * sequence_tokens * heads * bytes_per_score / tensor_parallel
-
-
 def activation_bytes(layers: Real, bytes_per_layer: Real, working_bytes: Real) -> Real:
     """
     Bytes of activations on one GPU at the peak of the backward pass.

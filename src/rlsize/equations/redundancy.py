@@ -138,30 +138,6 @@ def prefix_cache_hit_ratio(
     return (later + instances_per_group * cacheable_shared_tokens) / (group_size * prompt_tokens)
 
 
-def prefill_tokens_per_group(group_size: Real, prompt_tokens: Real, hit_ratio: Real) -> Real:
-    """
-    Prompt tokens that the fleet computes for the samples of one prompt.
-
-    F = G p (1 - H)
-
-    Args:
-        group_size: Samples of one prompt, G. [1]
-        prompt_tokens: Length of the prompt, p. [token]
-        hit_ratio: Share of prompt tokens taken from the prefix cache, H; 0 without one. [1]
-
-    Returns:
-        F. [token]
-
-    Assumes nothing is preempted and prefilled again.
-    Source: Rollout engines (vLLM as RL backend), prefix caching across rollouts (the prompt is prefilled G times
-    without it).
-
-    >>> prefill_tokens_per_group(group_size=8, prompt_tokens=256, hit_ratio=0.765625)
-    480.0
-    """
-    return group_size * prompt_tokens * (1.0 - hit_ratio)
-
-
 def prefill_tokens_saved(group_size: Real, prompt_tokens: Real, hit_ratio: Real) -> Real:
     """
     Prompt tokens that the fleet need not compute for the samples of one prompt.
@@ -242,52 +218,6 @@ def instance_rate_after_caching(
     return instance_rate / (1.0 - prefill_time_fraction * (expected_hit_ratio - hit_ratio) / (1.0 - hit_ratio))
 
 
-def training_tokens_per_group(group_size: Real, prompt_tokens: Real, response_tokens: Real) -> Real:
-    """
-    Tokens that the trainer computes for the samples of one prompt when each carries its own copy of the prompt.
-
-    T = G (p + l)
-
-    Args:
-        group_size: Samples of one prompt, G. [1]
-        prompt_tokens: Mean prompt length, p. [token]
-        response_tokens: Mean response length, l. [token]
-
-    Returns:
-        T. [token]
-
-    Assumes packed sequences without padding.
-    Source: own derivation.
-
-    >>> training_tokens_per_group(group_size=8, prompt_tokens=1000, response_tokens=500)
-    12000
-    """
-    return group_size * (prompt_tokens + response_tokens)
-
-
-def deduplicated_training_tokens_per_group(group_size: Real, prompt_tokens: Real, response_tokens: Real) -> Real:
-    """
-    Tokens that the trainer computes for the samples of one prompt when they share one copy of the prompt.
-
-    T' = p + G l
-
-    Args:
-        group_size: Samples of one prompt, G. [1]
-        prompt_tokens: Mean prompt length, p. [token]
-        response_tokens: Mean response length, l. [token]
-
-    Returns:
-        T'. [token]
-
-    Assumes a group fits one packed sequence with a mask that lets every response see the prompt and no other response.
-    Source: Runbook: rollout fleet sizing and rebalancing, procedure step 3 (prompt deduplication in the training pass).
-
-    >>> deduplicated_training_tokens_per_group(group_size=8, prompt_tokens=1000, response_tokens=500)
-    5000
-    """
-    return prompt_tokens + group_size * response_tokens
-
-
 def deduplicated_fraction(group_size: Real, prompt_tokens: Real, response_tokens: Real) -> Real:
     """
     Share of the trainer's tokens that prompt de-duplication saves.
@@ -303,7 +233,7 @@ def deduplicated_fraction(group_size: Real, prompt_tokens: Real, response_tokens
         d. [1]
 
     Assumes time in proportion to tokens: attention over the context is saved in another proportion.
-    Source: training_tokens_per_group and deduplicated_training_tokens_per_group, one less the quotient.
+    Source: own; tokens with the prompt once a group, p + G l, over those with it in every sample, G (p + l), from one.
 
     >>> deduplicated_fraction(group_size=2, prompt_tokens=600, response_tokens=200)
     0.375

@@ -27,29 +27,6 @@ def exposed_sync_time(sync_seconds: Real, hidden_seconds: Real) -> Real:
     return maximum(0.0, sync_seconds - hidden_seconds)
 
 
-def reprefill_time(live_tokens: Real, prefill_rate: Real) -> Real:
-    """
-    Time to rebuild the KV cache of the samples in flight after an update that discards it.
-
-    t = L / P
-
-    Args:
-        live_tokens: Prompt and response tokens in flight on one instance, L. [token]
-        prefill_rate: Prefill tokens per second of one instance, P. [token/s]
-
-    Returns:
-        t. [s]
-
-    Assumes every live sequence is prefilled again; 0 live tokens where the old cache is kept (PipelineRL keeps it,
-    AReaL discards it).
-    Source: AReaL (arXiv:2505.24298), interruptible generation; PipelineRL (arXiv:2509.19128), in-flight updates.
-
-    >>> reprefill_time(live_tokens=400e3, prefill_rate=50e3)
-    8.0
-    """
-    return live_tokens / prefill_rate
-
-
 def sync_pause_fraction(exposed_sync_seconds: Real, step_seconds_without_sync: Real, sync_every: Real) -> Real:
     """
     Share of the wall clock that weight syncs pause.

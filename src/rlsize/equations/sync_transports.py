@@ -163,29 +163,6 @@ def store_sync_time(
     )
 
 
-def device_copy_time(copied_bytes: Real, memory_bandwidth: Real) -> Real:
-    """
-    Time of a colocated hand-over by copying inside each GPU's memory.
-
-    t = 2 s / B_mem
-
-    Args:
-        copied_bytes: Bytes copied on each GPU, s; 0 where the engine takes over the trainer's tensors by pointer.
-            [B/gpu]
-        memory_bandwidth: Memory bandwidth of the GPU, B_mem. [B/s/gpu]
-
-    Returns:
-        t. [s]
-
-    Assumes each byte is read once and written once, and both share the memory's bandwidth.
-    Source: own derivation.
-
-    >>> device_copy_time(copied_bytes=16e9, memory_bandwidth=3.2e12)
-    0.01
-    """
-    return 2.0 * copied_bytes / memory_bandwidth
-
-
 def reshard_time(sync_bytes: Real, tensor_parallel: Real, gpus: Real, bandwidth: Real) -> Real:
     """
     Time of a colocated hand-over in which each GPU gathers its rollout shard from its neighbours' trainer shards.

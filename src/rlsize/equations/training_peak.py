@@ -186,3 +186,47 @@ def largest_micro_batch_tokens(spare_bytes: Real, bytes_per_token: Real) -> Real
     16000.0
     """
     return spare_bytes / bytes_per_token
+
+
+def whole_micro_batch_tokens(micro_batch_tokens: Real, longest_tokens: Real) -> Real:
+    """
+    Tokens of a micro batch that holds its longest sequence whole.
+
+    T = max(T_m, l)
+
+    Args:
+        micro_batch_tokens: Tokens that a micro batch is packed to, T_m. [token]
+        longest_tokens: The longest sequence, l. [token]
+
+    Returns:
+        T. [token]
+
+    Assumes that no sequence is cut, and that sequences are packed up to T_m.
+    Source: own definition.
+
+    >>> whole_micro_batch_tokens(micro_batch_tokens=16384, longest_tokens=20000)
+    20000
+    """
+    return maximum(micro_batch_tokens, longest_tokens)
+
+
+def allocator_bytes(peak_bytes: Real, overhead: Real) -> Real:
+    """
+    What the allocator reserves at the peak beyond what tensors take.
+
+    O = P - P / u
+
+    Args:
+        peak_bytes: Peak as the allocator reserves it, P. [B]
+        overhead: Reserved memory over what is in use, u. [1]
+
+    Returns:
+        O. [B]
+
+    Assumes one share for all that is held.
+    Source: own derivation from training_peak_bytes.
+
+    >>> allocator_bytes(peak_bytes=63e9, overhead=1.05)
+    3000000000.0
+    """
+    return peak_bytes - peak_bytes / overhead

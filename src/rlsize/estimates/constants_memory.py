@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rlsize.estimates.constants import Constant, Stage
+from rlsize.facts.figure import Figure
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 GIB = 2.0**30
 
@@ -147,3 +153,21 @@ STAGE = Stage(
 
 TRAINING_NOISE = 0.1
 """Scatter of training peaks when all constants are known: versions of frameworks, fragmentation. [1]"""
+
+
+def constant_figures(values: Mapping[str, float] | None = None) -> dict[str, Figure]:
+    """
+    The constants as figures that say where they come from.
+
+    Args:
+        values: Central values of what is believed about them; as they stand above where None.
+    """
+    return {
+        one.name: Figure(
+            key=one.name,
+            value=one.value if values is None else values[one.name],
+            provenance="default",
+            source=f"{one.basis}: {one.source}",
+        )
+        for one in STAGE.constants
+    }

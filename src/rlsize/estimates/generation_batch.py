@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from rlsize.equations import batch_drain, long_tail, prefill
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths
+from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -106,6 +107,23 @@ def longest_of(work: Work, samples: Real, uncapped: Real, length_cv: Real, cap: 
         max_tokens=cap,
     )
     return found
+
+
+def longest_sequence(batch: StepBatch, *, capped: bool) -> float:
+    """
+    The longest sequence that memory must hold, prompt and response. [token]
+
+    Args:
+        batch: The samples, in numbers.
+        capped: Whether somebody gave the cap, up to which responses are let grow then; else the longest response is
+            as long as a step's longest is on average.
+    """
+    if capped and batch.max_tokens is not None:
+        longest = batch.max_tokens
+    else:
+        shape = shape_of(numbers, batch)
+        longest = longest_of(numbers, batch.samples, shape.uncapped, batch.response_cv, shape.cap)
+    return float(long_tail.context_of(prompt_tokens=batch.prompt_tokens, response_tokens=longest))
 
 
 def lengths_of(work: Work, batch: StepBatch) -> Lengths:

@@ -10,22 +10,40 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import memory_fit
+from rlsize.equations import memory_fit, training_peak
+from rlsize.estimates.engine_shape import engine_shape
+from rlsize.estimates.engine_weights import weight_bytes
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
-from rlsize.estimates.training_state import adapted, frozen, overheads, trained, trainer_parts
+from rlsize.estimates.trainer_memory import Beside, TrainerLoad, pass_tokens, trainer_memory
+from rlsize.estimates.training_state import (
+    WEIGHT_BYTES,
+    adapted,
+    adapter_params,
+    frozen,
+    optimizer_bytes,
+    trained,
+    trainer_parts,
+)
 from rlsize.estimates.working import apply, total, with_bands
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.quantisation import KV_WIDTHS
+from rlsize.facts.records.record import Layout as EngineLayout
 from rlsize.facts.rl_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from random import Random
 
+    from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.sharding import Layout
+    from rlsize.estimates.trainer_memory import TrainerMemory
 
 COMPARED = ("grpo", "ppo")
 TRAINER_POOL = ("trainer", "critic", "reference", "reward")
 _OF_THE_POLICY = absent("params", "")  # a model of the policy's own size
+_NO_EXPERTS = Figure(key="routed_params", value=0, provenance="default", source="taken for a dense model")
+_NO_TOKENS = Figure(key="micro_batch_tokens", value=0, provenance="default", source="not said")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +71,8 @@ class MemoryAnswer:
         results: All figures, with bands where inputs are uncertain.
         tenants: Who holds what.
         trainer_parts: Weights, gradients, master copy, optimizer state: name, bytes per parameter, bytes.
-        overheads: What every trainer GPU holds beside the states: gathered layers, activations, logits.
+        overheads: What every trainer GPU holds beside the states: gathered layers, activations, logits, what the
+            allocator reserves.
         alternatives: The bills of the asked algorithm and of the usual ones, by name.
     """
 
@@ -70,7 +89,7 @@ def bill_memory(question: MemoryQuestion, random: Random | None = None) -> Memor
         results=tuple(with_bands(_results, question, random)),
         tenants=tuple(bill(question)),
         trainer_parts=trainer_parts(question),
-        overheads=tuple(overheads(question)),
+        overheads=tuple(overheads(on_trainer(question))),
         alternatives=tuple(_alternatives(question)),
     )
 
@@ -88,30 +107,95 @@ def _alternatives(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Tenant,
 def _results(question: MemoryQuestion) -> list[Figure]:
     tenants = bill(question)
     shares = [tenant.per_gpu for tenant in tenants if tenant.per_gpu is not None]
-    beside = overheads(question)
-    pool = [tenant.per_gpu for tenant in tenants if tenant.name in TRAINER_POOL and tenant.per_gpu is not None]
-    whole = [total("trainer_pool_bytes_per_gpu", [*pool, *beside])] if pool else []
+    each = on_trainer(question)
+    beside = overheads(each)
     return [
         total("total_bytes", [tenant.held for tenant in tenants]),
         *(tenant.held for tenant in tenants),
         *_cache(question),
         *shares,
         *beside,
-        *whole,
+        *([] if each is None else [replace(each.peak, key="trainer_pool_bytes_per_gpu")]),
     ]
 
 
 def bill(question: MemoryQuestion) -> list[Tenant]:
     """Every tenant, the policy's trainer first."""
-    lora = question.lora_rank.known
-    tenants = [Tenant("trainer", *(adapted(question) if lora else trained(question, "trainer", _OF_THE_POLICY)))]
+    each = on_trainer(question)
+    shares = {} if each is None else {"trainer": each.policy, **each.beside}
+    whole = adapted(question) if question.lora_rank.known else trained(question, "trainer", _OF_THE_POLICY)
+    held = {"trainer": whole}
     if question.critic:
-        tenants.append(Tenant("critic", *trained(question, "critic", question.critic_params)))
+        held["critic"] = trained(question, "critic", question.critic_params)
     if question.reference:
-        tenants.append(Tenant("reference", *frozen(question, "reference", question.reference_params)))
+        held["reference"] = frozen(question, "reference", question.reference_params)
     if question.reward:
-        tenants.append(Tenant("reward", *frozen(question, "reward", question.reward_params)))
+        held["reward"] = frozen(question, "reward", question.reward_params)
+    tenants = [Tenant(name, figure, shares.get(name)) for name, figure in held.items()]
     return [*tenants, *_rollout(question)] if question.algorithm.rollout else tenants
+
+
+def on_trainer(question: MemoryQuestion) -> TrainerMemory | None:
+    """What each GPU of the trainer holds at its peak; None where nobody says how it is spread."""
+    if question.layout is None:
+        return None
+    return trainer_memory(apply, _load(question, question.layout), question.constants)
+
+
+def _load(question: MemoryQuestion, layout: Layout) -> TrainerLoad:
+    tokens = question.micro_batch_tokens if question.micro_batch_tokens.known else _NO_TOKENS
+    longest = question.longest_tokens if question.longest_tokens.known else _NO_TOKENS
+    lora = question.lora_rank.known
+    return TrainerLoad(
+        shape=question.shape,
+        tokens=pass_tokens(apply, tokens, longest, layout.context_parallel),
+        tensor=layout.tensor_parallel,
+        pipeline=layout.pipeline_parallel,
+        context=layout.context_parallel,
+        expert=layout.expert_parallel,
+        shards=layout.shards,
+        sharding=layout.sharding,
+        gathered=layout.sharding == "full",
+        recompute=question.recompute.name,
+        weight_width=WEIGHT_BYTES,
+        gradient_width=question.bytes_per_gradient,
+        optimizer_width=optimizer_bytes(question),
+        adapter_params=adapter_params(question) if lora else None,
+        beside=tuple(_beside(question)),
+    )
+
+
+def _beside(question: MemoryQuestion) -> Iterator[Beside]:
+    """The models beside the policy; one of another size is taken for a dense one."""
+    own_size = {
+        "critic": question.critic_params,
+        "reference": question.reference_params,
+        "reward": question.reward_params,
+    }
+    for name, params in own_size.items():
+        if getattr(question, name):
+            dense, routed = (params, _NO_EXPERTS) if params.known else question.pool_params
+            yield Beside(name=name, dense_params=dense, routed_params=routed, trained=name == "critic")
+
+
+def overheads(held: TrainerMemory | None) -> list[Figure]:
+    """What each trainer GPU holds beside the states: gathered layers, activations, logits, the allocator's reserve."""
+    return [] if held is None else [held.gathered, held.activations, held.logits, held.overhead]
+
+
+def reserved(question: MemoryQuestion, key: str, parts: Sequence[Figure]) -> Figure:
+    """What the allocator of a trainer's GPU reserves for some parts of its peak."""
+    nothing = Figure(key="nothing", value=0.0, provenance="predicted", source="counted elsewhere")
+    return apply(
+        key,
+        training_peak.training_peak_bytes,
+        state_bytes=total("in_use_bytes", parts),
+        activation_bytes=nothing,
+        logits_bytes=nothing,
+        gradient_bytes=nothing,
+        gathered_bytes=nothing,
+        overhead=question.constants["memory_training_overhead"],
+    )
 
 
 def _cache(question: MemoryQuestion) -> list[Figure]:
@@ -139,9 +223,29 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
     )
     if not tensor.known:
         return [Tenant("rollout_weights", weights), Tenant("kv_cache", cache)]
-    pipeline = question.rollout_pipeline_parallel
-    share = rollout_weights("rollout_weights_bytes_per_gpu", shape, dtype, tensor, pipeline)
-    return [Tenant("rollout_weights", weights, share), Tenant("kv_cache", cache, kv_per_gpu(question, tensor))]
+    return [
+        Tenant("rollout_weights", weights, weights_per_gpu(question, tensor)),
+        Tenant("kv_cache", cache, kv_per_gpu(question, tensor)),
+    ]
+
+
+def instance_of(question: MemoryQuestion, tensor: Figure) -> CapacityQuestion | None:
+    """A rollout instance of so many tensor-parallel GPUs; None where model or GPU is not named."""
+    if question.engine is None:
+        return None
+    live = question.context if question.context.known else None
+    spread = EngineLayout(tensor=round(tensor.number), pipeline=round(question.rollout_pipeline_parallel.number))
+    return replace(question.engine, layout=spread, sequence_tokens=live, live_tokens=live)
+
+
+def weights_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:
+    """Weights on each GPU of an instance, as its engine loads them; parameters by width where that is not known."""
+    key, asked = "rollout_weights_bytes_per_gpu", instance_of(question, tensor)
+    if asked is None:
+        return rollout_weights(key, question.shape, question.rollout_dtype, tensor, question.rollout_pipeline_parallel)
+    shape = engine_shape(asked.model, KV_WIDTHS[asked.kv_dtype])
+    found: Figure = weight_bytes(apply, asked, shape, question.constants)
+    return replace(found, key=key)
 
 
 def sample_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache
+from rlsize.estimates.constants_memory import constant_figures
 from rlsize.estimates.memory_shape import MemoryShape, shapeless
 from rlsize.estimates.working import apply
 from rlsize.facts.algorithm import RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.sharding import Layout
     from rlsize.facts.algorithm import Optimizer, Recomputation
     from rlsize.facts.rl_algorithm import RlAlgorithm
@@ -52,7 +56,11 @@ class MemoryQuestion:
         rollout_tensor_parallel: GPUs that share each layer of an instance; absent where nobody says. [1]
         rollout_pipeline_parallel: Pipeline stages of an instance. [1]
         micro_batch_tokens: Tokens of one forward and backward pass of a data-parallel rank. [token]
+        longest_tokens: The longest sequence, which a micro batch and a cache must hold whole; absent where nobody says
+            how long samples are. [token]
         recompute: What activations are recomputed.
+        engine: One rollout instance on its GPU; None where model or GPU is not named.
+        constants: The constants of memory by name.
     """
 
     algorithm: RlAlgorithm
@@ -78,7 +86,10 @@ class MemoryQuestion:
     rollout_tensor_parallel: Figure = absent("rollout_tensor_parallel", "--rollout-tensor-parallel")
     rollout_pipeline_parallel: Figure = _NO_PIPELINE
     micro_batch_tokens: Figure = absent("micro_batch_tokens", "--micro-batch-tokens")
+    longest_tokens: Figure = absent("longest_tokens", "--response-tokens")
     recompute: Recomputation = RECOMPUTATIONS["full"]
+    engine: CapacityQuestion | None = None
+    constants: Mapping[str, Figure] = field(default_factory=constant_figures)
 
     @property
     def shape(self) -> MemoryShape:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import kv_cache, memory, memory_fit
 from rlsize.estimates.working import apply, total
 from rlsize.facts.dtype import BYTES_PER_PARAM
+from rlsize.facts.quantisation import WIDTHS
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -15,6 +16,13 @@ if TYPE_CHECKING:
 
 _FLAG = "--model"
 _WIDE = BYTES_PER_PARAM["bf16"]
+
+
+def _width(dtype: str) -> float:
+    """Bytes of a weight; block formats of published checkpoints come with their scales."""
+    return BYTES_PER_PARAM[dtype] if dtype in BYTES_PER_PARAM else WIDTHS[dtype]
+
+
 QUANTISED = frozenset({"fp8", "int8", "fp4", "int4"})
 """Formats of weight matrices only: embeddings, output head and norms stay in bf16."""
 
@@ -33,7 +41,7 @@ def rollout_weights(
         pipeline: Pipeline stages to divide by. [1]
     """
     width = replace(
-        dtype, key="bytes_per_param", value=BYTES_PER_PARAM[str(dtype.value)], source=f"{dtype.value}: {dtype.source}"
+        dtype, key="bytes_per_param", value=_width(str(dtype.value)), source=f"{dtype.value}: {dtype.source}"
     )
     quantised = dtype.value in QUANTISED
     alike = Figure(key="unquantised_params", value=0, provenance="default", source="all alike")

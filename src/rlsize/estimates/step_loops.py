@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import rl_step
-from rlsize.estimates.step_memory import check_states
+from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+from rlsize.estimates.loop_memory import check_engine
 from rlsize.estimates.step_prediction import StepQuestion
 from rlsize.estimates.train_prediction_question import bare_question, stated
+from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.estimates.working import DRAWS, Draw, uncertain
 from rlsize.facts.records.record import Refused
 
@@ -153,10 +155,9 @@ def step_question(plan: LoopPlan, way: Way, said: Numbers) -> StepQuestion:
     The question about one way to run the loop.
 
     Raises:
-        Refused: There is no instance for it, or the trainer's states do not fit.
+        Refused: There is no instance for it.
     """
     trained = replace(bare_question(plan.train, said.train), gpus=way.trainer_gpus)
-    check_states(trained)
     return StepQuestion(
         engine=plan.engine(way),
         train=trained,
@@ -172,3 +173,40 @@ def step_question(plan: LoopPlan, way: Way, said: Numbers) -> StepQuestion:
         transport=plan.transport,
         wire_dtype=plan.wire_dtype,
     )
+
+
+def longest_tokens(plan: LoopPlan, values: Mapping[str, Any]) -> float:
+    """
+    The longest sequence of a loop, which memory must hold whole. [token]
+
+    Args:
+        plan: The loop.
+        values: Central values of the constants, for a spread of lengths that nobody gave.
+    """
+    said = bare(plan).own
+    batch = StepBatch(
+        samples=said["samples"],
+        instances=1.0,
+        prompt_tokens=said["prompt_tokens"],
+        response_tokens=said["response_tokens"],
+        response_cv=said.get("response_cv", values["step_length_cv"]),
+        max_tokens=said.get("max_tokens"),
+    )
+    return longest_sequence(batch, capped=plan.max_tokens.provenance == "given")
+
+
+def check_way(plan: LoopPlan, way: Way, values: Mapping[str, Any]) -> None:
+    """
+    Refuse a way to run a loop that memory does not allow.
+
+    Args:
+        plan: The loop.
+        way: How it is run.
+        values: Central values of the constants.
+
+    Raises:
+        Refused: There is no instance for it, or the trainer does not fit on its GPUs.
+    """
+    longest = longest_tokens(plan, values)
+    check_engine(plan.engine(way), longest, values)
+    check_trainer(replace(bare_question(plan.train), gpus=way.trainer_gpus), longest, values)

@@ -13,7 +13,7 @@ from rlsize.estimates.belief import interval, scattered, sensitivity
 from rlsize.estimates.rollout_prediction import engine_limit
 from rlsize.estimates.stages import all_constants, all_stages
 from rlsize.estimates.step_figures import explained, worked
-from rlsize.estimates.step_loops import bare, drawn, step_question
+from rlsize.estimates.step_loops import bare, check_way, drawn, step_question
 from rlsize.estimates.working import DRAWS, apply, numbers
 from rlsize.facts.records.record import Refused
 
@@ -162,7 +162,7 @@ def step_outlook(plan: LoopPlan, others: Sequence[Way], belief: Belief, seed: in
     central = explained(plan, plan.way, belief)
     draws = worked(step_question(plan, plan.way, said), plan.way.gpus, values)
     results = [_banded(replace(figure, key=key), draws.results[key], seed) for key, figure in central.results.items()]
-    scatter = {way: _seconds_of(plan, way, said, values, seed) for way in (plan.way, *others)}
+    scatter = {way: _seconds_of(plan, way, (said, values, belief.central()), seed) for way in (plan.way, *others)}
     constants, stages = _doubts(plan, belief)
     return StepOutlook(
         plan=plan,
@@ -175,9 +175,12 @@ def step_outlook(plan: LoopPlan, others: Sequence[Way], belief: Belief, seed: in
     )
 
 
-def _seconds_of(plan: LoopPlan, way: Way, said: Any, values: Mapping[str, Real], seed: int) -> Array | str:  # noqa: ANN401 (numbers of the plan)
-    """Draws of the step of one way, or why it cannot run so."""
+def _seconds_of(plan: LoopPlan, way: Way, numbers_of: tuple[Any, Any, Mapping[str, float]], seed: int) -> Array | str:
+    """Draws of the step of one way, from those of the plan and of the constants; or why it cannot run so."""
+    said, values, central = numbers_of
     try:
+        if way != plan.way:  # whether the loop itself can run has been judged, by what was measured of it too
+            check_way(plan, way, central)
         seconds = worked(step_question(plan, way, said), way.gpus, values).step.seconds
     except Refused as refusal:
         return str(refusal)

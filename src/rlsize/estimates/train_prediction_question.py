@@ -6,6 +6,9 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
+from rlsize.estimates.layout_rules import Degrees, model_objections, rank_objections
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 
@@ -132,6 +135,8 @@ class TrainQuestion:
         state_bytes: Bytes per parameter of the optimizer's copy and moments. [B/param]
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
+        lora_rank: Rank of the adapters that alone are trained; None for full training. Memory counts them; the time is
+            that of full training.
         fused: Whether element-wise work is compiled or fused.
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
@@ -163,6 +168,7 @@ class TrainQuestion:
     state_bytes: Real = 12.0
     gradient_bytes: Real = 4.0
     offload: bool = False
+    lora_rank: int | None = None
     fused: bool = False
     overlapped: bool = False
     native_attention: bool = False
@@ -200,7 +206,7 @@ def objections(question: TrainQuestion, gpus: float | None = None) -> Iterator[s
         question: What is asked.
         gpus: GPUs of the trainer, where the question's are figures or an array; None where they are a number.
     """
-    gpu, replica = question.gpu, question.replica
+    gpu = question.gpu
     if question.dtype == "fp8" and gpu.specification.fp8_dense is None:
         yield f"{gpu.name} has no fp8 matrix units, so it cannot train in fp8; bf16 works"
     elif question.dtype not in DTYPES:
@@ -208,15 +214,10 @@ def objections(question: TrainQuestion, gpus: float | None = None) -> Iterator[s
     if gpu.kernels is None:
         yield f"the profile of {gpu.name} says nothing about its kernels"
     count = question.gpus if gpus is None else gpus
-    if isinstance(count, (int, float)) and (count < 1 or count % replica):
-        degrees = f"tensor {question.tensor} x pipeline {question.pipeline} x context {question.context}"
-        yield f"{count:g} GPUs cannot be dealt out to model replicas of {replica} ({degrees})"
-    elif isinstance(count, (int, float)) and count / question.pipeline % question.expert:
-        yield f"{count:g} GPUs in {question.pipeline} stages cannot hold expert groups of {question.expert}"
-    if question.expert > 1 and question.model.architecture.moe is None:
-        yield f"{question.model.name} has no experts to deal out to {question.expert} ranks"
-    if question.pipeline > question.model.architecture.layers:
-        yield f"{question.pipeline} stages are more than the {question.model.architecture.layers} layers"
+    degrees = Degrees(question.tensor, question.pipeline, question.context, question.expert)
+    shape = memory_shape(question.model, model_size(question.model).params)
+    found = list(rank_objections(count, degrees)) if isinstance(count, (int, float)) else []
+    yield from (one.what for one in (*found, *model_objections(shape, degrees)))
     unknown = [name for name in question.passes if name not in EXTRA_PASSES]
     if unknown:
         yield f"there is no pass {unknown[0]!r}; there are {', '.join(EXTRA_PASSES)}"

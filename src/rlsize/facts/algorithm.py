@@ -25,23 +25,15 @@ class Optimizer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recomputation:
-    """What a layer keeps for its backward pass, counted in tensors of tokens by hidden size."""
+    """What of a layer's activations is thrown away and computed again in its backward pass."""
 
     name: Annotated[str, Says("The name that a scenario uses.")]
-    replicated_copies: Annotated[float, Says("Hidden-sized tensors that tensor parallelism alone does not shard.")]
-    recomputed: Annotated[bool, Says("Whether one layer's full activations exist again while it runs backward.")]
     source: Annotated[str, Says("Who says so.")]
     note: Annotated[str, Says("What one should know before relying on it.")] = ""
 
 
 BYTES_PER_GRADIENT: Mapping[str, float] = MappingProxyType({"bf16": 2.0, "fp32": 4.0})
 """Bytes per parameter of a gradient as it is accumulated."""
-
-BYTES_PER_LOGIT = 10.0
-"""bf16 logits (2), the fp32 copy for the loss (4) and its gradient (4): stas00/ml-engineering, training memory."""
-
-GATED_MLP_COPIES_OUTSIDE = 14.0
-"""Hidden-sized tensors of a gated layer outside the MLP's inner width, so that Llama-3.1-8B keeps the 28 measured."""
 
 _OPTIMIZERS = (
     Optimizer(
@@ -78,29 +70,20 @@ _OPTIMIZERS = (
     ),
 )
 
-_NO_SCORES = (
-    "flash attention, which every trainer here is taken to use, never stores the attention scores that selective "
-    "recomputation would drop, so none and selective keep the same"
-)
 _RECOMPUTATIONS = (
     Recomputation(
         name="none",
-        replicated_copies=5.0,
-        recomputed=False,
-        source="Korthikanti et al. (arXiv:2205.05198), table 2: s b h (10 + 24 / t), attention scores left out",
-        note=_NO_SCORES,
+        source="Korthikanti et al. (arXiv:2205.05198), table 2, attention scores left out",
+        note="flash attention, which every trainer here is taken to use, never stores the attention scores",
     ),
     Recomputation(
         name="selective",
-        replicated_copies=5.0,
-        recomputed=False,
-        source="Korthikanti et al. (arXiv:2205.05198), table 2: 34 s b h / t with sequence parallelism",
-        note=_NO_SCORES,
+        source="torchtitan on 8 and 128 H100 (pytorch/torchtitan@b5bcd76c66d0, tables 1 and 3)",
+        note="operators are computed again, so that a layer keeps about a third of its activations; flash attention "
+        "never stores the attention scores",
     ),
     Recomputation(
         name="full",
-        replicated_copies=1.0,
-        recomputed=True,
         source="Korthikanti et al. (arXiv:2205.05198), table 2: 2 s b h",
         note="one layer at a time holds its full activations again",
     ),

@@ -69,15 +69,18 @@ def tenants(said: Said) -> Tenants:
 
 def _size(said: Said, name: str) -> Figure:
     """The size of a model of its own; naming one says that it is kept."""
-    key = f"{name}_params"
+    key, kept = f"{name}_params", "reward_model" if name == "reward" else name
     size = said.ask(key)
     if size.known and _denied(said, name):
-        what = f"{size.number:g} parameters, and the {name} model is said not to be there"
-        said.fault(what, said.place(key), "leave one of them out")
+        where = said.place(kept)
+        no = where.replace("--", "--no-", 1) if where.startswith("--") else where
+        what = f"{size.number:g} parameters have a size, and {no} says that there are none"
+        said.fault(what, said.place(key), f"leave {no} out")
     return size
 
 
 def _denied(said: Said, name: str) -> bool:
+    """Whether a model is said not to be there."""
     if name == "reward":
         kept, _ = said.name("reward_model")
         return kept is not None and str(kept).lower() in _NO_MODEL

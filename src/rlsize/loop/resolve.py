@@ -1,4 +1,4 @@
-"""From what was said to one loop: its pools, instance, trainer and sync, how it is worked out, and whether it can run."""
+"""From what was said to one loop: pools, instance, trainer and sync, how it is worked out, whether it can run."""
 
 from __future__ import annotations
 
@@ -343,7 +343,11 @@ def _plan(
     both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
     way, wire, staleness = sync
     plan = LoopPlan(
-        way=Way(loop=found.loop, rollout_gpus=found.gpus.number, trainer_gpus=found.gpus.number),
+        way=Way(
+            loop=found.loop,
+            rollout_gpus=(found.rollout if found.split else found.gpus).number,
+            trainer_gpus=(found.trainer if found.split else found.gpus).number,
+        ),
         engines=engines,
         train=replace(train, tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=cv, **both)),
         samples=rollout.samples_per_step,
@@ -483,6 +487,7 @@ def _placed(said: Said, loop: Loop) -> Loop:
         InputError: Nobody says how GPUs are split, and only rates are known.
     """
     found, fleet = loop.pools, loop.fleet
+    place: Placement | None
     try:
         rollout, trainer = _sides(said, loop)
         instances = rounded_down(matching.instances_of(gpus=rollout, gpus_per_instance=fleet.gpus))
@@ -493,8 +498,9 @@ def _placed(said: Said, loop: Loop) -> Loop:
             what = f"{stated.number:g} instances of {fleet.gpus:g} are not the {rollout:g} rollout GPUs"
             raise InputError(Fault(what, stated.source, "leave one of them out"))
         rest = rollout - instances * fleet.gpus
-        if rest:
-            said.warnings.append(f"{rest:g} rollout GPUs make no whole instance of {fleet.gpus:g}: they stay idle")
+        idle = f"{rest:g} rollout GPUs make no whole instance of {fleet.gpus:g}: they stay idle, and are not counted"
+        if rest and idle not in said.warnings:
+            said.warnings.append(idle)
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
         staleness, transport = said.ask("max_staleness"), "nccl-broadcast"
@@ -513,10 +519,36 @@ def _placed(said: Said, loop: Loop) -> Loop:
         )
         reason = why_not(loop, place)
     except Refused as refusal:
-        return replace(loop, refused=str(refusal))
-    if reason:
-        return replace(loop, refused=reason)
-    return replace(loop, place=place)
+        reason, place = str(refusal), None
+    if not reason:
+        return replace(loop, place=place)
+    smaller = _smaller_passes(said, loop)
+    return replace(loop, refused=reason) if smaller is None else _placed(said, smaller)
+
+
+def _smaller_passes(said: Said, loop: Loop) -> Loop | None:
+    """
+    The loop with micro-batches of half as many tokens, where nobody said how many; None where that changes nothing.
+
+    A micro-batch holds the longest sequence whole, so one that is shorter than that is no smaller.
+    """
+    from rlsize.planner.room import longest_tokens
+
+    stages, known = loop.stages, loop.known.train_seconds.known
+    if stages is None or said.gives("micro_batch_tokens") or known:
+        return None
+    own = stages.plan.train.micro_batch_tokens
+    if not isinstance(own, Figure) or own.number <= longest_tokens(loop.outlook.central):
+        return None
+    figure = replace(own, value=own.number / 2, source="the most of 16k and its halves that fit")
+    said.keep(figure)
+    train = replace(stages.plan.train, micro_batch_tokens=figure)
+    plan = replace(stages.plan, train=train)
+    return replace(
+        loop,
+        stages=replace(stages, plan=plan, train=train),
+        trainer=replace(loop.trainer, question=train),
+    )
 
 
 def _sides(said: Said, loop: Loop) -> tuple[float, float]:
@@ -552,24 +584,33 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
 
 
 def why_not(loop: Loop, place: Placement) -> str:
-    """Why a placed loop cannot run: an instance or a trainer that does not fit; empty where it can."""
+    """Why a placed loop cannot run: what was not measured on it does not fit; empty where it can."""
     from rlsize.planner.evaluation import worked
-    from rlsize.planner.room import memory_of
 
     try:
         worked(loop.outlook.central, place)
-        left = memory_of(loop.outlook.central, place)
+        _check_memory(loop, place)
     except Refused as refusal:
         return str(refusal)
-    share = left.get("trainer_memory_headroom_fraction")
-    if share is not None and float(share) < 0:
-        question = place.trainer.question
-        name, gpu = (
-            (question.model.name, question.gpu.name) if question is not None else ("the model", place.trainer.gpu)
-        )
-        over = -float(share)
-        return (
-            f"the trainer of {name} does not fit on {place.trainer_gpus:g} x {gpu}: its peak is {over:.0%} of a GPU's "
-            "memory too large"
-        )
     return ""
+
+
+def _check_memory(loop: Loop, place: Placement) -> None:
+    """
+    Refuse a placed loop whose memory does not do; a side whose rate was measured has shown that it fits.
+
+    Raises:
+        Refused: With the bytes that are there and those that are needed.
+    """
+    from rlsize.estimates.loop_memory import check_engine
+    from rlsize.estimates.trainer_fit import check_trainer
+    from rlsize.planner.room import bare_trainer, known_engine, longest_tokens
+
+    setting = loop.outlook.central
+    longest = longest_tokens(setting)
+    engine = None if place.fleet.rate.known else known_engine(place, shared=place.shared)
+    if engine is not None:
+        check_engine(engine, longest, setting.values)
+    question = None if loop.known.train_seconds.known else bare_trainer(place)
+    if question is not None:
+        check_trainer(question, longest, setting.values)

@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import train_step
+from rlsize.estimates.layout_rules import heads_objection, model_objections, rank_objections
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.sharding import FULLY_SHARDED, WEIGHT_STAGE, Layout
@@ -14,9 +15,11 @@ from rlsize.estimates.working import apply
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
 from rlsize.facts.figure import Figure
 from rlsize.loop.models import tenants
-from rlsize.planner.memory_fit import divides
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlsize.estimates.layout_rules import Objection
     from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -27,6 +30,12 @@ if TYPE_CHECKING:
 DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 """Kinds of parallelism that divide a model, or its experts."""
 
+_KEYS = {  # the quantity to blame, by the degree that an objection is about
+    "tensor": "tensor_parallel",
+    "pipeline": "pipeline_parallel",
+    "expert": "expert_parallel",
+    "gpus": "trainer_gpus",
+}
 _SHARDING: dict[int, Sharding] = {0: "none", 1: "optimizer", 2: "gradients", 3: "full"}
 _NAMED = {"old": "old_logprob", "reference": "reference", "proximal": "proximal"}
 _ORDER = ("old_logprob", "reference", "proximal", "reward", "critic")
@@ -51,7 +60,7 @@ def train_question(
     if spread is None and not said.faults:
         said.fault("the trainer's GPUs are missing", "--trainer-gpus", "give their number, or how they are spread")
     how = _how(said)
-    passes, extra, rl = _passes(said, tenants(said))
+    passes, extra, rl = passes_of(said, tenants(said))
     updates, optimizer_steps = said.ask("updates"), said.ask("mini_batches")
     if said.faults or model is None or gpu is None or spread is None or not (lengths.response.known and samples.known):
         return None
@@ -109,7 +118,7 @@ def trainer_layout(said: Said, gpus: Figure, shape: MemoryShape | None) -> Layou
     )
     _check(said, layout, gpus)
     if shape is not None:
-        _check_shape(said, layout, shape)
+        _blame(said, model_objections(shape, layout.degrees))
     return None if said.faults else layout
 
 
@@ -124,9 +133,8 @@ def _data_ranks(said: Said, layout: Layout, data: Figure, fsdp: Figure, gpus: Fi
     if not gpus.known:
         return replace(fsdp if fsdp.known else _one("data_parallel"), key="data_parallel")
     if gpus.number % layout.model_parallel:
-        each = f"{layout.model_parallel} (tensor x pipeline x context)"
-        what = f"{gpus.number:g} GPUs cannot be dealt out to model replicas of {each}"
-        said.fault(what, gpus.source or "--trainer-gpus", "make one a multiple of the other")
+        first = next(iter(rank_objections(gpus.number, layout.degrees)))
+        said.fault(first.what, gpus.source or "--trainer-gpus", first.todo)
         return _one("data_parallel")
     return layout.data_ranks(gpus)
 
@@ -155,35 +163,20 @@ def _check(said: Said, layout: Layout, gpus: Figure) -> None:
     if gpus.known and not said.faults and round(layout.gpus.number) != gpus.number:
         what = f"the layout takes {layout.gpus.number:g} GPUs, and the trainer has {gpus.number:g}"
         said.fault(what, gpus.source, "change one of the degrees, or leave --trainer-gpus out")
-    expert = int(layout.expert_parallel.number)
-    ranks = int(shards * layout.context_parallel.number * layout.tensor_parallel.number)
-    if ranks % expert:
-        what = f"{expert} expert-parallel ranks cannot be dealt out to {ranks} ranks (data x context x tensor)"
-        said.fault(what, said.place("expert_parallel"), "make it a divisor")
+    if not said.faults:
+        shared = replace(layout, data_parallel=layout.shards)  # experts are dealt out to the ranks of one copy
+        _blame(said, rank_objections(round(shared.gpus.number), layout.degrees))
 
 
-def _check_shape(said: Said, layout: Layout, shape: MemoryShape) -> None:
-    """Degrees that the model's layers cannot be divided by."""
-    tensor, expert = int(layout.tensor_parallel.number), int(layout.expert_parallel.number)
-    check_heads(said, said.place("tensor_parallel"), tensor, shape)
-    where = said.place("expert_parallel")
-    if expert > 1 and shape.size is None:
-        said.fault("experts are known from the model's profile only", where, "name --model")
-    elif expert > 1 and not shape.experts:
-        said.fault("the model has no experts", where, "leave it out")
-    elif shape.experts % expert:
-        said.fault(f"{expert} ranks cannot share {shape.experts} experts evenly", where, "make it a divisor")
-    stages = layout.pipeline_parallel.number
-    if shape.layers.known and stages > shape.layers.number:
-        what = f"{stages:g} stages are more than {shape.layers.number:g} layers"
-        said.fault(what, said.place("pipeline_parallel"), "give each stage a layer at least")
+def _blame(said: Said, found: Iterable[Objection]) -> None:
+    for one in found:
+        said.fault(one.what, said.place(_KEYS[one.degree]), one.todo)
 
 
 def check_heads(said: Said, where: str, degree: int, shape: MemoryShape) -> None:
     """Note a fault where tensor parallelism of that degree cannot deal out the heads."""
-    if not divides(shape, degree):
-        what = f"{degree} ranks cannot share {shape.heads} heads ({shape.kv_heads} KV heads) evenly"
-        said.fault(what, where, "use a divisor of both, or a multiple of the KV heads")
+    for one in heads_objection(shape, degree):
+        said.fault(one.what, where, one.todo)
 
 
 def _shards(spread: Layout) -> int | None:
@@ -196,8 +189,8 @@ def _shards(spread: Layout) -> int | None:
 def _how(said: Said) -> dict[str, Any]:
     """How the trainer works: micro-batches, recomputation, number type, optimizer."""
     optimizer, width = OPTIMIZERS[said.choose("optimizer")], said.choose("gradients")
-    stages = said.ask("virtual_stages")
-    if said.ask("lora_rank").known:
+    stages, rank = said.ask("virtual_stages"), said.ask("lora_rank")
+    if rank.known:
         said.warnings.append("LoRA is predicted as full training, which takes longer")
     return {
         "micro_batch_tokens": said.ask("micro_batch_tokens"),
@@ -207,6 +200,7 @@ def _how(said: Said) -> dict[str, Any]:
         "virtual_stages": int(stages.number) if stages.known else 1,
         "state_bytes": optimizer.bytes_per_master + optimizer.bytes_per_optimizer_state,
         "gradient_bytes": BYTES_PER_GRADIENT[width],
+        "lora_rank": int(rank.number) if rank.known else None,
         "offload": bool(said.yes("offload")),
         "fused": bool(said.yes("compiled")),
         "overlapped": bool(said.yes("overlapped")),
@@ -214,7 +208,7 @@ def _how(said: Said) -> dict[str, Any]:
     }
 
 
-def _passes(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Model], bool]:
+def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Model], bool]:
     """The extra passes, the models of those that are not the policy's size, and whether this is RL."""
     if not kept.algorithm.rollout:
         return (), {}, False

@@ -6,9 +6,9 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.layout_rules import Degrees, model_objections
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.planner.memory_fit import divides
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -46,12 +46,8 @@ def trainer_layouts(
 
 
 def ruled_out(model: Model, tensor: int, pipeline: int, expert: int) -> str:
-    """What of a model a layout does not divide; empty where it divides all."""
-    shape = model.architecture
-    if not divides(memory_shape(model, model_size(model).params), tensor):
-        return "heads"
-    if shape.layers % pipeline:
-        return "layers"
-    if expert > 1 and (shape.moe is None or shape.moe.experts % expert):
-        return "experts"
-    return ""
+    """What of a model a layout does not divide, stages that are uneven included; empty where it divides all."""
+    shape = memory_shape(model, model_size(model).params)
+    for objection in model_objections(shape, Degrees(tensor=tensor, pipeline=pipeline, expert=expert)):
+        return objection.reason
+    return "layers" if model.architecture.layers % pipeline else ""

@@ -7,24 +7,32 @@ from math import lcm
 from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, matching, memory, memory_fit
-from rlsize.estimates.memory import TRAINER_POOL, bill, sample_per_gpu
-from rlsize.estimates.rollout_memory import rollout_weights
+from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.layout_rules import divides
+from rlsize.estimates.memory import (
+    TRAINER_POOL,
+    bill,
+    instance_of,
+    on_trainer,
+    overheads,
+    reserved,
+    sample_per_gpu,
+    weights_per_gpu,
+)
 from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
-from rlsize.estimates.training_state import overheads
 from rlsize.estimates.working import apply, rounded, total
 from rlsize.facts.figure import Figure, absent
+from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rlsize.estimates.gpu_memory import GpuMemory
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
 
-MOST_TRAINER_GPUS = 2**20
 MOST_INSTANCE_GPUS = 1024
 _BEFORE, _AFTER = 2, 1  # rows shown before and after the first fit
+_EVERYWHERE = frozenset({"gathered_layer_bytes_per_gpu", "activation_bytes_per_gpu", "logits_bytes_per_gpu"})
 _SAMPLED = (0, 3, 10)  # rows shown where none fits
 
 
@@ -38,7 +46,8 @@ class Candidate:
         gpus: GPUs of the trainer, or of one instance.
         layout: How the trainer is spread; None for an instance.
         tensor_parallel: GPUs that share each layer of an instance; 1 for a trainer, whose layout says it.
-        held: Bytes on each GPU: states, gathered layers, activations, reserve; for an instance all but its cache.
+        held: Bytes on each GPU at its peak: states, gathered layers, activations, what the allocator reserves; for an
+            instance all but its cache.
         parts: What `held` is made of.
         left: Memory left on each GPU; for an instance what its KV cache may take. [B/gpu]
         fits: Whether it fits.
@@ -127,14 +136,19 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
 
 def trainer_on(question: MemoryQuestion, gpu: GpuMemory, layout: Layout) -> Candidate:
     """The trainer and the models that share its GPUs, spread in this way."""
-    changed = replace(question, layout=layout)
-    shares = [tenant.per_gpu for tenant in bill(changed) if tenant.name in TRAINER_POOL and tenant.per_gpu is not None]
-    gpus = round(layout.gpus.number)
-    parts = [*shares, *(part for part in overheads(changed) if part.known and part.number), *gpu.reserved(gpus)]
-    held = total("trainer_gpu_bytes", parts)
-    left = _left("trainer_left_bytes", gpu, gpu.trainer_fraction, held)
+    each = on_trainer(replace(question, layout=layout))
+    if each is None:
+        raise ValueError("a trainer without a layout")
+    beside = [part for part in overheads(each) if part.known and part.number]
+    left = _left("trainer_left_bytes", gpu, gpu.trainer_fraction, each.peak)
     return Candidate(
-        pool="trainer", gpus=gpus, layout=layout, held=held, parts=tuple(parts), left=left, fits=left.number >= 0
+        pool="trainer",
+        gpus=round(layout.gpus.number),
+        layout=layout,
+        held=each.peak,
+        parts=(each.policy, *each.beside.values(), *beside),
+        left=left,
+        fits=left.number >= 0,
     )
 
 
@@ -145,39 +159,17 @@ def _left(key: str, gpu: GpuMemory, fraction: Figure, held: Figure) -> Figure:
 def _trainers(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
     """Candidates around the first that fits, and that one; model parallelism and ZeRO stage stay as stated."""
     layout = question.layout or Layout()
-    count = _gpu_counts(layout, int(gpu.gpus_per_node.number))
+    unit = lcm(layout.model_parallel, int(layout.pipeline_parallel.number * layout.expert_parallel.number))
+    count = gpu_counts(unit, int(gpu.gpus_per_node.number))
 
     def at(index: int) -> Candidate:
         return trainer_on(question, gpu, layout.spread_over(count(index)))
 
-    first = _first_fit(at, lambda index: count(index) <= MOST_TRAINER_GPUS)
+    first = first_fit(lambda index: at(index).fits, lambda index: count(index) <= MOST_TRAINER_GPUS)
     if first is None:
         return [at(index) for index in _SAMPLED], None
     shown = [at(index) for index in range(max(0, first - _BEFORE), first + _AFTER + 1)]
     return shown, next(row for row in shown if row.gpus == count(first))
-
-
-def _gpu_counts(layout: Layout, node: int) -> Callable[[int], int]:
-    """The GPU counts worth trying, by index: doublings within a node, then whole nodes."""
-    unit = lcm(layout.model_parallel, int(layout.pipeline_parallel.number * layout.expert_parallel.number))
-    small = [unit * 2**power for power in range(node.bit_length()) if unit * 2**power < node]
-    step = lcm(unit, node)
-    return lambda index: small[index] if index < len(small) else step * (index - len(small) + 1)
-
-
-def _first_fit(at: Callable[[int], Candidate], allowed: Callable[[int], bool]) -> int | None:
-    """The index of the first candidate that fits: what each GPU holds only falls as GPUs are added."""
-    if not allowed(0):
-        return None
-    below, above = -1, 0
-    while not at(above).fits:
-        below, above = above, 2 * above + 1
-        if not allowed(above):
-            return None
-    while above - below > 1:
-        middle = (below + above) // 2
-        below, above = (below, middle) if at(middle).fits else (middle, above)
-    return above
 
 
 def _trainer_results(
@@ -197,13 +189,13 @@ def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | Non
     """Where everything is sharded, the count in one equation; it grows with what every GPU holds, so it is exact."""
     if first is None or first.layout is None or first.layout.zero_stage.number < WEIGHT_STAGE:
         return None
-    pool = [tenant.held for tenant in bill(question) if tenant.name in TRAINER_POOL]
-    everywhere = [part for part in first.parts if not part.key.startswith(TRAINER_POOL)]
+    pool = total("sharded_bytes", [tenant.held for tenant in bill(question) if tenant.name in TRAINER_POOL])
+    everywhere = [part for part in first.parts if part.key in _EVERYWHERE]
     return apply(
         "trainer_gpus_exact",
         memory.gpus_needed,
-        sharded_bytes=total("sharded_bytes", pool),
-        bytes_on_every_gpu=total("bytes_on_every_gpu", everywhere),
+        sharded_bytes=reserved(question, "sharded_bytes", [pool]),
+        bytes_on_every_gpu=reserved(question, "bytes_on_every_gpu", everywhere),
         gpu_memory=gpu.memory,
         usable_fraction=gpu.trainer_fraction,
     )
@@ -218,26 +210,48 @@ def _verdict(pool: str, stated: Candidate) -> list[Figure]:
 
 def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Candidate:
     """A rollout instance with so many tensor-parallel GPUs."""
-    pipeline = question.rollout_pipeline_parallel
-    gpus = round(matching.instance_gpus(tensor.number, pipeline.number))
-    weights = rollout_weights("rollout_weights_bytes_per_gpu", question.shape, question.rollout_dtype, tensor, pipeline)
-    parts = [weights, *gpu.reserved(gpus)]
-    held = total("rollout_gpu_bytes", parts)
-    left = _left("rollout_left_bytes", gpu, gpu.rollout_fraction, held)
-    sample = sample_per_gpu(question, tensor)
+    gpus = round(matching.instance_gpus(tensor.number, question.rollout_pipeline_parallel.number))
+    parts, left, sample = _cache_of(question, gpu, tensor)
     most = _max_concurrency(left, sample)
     wanted = question.concurrency.number if question.concurrency.known else 1.0
-    fits = left.number > 0 and (not most.known or most.number >= wanted)
     return Candidate(
         pool="rollout",
         gpus=gpus,
         tensor_parallel=round(tensor.number),
-        held=held,
+        held=total("rollout_gpu_bytes", parts),
         parts=tuple(parts),
         left=left,
-        fits=fits,
+        fits=left.number > 0
+        and (not most.known or most.number >= wanted)
+        and left.number >= _longest(question, tensor),
         max_concurrency=most,
     )
+
+
+def _longest(question: MemoryQuestion, tensor: Figure) -> float:
+    """Cache of the longest sequence on each GPU of an instance; 0 where nobody says how long that is."""
+    if not (question.longest_tokens.known and question.shape.size):
+        return 0.0
+    return sample_per_gpu(replace(question, context_tokens=question.longest_tokens), tensor).number
+
+
+def _cache_of(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> tuple[list[Figure], Figure, Figure]:
+    """What stands on a GPU of an instance, what that leaves for its KV cache, and the cache of a sample."""
+    asked, key = instance_of(question, tensor), "rollout_left_bytes"
+    if asked is None:  # nothing but weights is known
+        weights = weights_per_gpu(question, tensor)
+        fraction = gpu.rollout_fraction if gpu.rollout_fraction.known else gpu.trainer_fraction
+        return [weights], _left(key, gpu, fraction, weights), sample_per_gpu(question, tensor)
+    found = kv_capacity(apply, asked, question.constants)
+    named = {
+        "rollout_weights_bytes_per_gpu": found.weight_bytes,
+        "engine_activation_bytes_per_gpu": found.activation_bytes,
+        "engine_other_bytes_per_gpu": found.other_bytes,
+    }
+    sample = replace(found.sequence_bytes, key="sample_kv_cache_bytes_per_gpu")
+    if not question.context.known:
+        sample = sample_per_gpu(question, tensor)
+    return [replace(part, key=name) for name, part in named.items()], replace(found.kv_bytes, key=key), sample
 
 
 def _max_concurrency(left: Figure, sample: Figure) -> Figure:
@@ -255,14 +269,6 @@ def _degrees(shape: MemoryShape) -> list[int]:
     """Tensor-parallel degrees that divide the heads; KV heads are divided or repeated evenly."""
     powers = [2**power for power in range(MOST_INSTANCE_GPUS.bit_length())]
     return [degree for degree in powers if divides(shape, degree)]
-
-
-def divides(shape: MemoryShape, degree: int) -> bool:
-    """Whether tensor parallelism of that degree can deal out a model's heads evenly."""
-    if not shape.heads:
-        return True
-    kv_heads = shape.kv_heads
-    return shape.heads % degree == 0 and (kv_heads % degree == 0 or degree % kv_heads == 0)
 
 
 def _instances(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import training_peak
-from rlsize.estimates.trainer_activations import peak_activations
+from rlsize.estimates.memory import on_trainer, reserved
 from rlsize.estimates.working import apply, rounded, total
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
@@ -42,15 +42,18 @@ def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
     key = "max_micro_batch_tokens"
     if trainer.layout is None or question.known_shape is None:
         return absent(key, "--model")
-    each = peak_activations(question.shape, trainer.layout, _ONE_TOKEN, question.recompute)
-    spare = total("spare_bytes", [trainer.left, *(part for part in trainer.parts if part.key in _GROWING)])
+    one = on_trainer(replace(question, layout=trainer.layout, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN))
+    if one is None:
+        raise ValueError("a trainer without a layout")
+    growing = [part for part in trainer.parts if part.key in _GROWING]
+    spare = total("spare_bytes", [trainer.left, reserved(question, "growing_bytes", growing)])
     if spare.number <= 0:
         return Figure(key=key, value=0, provenance="predicted", source="the states leave no room")
     exact = apply(
         key,
         training_peak.largest_micro_batch_tokens,
         spare_bytes=spare,
-        bytes_per_token=total("bytes_per_token", [part for part in each if part.known]),
+        bytes_per_token=reserved(question, "bytes_per_token", [one.activations, one.logits]),
     )
     return rounded(exact, key, rounded_down(exact.number))
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import long_tail
-from rlsize.estimates.working import numbers
 from rlsize.planner.options import SHARING
 from rlsize.planner.parts import ready_engine
 
@@ -25,7 +24,8 @@ def memory_of(setting: Setting, place: Placement) -> dict[str, Any]:
     """Shares of memory that are left on both sides, as far as models and GPUs are known; numbers or arrays."""
     if not place.fleet.engines and place.trainer.question is None:
         return {}
-    from rlsize.estimates.loop_memory import fleet_headroom, headroom_beside, trainer_headroom, trainer_states
+    from rlsize.estimates.loop_memory import fleet_headroom, headroom_beside
+    from rlsize.estimates.trainer_fit import bare_trainer_memory, headroom_at
 
     rollout, trainer = MEMORY_KEYS
     found, longest = {}, longest_tokens(setting)
@@ -33,13 +33,14 @@ def memory_of(setting: Setting, place: Placement) -> dict[str, Any]:
     if engine is not None:
         found[rollout] = fleet_headroom(engine, longest, setting.values)
     question = bare_trainer(place)
-    if question is not None:
-        found[trainer] = trainer_headroom(question, longest, setting.values)
+    held = None if question is None else bare_trainer_memory(question, longest, setting.values)
+    if question is not None and held is not None:
+        found[trainer] = headroom_at(question, held.peak)
     lent = known_engine(place, shared=True) if place.loop in SHARING else None
     if lent is not None:
         found[rollout] = np.minimum(found.get(rollout, np.inf), fleet_headroom(lent, longest, setting.values))
-        if question is not None:
-            found[trainer] = np.minimum(found[trainer], headroom_beside(trainer_states(question), lent))
+        if held is not None:
+            found[trainer] = np.minimum(found[trainer], headroom_beside(held.states, lent))
     return found
 
 
@@ -73,31 +74,20 @@ def bare_asked(trainer: TrainerOption) -> TrainQuestion | None:
 
 def longest_tokens(setting: Setting) -> float:
     """The longest sequence, prompt and response: up to the cap where one is given, else as long as a step's longest."""
+    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+
     problem = setting.problem
     prompt = problem.prompt_tokens.number if problem.prompt_tokens.known else 0.0
     cap = problem.max_tokens
-    if cap.known and cap.provenance == "given":
-        longest = cap.number
-    elif problem.predicted:
-        longest = _expected_longest(setting, prompt)
-    else:
-        longest = problem.response_tokens.number
-    return float(long_tail.context_of(prompt_tokens=prompt, response_tokens=longest))
-
-
-def _expected_longest(setting: Setting, prompt: float) -> float:
-    """The longest response that a step has on average."""
-    from rlsize.estimates.generation_batch import StepBatch, longest_of, shape_of
-
-    problem = setting.problem
-    bare = setting.bare
+    capped = cap.known and cap.provenance == "given"
+    if not (capped or problem.predicted):
+        return float(long_tail.context_of(prompt_tokens=prompt, response_tokens=problem.response_tokens.number))
     batch = StepBatch(
         samples=problem.samples.number,
         instances=1.0,
         prompt_tokens=prompt,
         response_tokens=problem.response_tokens.number,
-        response_cv=problem.response_cv.number if problem.response_cv.known else bare.values["step_length_cv"],
-        max_tokens=problem.max_tokens.number if problem.max_tokens.known else None,
+        response_cv=problem.response_cv.number if problem.response_cv.known else setting.bare.values["step_length_cv"],
+        max_tokens=cap.number if cap.known else None,
     )
-    shape = shape_of(numbers, batch)
-    return float(longest_of(numbers, batch.samples, shape.uncapped, batch.response_cv, shape.cap))
+    return longest_sequence(batch, capped=capped)

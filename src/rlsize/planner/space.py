@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import planning, train_step
+from rlsize.facts.memory_margin import MEMORY_MARGIN
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -78,7 +79,7 @@ class Space:
     transports: tuple[str, ...] = ("nccl-broadcast",)
     micro_batches: tuple[float, ...] = ()
     gpus: float | None = None
-    margin: float = 0.05
+    margin: float = MEMORY_MARGIN
     limits: tuple[Limit, ...] = ()
     rollout_gpus: tuple[float, ...] = ()
     trainer_gpus: tuple[float, ...] = ()

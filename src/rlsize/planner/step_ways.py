@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import lcm
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.step_figures import worked
-from rlsize.estimates.step_loops import LOOPS, Way, bare, step_question
-from rlsize.estimates.step_memory import check_states
+from rlsize.estimates.step_loops import LOOPS, Way, bare, check_way, longest_tokens, step_question
 from rlsize.estimates.train_prediction_question import bare_question
+from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.facts.records.record import Refused
+from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -18,7 +20,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.step_loops import LoopPlan
 
-_DOUBLINGS = 14  # of a replica's GPUs that are tried
 _MOST_SPLITS = 40  # that are tried; more are thinned out
 
 
@@ -46,6 +47,7 @@ def best_split(plan: LoopPlan, loop: Loop, gpus: float, values: Mapping[str, flo
     for rollout, trainer in splits(plan, gpus):
         way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
         try:
+            check_way(plan, way, values)
             seconds = float(worked(step_question(plan, way, said), way.gpus, values).step.seconds)
         except Refused:
             continue
@@ -78,17 +80,22 @@ def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, spli
     return tuple(found)
 
 
-def fitting_trainer(plan: LoopPlan) -> int | None:
-    """The fewest GPUs on which the trainer's states fit, as it is laid out; None where no number that is tried does."""
+def fitting_trainer(plan: LoopPlan, values: Mapping[str, float]) -> int | None:
+    """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
     question, replica = bare_question(plan.train), plan.train.replica
-    for doublings in range(_DOUBLINGS):
-        gpus = int(replica * 2**doublings)
+    longest = longest_tokens(plan, values)
+    unit = lcm(replica, plan.train.pipeline * plan.train.expert)
+    count = gpu_counts(unit, int(plan.train.gpu.specification.gpus_per_node.value))
+
+    def fits(index: int) -> bool:
         try:
-            check_states(replace(question, gpus=float(gpus)))
+            check_trainer(replace(question, gpus=float(count(index))), longest, values)
         except Refused:
-            continue
-        return gpus
-    return None
+            return False
+        return True
+
+    found = first_fit(fits, lambda index: count(index) <= MOST_TRAINER_GPUS)
+    return None if found is None else count(found)
 
 
 def _size(plan: LoopPlan, *, shared: bool) -> float:

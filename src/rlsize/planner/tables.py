@@ -238,7 +238,7 @@ def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: R
         return None
     gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
     asked = bare_asked(trainer)
-    headroom = _headroom(setting, asked, gpus, tokens)
+    headroom, states = _memory(setting, asked, gpus, tokens)
     fits = headroom >= space.margin
     lacking = space.margin - headroom[~fits]
     if len(lacking):
@@ -258,7 +258,7 @@ def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: R
         update={shared: part[0] for shared, part in times.items()},
         forwards={shared: part[1] for shared, part in times.items()},
         headroom=headroom[fits],
-        states=_states(asked, gpus),
+        states=states[fits],
     )
 
 
@@ -269,24 +269,16 @@ def with_micro_batch(trainer: TrainerOption, tokens: Any) -> TrainerOption:  # n
     return replace(trainer, question=replace(trainer.question, micro_batch_tokens=tokens))
 
 
-def _states(asked: TrainQuestion | None, gpus: Array) -> Array:
-    """Bytes on each GPU that stay from step to step; 0 where nobody knows the model."""
+def _memory(setting: Setting, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> tuple[Array, Array]:
+    """Share of memory that is left at each entry, and what stays from step to step; all and nothing of no model."""
     if asked is None:
-        return np.zeros_like(gpus)
-    from rlsize.estimates.loop_memory import trainer_states
-
-    return _spread(trainer_states(replace(asked, gpus=gpus)), gpus)
-
-
-def _headroom(setting: Setting, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> Array:
-    """Memory that is left at each entry; all of it where nobody knows the model."""
-    if asked is None:
-        return np.ones_like(gpus)
-    from rlsize.estimates.loop_memory import trainer_headroom
+        return np.ones_like(gpus), np.zeros_like(gpus)
+    from rlsize.estimates.trainer_fit import bare_trainer_memory, headroom_at
 
     micro = tokens if tokens.any() else asked.micro_batch_tokens
     question = replace(asked, gpus=gpus, micro_batch_tokens=micro)
-    return _spread(trainer_headroom(question, longest_tokens(setting), setting.values), gpus)
+    held = bare_trainer_memory(question, longest_tokens(setting), setting.values)
+    return _spread(headroom_at(question, held.peak), gpus), _spread(held.states, gpus)
 
 
 def _spread(value: Any, entries: Array) -> Array:  # noqa: ANN401 (a number or an array)

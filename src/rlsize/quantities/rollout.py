@@ -94,6 +94,13 @@ ROWS = (
         "--concurrency",
     ),
     Row(
+        "context_tokens",
+        TOKENS,
+        "Tokens of a sample in flight: prompt and mean live length.",
+        "",
+        "--context",
+    ),
+    Row(
         "kv_cache_tokens",
         TOKENS,
         "Tokens that the KV cache of an instance holds.",

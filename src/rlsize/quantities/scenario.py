@@ -102,7 +102,7 @@ def _field(section: str) -> tuple[Any, Any]:
 
 
 def _scenario() -> type:
-    model = Annotated[str | ModelNumbers | None, Says("A model profile, a path to a config.json, or `{params: 70B}`.")]
+    model = Annotated[str | ModelNumbers | None, Says(PLACES["model"].meaning)]
     tops = [section for section in SECTIONS if "." not in section]
     budget = Annotated[Budget, Says("Limits to keep; `check` judges them.")]
     fields: list[Any] = [

@@ -7,6 +7,7 @@ from typing import Any, get_args, get_type_hints
 
 from rlsize.facts.budget import quantities
 from rlsize.facts.fields import Quantity, Says
+from rlsize.quantities.scenario import Scenario
 from rlsize.quantities.table import PLACES
 
 
@@ -27,6 +28,23 @@ def section(hint: Any) -> type | None:  # noqa: ANN401 (a type hint)
     if isinstance(hint, Quantity) or any(isinstance(said, Quantity) for said in getattr(hint, "__metadata__", ())):
         return None
     return next((found for part in get_args(hint) if (found := section(part)) is not None), None)
+
+
+def declared(place: str) -> Any:  # noqa: ANN401 (a type hint)
+    """
+    The annotated type of a dotted key.
+
+    Raises:
+        KeyError: A scenario has no such key.
+    """
+    kind: type | None = Scenario
+    hint: Any = None
+    for part in place.split("."):
+        if kind is None:
+            raise KeyError(place)
+        hint = fields_of(kind)[part]
+        kind = section(hint)
+    return hint
 
 
 def quantity_of(place: str) -> Quantity:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 VERSION = 1
+_NAMED_KEYS = 3  # of those that a mapping takes, in a message
 
 
 @cache
@@ -105,6 +106,10 @@ def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Pa
             faults[where] = Fault(f"the key {location[-1]} is unknown", where, suggestion(str(location[-1]), known))
         elif error["type"] in {"missing", "missing_argument"}:
             faults[where] = Fault("is missing", where, "add it")
+        elif error["type"] == "dataclass_type":
+            named = ", ".join(_keys_at(kind, location[len(path) :])[:_NAMED_KEYS])
+            what = f"{_brief(error['input'])} is not a mapping of keys to values"
+            faults.setdefault(where, Fault(what, where, f"write keys below it, such as {named}" if named else ""))
         else:
             text = error["msg"].removeprefix("Value error, ")
             given = "" if error["type"] == "value_error" else f"{_brief(error['input'])}: "

@@ -35,8 +35,9 @@ NAMES: Mapping[str, str] = MappingProxyType(
         "gathered_layer_bytes": "gathered layers",
         "activation_bytes": "activations",
         "logits_bytes": "logits",
-        "runtime_reserved_bytes": "runtime's reserve",
-        "nccl_reserved_bytes": "reserve of NCCL",
+        "allocator_bytes": "allocator's reserve",
+        "engine_activation_bytes": "engine's largest step",
+        "engine_other_bytes": "libraries and NCCL",
     }
 )
 """What tenants and parts of a GPU's memory are called."""
@@ -119,9 +120,10 @@ def _cache_rule(question: MemoryQuestion, held: Figure) -> str:
 def _overhead_rule(question: MemoryQuestion, name: str) -> str:
     tokens = show(question.micro_batch_tokens.value)
     return {
-        "gathered_layer_bytes": "weights of two layers, gradients of one",
+        "gathered_layer_bytes": "largest layer, embedding or head: two in bf16, gradients of one",
         "activation_bytes": f"{tokens} tokens, recompute {question.recompute.name}, flash attention",
         "logits_bytes": f"{tokens} tokens x vocabulary, not fused",
+        "allocator_bytes": "reserved beyond what tensors take",
     }[name]
 
 
@@ -156,20 +158,20 @@ def fit_table(question: MemoryQuestion, fit: FitAnswer) -> Table:
         columns.append(Column("max_concurrency", "samples"))
     columns.append(Column("verdict", "fits", "left"))
     memory = show(fit.gpu.memory.value, "_bytes") + ("" if fit.gpu.memory.verified else ", unverified")
-    reserve = show(fit.gpu.runtime_reserved.value, "_bytes")
-    instance = ".\nA rollout instance holds its weights; what is left goes to its KV cache" if fit.rollout else ""
+    instance = ".\nWhat a rollout instance has left goes to its KV cache" if fit.rollout else ""
     return Table(
         title=f"What fits on {fit.gpu.name} ({memory})",
         columns=tuple(columns),
         rows=rows,
-        note=f"{_share(fit)} of the memory may be used; held includes {reserve} for driver and engine{instance}",
+        note=f"{_share(fit)} of the memory may be used{instance}",
     )
 
 
 def _share(fit: FitAnswer) -> str:
-    trainer, rollout = (
-        show(figure.value, "_fraction") for figure in (fit.gpu.trainer_fraction, fit.gpu.rollout_fraction)
-    )
+    trainer = show(fit.gpu.trainer_fraction.value, "_fraction")
+    if not fit.rollout or not fit.gpu.rollout_fraction.known:
+        return trainer
+    rollout = show(fit.gpu.rollout_fraction.value, "_fraction")
     return trainer if trainer == rollout else f"{trainer} (trainer) and {rollout} (rollout)"
 
 

@@ -134,12 +134,15 @@ class Inputs:
             assume: Whether the table's default holds; a question that must not guess leaves it out.
 
         Returns:
-            The figure; one that names the flag where nobody says.
+            The figure; what was chosen before where nobody says, and one that names the flag where nothing was.
         """
         row = QUANTITIES[key]
         said = self._stated_text(row) or self._stated_place(row)
-        if said is not None:
+        if said is not None and said.known:
             return self._keep(said)
+        chosen = self.used.get(key)
+        if default is None and chosen is not None and chosen.provenance in {"default", "predicted"}:
+            return chosen  # by the rule that was asked before, which holds for all
         if default is None and assume and isinstance(row.default, (int, float)) and not isinstance(row.default, bool):
             default, why = row.default, row.why
         if default is None:
@@ -191,7 +194,8 @@ class Inputs:
             return usual
         if str(value) not in words:
             self.fault(f"{str(value)[:40]!r} is unknown", where, suggestion(str(value)[:40], words))
-            return usual
+            self._keep(Figure(key=key, value=usual or words[0], provenance="default", source=where))
+            return usual or words[0]
         self._keep(Figure(key=key, value=str(value), source=where))
         return str(value)
 
@@ -223,8 +227,8 @@ class Inputs:
     def instead(self, **texts: Value) -> Inputs:
         """The same inputs apart, where some flags say something else; None takes a flag away."""
         other = self.apart()
+        other.used = {}  # what was chosen for the one holds for no other
         for key, value in texts.items():
-            other.used.pop(key, None)
             if value is None:
                 other.texts.pop(key, None)
             else:
@@ -398,11 +402,17 @@ class Inputs:
 
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong; `settle` tells all of it at once."""
-        self.faults.append(Fault(what, where, todo))
+        self._note(Fault(what, where, todo))
 
     def blame(self, error: InputError, where: str) -> None:
         """Note the faults of an error; those without a place of their own get `where`."""
-        self.faults += [fault if fault.where else replace(fault, where=where) for fault in error.faults]
+        for fault in error.faults:
+            self._note(fault if fault.where else replace(fault, where=where))
+
+    def _note(self, fault: Fault) -> None:
+        """A fault is told once, however often it is met."""
+        if fault not in self.faults:
+            self.faults.append(fault)
 
     def need(self, figure: Figure, todo: str) -> None:
         """Note a fault if a figure is missing that nothing can do without."""

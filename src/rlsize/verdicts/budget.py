@@ -9,12 +9,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import budget as equations
 from rlsize.estimates.working import apply, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.memory_margin import MEMORY_MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -26,7 +28,10 @@ Status = Literal["fail", "warn", "pass", "unknown"]
 Lacking = Literal["", "value", "baseline", "value in the baseline"]
 
 BASELINE_FLAG = "--baseline"
-_HEADROOMS = ("rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction")
+_LEAST: Mapping[str, float] = MappingProxyType(
+    {"rollout_memory_headroom_fraction": 0.0, "trainer_memory_headroom_fraction": MEMORY_MARGIN}
+)
+"""What must be left for a side to fit at all: of an engine, whose cache takes all it may, a cache for one sample."""
 _ROUNDING = 1e-9  # of the limit: sums of floats that are equal on paper
 
 
@@ -106,9 +111,9 @@ def misfits(results: Mapping[str, Figure], budget: Budget) -> tuple[Line, ...]:
         results: What is expected of the loop, by key.
         budget: The limits.
     """
-    known = [results[key] for key in _HEADROOMS if key in results and _is_number(results[key].value)]
+    known = [results[key] for key in _LEAST if key in results and _is_number(results[key].value)]
     unset = [figure for figure in known if (limit := budget.limits.get(figure.key)) is None or limit.min is None]
-    lines = [replace(_line(figure, Limit(min=0.0), "min", None), implied=True) for figure in unset]
+    lines = [replace(_line(figure, Limit(min=_LEAST[figure.key]), "min", None), implied=True) for figure in unset]
     return tuple(line for line in lines if line.status != "pass")
 
 

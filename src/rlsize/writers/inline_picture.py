@@ -23,7 +23,6 @@ _WIDE, _NARROW = 7.6, 4.3  # width; inches, so that text of 11 points is 13 to 1
 _FLATTER = {_WIDE: 0.86, _NARROW: 0.8}  # of the height of a picture that has title and legend inside
 _CROWDED = {_WIDE: 90, _NARROW: 40}  # letters of names along x that stand side by side
 _STYLE: dict[Any, Any] = {
-    "svg.fonttype": "none",  # text, in the font of the page
     "axes.edgecolor": "#AAAAAA",
     "xtick.color": "#AAAAAA",
     "ytick.color": "#AAAAAA",

@@ -16,6 +16,7 @@ from rlsize.writers.chart_text import plain_text
 from rlsize.writers.colours import COLOURS, PHASES, STACK
 from rlsize.writers.files import check_target, write_whole
 from rlsize.writers.panels import draw_panels
+from rlsize.writers.small_svg import small_svg
 from rlsize.writers.spans import draw_spans
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ _STYLE: dict[Any, Any] = {
     "figure.dpi": 160,
     "savefig.dpi": 160,
     "svg.hashsalt": "rlsize",
+    "svg.fonttype": "none",  # text: shapes of letters are most of a picture's bytes
     "legend.frameon": False,
     "font.family": "DejaVu Sans",
 }
@@ -89,7 +91,8 @@ def picture(chart: Picture, form: str) -> bytes:
         stream = BytesIO()
         metadata = {"png": {"Software": None}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}[form]
         figure.savefig(stream, format=form, metadata=metadata)
-        return stream.getvalue()
+        drawn = stream.getvalue()
+        return small_svg(drawn.decode("utf-8")).encode("utf-8") if form == "svg" else drawn
 
 
 @contextmanager

@@ -19,9 +19,10 @@ _FEW_NAMES = 8  # of more lanes than that
 _PHASE, _LANE, _ALL_LANES = 0.30, 0.25, 4.0  # height of a lane of phases, of shades, of all of shades; inches
 _LEGEND = 0.45  # above the lanes; inches
 _BETWEEN = 0.12  # lanes of phases and those of shades; inches
+_GAP = "\N{NO-BREAK SPACE} \N{NO-BREAK SPACE}"  # SVG shows no more than one plain space
 _STRIP, _SHADES = (90.0, 9.0), 46  # the scale of shades; points, and how many there are
 _NARROW = 1 / 800  # of the width: phases are drawn at least as wide, if nothing follows
-_MOST_SHAPES = 3000  # beyond that, SVG and PDF have a picture of the shades
+_MOST_SHAPES = 500  # beyond that, SVG and PDF have a picture of the shades
 _THIN = 0.15  # lanes below that have no gap; inches
 _LABEL_ROOM = 0.045  # of the width, for what is written beside a bar
 
@@ -155,7 +156,10 @@ def _scale(axes: Any, chart: Gantt) -> None:  # noqa: ANN401 (matplotlib is unty
         colour = shaded(step / (_SHADES - 1))
         strip.add_artist(Rectangle((step * each, 0), each, _STRIP[1], facecolor=colour, linewidth=0, antialiased=False))
     strip.add_artist(Rectangle((0, 0), *_STRIP, facecolor="none", edgecolor="#AAAAAA", linewidth=0.6))
-    low, high = (TextArea(text, textprops={"fontsize": 9}) for text in (f"{chart.shade_label}   0", short(chart.full)))
+    low, high = (
+        TextArea(text, textprops={"fontsize": 9})
+        for text in (f"{chart.shade_label}\N{NO-BREAK SPACE} \N{NO-BREAK SPACE}0", short(chart.full))
+    )
     packed = HPacker(children=[low, strip, high], align="center", pad=0, sep=4)
     where = {"bbox_to_anchor": (1.0, 1.0), "bbox_transform": axes.transAxes, "prop": {"size": 9}}
     axes.add_artist(AnchoredOffsetbox("lower right", child=packed, pad=0, borderpad=0.4, frameon=False, **where))

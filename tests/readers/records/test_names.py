@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
-from rlsize.readers.records.names import gpu_name, gpu_named, model_name, model_named
+from rlsize.readers.records.names import gpu_named, model_name, model_named
 
 CATALOGUE = Catalogue()
 MODELS = {
@@ -108,7 +108,7 @@ def test_a_card_that_has_no_profile_is_taken_for_its_sister_and_said() -> None:
 def test_an_unknown_gpu_is_refused_in_one_line(text: object) -> None:
     """Nothing is guessed."""
     with pytest.raises(Refused) as refusal:
-        gpu_name(text, CATALOGUE)
+        gpu_named(text, CATALOGUE)
     assert "GPU" in str(refusal.value)
     assert "\n" not in str(refusal.value)
     assert len(str(refusal.value)) < 200
@@ -141,9 +141,9 @@ def test_every_profile_is_found_by_its_own_name_and_aliases() -> None:
 )
 def test_any_text_gives_a_profile_or_a_refusal(text: str) -> None:
     """Never another error."""
-    for kind, find in (("model", model_name), ("gpu", gpu_name)):
+    for kind, find in (("model", model_named), ("gpu", gpu_named)):
         try:
-            name = find(text, CATALOGUE)
+            name, _ = find(text, CATALOGUE)
         except Refused:
             continue
         assert name in CATALOGUE.names(kind)

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from rlsize.equations import training_peak
 from rlsize.equations.engine_memory import in_gib
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
-from rlsize.estimates.training_peak import PeakQuestion, peak_bytes
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
 from rlsize.estimates.working import numbers
 from rlsize.facts.records.record import Refused
 
@@ -62,20 +65,40 @@ def _any(value: Real) -> bool:
 
 
 def _training(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
+    return {"peak_gib_per_gpu": in_gib(trainer_memory(numbers, training_load(record, profiles), values).peak)}
+
+
+def training_load(record: MemoryRecord, profiles: Profiles) -> TrainerLoad:
+    """What the GPUs of a recorded training pass had to hold."""
     weight, gradient, optimizer, gathered = record.widths
-    question = PeakQuestion(
-        model=profiles.model,
-        layout=record.layout,
+    layout = record.layout
+    tokens = training_peak.micro_batch_tokens(
         sequences=record.sequences,
         sequence_tokens=record.trained_tokens,
+        context_parallel=float(layout.context),
+        micro_batches=float(layout.pipeline),  # a pipeline divides its batch into as many micro batches as stages
+    )
+    return TrainerLoad(
+        shape=memory_shape(profiles.model, model_size(profiles.model).params),
+        tokens=tokens,
+        tensor=float(layout.tensor),
+        pipeline=float(layout.pipeline),
+        context=float(layout.context),
+        expert=float(layout.expert),
+        shards=float(layout.data),
+        gathered=layout.data * layout.context > 1 or "state_offloaded" in record.traits,
         recompute=record.recompute,
         weight_width=weight,
         gradient_width=gradient,
         optimizer_width=optimizer,
         gathered_width=gathered,
-        **{trait: trait in record.traits for trait in TRAITS},
+        state_offloaded="state_offloaded" in record.traits,
+        gradients_held="gradients_held" in record.traits,
+        gathered_whole="gathered_whole" in record.traits,
+        compiled="compiled" in record.traits,
+        chunked_loss="chunked_loss" in record.traits,
+        activations_offloaded="activations_offloaded" in record.traits,
     )
-    return {"peak_gib_per_gpu": in_gib(peak_bytes(numbers, question, values))}
 
 
 TRAITS = (
@@ -86,7 +109,7 @@ TRAITS = (
     "chunked_loss",
     "activations_offloaded",
 )
-"""What a training pass may do, as `PeakQuestion` names it."""
+"""What a training pass may do, as `TrainerLoad` names it."""
 
 
 def graded(record: MemoryRecord) -> str:

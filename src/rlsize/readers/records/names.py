@@ -78,16 +78,6 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     raise Refused(_missing("model", said, catalogue.known("model")))
 
 
-def gpu_name(text: object, catalogue: Catalogue) -> str:
-    """
-    The profile of the GPU that a publication names.
-
-    Raises:
-        Refused: There is none.
-    """
-    return gpu_named(text, catalogue)[0]
-
-
 def gpu_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     """
     The profile of the GPU that a publication names, and what was assumed to find it; empty for a mere spelling.

@@ -1,0 +1,435 @@
+"""
+The memory of a trainer's GPUs: what each of them holds at the peak of a step, and whether that fits.
+
+The one model of it. `memory`, `predict step`, `plan` and `check` ask it, with numbers, arrays or figures, and the
+published peaks are graded against it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations import activations, memory, memory_fit, training_peak
+from rlsize.estimates.engine_shape import Plain
+from rlsize.estimates.working import apply
+from rlsize.facts.figure import Figure, absent
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.memory_shape import MemoryShape
+    from rlsize.estimates.train_prediction_question import Sharding
+
+    Work = Callable[..., Any]
+
+_WIDTH = 2.0  # bytes of an activation, of a frozen weight, and of a gathered one
+_INPUT = 1.0  # hidden-sized tensors that a layer keeps under full recomputation: its input
+_GATHERED_COPIES = 3.0  # inputs of attention and MLP, and one gradient, gathered over tensor-parallel ranks
+_PREFETCHED = 1.0
+_CHUNKS = 8.0  # of a chunked loss
+_NONE = 0.0
+_GIB = 2.0**30
+_FROZEN = ("reference", "reward")  # models that are read and not trained
+_WEIGHTS_SHARDED, _GRADIENTS_SHARDED = ("full",), ("full", "gradients")
+_KEPT: Mapping[str, str] = MappingProxyType(
+    {"none": "none", "selective": "selective", "alternate": "selective", "full": "full"}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Beside:
+    """
+    A model on the trainer's GPUs beside the policy, sharded as the policy is.
+
+    Args:
+        name: critic, reference or reward.
+        dense_params: Parameters outside routed experts. [param]
+        routed_params: Parameters of routed experts. [param]
+        trained: Whether it has gradients and an optimizer.
+    """
+
+    name: str
+    dense_params: Any
+    routed_params: Any
+    trained: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerLoad:
+    """
+    What the GPUs of a trainer have to hold; numbers, arrays or figures.
+
+    Args:
+        shape: The policy; where only its size is known, states alone are counted.
+        tokens: Tokens of a micro-batch on each GPU. [token]
+        tensor: Tensor-parallel ranks. [1]
+        pipeline: Pipeline stages. [1]
+        context: Context-parallel ranks. [1]
+        expert: Expert-parallel ranks. [1]
+        shards: Data-parallel ranks that share one copy of the states. [1]
+        sharding: What these share.
+        gathered: Whether weights are gathered layer by layer from the ranks that share them.
+        recompute: none, selective (operators) or full (layers).
+        weight_width: Bytes of a weight as it is kept. [B/param]
+        gradient_width: Bytes of a gradient; 0 for frozen weights. [B/param]
+        optimizer_width: Bytes of master copy and optimizer state; 0 where they are offloaded. [B/param]
+        gathered_width: Bytes of a weight as it is gathered. [B/param]
+        adapter_params: Parameters of adapters, which alone are trained then; None for full training. [param]
+        beside: The other models.
+        state_offloaded: Whether weights and states stay on the host.
+        gradients_held: Whether gradients outlive a pass: accumulation, a pipeline.
+        gathered_whole: Whether gathered weights and gradients of all layers stay (FSDP under a pipeline).
+        compiled: Whether the layers are compiled.
+        chunked_loss: Whether logits exist for a chunk only.
+        activations_offloaded: Whether what the layers keep goes to the host.
+    """
+
+    shape: MemoryShape
+    tokens: Any
+    tensor: Any = 1.0
+    pipeline: Any = 1.0
+    context: Any = 1.0
+    expert: Any = 1.0
+    shards: Any = 1.0
+    sharding: Sharding = "full"
+    gathered: bool = True
+    recompute: str = "full"
+    weight_width: Any = _WIDTH
+    gradient_width: Any = 2.0
+    optimizer_width: Any = 12.0
+    gathered_width: float = _WIDTH
+    adapter_params: Any = None
+    beside: tuple[Beside, ...] = ()
+    state_offloaded: bool = False
+    gradients_held: bool = True
+    gathered_whole: bool = False
+    compiled: bool = False
+    chunked_loss: bool = False
+    activations_offloaded: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainerMemory:
+    """
+    What each GPU of a trainer holds at its peak; numbers, arrays or figures, as `work` makes them. Bytes, all of it.
+
+    Args:
+        weights: Weights of the policy.
+        gradients: Gradients that outlive a pass.
+        optimizer: Master copy and optimizer state.
+        adapters: Adapters with all that training them keeps; 0 for full training.
+        policy: These four together.
+        beside: The other models by name: critic, reference, reward.
+        states: Policy and other models together: what stays from step to step.
+        gathered: Layers that are gathered; absent where the layers are not known.
+        activations: What the layers keep, and the layer at work; absent likewise.
+        logits: Logits and what the loss keeps beside them; absent likewise.
+        overhead: What the allocator reserves beyond all that.
+        peak: The whole.
+    """
+
+    weights: Any
+    gradients: Any
+    optimizer: Any
+    adapters: Any
+    policy: Any
+    beside: Mapping[str, Any] = field(default_factory=dict)
+    states: Any
+    gathered: Any
+    activations: Any
+    logits: Any
+    overhead: Any
+    peak: Any
+
+
+def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> TrainerMemory:
+    """
+    What each GPU of a trainer holds at its peak.
+
+    Args:
+        work: `working.apply` or `working.numbers`.
+        load: What has to be held.
+        values: The constants of `constants_memory.STAGE` by name.
+    """
+    say, shape = Plain(work), load.shape
+    own = (say(shape.dense_params), say(shape.routed_params))
+    parts, policy, trained = _policy(work, load, own)
+    beside = {
+        one.name: _states(
+            work,
+            load,
+            f"{one.name}_bytes_per_gpu",
+            (one.dense_params, one.routed_params),
+            _every(load) if one.trained else (_WIDTH, _NONE, _NONE),
+        )
+        for one in load.beside
+    }
+    standing = _sum(work, "state_bytes_per_gpu", [policy, *beside.values()])
+    gathered = _gathered(work, load, own, trained)
+    kept = _activations(work, load, values)
+    logits = _logits(work, load, values)
+    growing = _nothing(work, "growing_gradient_bytes_per_gpu", "gradients outlive a pass")
+    if not load.gradients_held:
+        growing = _states(work, load, "growing_gradient_bytes_per_gpu", own, (_NONE, trained, _NONE))
+    peak = work(
+        "trainer_held_bytes_per_gpu",
+        training_peak.training_peak_bytes,
+        state_bytes=standing,
+        activation_bytes=_counted(kept),
+        logits_bytes=_counted(logits),
+        gradient_bytes=growing,
+        gathered_bytes=_counted(gathered),
+        overhead=values["memory_training_overhead"],
+    )
+    overhead = work(
+        "allocator_bytes_per_gpu",
+        training_peak.allocator_bytes,
+        peak_bytes=peak,
+        overhead=values["memory_training_overhead"],
+    )
+    return TrainerMemory(
+        **parts,
+        policy=policy,
+        beside=beside,
+        states=standing,
+        gathered=gathered,
+        activations=kept,
+        logits=logits,
+        overhead=overhead,
+        peak=peak,
+    )
+
+
+def _policy(work: Work, load: TrainerLoad, own: tuple[Any, Any]) -> tuple[dict[str, Any], Any, Any]:
+    """What the policy keeps by part, all of it, and the width of a gradient of its own weights."""
+    trained = load.gradient_width if load.adapter_params is None else _NONE
+    states = load.optimizer_width if load.adapter_params is None else _NONE
+    held = trained if load.gradients_held else _NONE
+    parts = {
+        "weights": _states(work, load, "weight_bytes_per_gpu", own, (load.weight_width, _NONE, _NONE)),
+        "gradients": _states(work, load, "gradient_bytes_per_gpu", own, (_NONE, held, _NONE)),
+        "optimizer": _states(work, load, "optimizer_bytes_per_gpu", own, (_NONE, _NONE, states)),
+    }
+    adapters = _nothing(work, "adapter_bytes_per_gpu", "all parameters are trained")
+    if load.adapter_params is not None:
+        adapters = _states(work, load, "adapter_bytes_per_gpu", (load.adapter_params, _NONE), _every(load))
+    policy = _sum(work, "trainer_bytes_per_gpu", [*parts.values(), adapters])
+    return parts | {"adapters": adapters}, policy, trained
+
+
+def _every(load: TrainerLoad) -> tuple[Any, Any, Any]:
+    return load.weight_width, load.gradient_width, load.optimizer_width
+
+
+def _nothing(work: Work, key: str, why: str) -> Any:  # noqa: ANN401 (as `work` makes them)
+    return Figure(key=key, value=0.0, provenance="predicted", source=why) if work is apply else _NONE
+
+
+def _counted(part: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """A part, or nothing in its place where it is not known."""
+    if isinstance(part, Figure) and not part.known:
+        return Figure(key=part.key, value=0.0, provenance="default", source=f"not counted: needs {part.missing}")
+    return part
+
+
+def _sum(work: Work, key: str, parts: list[Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    found = parts[0]
+    for part in parts[1:]:
+        if isinstance(part, Figure) and not part.number:
+            continue
+        found = work(key, training_peak.dense_and_routed, dense=found, routed=part)
+    return replace(found, key=key) if isinstance(found, Figure) else found
+
+
+def _states(work: Work, load: TrainerLoad, key: str, params: tuple[Any, Any], widths: tuple[Any, Any, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """
+    Bytes of some state on each GPU: dealt out by model parallelism, shared by data-parallel ranks.
+
+    Args:
+        work: `working.apply` or `working.numbers`.
+        load: How it is spread.
+        key: The result's name.
+        params: Parameters outside and inside routed experts. [param]
+        widths: Bytes of a weight, a gradient, and master copy and optimizer state. [B/param]
+    """
+    if load.state_offloaded:
+        return _nothing(work, key, "weights and states stay on the host")
+    weight, gradient, optimizer = widths
+    found = []
+    for some, experts in zip(params, (False, True), strict=True):
+        if experts and _number(some) is not None and not _number(some):
+            continue
+        ranks = _ranks(work, load, experts=experts)
+        found.append(
+            work(
+                key,
+                memory.sharded_state_bytes,
+                params=_slice(work, load, some, experts=experts),
+                bytes_per_param=weight,
+                bytes_per_gradient=gradient,
+                bytes_per_optimizer=optimizer,
+                weight_shards=ranks if load.sharding in _WEIGHTS_SHARDED else 1.0,
+                gradient_shards=ranks if load.sharding in _GRADIENTS_SHARDED else 1.0,
+                optimizer_shards=ranks if load.sharding != "none" else 1.0,
+            )
+        )
+    return _sum(work, key, found)
+
+
+def _number(value: Any) -> Any:  # noqa: ANN401 (a figure, or what it would hold)
+    return value.value if isinstance(value, Figure) else value
+
+
+def _expert_tensor(load: TrainerLoad) -> Any:  # noqa: ANN401 (a degree, bare or as a figure)
+    """Ways in which tensor parallelism slices an expert: not at all once experts are parallel themselves."""
+    return load.tensor if _number(load.expert) == 1 else 1.0
+
+
+def _slice(work: Work, load: TrainerLoad, params: Any, *, experts: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Parameters that model parallelism leaves on a GPU."""
+    return work(
+        "params_per_gpu",
+        memory.params_per_gpu,
+        dense_params=_NONE if experts else params,
+        routed_params=params if experts else _NONE,
+        tensor_parallel=load.tensor,
+        pipeline_parallel=load.pipeline,
+        expert_parallel=load.expert,
+        expert_tensor_parallel=_expert_tensor(load),
+    )
+
+
+def _ranks(work: Work, load: TrainerLoad, *, experts: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Ranks that hold the same slice of the weights, and can share its training state."""
+    return work(
+        "expert_slice_ranks" if experts else "slice_ranks",
+        memory_fit.ranks_with_same_slice,
+        data_parallel=load.shards,
+        context_parallel=load.context,
+        tensor_parallel=load.tensor,
+        expert_parallel=load.expert if experts else 1.0,
+        expert_tensor_parallel=_expert_tensor(load) if experts else load.tensor,
+    )
+
+
+def _gathered(work: Work, load: TrainerLoad, own: tuple[Any, Any], gradient: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Weights and gradients of gathered layers: the largest with one ahead, or all of a pipeline's stage."""
+    key, shape = "gathered_layer_bytes_per_gpu", load.shape
+    if not load.gathered:
+        return _nothing(work, key, "no weights are sharded over data-parallel ranks")
+    if shape.architecture is None:
+        return absent(key, "--model")
+    say = Plain(work)
+    dense, routed = (
+        _slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True)
+    )
+    unit = work("stage_params", training_peak.dense_and_routed, dense=dense, routed=routed)
+    if not load.gathered_whole:
+        layers = work(
+            "stage_layers", memory_fit.layers_per_stage, layers=say(shape.layers), pipeline_parallel=load.pipeline
+        )
+        unit = work(
+            "unit_params",
+            training_peak.largest_unit_params,
+            layer_params=work(
+                "layer_params", memory_fit.mean_layer_params, params=unit, outer_params=_NONE, layers=layers
+            ),
+            outer_params=say(shape.outer_params),
+            outer_units=1.0 if shape.architecture.tied_embeddings else 2.0,
+            tensor_parallel=load.tensor,
+        )
+    return work(
+        key,
+        memory.unsharded_layer_bytes,
+        layer_params=unit,
+        bytes_per_param=load.gathered_width,
+        bytes_per_gradient=gradient,
+        prefetched_layers=_NONE if load.gathered_whole else _PREFETCHED,
+    )
+
+
+def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """What the layers keep, and the layer at work; a pipeline has as many micro-batches in flight as stages."""
+    key, shape = "activation_bytes_per_gpu", load.shape
+    if shape.architecture is None:
+        return absent(key, "--model")
+    say = Plain(work)
+    full = work(
+        "hidden_copies",
+        activations.gated_mlp_hidden_copies,
+        attention_copies=values["memory_attention_copies"],
+        intermediate_size=say(shape.mlp_width),
+        hidden_size=say(shape.hidden_size),
+    )
+    shares = [values["memory_compiled_share"]] if load.compiled else []
+    for share in shares:
+        full = work("kept_copies", training_peak.kept_copies, hidden_copies=full, kept_share=share)
+    kept = full
+    if load.recompute == "selective":
+        share = values["memory_selective_share"]
+        kept = work("kept_copies", training_peak.kept_copies, hidden_copies=full, kept_share=share)
+    layer = work(
+        "layer_bytes",
+        activations.activation_bytes_per_layer,
+        tokens=load.tokens,
+        hidden_size=say(shape.hidden_size),
+        bytes_per_activation=_WIDTH,
+        replicated_copies=_INPUT if load.recompute == "full" else _NONE,
+        sequence_parallel=load.tensor,
+        sharded_copies=_NONE if load.recompute == "full" else kept,
+        tensor_parallel=load.tensor,
+    )
+    working = work(
+        "working_bytes",
+        training_peak.working_layer_bytes,
+        tokens=load.tokens,
+        hidden_size=say(shape.hidden_size),
+        bytes_per_activation=_WIDTH,
+        hidden_copies=_NONE if load.recompute == "none" else full,
+        gathered_copies=_GATHERED_COPIES,
+        tensor_parallel=load.tensor,
+    )
+    return work(
+        key,
+        activations.activation_bytes,
+        layers=_NONE if load.activations_offloaded else say(shape.layers),
+        bytes_per_layer=layer,
+        working_bytes=working,
+    )
+
+
+def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Logits of the pass, or of a chunk of it."""
+    key, shape = "logits_bytes_per_gpu", load.shape
+    if shape.architecture is None:
+        return absent(key, "--model")
+    chunk = load.tokens
+    if load.chunked_loss:
+        chunk = work(
+            "logit_tokens",
+            activations.tokens_per_context_rank,
+            micro_batch_tokens=load.tokens,
+            context_parallel=_CHUNKS,
+        )
+    return work(
+        key,
+        activations.logits_bytes,
+        tokens=chunk,
+        vocab_size=Plain(work)(shape.vocab_size),
+        bytes_per_logit=values["memory_training_logit_bytes"],
+        tensor_parallel=load.tensor,
+    )
+
+
+def pass_tokens(work: Work, micro_batch_tokens: Any, longest_tokens: Any, context: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Tokens of a micro-batch on each GPU: it holds its longest sequence whole; context parallelism shares it out."""
+    whole = work(
+        "whole_micro_batch_tokens",
+        training_peak.whole_micro_batch_tokens,
+        micro_batch_tokens=micro_batch_tokens,
+        longest_tokens=longest_tokens,
+    )
+    return work("rank_tokens", activations.tokens_per_context_rank, micro_batch_tokens=whole, context_parallel=context)

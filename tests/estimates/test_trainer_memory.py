@@ -1,0 +1,181 @@
+"""The memory of a trainer: published peaks, what its parts add up to, adapters, and what fits."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from rlsize.estimates.belief import prior
+from rlsize.estimates.constants_memory import STAGE
+from rlsize.estimates.memory_shape import MemoryShape, memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.train_prediction_question import TrainQuestion
+from rlsize.estimates.trainer_fit import bare_trainer_memory, check_trainer, trainer_headroom, trainer_load
+from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
+from rlsize.estimates.working import apply, numbers
+from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.records.record import Refused
+from rlsize.readers.profiles import Catalogue
+
+CATALOGUE = Catalogue()
+VALUES = prior(STAGE).central()
+GIB = 2.0**30
+
+
+def shape(model: str) -> MemoryShape:
+    """The shape of a shipped model."""
+    profile = CATALOGUE.get("model", model)
+    return memory_shape(profile, model_size(profile).params)
+
+
+TORCHTUNE = TrainerLoad(
+    shape=shape("llama3.2-3b"),
+    tokens=8192.0,
+    gathered=False,
+    recompute="none",
+    optimizer_width=4.0,
+    gradients_held=False,
+)
+TORCHTITAN = TrainerLoad(
+    shape=shape("llama3.1-8b"),
+    shards=8.0,
+    tokens=32768.0,
+    weight_width=4.0,
+    gradient_width=4.0,
+    optimizer_width=8.0,
+    gradients_held=False,
+    compiled=True,
+)
+
+
+def peak(load: TrainerLoad) -> float:
+    """GiB at the central constants."""
+    return float(trainer_memory(numbers, load, VALUES).peak) / GIB
+
+
+@pytest.mark.parametrize(
+    ("load", "published"),
+    [
+        (TORCHTUNE, 60.0),
+        (replace(TORCHTUNE, recompute="full", compiled=True, chunked_loss=True), 24.9),
+        (replace(TORCHTUNE, recompute="full", compiled=True, chunked_loss=True, gradient_width=0.0), 23.1),
+        (TORCHTITAN, 83.9),
+        (replace(TORCHTITAN, shards=1.0, context=8.0), 84.5),
+    ],
+)
+def test_published_peaks(load: TrainerLoad, published: float) -> None:
+    """Within 15 % of what torchtune and torchtitan report."""
+    assert peak(load) == pytest.approx(published, rel=0.15)
+
+
+@given(tokens=st.floats(1.0, 1e5), more=st.floats(0.0, 1e5))
+def test_more_tokens_never_take_less(tokens: float, more: float) -> None:
+    """Monotone in the micro batch."""
+    small, large = (peak(replace(TORCHTITAN, tokens=length)) for length in (tokens, tokens + more))
+    assert large >= small
+
+
+def test_recomputation_saves() -> None:
+    """Full keeps less than selective, and selective less than none."""
+    full, some, none = (peak(replace(TORCHTITAN, recompute=name)) for name in ("full", "selective", "none"))
+    assert full < some < none
+
+
+def test_more_ranks_hold_less() -> None:
+    """States shrink with the ranks that share them; experts with theirs."""
+    few, many = (
+        peak(replace(TORCHTITAN, shape=shape("qwen3-30b-a3b"), shards=ranks, expert=8.0, recompute="full"))
+        for ranks in (8.0, 64.0)
+    )
+    assert many < few
+
+
+def test_gradients_hide_behind_activations() -> None:
+    """Where activations are larger than gradients, freeing gradients early saves nothing."""
+    kept, freed = (peak(replace(TORCHTUNE, gradient_width=width)) for width in (2.0, 0.0))
+    assert kept == freed
+
+
+def question(**changed: Any) -> TrainQuestion:
+    """Qwen3-32B on H100s, with a reference beside it."""
+    said = {
+        "model": CATALOGUE.get("model", "qwen3-32b"),
+        "gpu": CATALOGUE.get("gpu", "h100-sxm"),
+        "gpus": 32.0,
+        "sequences": 512.0,
+        "tokens": 2000.0,
+        "micro_batch_tokens": 16384.0,
+        "gradient_bytes": 2.0,
+        "passes": ("old_logprob", "reference"),
+    }
+    return TrainQuestion(**(said | changed))
+
+
+SPREADS = st.fixed_dictionaries(
+    {
+        "model": st.sampled_from(["qwen3-8b", "qwen3-30b-a3b"]).map(lambda name: CATALOGUE.get("model", name)),
+        "tensor": st.sampled_from([1, 2, 4]),
+        "pipeline": st.sampled_from([1, 2]),
+        "context": st.sampled_from([1, 2]),
+        "sharding": st.sampled_from(["full", "gradients", "optimizer", "none"]),
+        "recompute": st.sampled_from(["none", "selective", "full"]),
+        "lora_rank": st.sampled_from([None, 16]),
+        "gpus": st.sampled_from([32.0, 64.0]),
+        "passes": st.sampled_from([(), ("reference", "reward"), ("old_logprob", "critic")]),
+    }
+)
+
+
+@given(SPREADS)
+def test_figures_are_the_numbers(said: dict[str, Any]) -> None:
+    """What is explained is what is searched, and the parts add up to the peak."""
+    load = trainer_load(question(**said), 20_000.0)
+    bare, told = (trainer_memory(work, load, VALUES) for work in (numbers, apply))
+    for name in ("weights", "gradients", "optimizer", "adapters", "states", "gathered", "logits", "overhead", "peak"):
+        assert getattr(told, name).number == pytest.approx(float(getattr(bare, name)), rel=1e-12), name
+    parts = [bare.policy, *bare.beside.values(), bare.gathered, bare.activations, bare.logits, bare.overhead]
+    assert bare.peak == pytest.approx(sum(float(part) for part in parts))
+
+
+def test_adapters_leave_frozen_weights_and_no_reference() -> None:
+    """2 bytes for each of 32.76B parameters and 16 for each of 134M; the reference is the policy without them."""
+    held = bare_trainer_memory(question(lora_rank=16), 1.0, VALUES)
+    assert held.beside == {}
+    assert held.weights == pytest.approx(2 * 32.76e9 / 32, rel=1e-3)
+    assert held.gradients == held.optimizer == 0
+    assert held.adapters == pytest.approx(16 * 134.2e6 / 32, rel=1e-3)
+    own = CATALOGUE.get("model", "qwen3-8b")
+    assert list(bare_trainer_memory(question(lora_rank=16, pass_models={"reference": own}), 1.0, VALUES).beside) == [
+        "reference"
+    ]
+
+
+def test_adapters_fit_where_full_training_does_not() -> None:
+    """Qwen3-32B on four H100: adapters fit, and all parameters do not."""
+    check_trainer(question(gpus=4.0, lora_rank=16), 2000.0, VALUES)
+    with pytest.raises(Refused, match="does not fit on 4 x h100-sxm"):
+        check_trainer(question(gpus=4.0), 2000.0, VALUES)
+
+
+def test_context_parallelism_without_sharded_weights_gathers_none() -> None:
+    """Layers are gathered where weights are sharded, and nowhere else."""
+    some = [bare_trainer_memory(question(context=2, sharding=name), 1.0, VALUES) for name in ("optimizer", "full")]
+    assert some[0].gathered == 0
+    assert some[1].gathered > 0
+
+
+def test_a_trainer_fits_up_to_its_margin() -> None:
+    """Whoever leaves the margin fits; who leaves less does not."""
+    for gpus in (16.0, 24.0, 32.0, 64.0):
+        asked = question(gpus=gpus)
+        fits = trainer_headroom(asked, 2000.0, VALUES) >= MEMORY_MARGIN
+        if fits:
+            check_trainer(asked, 2000.0, VALUES)
+        else:
+            with pytest.raises(Refused):
+                check_trainer(asked, 2000.0, VALUES)
+    assert trainer_headroom(question(gpus=16.0), 2000.0, VALUES) < MEMORY_MARGIN
