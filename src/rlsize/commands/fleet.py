@@ -66,9 +66,16 @@ def fleet(inputs: Inputs) -> Report:
     inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(listed)]
     answer = size_fleet(question, both.draws(inputs, question))
     savings = _savings(inputs, caching, answer) if caching else []
-    if both.loop is not None and question.instances is None:  # the loop has as many; the match has a key of its own
-        answer = replace(answer, results=tuple(figure for figure in answer.results if figure.key != "instances"))
+    if both.loop is not None:  # which is another one than the match, so what is told of that has keys that say so
+        answer = replace(answer, results=tuple(_of_the_match(figure) for figure in answer.results))
     return bounded(fleet_report(answer, inputs.shown(), inputs.warnings, inputs.notes, savings), both.bound)
+
+
+def _of_the_match(figure: Figure) -> Figure:
+    """A result about a fleet that is not the loop's."""
+    names = {"instances": "judged_instances", "rollout_gpus": "judged_rollout_gpus"}
+    shared = figure.key.startswith(("matched", "nameplate", "expected", "required"))
+    return figure if shared else replace(figure, key=names.get(figure.key, f"nameplate_{figure.key}"))
 
 
 def _caching(inputs: Inputs, question: FleetQuestion) -> CachingQuestion:

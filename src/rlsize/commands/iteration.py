@@ -215,7 +215,7 @@ def _rate(inputs: Inputs, source: Source) -> tuple[Figure, Figure]:
 
 
 def _train(inputs: Inputs) -> tuple[Figure, Figure]:
-    """Busy seconds of the trainer: said, measured, of the loop, or of a trainer alone; and the loop's sync with them."""
+    """Busy seconds of the trainer: said, measured, the loop's, or of a trainer alone; and the loop's sync with them."""
     train, no_sync = busy_seconds(inputs), absent("sync_exposed_seconds", "--sync-seconds")
     if train.known:
         return train, no_sync

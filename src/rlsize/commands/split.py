@@ -100,12 +100,16 @@ def _gpus(inputs: Inputs) -> Figure:
 
 
 def _of_the_loop(results: Sequence[Figure], found: Evaluation, *, stated: bool) -> tuple[Figure, ...]:
-    """Results where a loop is described: what it gives under its own keys, and the best split under others."""
+    """
+    Results where a loop is described: what it gives under its own keys, and the best split under others.
+
+    What doubling a pool brings is for `rlsize iteration` to say, which knows how the phases follow each other.
+    """
     if not stated:  # its GPUs are shared, so that every split is another loop
         results = [replace(one, key=f"best_{one.key}") if one.key in AT_SPLIT else one for one in results]
     from rlsize.loop.answer import agreed
 
-    return agreed(results, found)
+    return agreed([one for one in results if "speedup" not in one.key], found)
 
 
 def _stated(inputs: Inputs, both: Sides, size: Figure) -> Figure | None:

@@ -18,7 +18,7 @@ from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance_gpus
 from rlsize.loop.rates import busy_seconds, consumed, instance_rate
-from rlsize.loop.seed import random_for
+from rlsize.loop.seed import random_for, seed_of
 from rlsize.loop.workload import batch_tokens
 
 if TYPE_CHECKING:
@@ -105,25 +105,22 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
     rate, headroom = instance_rate(said, full=full)
     reasons = {"rate": _HINT, "train": _HINT}
     leaves: dict[str, Figure] = {}
-    if loop is not None and found is not None and found.results:
-        if not rate.known:
-            leaves["generation_seconds"] = loops_own(said, loop, found.results["generation_seconds"])
-            rate = said.keep(_loops_rate(loop, leaves["generation_seconds"]))
-        if not train.known and not consumption.known:
-            train = leaves["train_seconds"] = said.keep(loops_own(said, loop, found.results["train_seconds"]))
-    elif loop is None:
-        if not rate.known and (needed or not said.gives("rollout_gpu_tokens_per_second")):
+    lacks_train = not (train.known or consumption.known)
+    if loop is not None and found is not None:
+        leaves = _leaves(said, loop, found, rate=not rate.known, train=lacks_train)
+        rate = said.keep(_loops_rate(loop, leaves["generation_seconds"])) if "generation_seconds" in leaves else rate
+        train = said.keep(leaves["train_seconds"]) if "train_seconds" in leaves else train
+    else:
+        if needed or not said.gives("rollout_gpu_tokens_per_second"):
             rate, reasons["rate"] = instance_alone(said, rate)
-        unknown = not (train.known or consumption.known)
-        if unknown and batch.known and (needed or not said.gives("trainer_gpu_tokens_per_second")):
+        if lacks_train and batch.known and (needed or not said.gives("trainer_gpu_tokens_per_second")):
             train, reasons["train"] = trainer_alone(said, train)
     if not consumption.known:
         consumption = consumed(said, batch, train)
     if needed and not (loop is not None and loop.refused):
         _need(said, rate, consumption, reasons)
-    if rate.provenance == "predicted" and not said.gives("headroom"):
-        why = "a prediction is of the loop as it runs"
-        headroom = said.keep(Figure(key="headroom", value=1.0, provenance="default", source=why)) if loop else headroom
+    if loop is not None:
+        headroom = said.keep(loop.known.headroom)
     return Sides(
         batch=batch,
         train_seconds=train,
@@ -135,6 +132,13 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
         leaves=leaves,
         reasons=reasons,
     )
+
+
+def _leaves(said: Said, loop: Loop, found: Evaluation, *, rate: bool, train: bool) -> dict[str, Figure]:
+    """What is asked of a loop's results, as inputs."""
+    wanted = {"generation_seconds": rate, "train_seconds": train}
+    keys = [key for key, asked in wanted.items() if asked and key in found.results]
+    return {key: loops_own(said, loop, found.results[key]) for key in keys}
 
 
 def instance_size(said: Said, both: Sides | None = None) -> Figure:
@@ -334,7 +338,7 @@ def _instance_alone(said: Said) -> Figure:
     from rlsize.estimates.rollout_question import bare, step_batch
     from rlsize.estimates.working import numbers
     from rlsize.loop.instance import degrees, instance
-    from rlsize.loop.resolve import load, seed_of
+    from rlsize.loop.resolve import load
     from rlsize.loop.workload import lengths
 
     model, gpu = said.model(), said.gpu("rollout")
@@ -365,7 +369,6 @@ def _trainer_alone(said: Said) -> Figure:
     """
     from rlsize.estimates.constants_train import STAGE
     from rlsize.estimates.train_prediction_bands import predicted_train_step
-    from rlsize.loop.resolve import seed_of
     from rlsize.loop.trainer import train_question
     from rlsize.loop.workload import lengths, samples
 
