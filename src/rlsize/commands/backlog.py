@@ -62,8 +62,11 @@ def backlog(inputs: Inputs) -> Report:
         in_flight=inputs.ask("in_flight_samples"),
     )
     inputs.need(question.instances, "give the number of rollout instances")
-    judge(inputs, "trainer", both.consumption, both.trainer_gpus or trainer_gpus(inputs), "the trainer's consumption")
-    judge(inputs, "rollout", both.rate, size, "an instance's rate")
+    if both.loop is None:
+        judge(
+            inputs, "trainer", both.consumption, both.trainer_gpus or trainer_gpus(inputs), "the trainer's consumption"
+        )
+        judge(inputs, "rollout", both.rate, size, "an instance's rate")
     inputs.settle()
     answer = grow_backlog(question, both.draws(inputs, question))
     return bounded(backlog_report(answer, inputs.shown(), inputs.warnings, inputs.notes), both.bound)

@@ -58,8 +58,9 @@ def fleet(inputs: Inputs) -> Report:
         rollout_gpu_hour=prices[0],
         trainer_gpu_hour=prices[1],
     )
-    judge(inputs, "trainer", question.consumption, question.trainer_gpus, "the trainer's consumption")
-    judge(inputs, "rollout", question.instance_rate, question.gpus_per_instance, "an instance's rate")
+    if both.loop is None:
+        judge(inputs, "trainer", question.consumption, question.trainer_gpus, "the trainer's consumption")
+        judge(inputs, "rollout", question.instance_rate, question.gpus_per_instance, "an instance's rate")
     caching = _caching(inputs, question) if inputs.gives("prompt_tokens") else None
     inputs.settle()
     listed = {figure.source for figure in prices if "price profile" in figure.source}

@@ -61,7 +61,7 @@ def split(inputs: Inputs) -> Report:
         source = "default of --gpus-per-instance"
         size = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source=source))
     question = SplitQuestion(
-        gpus=_gpus(inputs),
+        gpus=both.found.results["gpus"] if both.found is not None else _gpus(inputs),
         rollout_gpu_rate=_rollout_rate(inputs, both, size),
         trainer_gpu_rate=_trainer_rate(inputs, both),
         gpus_per_instance=size,
@@ -149,7 +149,7 @@ def _trainer_rate(inputs: Inputs, both: Sides) -> Figure:
     if both.loop is not None and both.loop.place is not None and both.train_seconds.provenance == "predicted":
         pool = Figure(key="trainer_gpus", value=both.loop.place.trainer_gpus, source="the loop's")
     else:
-        pool = measured_on(inputs)
+        pool = measured_on(inputs) if both.loop is None else both.loop.known.measured_gpus
     found = apply(key, matching.rate_per_gpu, rate=both.consumption, gpus=pool)
     return inputs.keep(found) if found.known else said
 

@@ -39,8 +39,8 @@ def judge(said: Said, side: str, rate: Figure, gpus: Figure, what: str) -> None:
         said.notes.append(f"Not checked against the {profile.name}'s peak: {what} needs {gpus.missing}.")
         return
     verdict = implied_mfu_verdict(rate, flops, gpus, profile, what)
-    said.faults += [verdict.fault] if verdict.fault else []
-    said.warnings += [verdict.warning] if verdict.warning else []
+    said.faults += [verdict.fault] if verdict.fault and verdict.fault not in said.faults else []
+    said.warnings += [verdict.warning] if verdict.warning and verdict.warning not in said.warnings else []
 
 
 def active_params(said: Said) -> Figure:

@@ -17,6 +17,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance_gpus
+from rlsize.loop.plausible import judge
 from rlsize.loop.rates import busy_seconds, consumed, instance_rate
 from rlsize.loop.seed import random_for, seed_of
 from rlsize.loop.workload import batch_tokens
@@ -177,11 +178,21 @@ def described_loop(said: Said) -> tuple[Loop | None, Evaluation | None]:
     asked = said.instead(instances=None) if judged else said
     notes, warnings = len(asked.notes), len(asked.warnings)
     loop = resolve(asked)
+    _judge_known(said, loop)
     if judged:
         said.used.update({key: figure for key, figure in asked.used.items() if key != "instances"})
         said.notes += asked.notes[notes:]
         said.warnings += asked.warnings[warnings:]
     return loop, answer_of(loop)
+
+
+def _judge_known(said: Said, loop: Loop) -> None:
+    """Refuse rates that were said or measured and that no GPU can do."""
+    known, key = loop.known, "consumption_tokens_per_second"
+    trained = apply(key, matching.consumption, tokens_per_step=known.batch, train_seconds=known.train_seconds)
+    of_train = said.used[key].source if key in said.used else known.train_seconds.source
+    judge(said, "trainer", replace(trained, source=of_train), known.measured_gpus, "the trainer's consumption")
+    judge(said, "rollout", known.rate, known.size, "an instance's rate")
 
 
 def refuse_wall_clock(said: Said) -> None:
