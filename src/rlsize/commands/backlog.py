@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.facts.headroom import PLAIN_HEADROOM
-from rlsize.loop.instance import instances
+from rlsize.loop.instance_count import instances
 from rlsize.loop.plausible import judge
 from rlsize.loop.rates import waste
 from rlsize.loop.sides import fleet_gpus, instance_size, sides

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import matching
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
-from rlsize.loop.instance import instances
+from rlsize.loop.instance_count import instances
 from rlsize.loop.plausible import judge
 from rlsize.loop.rates import busy_seconds, instance_rate, waste
 from rlsize.loop.seed import random_for

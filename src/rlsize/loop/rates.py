@@ -12,7 +12,7 @@ from rlsize.estimates.headroom import headroom_left
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS, PLAIN_HEADROOM
-from rlsize.loop.instance import instance_gpus
+from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.workload import agree, batch_tokens
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from rlsize.estimates.working import Draw, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.facts.records.record import Refused
-from rlsize.loop.instance import instance_gpus
+from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.plausible import judge
 from rlsize.loop.rates import busy_seconds, consumed, instance_rate
 from rlsize.loop.seed import random_for, seed_of
