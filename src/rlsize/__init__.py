@@ -15,8 +15,8 @@ from rlsize.version import VERSION as __version__  # noqa: N811 (the name that p
 if TYPE_CHECKING:
     from rlsize import equations, units
     from rlsize.errors import DoesNotFitError, InputError, RlsizeError, UnfinishedError
-    from rlsize.estimates.backlog import BacklogAnswer, BacklogQuestion, grow_backlog
     from rlsize.facts.figure import Figure
+    from rlsize.planner.backlog import BacklogAnswer, BacklogQuestion, grow_backlog
     from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
     from rlsize.planner.options import FleetOption, LoopProblem, TrainerOption
     from rlsize.planner.outlook import outlook_of
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     )
 
 _PUBLIC = {
-    "BacklogAnswer": "rlsize.estimates.backlog",
-    "BacklogQuestion": "rlsize.estimates.backlog",
+    "BacklogAnswer": "rlsize.planner.backlog",
+    "BacklogQuestion": "rlsize.planner.backlog",
     "Catalogue": "rlsize.readers.profiles",
     "DoesNotFitError": "rlsize.errors",
     "EngineSetting": "rlsize.simulator.setting",
@@ -72,7 +72,7 @@ _PUBLIC = {
     "UnfinishedError": "rlsize.errors",
     "WorkSetting": "rlsize.simulator.setting",
     "equations": "",
-    "grow_backlog": "rlsize.estimates.backlog",
+    "grow_backlog": "rlsize.planner.backlog",
     "outcome_of": "rlsize.simulator.outcome",
     "outlook_of": "rlsize.planner.outlook",
     "planned": "rlsize.planner.plan",

@@ -145,7 +145,7 @@ def test_a_colocated_scenario_has_no_fleet_of_its_own(rlsize: Run, tmp_path: Pat
         (("--gpu-hour", "-1"), "at least 0"),
         (("--trainer-gpus", "0"), "more than 0"),
         (("--rollout-gpus", "1.5"), "whole number"),
-        (("--step-seconds", "0"), "too small"),
+        (("--step-seconds", "0"), "more than 0"),
         (("--train-seconds", "20"), "once"),
         (("--trainer-idle", "1"), "at most 0.9999"),
         (("--lost-fraction", "0.1"), "--preemptible-fraction"),

@@ -129,7 +129,6 @@ def test_a_queue_that_the_staleness_budget_allows(rlsize: Run) -> None:
     "flags",
     [
         ("--batch-tokens", "786432", "--train-seconds", "20"),
-        ("--batch-tokens", "786432", "--step-seconds", "20"),
         ("--prompts", "64", "--group", "8", "--response-tokens", "1536", "--train-seconds", "20"),
         ("--consume", "39321.6"),
         ("--consume", f"{39321.6 * SECONDS_PER_DAY} tok/day"),
@@ -138,3 +137,37 @@ def test_a_queue_that_the_staleness_budget_allows(rlsize: Run) -> None:
 def test_consumption_composes(rlsize: Run, flags: tuple[str, ...]) -> None:
     """A rate, a batch and a time, or the workload that makes the batch: the same fleet."""
     assert rlsize("fleet", "--per-instance", "4000", *flags, "--json").results["matched_instances"] == 13
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ("fleet", "--batch-tokens", "786432", "--per-instance", "4000"),
+        ("backlog", "--batch-tokens", "786432", "--per-instance", "4000", "--instances", "15"),
+        ("split", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000"),
+        ("iteration", "--rollout-seconds", "12", "--train-seconds", "5"),
+    ],
+    ids=lambda line: line[0],
+)
+def test_a_wall_clock_is_not_taken_for_busy_time(rlsize: Run, line: tuple[str, ...]) -> None:
+    """--step-seconds is refused, with the flag that says busy time; the help does not offer it."""
+    ran = rlsize(*line, "--step-seconds", "24.6")
+    assert ran.code == 2
+    assert "--train-seconds" in ran.stderr
+    assert "--step-seconds" not in rlsize(line[0], "--help").stdout
+
+
+def test_a_split_that_was_said_is_judged_beside_the_best(rlsize: Run) -> None:
+    """32 + 32 GPUs of 2000 and 6000 tok/s run at 64,000 tok/s, the best split at 96,000."""
+    base = ("split", "--rollout-tps", "2000", "--trainer-tps", "6000", "--rollout-gpus", "32", "--trainer-gpus", "32")
+    ran = rlsize(*base, "--json")
+    assert ran.results["loop_tokens_per_second"] == 64_000
+    assert (ran.results["best_rollout_gpus"], ran.results["best_loop_tokens_per_second"]) == (48, 96_000)
+    assert 32 in [row["rollout_gpus"] for row in ran.document["rows"]["neighbours"]]
+    assert rlsize(*base, "--gpus", "60").code == 2
+
+
+def test_two_rates_alone_give_the_share_of_gpus(rlsize: Run) -> None:
+    """Three rollout GPUs of 2000 tok/s feed a trainer GPU of 6000."""
+    results = rlsize("split", "--rollout-tps", "2000", "--trainer-tps", "6000", "--json").results
+    assert results["rollout_gpus_fraction"] == 0.75

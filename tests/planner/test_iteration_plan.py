@@ -7,8 +7,8 @@ from random import Random
 
 import pytest
 
-from rlsize.estimates.iteration import IterationQuestion
 from rlsize.facts.figure import Figure
+from rlsize.planner.iteration import IterationQuestion
 from rlsize.planner.iteration_plan import plan_iteration
 
 GROUPS = IterationQuestion(

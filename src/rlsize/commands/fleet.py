@@ -3,154 +3,110 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rlsize.commands import asking, flags, predicted
 from rlsize.facts.figure import Figure, absent
-from rlsize.planner.caching import ROUTINGS, CachingQuestion, caching_savings
+from rlsize.loop.plausible import judge
+from rlsize.loop.prices import gpu_hours
+from rlsize.loop.rates import waste
+from rlsize.loop.sides import IN_LOOP_RATE, instance_size, sides
+from rlsize.planner.caching import CachingQuestion, caching_savings
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
-from rlsize.reports.fleet import fleet_report
-from rlsize.reports.report import Report
-from rlsize.shell.beliefs import CalibrationFile
+from rlsize.reports.chart import Chart, Mark, Series
+from rlsize.reports.loop_verdicts import bounded, refused_report
+from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.rates import load, observed_instances
-from rlsize.shell.rates import trainer_gpus as planned_trainer
+from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, PRICES, REFUSED, WASTE, asks
+from rlsize.shell.rates import observed_instances, trainer_gpus
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_QUIET = frozenset({"matched_instances_exact"})
 
 
-def fleet(
-    scenario: flags.ScenarioFile = None,
-    consume: flags.Consume = None,
-    batch_tokens: flags.BatchTokens = None,
-    train_seconds: flags.TrainSeconds = None,
-    prompts: flags.Prompts = None,
-    group: flags.Group = None,
-    response_tokens: flags.ResponseTokens = None,
-    per_instance: flags.PerInstance = None,
-    accept_lower_bound: flags.AcceptLowerBound = False,
-    headroom: flags.Headroom = None,
-    tokens_per_trained_token: flags.Waste = None,
-    oversampling: flags.Oversampling = None,
-    kept_fraction: flags.KeptFraction = None,
-    dropped_fraction: flags.DroppedFraction = None,
-    instances: flags.Instances = None,
-    prompt_tokens: flags.PromptTokens = None,
-    block_size: flags.BlockSize = None,
-    routing: flags.RoutingName = None,
-    hit_ratio: flags.HitRatio = None,
-    prefill_rate: flags.PrefillRate = None,
-    gpus_per_instance: flags.GpusPerInstance = None,
-    trainer_gpus: flags.TrainerGpus = None,
-    gpu_hour: flags.GpuHour = None,
-    rollout_gpu_hour: flags.RolloutGpuHour = None,
-    trainer_gpu_hour: flags.TrainerGpuHour = None,
-    price: flags.Price = None,
-    model: flags.ModelName = None,
-    params: flags.Params = None,
-    gpu: flags.GpuName = None,
-    calibration: CalibrationFile = None,
-    seed: flags.Seed = "0",
-    profiles: flags.Profiles = None,
-) -> Report:
+@asks(
+    Inputs=(*MATCH, ("instances", "--instances"), "gpus_per_instance", "trainer_gpus", *ANSWER),
+    Waste=WASTE,
+    Prefix_caching=("prompt_tokens", "block_tokens", "routing", "hit_fraction", "prefill_tokens_per_second"),
+    Prices=PRICES,
+    Model_and_GPU=CHECKS,
+    Refused=REFUSED,
+)
+def fleet(inputs: Inputs) -> Report:
     """
     How many rollout instances match this trainer.
 
     Example:  rlsize fleet --consume 39321 --per-instance 4000
     """
-    inputs = Inputs(scenario, profiles)
-    predicted.offer(
-        inputs,
-        calibration,
-        model=model,
-        gpu=gpu,
-        prompt_tokens=prompt_tokens,
-        gpus_per_instance=gpus_per_instance,
-        trainer_gpus=trainer_gpus,
-    )
-    load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
-    batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
-    train = asking.train_seconds(inputs, train_seconds)
-    consumption = asking.consumption(inputs, consume, batch, train)
-    rate, derate = asking.instance_rate(inputs, per_instance, headroom)
-    rollout_price, trainer_price = asking.gpu_hours(inputs, gpu_hour, rollout_gpu_hour, trainer_gpu_hour, price)
-    count = inputs.number("instances", "--instances", instances, flags.COUNT, scenario="placement.instances")
+    both = sides(inputs)
+    if both.refused:
+        return refused_report("fleet", both.refused, inputs.shown(), inputs.warnings, inputs.notes)
+    prices = gpu_hours(inputs)
+    count = inputs.ask("instances")
     question = FleetQuestion(
-        consumption=consumption,
-        instance_rate=rate,
-        headroom=derate,
-        tokens_generated_per_trained_token=asking.waste(
-            inputs, tokens_per_trained_token, oversampling, kept_fraction, dropped_fraction
-        ),
+        consumption=both.consumption,
+        instance_rate=both.rate,
+        headroom=both.headroom,
+        tokens_generated_per_trained_token=waste(inputs),
         instances=count if count.known else None,
         observed_instances=observed_instances(inputs),
-        batch_tokens=batch,
-        gpus_per_instance=asking.gpus_per_instance(inputs, gpus_per_instance),
-        trainer_gpus=planned_trainer(inputs, trainer_gpus),
-        rollout_gpu_hour=rollout_price,
-        trainer_gpu_hour=trainer_price,
+        batch_tokens=both.batch,
+        gpus_per_instance=instance_size(inputs, both),
+        trainer_gpus=both.trainer_gpus or trainer_gpus(inputs),
+        rollout_gpu_hour=prices[0],
+        trainer_gpu_hour=prices[1],
     )
-    warnings = asking.implausible(
-        inputs,
-        asking.gpu(inputs, gpu),
-        asking.active_params(inputs, model, params),
-        (question.consumption, question.trainer_gpus, "the trainer's consumption"),
-        (question.instance_rate, question.gpus_per_instance, "an instance's rate"),
-    )
-    caching = _caching(inputs, question, prompt_tokens, block_size, routing, hit_ratio, prefill_rate)
+    if both.loop is None:
+        judge(inputs, "trainer", question.consumption, question.trainer_gpus, "the trainer's consumption")
+        judge(inputs, "rollout", question.instance_rate, question.gpus_per_instance, "an instance's rate")
+    caching = _caching(inputs, question) if inputs.gives("prompt_tokens") else None
     inputs.settle()
-    prices = {figure.source for figure in (rollout_price, trainer_price) if "price profile" in figure.source}
-    inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(prices)]
-    answer = size_fleet(question, asking.random_for(question, seed))
-    savings = _savings(caching, answer) if caching else []
-    _check_savings(inputs, savings)
-    return fleet_report(answer, inputs.shown(), [*inputs.warnings, *warnings], inputs.notes, savings)
+    listed = {figure.source for figure in prices if "price profile" in figure.source}
+    inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(listed)]
+    answer = size_fleet(question, both.draws(inputs, question))
+    savings = _savings(inputs, caching, answer) if caching else []
+    if both.loop is not None:  # which is another one than the match, so what is told of that has keys that say so
+        answer = replace(answer, results=tuple(_of_the_match(figure) for figure in answer.results))
+    return bounded(fleet_report(answer, inputs.shown(), inputs.warnings, inputs.notes, savings), both.bound)
 
 
-def _caching(
-    inputs: Inputs,
-    question: FleetQuestion,
-    prompt: str | None,
-    block: str | None,
-    routing: str | None,
-    hits: str | None,
-    prefill: str | None,
-) -> CachingQuestion | None:
-    """The question about prefix caching; None where the prompts are not known."""
-    question_of = CachingQuestion(
-        group_size=inputs.used.get("group_size", absent("group_size", "--group")),
-        prompt_tokens=inputs.number(
-            "prompt_tokens", "--prompt-tokens", prompt, flags.TOKENS, scenario="workload.prompt_tokens"
-        ),
-        response_tokens=inputs.used.get("response_tokens", absent("response_tokens", "--response-tokens")),
-        block_tokens=inputs.number(
-            "block_tokens",
-            "--block-size",
-            block,
-            flags.TOKENS,
-            scenario="rollout.block_size",
-            default=16,
-            why="vLLM's default on GPUs",
-        ),
-        routing=inputs.word("routing", "--routing", routing, ROUTINGS, scenario="rollout.routing", default="affine"),
+def _of_the_match(figure: Figure) -> Figure:
+    """A result about a fleet that is not the loop's."""
+    names = {"instances": "judged_instances", "rollout_gpus": "judged_rollout_gpus"}
+    shared = figure.key.startswith(("matched", "nameplate", "expected", "required"))
+    return figure if shared else replace(figure, key=names.get(figure.key, f"nameplate_{figure.key}"))
+
+
+def _caching(inputs: Inputs, question: FleetQuestion) -> CachingQuestion:
+    """The question about prefix caching."""
+    block = inputs.used.get("block_tokens")
+    return CachingQuestion(
+        group_size=inputs.ask("group_size"),
+        prompt_tokens=inputs.ask("prompt_tokens"),
+        response_tokens=inputs.ask("response_tokens"),
+        block_tokens=block or inputs.ask("block_tokens", default=16, why="vLLM's default on GPUs"),
+        routing=inputs.choose("routing"),
         instances=absent("instances", "--instances"),
-        hit_fraction=inputs.number("hit_fraction", "--hit-ratio", hits, flags.HIT_RATIO),
-        prefill_rate=inputs.number("prefill_tokens_per_second", "--prefill-rate", prefill, flags.TOKEN_RATE),
+        hit_fraction=inputs.ask("hit_fraction"),
+        prefill_rate=inputs.ask("prefill_tokens_per_second"),
         instance_rate=question.instance_rate,
         headroom=question.headroom,
         required=absent("required_tokens_per_second", "--consume"),
     )
-    if question_of.prompt_tokens.known:
-        return question_of
-    for key in ("block_tokens", "routing"):  # defaults of a question that is not asked
-        inputs.used.pop(key, None)
-    return None
 
 
-def _savings(caching: CachingQuestion, answer: FleetAnswer) -> list[Figure]:
+def _savings(inputs: Inputs, caching: CachingQuestion, answer: FleetAnswer) -> list[Figure]:
+    """
+    What prefix caching would save.
+
+    Raises:
+        InputError: Prefill alone would take longer than there is time.
+    """
     found = {figure.key: figure for figure in answer.results}
-    return caching_savings(replace(caching, instances=found["instances"], required=found["required_tokens_per_second"]))
-
-
-def _check_savings(inputs: Inputs, savings: list[Figure]) -> None:
-    """Refuse inputs that leave no time for decoding: prefill alone would take longer than there is."""
+    count = Figure(key="instances", value=answer.judged, provenance="predicted")
+    savings = caching_savings(replace(caching, instances=count, required=found["required_tokens_per_second"]))
     share = next((figure for figure in savings if figure.key == "prefill_time_fraction" and figure.known), None)
     if share is not None and share.number >= 1.0:
         inputs.fault(
@@ -159,3 +115,144 @@ def _check_savings(inputs: Inputs, savings: list[Figure]) -> None:
             "check --prefill-rate, --prompt-tokens, --response-tokens and --hit-ratio against the instance rate",
         )
         inputs.settle()
+    return savings
+
+
+def fleet_report(
+    answer: FleetAnswer,
+    inputs: Sequence[Figure],
+    warnings: Sequence[str],
+    notes: Sequence[str] = (),
+    savings: Sequence[Figure] = (),
+) -> Report:
+    """
+    The report of `rlsize fleet`.
+
+    Args:
+        answer: The match and its neighbours.
+        inputs: What it was worked out from.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+        savings: What prefix caching would save, where the prompts are known.
+    """
+    figures = {figure.key: figure for figure in answer.results}
+    return Report(
+        command="fleet",
+        headline=_headline(answer, figures, inputs),
+        results=(*answer.results, *savings),
+        inputs=tuple(inputs),
+        tables={"neighbours": neighbours_table(answer)},
+        warnings=tuple(warnings),
+        notes=(*notes, *_observed_note(answer, figures), *_caching_note(savings, answer.matched)),
+        chart=fleet_chart(answer, next(figure for figure in inputs if figure.key == "headroom")),
+        quiet=_QUIET | {figure.key for figure in savings if not figure.known},
+    )
+
+
+def _headline(answer: FleetAnswer, figures: dict[str, Figure], inputs: Sequence[Figure]) -> str:
+    given = {figure.key: figure for figure in inputs}
+    required = show(figures["required_tokens_per_second"].value, "_tokens_per_second")
+    each = given.get("instance_tokens_per_second") or given[IN_LOOP_RATE]
+    rate = show(each.value, "_tokens_per_second")
+    noun = "instance matches" if answer.matched == 1 else "instances match"
+    noun = "instances suffice" if answer.held_back else noun
+    match = (
+        f"{answer.matched:,} rollout {noun}: {required} needed, {rate} each, headroom {show(given['headroom'].value)}."
+    )
+    if answer.judged == answer.matched:
+        return match
+    return f"{match} With {answer.judged}: {_judgement(figures)}."
+
+
+def _judgement(figures: dict[str, Figure]) -> str:
+    idle, growth = figures["expected_trainer_idle_fraction"], figures["expected_backlog_tokens_per_second"]
+    if idle.number > 0:
+        return f"the trainer is expected to wait {show(idle.value, idle.key)} of every step"
+    if growth.number > 0:
+        return f"a backlog of {show(growth.value, growth.key)} is expected without backpressure"
+    return "neither side waits"
+
+
+def _observed_note(answer: FleetAnswer, figures: dict[str, Figure]) -> list[str]:
+    """Why a lower bound does not ask for more instances than were observed."""
+    if not answer.held_back:
+        return []
+    bound = figures["matched_instances_exact"]
+    text = (
+        f"The observed fleet met the demand with {answer.matched} instances, held back: no more are needed, though its "
+        f"rate, taken for all that they can do, would ask for {bound.number:.3g}. Idle and growth below take that rate "
+        "and look worse than they are. To learn whether fewer would do, measure under load."
+    )
+    return [text]
+
+
+def _caching_note(savings: Sequence[Figure], matched: int) -> list[str]:
+    """What the hit ratio to expect means for the match, before anybody buys GPUs."""
+    found = {figure.key: figure for figure in savings}
+    expected = found.get("expected_prefix_cache_hit_fraction")
+    if expected is None or not expected.known:
+        return []
+    text = f"Prefix caching: expect {show(expected.value, expected.key)} of prompt tokens from the cache"
+    after = found["matched_instances_after_caching"]
+    if not after.known:
+        return [f"{text}; give {after.missing} to see the match once the cache reaches it."]
+    if after.number >= matched:
+        return [f"{text}; the match stays at {matched} once it does."]
+    return [
+        f"{text}; once it does, {show(after.value)} instances match. Fix that before adding GPUs, then measure again."
+    ]
+
+
+def neighbours_table(answer: FleetAnswer) -> Table:
+    """One row for each instance count around the match."""
+    columns = [
+        Column("instances", "inst."),
+        Column("trainer_idle_fraction", "idle"),
+        Column("backlog_tokens_per_second", "growth"),
+        Column("expected_trainer_idle_fraction", "exp. idle"),
+        Column("expected_backlog_tokens_per_second", "exp. growth"),
+    ]
+    cost = answer.neighbours[0]["expected_cost_per_step_usd"]
+    note = "nameplate takes the rate as it is; expected (exp.) derates it by the headroom"
+    if cost.known:
+        columns.append(Column("expected_cost_per_step_usd", "exp. cost/step"))
+    else:
+        note += f"\ncost per step needs {cost.missing}"
+    marked = next(index for index, row in enumerate(answer.neighbours) if row["instances"].value == answer.matched)
+    return Table(
+        title="One more, one fewer",
+        columns=tuple(columns),
+        rows=answer.neighbours,
+        marked=marked,
+        note=note,
+    )
+
+
+def fleet_chart(answer: FleetAnswer, headroom: Figure) -> Chart:
+    """Nameplate and expected supply against the instance count, with what is needed and the match marked."""
+    counts = tuple(row["instances"].number for row in answer.neighbours)
+    required = next(figure for figure in answer.results if figure.key == "required_tokens_per_second")
+
+    def supply(key: str) -> tuple[float, ...]:
+        return tuple(row[key].number for row in answer.neighbours)
+
+    return Chart(
+        title=f"{answer.matched} rollout instances cover the trainer at headroom {show(headroom.value)}",
+        x_label="rollout instances",
+        y_label="response tokens per second",
+        series=(
+            Series(
+                name="nameplate supply", xs=counts, ys=supply("nameplate_supply_tokens_per_second"), role="nameplate"
+            ),
+            Series(name="expected supply", xs=counts, ys=supply("expected_supply_tokens_per_second"), role="expected"),
+        ),
+        marks=(
+            Mark(at=required.number, label=f"needed: {show(required.value, '_tokens_per_second')}", axis="y"),
+            Mark(at=float(answer.matched), label=f"match: {answer.matched}"),
+            *(
+                (Mark(at=float(answer.judged), label=f"asked: {answer.judged}"),)
+                if answer.judged != answer.matched
+                else ()
+            ),
+        ),
+    )

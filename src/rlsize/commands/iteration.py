@@ -4,274 +4,276 @@ from __future__ import annotations
 
 from dataclasses import replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Any
 
-from rlsize.commands import asking, flags, predicted
 from rlsize.equations import matching
-from rlsize.estimates.iteration import (
-    COLOCATED,
-    NOTHING_THROWN_AWAY,
-    OVERLAPPED,
-    SYNC,
-    IterationQuestion,
-    Source,
-)
 from rlsize.estimates.working import apply
-from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure, absent
-from rlsize.planner.iteration_plan import plan_iteration
-from rlsize.reports.iteration import iteration_report
-from rlsize.reports.report import Report
-from rlsize.shell.beliefs import CalibrationFile
-from rlsize.shell.command import quantity
+from rlsize.loop.instance_count import instances
+from rlsize.loop.plausible import judge
+from rlsize.loop.rates import busy_seconds, instance_rate, waste
+from rlsize.loop.seed import random_for
+from rlsize.loop.sides import (
+    described_loop,
+    fleet_gpus,
+    instance_alone,
+    instance_size,
+    joint_draws,
+    loops_own,
+    refuse_wall_clock,
+    trainer_alone,
+)
+from rlsize.loop.workload import samples
+from rlsize.planner.iteration import COLOCATED, NOTHING_THROWN_AWAY, OVERLAPPED, SYNC, IterationQuestion, Source
+from rlsize.planner.iteration_plan import IterationAnswer, plan_iteration
+from rlsize.reports.chart import Chart, Series
+from rlsize.reports.loop_verdicts import bounded, refused_report
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.rows import without_reasons
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.rates import load
-from rlsize.shell.rates import trainer_gpus as planned_trainer
+from rlsize.shell.quantity_flags import ANSWER, REFUSED, asks
+from rlsize.shell.rates import trainer_gpus
+from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-ROLLOUT = "Rollout (groups, a token rate, or its time)"
+    from rlsize.loop.resolve import Loop
+    from rlsize.planner.evaluation import Evaluation
+
 MODES: Mapping[str, str] = MappingProxyType(
     {
         SYNC: SYNC, OVERLAPPED: OVERLAPPED, COLOCATED: COLOCATED,
         "disaggregated": SYNC, "partial": SYNC, "one-step-off": OVERLAPPED, "async": OVERLAPPED,
     }
 )  # fmt: skip
-
-_SECONDS = Quantity("s", least=1e-6)
-_LENGTH = Quantity("token", least=1.0)
+_SOURCES: Mapping[str, Source] = MappingProxyType(
+    {"rollout_seconds": "said", "group_seconds": "groups", "instance_tokens_per_second": "rate"}
+)
+_AS_THE_LOOP = {"iteration_seconds": "step_seconds", "iterations_per_day": "steps_per_day"}
+_PARTS = ("rollout", "training", "both at once", "sync or change-over")  # bottom to top
 _PART_ROUND = 1e-9
 _LEAST = 1e-3  # a rate or a headroom below it is a slip, and its times are beyond floats
+_NEEDS = "give --group-seconds; or --per-instance with --response-tokens; or --rollout-seconds"
 
 
-def iteration(
-    scenario: flags.ScenarioFile = None,
-    samples: Annotated[str | None, quantity("--samples", "Samples per optimizer step: prompts x group.")] = None,
-    prompts: flags.Prompts = None,
-    group: flags.Group = None,
-    train_seconds: flags.TrainSeconds = None,
-    mode: Annotated[
-        str | None, quantity("--mode", "sync, overlapped or colocated; sync when not given.", metavar="NAME")
-    ] = None,
-    instances: Annotated[str | None, quantity("--instances", "Rollout instances.", ROLLOUT)] = None,
-    group_seconds: Annotated[
-        str | None, quantity("--group-seconds", "Time of one group on one instance.", ROLLOUT)
-    ] = None,
-    per_instance: Annotated[
-        str | None,
-        quantity(
-            "--per-instance",
-            "Response tokens per second of one instance: a number or a rates file.",
-            ROLLOUT,
-            "NUMBER|FILE",
-        ),
-    ] = None,
-    response_tokens: Annotated[
-        str | None, quantity("--response-tokens", "Mean response length in tokens.", ROLLOUT)
-    ] = None,
-    headroom: Annotated[str | None, quantity("--headroom", "Derating of that rate, 0 to 1.", ROLLOUT)] = None,
-    accept_lower_bound: flags.AcceptLowerBound = False,
-    tokens_per_trained_token: flags.Waste = None,
-    rollout_seconds: Annotated[
-        str | None, quantity("--rollout-seconds", "Time to generate the samples of a step.", ROLLOUT)
-    ] = None,
-    sync_seconds: Annotated[
-        str | None, quantity("--sync-seconds", "Weight sync per step, as far as nothing hides it.")
-    ] = None,
-    swap_seconds: Annotated[
-        str | None,
-        quantity("--swap-seconds", "Seconds that a colocated step spends changing over, both ways together."),
-    ] = None,
-    rollout_gpus: flags.RolloutGpus = None,
-    trainer_gpus: flags.TrainerGpus = None,
-    verify_seconds: Annotated[
-        str | None, quantity("--verify-seconds", "Time of one verifier to score one sample.")
-    ] = None,
-    calibration: CalibrationFile = None,
-    seed: flags.Seed = "0",
-    profiles: flags.Profiles = None,
-) -> Report:
+@asks(
+    Inputs=(
+        "samples_per_step", "prompts_per_step", "group_size", "train_seconds", "mode", "accept_lower_bound",
+        "tokens_generated_per_trained_token", "sync_seconds", "swap_seconds", "gpus", "rollout_gpus", "trainer_gpus",
+        "verify_seconds", *ANSWER,
+    ),
+    Rollout=(
+        "instances", "group_seconds", "instance_tokens_per_second", "response_tokens", "headroom", "rollout_seconds",
+    ),
+    Refused=REFUSED,
+)  # fmt: skip
+def iteration(inputs: Inputs) -> Report:
     """
     How long one iteration takes, and how many fit in a day.
 
     Example:  rlsize iteration --instances 8 --group 8 --group-seconds 3 --samples 256 --train-seconds 5
     """
-    inputs = Inputs(scenario, profiles)
-    predicted.offer(
-        inputs,
-        calibration,
-        trainer_gpus=trainer_gpus,
-        rollout_gpus=rollout_gpus,
-        response_tokens=response_tokens,
-        samples_per_step=samples,
-        prompts_per_step=prompts,
-    )
-    chosen = inputs.word("mode", "--mode", mode, MODES, scenario="placement.mode", default=SYNC) or SYNC
-    source = _source(
-        inputs, {"--rollout-seconds": rollout_seconds, "--group-seconds": group_seconds, "--per-instance": per_instance}
-    )
-    group_size = inputs.number("group_size", "--group", group, flags.POSITIVE, scenario="workload.group_size")
-    if source == "rate":
-        load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
-    rate, derate = _rate(inputs, source, per_instance, headroom)
-    size = asking.gpus_per_instance(inputs, None)
+    told = [key for key in _SOURCES if inputs.by_flag(key)]
+    if len(told) > 1:
+        flags = " ".join(map(inputs.flag, told))
+        inputs.fault("say the rollout time once", flags, "each of them gives it; keep one")
+    if inputs.by_flag("samples_per_step") and inputs.by_flag("prompts_per_step"):
+        todo = "keep --prompts where you count prompts, --samples where you count samples"
+        inputs.fault("say the batch once", "--samples --prompts", todo)
+    own = bool({"rollout_seconds", "group_seconds"} & {*told}) or inputs.gives("group_seconds")
+    loop, found = (None, None) if own else described_loop(inputs)
+    if loop is not None and loop.refused:
+        return refused_report("iteration", loop.refused, inputs.shown(), inputs.warnings, inputs.notes)
+    if loop is not None and found is not None:
+        return _of_the_loop(inputs, loop, found)
+    question = _question(inputs, _SOURCES[told[0]] if told else _scenario_source(inputs))
+    inputs.settle()
+    answer = plan_iteration(question, random_for(inputs, question))
+    return iteration_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+
+
+def _scenario_source(inputs: Inputs) -> Source:
+    """What the rollout time follows from where no flag says."""
+    by_rate = inputs.gives("instance_tokens_per_second") or inputs.gives("model")
+    return "rate" if by_rate and not inputs.gives("group_seconds") else "groups"
+
+
+def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
+    """One iteration of a loop that is described: its step, and its phases laid out in other ways."""
+    known = {
+        key: loops_own(inputs, loop, found.results[key])
+        for key in ("generation_seconds", "train_seconds", "step_seconds")
+    }
+    rollout, train = replace(known["generation_seconds"], key="rollout_seconds"), known["train_seconds"]
+    mode = {"synchronous": SYNC, "colocated": COLOCATED}.get(loop.pools.loop, OVERLAPPED)
+    rest = _rest(mode, rollout.number, train.number, known["step_seconds"].number)
+    shared = loop.pools.shared
+    nothing = absent("rollout_gpus", "pools of their own"), absent("trainer_gpus", "pools of their own")
+    pools = nothing if shared else (found.results["rollout_gpus"], found.results["trainer_gpus"])
     question = IterationQuestion(
-        mode=MODES[chosen],
+        mode=mode,
+        source="said",
+        samples=samples(inputs),
+        group_size=inputs.ask("group_size"),
+        rollout_seconds=rollout,
+        train_seconds=train,
+        sync_seconds=Figure(key="unhidden_seconds", value=0.0, source="in the change-overs") if shared else rest,
+        swap_seconds=rest if shared else inputs.ask("swap_seconds"),
+        verify_seconds=_verify(inputs),
+        rollout_gpus=pools[0],
+        trainer_gpus=pools[1],
+    )
+    refuse_wall_clock(inputs)
+    inputs.settle()
+    draws = joint_draws(loop, {"generation_seconds": rollout, "train_seconds": train})
+    answer = plan_iteration(question, draws)
+    results = [_as_the_loop(figure, found) for figure in answer.results]
+    answer = replace(answer, results=(*results, found.results["step_seconds"]))
+    inputs.notes.append(
+        "Sync, overheads and uneven phases are in it as one part; `rlsize predict step` tells them apart."
+    )
+    return bounded(iteration_report(answer, inputs.shown(), inputs.warnings, inputs.notes), loop.bound)
+
+
+def _rest(mode: str, rollout: float, train: float, step: float) -> Figure:
+    """What a loop's step holds beside its phases."""
+    phases = max(rollout, train) if mode == OVERLAPPED else rollout + train
+    source = "sync, overheads and uneven phases of the loop"
+    return Figure(key="unhidden_seconds", value=max(0.0, step - phases), provenance="predicted", source=source)
+
+
+def _as_the_loop(figure: Figure, found: Evaluation) -> Figure:
+    """A result as the loop has it, where it has it."""
+    known = found.results.get(_AS_THE_LOOP.get(figure.key, figure.key))
+    return figure if known is None or not known.known else replace(known, key=figure.key)
+
+
+def _question(inputs: Inputs, source: Source) -> IterationQuestion:
+    """The question of closed forms: of what was said, measured, or predicted of a stage alone."""
+    refuse_wall_clock(inputs)
+    mode = inputs.choose("mode", MODES, default=SYNC)
+    group = inputs.ask("group_size")
+    rate, headroom = _rate(inputs, source)
+    size = instance_size(inputs)
+    many, thrown = samples(inputs), _waste(inputs, source)
+    count = instances(inputs, fleet_gpus(inputs), size)
+    groups, response, rollout = (inputs.ask(key) for key in ("group_seconds", "response_tokens", "rollout_seconds"))
+    train, sync = _train(inputs)
+    question = IterationQuestion(
+        mode=MODES[mode],
         source=source,
-        samples=_samples(inputs, samples, prompts),
-        tokens_generated_per_trained_token=_waste(inputs, source, tokens_per_trained_token),
-        group_size=group_size,
-        instances=asking.instances(inputs, instances, size),
-        group_seconds=inputs.number(
-            "group_seconds", "--group-seconds", group_seconds, _SECONDS, scenario="rates.group_seconds"
-        ),
+        samples=many,
+        tokens_generated_per_trained_token=thrown,
+        group_size=group,
+        instances=count,
+        group_seconds=groups,
         instance_rate=rate,
-        headroom=derate,
-        response_tokens=inputs.number(
-            "response_tokens", "--response-tokens", response_tokens, _LENGTH, scenario="workload.response_tokens.mean"
-        ),
-        rollout_seconds=inputs.number("rollout_seconds", "--rollout-seconds", rollout_seconds, _SECONDS),
-        train_seconds=predicted.train_seconds(inputs, asking.train_seconds(inputs, train_seconds)),
-        sync_seconds=_sync(inputs, sync_seconds),
-        swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
-        verify_seconds=inputs.number("verify_seconds", "--verify-seconds", verify_seconds, _SECONDS),
-        rollout_gpus=inputs.number(
-            "rollout_gpus", "--rollout-gpus", rollout_gpus, flags.COUNT, scenario="placement.rollout_gpus"
-        ),
-        trainer_gpus=planned_trainer(inputs, trainer_gpus),
+        headroom=headroom,
+        response_tokens=response,
+        rollout_seconds=rollout,
+        train_seconds=train,
+        sync_seconds=_sync(inputs, sync),
+        swap_seconds=inputs.ask("swap_seconds"),
+        verify_seconds=_verify(inputs),
+        rollout_gpus=inputs.ask("rollout_gpus"),
+        trainer_gpus=trainer_gpus(inputs),
     )
     _check(inputs, question)
     _say_twice(inputs, question)
-    _check_mfu(inputs, question, size)
-    inputs.settle()
-    return iteration_report(
-        plan_iteration(question, asking.random_for(question, seed)), inputs.shown(), inputs.warnings, inputs.notes
-    )
-
-
-def _source(inputs: Inputs, said: dict[str, str | None]) -> Source:
-    """What the rollout time follows from: the one flag that was given, else what the scenario has."""
-    kinds: dict[str, Source] = {"--rollout-seconds": "said", "--group-seconds": "groups", "--per-instance": "rate"}
-    given = [flag for flag, text in said.items() if text is not None]
-    if len(given) > 1:
-        inputs.fault("say the rollout time once", " ".join(given), "each of them gives it; keep one")
-    if given:
-        return kinds[given[0]]
-    if inputs.said("rates.group_seconds") is None and inputs.said("rates.instance_tokens_per_second") is not None:
-        return "rate"
-    unsaid = inputs.said("rates.group_seconds") is None
-    return "rate" if unsaid and predicted.wanted(inputs) else "groups"
-
-
-def _check_mfu(inputs: Inputs, question: IterationQuestion, size: Figure) -> None:
-    """Refuse rates of a scenario that its GPUs cannot reach."""
-    batch = apply(
-        "batch_tokens",
-        matching.tokens_per_step,
-        prompts=question.samples,
-        group_size=1.0,
-        response_tokens=question.response_tokens,
-    )
-    trained = apply(
-        "consumption_tokens_per_second",
-        matching.consumption,
-        tokens_per_step=batch,
-        train_seconds=question.train_seconds,
-    )
-    inputs.warnings += asking.implausible(
+    batch = apply("batch_tokens", matching.tokens_per_step, prompts=many, group_size=1.0, response_tokens=response)
+    key = "consumption_tokens_per_second"
+    trained = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
+    judge(
         inputs,
-        asking.gpu(inputs, None),
-        asking.active_params(inputs, None, None),
-        (replace(trained, source="--train-seconds"), question.trainer_gpus, "the trainer's consumption"),
-        (question.instance_rate, size, "an instance's rate"),
+        "trainer",
+        replace(trained, source="--train-seconds"),
+        question.trainer_gpus,
+        "the trainer's consumption",
     )
+    judge(inputs, "rollout", rate, size, "an instance's rate")
+    return question
 
 
-def _rate(inputs: Inputs, source: Source, text: str | None, headroom: str | None) -> tuple[Figure, Figure]:
+def _rate(inputs: Inputs, source: Source) -> tuple[Figure, Figure]:
+    """Rate of an instance, and its headroom, where the rollout time follows from them."""
     if source != "rate":
-        if headroom is not None:
-            inputs.fault(
-                "derates a token rate, and there is none", "--headroom", "give --per-instance, or leave it out"
-            )
+        if inputs.by_flag("headroom"):
+            todo = "give --per-instance, or leave it out"
+            inputs.fault("derates a token rate, and there is none", "--headroom", todo)
         return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
-    found = asking.instance_rate(inputs, text, headroom)
-    for figure in found:
+    rate, headroom = instance_rate(inputs)
+    rate, reason = instance_alone(inputs, rate)
+    if not inputs.rates_failed:
+        todo = "give --per-instance: a number, or a rates file from `rlsize observe --save`"
+        inputs.need(rate, todo + reason)
+    for figure in (rate, headroom):
         if figure.known and figure.number < _LEAST:
-            inputs.fault(
-                f"{figure.value:g} is too small; it must be at least {_LEAST:g}", figure.source, "check the number"
-            )
-    return found
+            what = f"{figure.value:g} is too small; it must be at least {_LEAST:g}"
+            inputs.fault(what, figure.source, "check the number")
+    return rate, headroom
 
 
-def _samples(inputs: Inputs, samples: str | None, prompts: str | None) -> Figure:
-    """Samples per optimizer step: said, or prompts x group."""
-    if samples is not None and prompts is not None:
-        inputs.fault(
-            "say the batch once",
-            "--samples --prompts",
-            "keep --prompts where you count prompts, --samples where you count samples",
-        )
-    if samples is None:
-        inputs.number("prompts_per_step", "--prompts", prompts, flags.POSITIVE, scenario="workload.prompts_per_step")
-    return asking.samples(inputs, samples)
+def _train(inputs: Inputs) -> tuple[Figure, Figure]:
+    """Busy seconds of the trainer: said, measured, the loop's, or of a trainer alone; and the loop's sync with them."""
+    train, no_sync = busy_seconds(inputs), absent("sync_exposed_seconds", "--sync-seconds")
+    if train.known:
+        return train, no_sync
+    loop, found = described_loop(inputs)
+    if loop is not None and found is not None and found.results:
+        own, sync = (loops_own(inputs, loop, found.results[key]) for key in ("train_seconds", "sync_exposed_seconds"))
+        return inputs.keep(own), sync
+    train, reason = trainer_alone(inputs, train)
+    inputs.need(train, "give the busy trainer seconds per optimizer step" + reason)
+    return train, no_sync
 
 
-def _waste(inputs: Inputs, source: Source, text: str | None) -> Figure:
+def _waste(inputs: Inputs, source: Source) -> Figure:
     """Tokens generated per trained token; a rollout time that was said holds what is thrown away."""
+    key = "tokens_generated_per_trained_token"
     if source != "said":
-        return asking.waste(inputs, text)
-    if text is not None:
+        return waste(inputs)
+    if inputs.by_flag(key):
         todo = "leave it out, or give what the rollout time follows from"
-        inputs.fault("is part of a rollout time that is said", "--tokens-per-trained-token", todo)
+        inputs.fault("is part of a rollout time that is said", inputs.flag(key), todo)
     return NOTHING_THROWN_AWAY
 
 
-def _sync(inputs: Inputs, text: str | None) -> Figure:
-    every = inputs.said("weight_sync.every")
-    figure = predicted.sync_seconds(
-        inputs,
-        inputs.number(
-            "sync_seconds",
-            "--sync-seconds",
-            text,
-            flags.SECONDS_OR_NONE,
-            scenario="rates.sync_seconds",
-            default=0.0,
-            why="no sync is counted",
-        ),
-    )
-    if text is None and every and every > 1 and figure.known and figure.number > 0:
+def _sync(inputs: Inputs, predicted: Figure) -> Figure:
+    """The part of a sync that nothing hides: said, the loop's, or none."""
+    every = inputs.ask("sync_every", assume=False)
+    sync = inputs.ask("sync_seconds")
+    if sync.known and every.known and every.number > 1 and sync.number > 0 and not inputs.by_flag("sync_seconds"):
         inputs.notes.append(
-            f"This is an iteration with a weight sync; with one every {every} steps the others are shorter by it."
+            f"This is an iteration with a weight sync; with one every {every.number:g} steps the others are shorter by "
+            "it."
         )
-    return figure
+    if sync.known or predicted.known:
+        return sync if sync.known else inputs.keep(predicted)
+    return inputs.ask("sync_seconds", default=0.0, why="no sync is counted")
+
+
+def _verify(inputs: Inputs) -> Figure:
+    """Time of one verifier to score one sample; absent where scoring takes none."""
+    said = inputs.ask("verify_seconds", assume=False)
+    return said if said.known and said.number > 0 else absent("verify_seconds", "--verify-seconds")
 
 
 def _check(inputs: Inputs, question: IterationQuestion) -> None:
     """What each way to say the rollout time cannot do without."""
-    todo = "give the busy trainer seconds per optimizer step"
-    inputs.need(question.train_seconds, todo + predicted.why_not(inputs, "train_seconds"))
     if question.source == "said":
         return
     inputs.need(question.samples, "give --samples, or --prompts with --group")
     inputs.need(question.instances, "give the number of rollout instances")
     if question.source == "rate":
-        inputs.need(
-            question.response_tokens, "give the mean response length: a rate counts tokens, a batch counts samples"
-        )
+        todo = "give the mean response length: a rate counts tokens, a batch counts samples"
+        inputs.need(question.response_tokens, todo)
         return
     inputs.need(question.group_size, "give the samples of one prompt")
-    inputs.need(
-        question.group_seconds, "give --group-seconds; or --per-instance with --response-tokens; or --rollout-seconds"
-    )
-    _warn_of_part_rounds(inputs, question)
-
-
-def _warn_of_part_rounds(inputs: Inputs, question: IterationQuestion) -> None:
-    """The rate of whole rounds of groups is too quick for a batch that does not fill its last round."""
+    inputs.need(question.group_seconds, _NEEDS)
     if not (question.samples.known and question.instances.known and question.group_size.known):
         return
+    # the rate of whole rounds of groups is too quick for a batch that does not fill its last round
     round_ = question.instances.number * question.group_size.number
     rounds = question.samples.number / round_
     if abs(rounds - round(rounds)) > _PART_ROUND:
@@ -288,3 +290,144 @@ def _say_twice(inputs: Inputs, question: IterationQuestion) -> None:
         inputs.notes.append(
             "Headroom covers sync pauses too: with sync seconds beside it they count twice, unless it leaves them out."
         )
+
+
+def iteration_report(
+    answer: IterationAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
+) -> Report:
+    """
+    The report of `rlsize iteration`.
+
+    Args:
+        answer: One iteration, and the other ways to lay it out.
+        inputs: What it was worked out from.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+    """
+    found = {figure.key: figure for figure in answer.results}
+    unknown = {key for key, figure in found.items() if not figure.known and "iteration" not in key}
+    return Report(
+        command="iteration",
+        headline=_headline(answer, found),
+        results=answer.results,
+        inputs=tuple(inputs),
+        tables={"modes": _modes_table(answer)},
+        warnings=tuple(warnings),
+        notes=(*_notes(answer, found), *notes),
+        chart=_chart(answer),
+        quiet=frozenset(unknown),
+    )
+
+
+def _headline(answer: IterationAnswer, found: Mapping[str, Figure]) -> str:
+    prefix = answer.question.prefixes[-1]
+    whole, rollout, train = (
+        found[f"{prefix}iteration_seconds"],
+        found[f"{prefix}rollout_seconds"],
+        answer.question.train_seconds,
+    )
+    parts = f"{show(rollout.value, rollout.key)} of rollout, {show(train.value, train.key)} of training"
+    if not whole.known:
+        return f"{parts}; a {answer.question.mode} iteration needs {whole.missing}."
+    expected = " expected" if prefix else ""
+    days, share = found[f"{prefix}iterations_per_day"].number, found[f"{prefix}rollout_fraction"]
+    often = f"{show(round(days))} a day" if days >= 1 else "less than one a day"
+    if answer.question.mode == COLOCATED:  # the phases run on other GPU counts than they were measured on
+        parts = "both phases on all GPUs, and two change-overs"
+    return (
+        f"{show(whole.value, whole.key)}{expected} per {answer.question.mode} iteration: {parts}; {often}, "
+        f"rollout is {show(share.value, share.key)} of it."
+    )
+
+
+def _modes_table(answer: IterationAnswer) -> Table:
+    rows = tuple(without_reasons(row) for row in answer.modes)
+    last = answer.question.prefixes[-1]
+    columns = [
+        Column("mode", "mode", "left"),
+        Column(f"{last}iteration_seconds", "expected" if last else "iteration"),
+        Column(f"{last}iterations_per_day", "per day"),
+        Column(f"{last}rollout_idle_fraction", "rollout idle"),
+        Column(f"{last}trainer_idle_fraction", "trainer idle"),
+    ]
+    columns += [Column("needs", "needs", "left", wide=True)] if any(row["needs"] for row in rows) else []
+    marked = next(index for index, row in enumerate(rows) if row["mode"] == answer.question.mode)
+    note = "\n".join(f"{row['mode']}: {row['rule']}" for row in rows)
+    return Table(title="Sync, overlapped, colocated", columns=tuple(columns), rows=rows, marked=marked, note=note)
+
+
+def _notes(answer: IterationAnswer, found: Mapping[str, Figure]) -> list[str]:
+    question = answer.question
+    notes = _samples_note(answer)
+    swap = found["break_even_swap_seconds"]
+    if swap.known:
+        notes.append(_swap_note(swap))
+    elif question.mode == COLOCATED:
+        notes.append("Without --rollout-gpus and --trainer-gpus the times are taken as those of the shared GPUs.")
+    if question.mode == OVERLAPPED:
+        notes.append(
+            "Overlapped: the fleet makes the next batch while the trainer works on the last, so samples are a step old."
+        )
+    if question.verify_seconds.known:
+        notes.append(
+            "Verifier workers keep up with the samples while they come; fewer make the batch wait for its last scores."
+        )
+    return notes
+
+
+def _samples_note(answer: IterationAnswer) -> list[str]:
+    """What the sample count would be as a prompt count, where somebody may have meant that."""
+    question, more, seconds = answer.question, answer.as_prompts_samples, answer.as_prompts_rollout_seconds
+    if question.samples.source != "--samples" or not (more.known and seconds.known) or question.group_size.number <= 1:
+        return []
+    count, group = show(question.samples.value), show(question.group_size.value)
+    prompts = show(question.samples.number / question.group_size.number)
+    meant = f"{show(more.value)} samples and {show(seconds.value, '_seconds')} of rollout"
+    said = f"{count} samples, so {prompts} prompts of {group}."
+    return [f"{said} {count} prompts of {group} each would be {meant} (--prompts {question.samples.value:g})."]
+
+
+def _swap_note(swap: Figure) -> str:
+    if swap.number <= 0:
+        return "On as many GPUs no change-over is quick enough for a colocated loop to beat the overlapped one."
+    limit = f"less than {show(swap.value, swap.key)}, both together"
+    return f"On as many GPUs a colocated loop beats the overlapped one if its change-overs take {limit}."
+
+
+def _chart(answer: IterationAnswer) -> Chart | None:
+    prefix = answer.question.prefixes[-1]
+    rows = [row for row in answer.modes if row[f"{prefix}iteration_seconds"].known]
+    if not rows:
+        return None
+    bars = {str(row["mode"]): _parts(row, prefix) for row in rows}
+    names = [name for name in _PARTS if any(parts[name] > 0 for parts in bars.values())]
+    return Chart(
+        title=_takeaway(
+            {str(row["mode"]): row[f"{prefix}iteration_seconds"].number for row in rows}, answer.question.mode
+        ),
+        x_label="",
+        y_label=f"seconds per iteration{', expected' if prefix else ''}",
+        series=tuple(
+            Series(name=name, xs=tuple(bars), ys=tuple(parts[name] for parts in bars.values())) for name in names
+        ),
+        kind="stacked",
+        subtitle="each bar is the wall clock of one optimizer step",
+    )
+
+
+def _parts(row: Mapping[str, Any], prefix: str) -> dict[str, float]:
+    """What an iteration's wall clock is made of."""
+    whole, rollout, train = (
+        row[key].number for key in (f"{prefix}iteration_seconds", f"{prefix}rollout_seconds", f"{prefix}train_seconds")
+    )
+    both = min(rollout, train) if row["mode"] == OVERLAPPED else 0.0
+    rest = max(0.0, whole - rollout - train + both)
+    return dict(zip(_PARTS, (rollout - both, train - both, both, rest), strict=True))
+
+
+def _takeaway(seconds: Mapping[str, float], mode: str) -> str:
+    quickest = min(seconds, key=lambda name: seconds[name])
+    best = show(seconds[quickest], "_seconds")
+    if quickest == mode or mode not in seconds:
+        return f"{quickest} is the quickest of these: {best} per iteration"
+    return f"{quickest} takes {best} per iteration where {mode} takes {show(seconds[mode], '_seconds')}"

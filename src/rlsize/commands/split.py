@@ -2,177 +2,270 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from rlsize.commands import asking, flags, predicted
-from rlsize.equations import matching
+from rlsize.equations import matching, rl_step
 from rlsize.estimates.working import apply
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import PLAIN_HEADROOM
-from rlsize.planner.split import SplitQuestion, split_gpus
-from rlsize.reports.report import Report
-from rlsize.reports.split import split_report
-from rlsize.shell.beliefs import CalibrationFile
-from rlsize.shell.command import quantity
+from rlsize.loop.plausible import judge
+from rlsize.loop.rates import measured_on, waste
+from rlsize.loop.sides import instance_size, sides
+from rlsize.planner.split import AT_SPLIT, SplitQuestion, balanced, split_gpus
+from rlsize.reports.chart import Chart, Mark, Series
+from rlsize.reports.loop_verdicts import bounded, refused_report
+from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.rates import load
+from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, asks
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.loop.sides import Sides
+    from rlsize.planner.evaluation import Evaluation
+    from rlsize.planner.split import SplitAnswer
+
+_WAITS = {"rollout": "the trainer waits", "trainer": "the rollout fleet waits"}
 
 
-def split(
-    scenario: flags.ScenarioFile = None,
-    gpus: Annotated[str | None, quantity("--gpus", "GPUs of both pools.")] = None,
-    rollout_rate: Annotated[
-        str | None,
-        quantity("--rollout-tokens-per-second|--rollout-tps", "Response tokens per second of one rollout GPU."),
-    ] = None,
-    trainer_rate: Annotated[
-        str | None,
-        quantity(
-            "--trainer-tokens-per-second|--trainer-tps|--learn-tps", "Response tokens per second of one trainer GPU."
-        ),
-    ] = None,
-    per_instance: flags.PerInstance = None,
-    accept_lower_bound: flags.AcceptLowerBound = False,
-    consume: flags.Consume = None,
-    train_seconds: flags.TrainSeconds = None,
-    trainer_gpus: Annotated[
-        str | None, quantity("--trainer-gpus", "Trainer GPUs that the consumption was measured on.")
-    ] = None,
-    gpus_per_instance: flags.GpusPerInstance = None,
-    headroom: flags.Headroom = None,
-    tokens_per_trained_token: flags.Waste = None,
-    oversampling: flags.Oversampling = None,
-    kept_fraction: flags.KeptFraction = None,
-    dropped_fraction: flags.DroppedFraction = None,
-    batch_tokens: flags.BatchTokens = None,
-    prompts: flags.Prompts = None,
-    group: flags.Group = None,
-    response_tokens: flags.ResponseTokens = None,
-    swap_seconds: Annotated[
-        str | None,
-        quantity("--swap-seconds", "Seconds that a colocated step spends changing over, both ways together."),
-    ] = None,
-    model: flags.ModelName = None,
-    params: flags.Params = None,
-    gpu: flags.GpuName = None,
-    calibration: CalibrationFile = None,
-    seed: flags.Seed = "0",
-    profiles: flags.Profiles = None,
-) -> Report:
+@asks(
+    Inputs=(
+        "gpus",
+        ("rollout_gpu_tokens_per_second", "--rollout-tokens-per-second|--rollout-tps"),
+        ("trainer_gpu_tokens_per_second", "--trainer-tokens-per-second|--trainer-tps|--learn-tps"),
+        *MATCH,
+        "rollout_gpus",
+        "trainer_gpus",
+        "measured_trainer_gpus",
+        "gpus_per_instance",
+        "swap_seconds",
+        *ANSWER,
+    ),
+    Waste=WASTE,
+    Model_and_GPU=CHECKS,
+    Refused=REFUSED,
+)
+def split(inputs: Inputs) -> Report:
     """
     How to split N GPUs between rollout and trainer.
 
     Example:  rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 6000
     """
-    inputs = Inputs(scenario, profiles)
-    predicted.offer(
-        inputs, calibration, model=model, gpu=gpu, gpus_per_instance=gpus_per_instance, trainer_gpus=trainer_gpus
-    )
-    load(inputs, per_instance, accept_lower_bound=accept_lower_bound)
-    size = _gpus_per_instance(inputs, gpus_per_instance)
-    batch = asking.batch_tokens(inputs, batch_tokens, prompts, group, response_tokens)
-    rollout, derate = _rollout_rate(inputs, rollout_rate, per_instance, headroom, size)
+    both = sides(inputs, full=PLAIN_HEADROOM, needed=False)
+    if both.refused:
+        return refused_report("split", both.refused, inputs.shown(), inputs.warnings, inputs.notes)
+    size = instance_size(inputs, both)
+    if not size.known and not inputs.faults:
+        source = "default of --gpus-per-instance"
+        size = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source=source))
     question = SplitQuestion(
-        gpus=inputs.number("gpus", "--gpus", gpus, flags.COUNT, scenario="cluster.gpus"),
-        rollout_gpu_rate=rollout,
-        trainer_gpu_rate=_trainer_rate(inputs, trainer_rate, consume, train_seconds, trainer_gpus, batch),
+        gpus=both.found.results["gpus"] if both.found is not None else _gpus(inputs),
+        rollout_gpu_rate=_rollout_rate(inputs, both, size),
+        trainer_gpu_rate=_trainer_rate(inputs, both),
         gpus_per_instance=size,
-        headroom=derate,
-        tokens_generated_per_trained_token=asking.waste(
-            inputs, tokens_per_trained_token, oversampling, kept_fraction, dropped_fraction
-        ),
-        batch_tokens=batch,
-        swap_seconds=inputs.number("swap_seconds", "--swap-seconds", swap_seconds, flags.SECONDS_OR_NONE),
+        headroom=both.headroom,
+        tokens_generated_per_trained_token=waste(inputs),
+        batch_tokens=both.batch,
+        swap_seconds=inputs.ask("swap_seconds"),
+        instances=_stated(inputs, both, size),
     )
-    for figure in (question.gpus, question.rollout_gpu_rate, question.trainer_gpu_rate):
-        inputs.need(figure, "a split needs the GPU count and both rates per GPU" + _unpredicted(inputs, figure))
-    profile, one = asking.gpu(inputs, gpu), Figure(key="gpus", value=1, provenance="default", source="one GPU")
-    warnings = asking.implausible(
-        inputs,
-        profile,
-        asking.active_params(inputs, model, params) if profile else absent("active_params", "--model"),
-        (question.trainer_gpu_rate, one, "a trainer GPU's rate"),
-        (question.rollout_gpu_rate, one, "a rollout GPU's rate"),
-    )
+    for figure, why in ((question.rollout_gpu_rate, "rate"), (question.trainer_gpu_rate, "train")):
+        inputs.need(figure, "a split needs both rates per GPU" + both.reasons[why])
+    one = Figure(key="gpus", value=1, provenance="default", source="one GPU")
+    judge(inputs, "trainer", question.trainer_gpu_rate, one, "a trainer GPU's rate")
+    judge(inputs, "rollout", question.rollout_gpu_rate, one, "a rollout GPU's rate")
     inputs.settle()
-    answer = split_gpus(question, asking.random_for(question, seed))
-    return split_report(answer, inputs.shown(), [*inputs.warnings, *warnings], inputs.notes)
+    if not question.gpus.known:
+        return _share_report(inputs, balanced(question, both.draws(inputs, question)))
+    answer = split_gpus(question, both.draws(inputs, question))
+    if both.found is not None:
+        answer = replace(
+            answer, results=_of_the_loop(answer.results, both.found, stated=question.instances is not None)
+        )
+    return bounded(split_report(answer, inputs.shown(), inputs.warnings, inputs.notes), both.bound)
 
 
-def _unpredicted(inputs: Inputs, figure: Figure) -> str:
-    """Why a rate is not predicted."""
-    behind = {"rollout_gpu_tokens_per_second": "instance_tokens_per_second"}
-    return "" if figure.key == "gpus" else predicted.why_not(inputs, behind.get(figure.key, "train_seconds"))
+def _gpus(inputs: Inputs) -> Figure:
+    """GPUs of both pools: said, or those of a split that was said."""
+    total, rollout, trainer = (inputs.ask(key) for key in ("gpus", "rollout_gpus", "trainer_gpus"))
+    if total.known and not (inputs.by_flag("rollout_gpus") and inputs.by_flag("trainer_gpus")):
+        return total
+    both = apply("gpus", rl_step.gpus_of_both, rollout_gpus=rollout, trainer_gpus=trainer)
+    if both.known and total.known and both.number > total.number:
+        what = f"{rollout.number:g} + {trainer.number:g} GPUs are more than {total.number:g}"
+        inputs.fault(what, rollout.source, "give fewer, or a larger --gpus")
+    return total if total.known else inputs.keep(both)
 
 
-def _gpu_rate(inputs: Inputs, side: str, flag: str, text: str | None) -> Figure:
-    key = f"{side}_gpu_tokens_per_second"
-    return inputs.number(key, flag, text, flags.TOKEN_RATE, scenario=f"rates.{key}")
+def _of_the_loop(results: Sequence[Figure], found: Evaluation, *, stated: bool) -> tuple[Figure, ...]:
+    """
+    Results where a loop is described: what it gives under its own keys, and the best split under others.
+
+    What doubling a pool brings is for `rlsize iteration` to say, which knows how the phases follow each other.
+    """
+    if not stated:  # its GPUs are shared, so that every split is another loop
+        results = [replace(one, key=f"best_{one.key}") if one.key in AT_SPLIT else one for one in results]
+    from rlsize.loop.answer import agreed
+
+    return agreed([one for one in results if "speedup" not in one.key], found)
 
 
-def _rollout_rate(
-    inputs: Inputs, text: str | None, per_instance: str | None, headroom: str | None, size: Figure
-) -> tuple[Figure, Figure]:
-    """The rate of one rollout GPU: said, or that of an instance over its GPUs; and the headroom that goes with it."""
-    said = _gpu_rate(inputs, "rollout", "--rollout-tokens-per-second", text)
-    stated = inputs.rates is not None or inputs.said("rates.instance_tokens_per_second") is not None
-    if per_instance is not None or (stated and not said.known):
-        if text is not None:
-            inputs.fault("two rates of the rollout side", "--rollout-tokens-per-second, --per-instance", "keep one")
-        rate, derate = asking.instance_rate(inputs, per_instance, headroom, default_headroom=PLAIN_HEADROOM)
-        return _per_gpu(inputs, "rollout", rate, size), derate
-    derate = inputs.number(
-        "headroom",
-        "--headroom",
-        headroom,
-        flags.HEADROOM,
-        scenario="rates.headroom",
-        default=PLAIN_HEADROOM,
-        why="rates as they are",
-    )
-    rate = said if said.known else predicted.instance_rate(inputs, said)
-    return said if rate is said else _per_gpu(inputs, "rollout", rate, size), derate
+def _stated(inputs: Inputs, both: Sides, size: Figure) -> Figure | None:
+    """Instances of a split that was said; None where nobody says one."""
+    if both.loop is not None and both.loop.place is not None:
+        if both.loop.pools.shared:
+            return None
+        return Figure(key="instances", value=both.loop.place.instances, source="the loop's")
+    pools = inputs.ask("rollout_gpus"), inputs.ask("trainer_gpus")
+    if not (pools[0].known and pools[1].known and size.known):
+        return None
+    return apply("instances", matching.instances_of, gpus=pools[0], gpus_per_instance=size)
 
 
-def _trainer_rate(
-    inputs: Inputs, text: str | None, consume: str | None, train: str | None, gpus: str | None, batch: Figure
-) -> Figure:
+def _rollout_rate(inputs: Inputs, both: Sides, size: Figure) -> Figure:
+    """The rate of one rollout GPU: said, or that of an instance over its GPUs."""
+    key, whole = "rollout_gpu_tokens_per_second", "instance_tokens_per_second"
+    said = inputs.ask(key)
+    if inputs.by_flag(key) and inputs.by_flag(whole):
+        inputs.fault("two rates of the rollout side", f"{inputs.flag(key)}, {inputs.flag(whole)}", "keep one")
+    if said.known and (inputs.by_flag(key) or not inputs.gives(whole)):
+        return said
+    found = apply(key, matching.rate_per_gpu, rate=both.rate, gpus=size)
+    return inputs.keep(found) if found.known else said
+
+
+def _trainer_rate(inputs: Inputs, both: Sides) -> Figure:
     """The rate of one trainer GPU: said, or the consumption over the GPUs that it was measured on."""
-    said = _gpu_rate(inputs, "trainer", "--trainer-tokens-per-second", text)
-    seconds = asking.train_seconds(inputs, train)
-    flagged = consume is not None or train is not None
-    if text is not None and flagged:
-        inputs.fault("two rates of the trainer", "--trainer-tokens-per-second, --consume", "keep one")
-    stated = inputs.said("rates.consumption_tokens_per_second") is not None or (batch.known and seconds.known)
-    if said.known and not (flagged and text is None):
+    key, others = "trainer_gpu_tokens_per_second", ("consumption_tokens_per_second", "train_seconds")
+    said, flagged = inputs.ask(key), any(map(inputs.by_flag, others))
+    if inputs.by_flag(key) and flagged:
+        inputs.fault("two rates of the trainer", f"{inputs.flag(key)}, --consume", "keep one")
+    if said.known and (inputs.by_flag(key) or not flagged):
         return said
-    pool = inputs.number("trainer_gpus", "--trainer-gpus", gpus, flags.COUNT, scenario="placement.trainer_gpus")
-    if not (flagged or stated):
-        return _predicted_trainer(inputs, said, batch, pool)
-    return _per_gpu(inputs, "trainer", asking.consumption(inputs, consume, batch, seconds), pool)
-
-
-def _predicted_trainer(inputs: Inputs, unknown: Figure, batch: Figure, pool: Figure) -> Figure:
-    """The rate of one trainer GPU from a predicted step, on the trainer's GPUs or on half of all."""
-    total = inputs.used.get("gpus")
-    if not pool.known and total is not None and predicted.wanted(inputs):
-        half = max(1, int(total.number) // 2)
-        pool = inputs.keep(Figure(key="trainer_gpus", value=half, provenance="default", source="half of the GPUs"))
-    seconds = predicted.train_seconds(inputs, absent("train_seconds", "--train-seconds")) if batch.known else batch
-    if not (seconds.known and pool.known):
-        return unknown
-    rate = apply("consumption_tokens_per_second", matching.consumption, tokens_per_step=batch, train_seconds=seconds)
-    return _per_gpu(inputs, "trainer", rate, pool)
-
-
-def _per_gpu(inputs: Inputs, side: str, rate: Figure, gpus: Figure) -> Figure:
-    return inputs.keep(apply(f"{side}_gpu_tokens_per_second", matching.rate_per_gpu, rate=rate, gpus=gpus))
-
-
-def _gpus_per_instance(inputs: Inputs, text: str | None) -> Figure:
-    said = asking.gpus_per_instance(inputs, text)
-    if said.known or inputs.faults:
+    if not both.consumption.known:
         return said
-    return inputs.keep(
-        Figure(key="gpus_per_instance", value=1, provenance="default", source="default of --gpus-per-instance")
+    if both.loop is not None and both.loop.place is not None and both.train_seconds.provenance == "predicted":
+        pool = Figure(key="trainer_gpus", value=both.loop.place.trainer_gpus, source="the loop's")
+    else:
+        pool = measured_on(inputs) if both.loop is None else both.loop.known.measured_gpus
+    found = apply(key, matching.rate_per_gpu, rate=both.consumption, gpus=pool)
+    return inputs.keep(found) if found.known else said
+
+
+def _share_report(inputs: Inputs, share: Figure) -> Report:
+    """The answer where nobody says how many GPUs there are."""
+    part = show(share.value, share.key)
+    return Report(
+        command="split",
+        headline=f"Give {part} of the GPUs to rollout, and the rest to the trainer; --gpus makes it whole GPUs.",
+        results=(share,),
+        inputs=inputs.shown(),
+        warnings=tuple(inputs.warnings),
+        notes=tuple(inputs.notes),
+    )
+
+
+def split_report(
+    answer: SplitAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
+) -> Report:
+    """
+    The report of `rlsize split`.
+
+    Args:
+        answer: The best split, its neighbours and the colocated alternative.
+        inputs: What it was worked out from.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+    """
+    found = {figure.key: figure for figure in answer.results}
+    best = found | {key.removeprefix("best_"): one for key, one in found.items() if key.startswith("best_")}
+    return Report(
+        command="split",
+        headline=_headline(best, inputs) + _compared(answer, found),
+        results=answer.results,
+        inputs=tuple(inputs),
+        tables={"neighbours": _neighbours(answer)},
+        warnings=tuple(warnings),
+        notes=(*notes, _colocated_note(best)),
+        chart=_chart(answer, best),
+    )
+
+
+def _compared(answer: SplitAnswer, found: dict[str, Figure]) -> str:
+    """What a split that was said does beside the best one."""
+    key, stated, best = "loop_tokens_per_second", found.get("instances"), found.get("best_instances")
+    if stated is None or best is None or stated.value == best.value:
+        return ""
+    row = next(row for row in answer.neighbours if row["instances"].value == stated.value)
+    pools = f"{show(row['rollout_gpus'].value)} + {show(row['trainer_gpus'].value)}"
+    return f" At these rates {pools} run at {show(row[key].value, key)}."
+
+
+def _headline(found: dict[str, Figure], inputs: Sequence[Figure]) -> str:
+    headroom = next(figure for figure in inputs if figure.key == "headroom")
+    rate = show(found["loop_tokens_per_second"].value, "_tokens_per_second")
+    side = found["bottleneck"].value
+    balance = (
+        "neither side waits"
+        if side == "balanced"
+        else f"{_WAITS[str(side)]} {show(found['idle_fraction'].value, 'idle_fraction')}"
+    )
+    return (
+        f"{show(found['rollout_gpus'].value)} rollout GPUs and {show(found['trainer_gpus'].value)} trainer GPUs "
+        f"run at {rate}; {balance} (headroom {show(headroom.value)})."
+    )
+
+
+def _neighbours(answer: SplitAnswer) -> Table:
+    counts = [row["rollout_gpus"].number for row in answer.neighbours]
+    return Table(
+        title="One instance more, one fewer",
+        columns=(
+            Column("rollout_gpus", "rollout"),
+            Column("trainer_gpus", "trainer"),
+            Column("rollout_tokens_per_second", "R (rollout)"),
+            Column("trainer_tokens_per_second", "T (trainer)"),
+            Column("bottleneck", "bottleneck", "left"),
+            Column("idle_fraction", "idle"),
+        ),
+        rows=answer.neighbours,
+        marked=counts.index(answer.rollout_gpus),
+        note="R and T count trained tokens; the loop runs at the smaller, the other side idles 1 - min/max",
+    )
+
+
+def _colocated_note(found: dict[str, Figure]) -> str:
+    plain, whole, loop = (
+        found[key]
+        for key in ("colocated_before_swap_tokens_per_second", "colocated_tokens_per_second", "loop_tokens_per_second")
+    )
+    text = f"Colocated on the same GPUs: {show(plain.value, '_tokens_per_second')} before any swap cost"
+    if not whole.known:
+        return (
+            f"{text}; a perfect split only equals it, so swap cost and whole instances decide "
+            "(give --swap-seconds and --batch-tokens)."
+        )
+    winner = "colocated is faster" if whole.number > loop.number else "the split is faster"
+    return (
+        f"{text}, {show(whole.value, '_tokens_per_second')} with it: {winner}. "
+        "Colocated training sees samples of the newest weights only."
+    )
+
+
+def _chart(answer: SplitAnswer, best: dict[str, Figure]) -> Chart:
+    share = tuple(point[0] for point in answer.sweep)
+    gpus = best["rollout_gpus"].number
+    total = gpus + best["trainer_gpus"].number
+    return Chart(
+        title=f"The loop runs at the lower line: balance at {show(gpus)} of {show(total)} GPUs on rollout",
+        x_label="share of GPUs on the rollout side",
+        y_label="trained tokens per second",
+        x_percent=True,
+        series=(
+            Series(name="rollout supplies", xs=share, ys=tuple(point[1] for point in answer.sweep), role="rollout"),
+            Series(name="trainer consumes", xs=share, ys=tuple(point[2] for point in answer.sweep), role="trainer"),
+        ),
+        marks=(Mark(at=gpus / total, label=f"{show(gpus)} rollout, {show(total - gpus)} trainer"),),
     )

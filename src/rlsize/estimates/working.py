@@ -158,7 +158,7 @@ def uncertain_inputs(question: object) -> list[str]:
 
 
 def with_bands(
-    answer: Callable[[Q], list[Figure]], question: Q, random: Random | None, draws: int = DRAWS
+    answer: Callable[[Q], list[Figure]], question: Q, random: Random | tuple[Draw, ...] | None, draws: int = DRAWS
 ) -> list[Figure]:
     """
     The answer to a question, each number with its 80 % interval.
@@ -166,7 +166,8 @@ def with_bands(
     Args:
         answer: Works the figures out; called once with the question as it is, then once for each draw.
         question: A dataclass whose fields are figures, or dataclasses of them; the uncertain ones are drawn together.
-        random: The generator; the same seed gives the same draws, so alternatives can be compared.
+        random: The generator; the same seed gives the same draws, so alternatives can be compared. Or the draws
+            themselves, where another answer was worked out with them.
         draws: How many.
 
     Returns:
@@ -177,8 +178,9 @@ def with_bands(
     if random is None or not uncertain_inputs(question):
         return figures
     samples: dict[int, list[float]] = {index: [] for index in range(len(figures))}
-    for _ in range(draws):
-        for index, figure in enumerate(answer(Draw(random).through(question))):
+    joint = random if isinstance(random, tuple) else (Draw(random) for _ in range(draws))
+    for draw in joint:
+        for index, figure in enumerate(answer(draw.through(question))):
             if isinstance(figure.value, (int, float)) and not isinstance(figure.value, bool):
                 samples[index].append(figure.number)
     return [_banded(figure, sorted(samples[index]), draws) for index, figure in enumerate(figures)]

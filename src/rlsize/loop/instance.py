@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.working import apply, rounded
 from rlsize.facts.engine_defaults import ENGINES, engine_defaults
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
 from rlsize.facts.records.record import Layout
-from rlsize.planner.rounding import rounded_down
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:
@@ -155,45 +152,3 @@ def _check(said: Said, layout: Layout, model: Model, tensor: Figure) -> None:
     elif layout.expert > 1 and tensor.known and layout.expert != ranks:
         what = f"experts lie over tensor x data ranks, {ranks} here, not over {layout.expert}"
         said.fault(what, where, f"give {ranks}, or leave it out")
-
-
-def instance_gpus(said: Said) -> Figure:
-    """GPUs of one rollout instance: said, or tensor x pipeline parallel; absent where nobody says."""
-    size, tensor = said.ask("gpus_per_instance"), said.ask("rollout_tensor_parallel")
-    if size.known or not tensor.known:
-        return size
-    pipeline = said.ask("rollout_pipeline_parallel")
-    product = apply("gpus_per_instance", matching.instance_gpus, tensor_parallel=tensor, pipeline_parallel=pipeline)
-    return said.keep(product)
-
-
-def stated_instances(said: Said) -> Figure:
-    """Rollout instances as they were said; a flag that says mode or GPUs goes before those of a scenario."""
-    stated = said.ask("instances")
-    moved = any(map(said.by_flag, ("mode", "gpus", "rollout_gpus", "trainer_gpus", "gpus_per_instance")))
-    if stated.known and moved and not said.by_flag("instances"):
-        said.used.pop("instances", None)
-        return absent("instances", said.flag("instances"))
-    return stated
-
-
-def instances(said: Said, gpus: Figure, size: Figure) -> Figure:
-    """
-    Rollout instances: said, or whole ones in the GPUs of the fleet; absent where neither is known.
-
-    Args:
-        said: What was said.
-        gpus: GPUs that generate. [1]
-        size: GPUs of one instance. [1]
-    """
-    stated = stated_instances(said)
-    if stated.known:
-        return stated
-    exact = apply("instances", matching.instances_of, gpus=gpus, gpus_per_instance=size)
-    if not exact.known:
-        return stated
-    if exact.number < 1:
-        what = f"{gpus.number:g} rollout GPUs do not hold an instance of {size.number:g}"
-        said.fault(what, gpus.source, "give more, or a smaller --rollout-tensor-parallel")
-        return stated
-    return said.keep(rounded(exact, "instances", rounded_down(exact.number)))

@@ -12,7 +12,7 @@ from rlsize.estimates.headroom import headroom_left
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS, PLAIN_HEADROOM
-from rlsize.loop.instance import instance_gpus
+from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.workload import agree, batch_tokens
 
 if TYPE_CHECKING:
@@ -94,11 +94,12 @@ def consumed(said: Said, batch: Figure, train: Figure) -> Figure:
     derived = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
     if not derived.known:
         return stated
-    flagged = said.by_flag("train_seconds") and (said.by_flag("batch_tokens") or said.by_flag("response_tokens"))
+    of_the_batch = ("batch_tokens", "prompts_per_step", "group_size", "samples_per_step", "response_tokens")
+    flagged = said.by_flag("train_seconds"), any(map(said.by_flag, of_the_batch))
     if stated.known:
-        if flagged == said.by_flag(key):
+        if all(flagged) if said.by_flag(key) else not any(flagged):
             agree(said, stated, derived, "tok/s", "batch over train seconds")
-        if said.by_flag(key) or not flagged:
+        if said.by_flag(key) or not any(flagged):
             return stated
     return said.keep(derived)
 

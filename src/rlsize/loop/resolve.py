@@ -11,10 +11,11 @@ from rlsize.estimates.working import apply
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
-from rlsize.loop.instance import stated_instances
+from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.pools import pools
 from rlsize.loop.prices import gpu_hours, say_date
 from rlsize.loop.rates import known_rates, waste
+from rlsize.loop.seed import seed_of
 from rlsize.loop.workload import batch_tokens, group_size, lengths, samples
 from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
 from rlsize.planner.outlook import outlook_of
@@ -35,8 +36,6 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Outlook
 
 _SECONDS_PER_HOUR = 3600.0
-_SEEDS = 2**63  # generators take no negative seed
-_LONGEST_SEED = 18
 _UNMODELLED = {  # what lengthens a step and is not in it yet, by the key that brings it in
     "turns": "turns",
     "tool_seconds": "tools",
@@ -174,21 +173,6 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
         lacking=lacking,
     )
     return _placed(said, loop) if placed else loop
-
-
-def seed_of(said: Said) -> int:
-    """
-    The seed of the draws behind bands.
-
-    Raises:
-        InputError: It is no whole number.
-    """
-    text, _ = said.name("seed")
-    shown = str(text or "0")
-    digits = shown.removeprefix("-")
-    if not (digits.isascii() and digits.isdecimal() and len(shown) <= _LONGEST_SEED):
-        raise InputError(Fault(f"{shown[:20]!r} is not a whole number", "--seed", "write 0 or 42"))
-    return int(shown) % _SEEDS
 
 
 def setting_of(asked: EngineQuestion | None, train: TrainQuestion) -> CalibrationSetting:

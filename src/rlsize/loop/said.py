@@ -29,6 +29,7 @@ class Said(Protocol):
         notes: What explains the answer.
         rates: The rates file that was named, once it is loaded.
         rates_name: Its name.
+        rates_failed: Whether it could not be read; the fault is noted.
     """
 
     faults: list[Fault]
@@ -37,6 +38,7 @@ class Said(Protocol):
     notes: list[str]
     rates: Rates | None
     rates_name: str
+    rates_failed: bool
 
     def ask(self, key: str, *, default: float | None = None, why: str = "", assume: bool = True) -> Figure:
         """A quantity; one that names the flag where nobody says it."""

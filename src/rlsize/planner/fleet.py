@@ -14,6 +14,8 @@ from rlsize.planner.rounding import rounded_up
 if TYPE_CHECKING:
     from random import Random
 
+    from rlsize.estimates.working import Draw
+
 _NAMEPLATE = Figure(key="headroom", value=1.0, provenance="default", source="nameplate: the rate as it is")
 _MET = 0.99  # of the demand: a window's edges and rounding hide the last per cent
 MOST_INSTANCES = 1_000_000
@@ -73,7 +75,7 @@ class FleetAnswer:
     held_back: bool = False
 
 
-def size_fleet(question: FleetQuestion, random: Random | None = None) -> FleetAnswer:
+def size_fleet(question: FleetQuestion, random: Random | tuple[Draw, ...] | None = None) -> FleetAnswer:
     """
     The fleet that matches, judged with and without headroom.
 

@@ -6,13 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import iteration, matching
-from rlsize.estimates.iteration import IterationQuestion, iteration_results, mode_rows, rollout_time, scored_samples
 from rlsize.estimates.working import apply, rounded, with_bands
+from rlsize.planner.iteration import IterationQuestion, iteration_results, mode_rows, rollout_time, scored_samples
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
     from random import Random
 
+    from rlsize.estimates.working import Draw
     from rlsize.facts.figure import Figure
 
 
@@ -36,7 +37,7 @@ class IterationAnswer:
     as_prompts_rollout_seconds: Figure
 
 
-def plan_iteration(question: IterationQuestion, random: Random | None = None) -> IterationAnswer:
+def plan_iteration(question: IterationQuestion, random: Random | tuple[Draw, ...] | None = None) -> IterationAnswer:
     """
     How long one iteration takes, by each mode, and how many verifiers keep up with it.
 

@@ -14,6 +14,14 @@ from rlsize.planner.rounding import rounded_down
 if TYPE_CHECKING:
     from random import Random
 
+    from rlsize.estimates.working import Draw
+
+AT_SPLIT = (
+    "rollout_gpus", "trainer_gpus", "instances", "bottleneck", "idle_fraction", "idle_gpus",
+    "rollout_tokens_per_second", "trainer_tokens_per_second", "loop_tokens_per_second", "step_seconds",
+)  # fmt: skip
+"""Keys of what is told of one split."""
+
 _TIE = 1e-9  # throughputs closer than this are the same split but for rounding
 
 
@@ -31,6 +39,7 @@ class SplitQuestion:
         tokens_generated_per_trained_token: Waste factor. [1]
         batch_tokens: Response tokens per optimizer step. [token]
         swap_seconds: Time that a colocated step spends changing over, both ways together. [s]
+        instances: Instances of a split that somebody said, to judge; None where only the best one is asked for.
     """
 
     gpus: Figure
@@ -41,6 +50,7 @@ class SplitQuestion:
     tokens_generated_per_trained_token: Figure
     batch_tokens: Figure = absent("batch_tokens", "--batch-tokens")
     swap_seconds: Figure = absent("swap_seconds", "--swap-seconds")
+    instances: Figure | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +59,8 @@ class SplitAnswer:
     The best split, its neighbours and the colocated alternative.
 
     Args:
-        results: Figures about the best split, what doubling a pool would bring, and colocation.
+        results: Figures about the split that was said, and under keys that begin with `best_` about the best one; where
+            none was said, about the best one alone; what doubling a pool would bring, and colocation.
         neighbours: Rows of figures, one for each split around the best.
         sweep: Rollout share, rollout rate and trainer rate over all splits, for the picture.
         rollout_gpus: GPUs of the best split's rollout fleet.
@@ -61,7 +72,7 @@ class SplitAnswer:
     rollout_gpus: float
 
 
-def split_gpus(question: SplitQuestion, random: Random | None = None) -> SplitAnswer:
+def split_gpus(question: SplitQuestion, random: Random | tuple[Draw, ...] | None = None) -> SplitAnswer:
     """
     The split over whole instances with the highest min(R, T); ties go to fewer rollout GPUs.
 
@@ -72,19 +83,54 @@ def split_gpus(question: SplitQuestion, random: Random | None = None) -> SplitAn
     Raises:
         InputError: The GPUs do not suffice for one instance and one trainer GPU.
     """
-    best = best_instances(question)
+    best, most = best_instances(question), _most_instances(question)
+    asked = best if question.instances is None else rounded_down(question.instances.number)
+    if not 1 <= asked <= most:
+        what = f"{asked} instances leave no whole instance, or no trainer, of {question.gpus.value:g} GPUs"
+        raise InputError(Fault(what, "--rollout-gpus", "give GPUs for both sides"))
 
     def results(changed: SplitQuestion) -> list[Figure]:
-        return [*at_split(changed, best), *_scaling(changed, best), *_colocated(changed)]
+        found = [*at_split(changed, asked), *_scaling(changed, asked), *_colocated(changed)]
+        if question.instances is not None:
+            found += [replace(figure, key=f"best_{figure.key}") for figure in at_split(changed, best)]
+        return found
 
-    most = _most_instances(question)
-    near = sorted({count for count in range(best - 3, best + 4) if 1 <= count <= most})
+    near = sorted({count for count in (*range(best - 3, best + 4), asked) if 1 <= count <= most})
     size = question.gpus_per_instance.number
     return SplitAnswer(
         results=tuple(with_bands(results, question, random)),
         neighbours=tuple({figure.key: figure for figure in at_split(question, count)} for count in near),
         sweep=tuple(_sweep_point(question, count) for count in _sampled(most)),
         rollout_gpus=best * size,
+    )
+
+
+def balanced(question: SplitQuestion, random: Random | tuple[Draw, ...] | None = None) -> Figure:
+    """The share of GPUs on the rollout side at which both sides run equally fast, however many there are."""
+
+    def results(changed: SplitQuestion) -> list[Figure]:
+        return [
+            apply(
+                "rollout_gpus_fraction",
+                matching.balanced_rollout_gpus,
+                gpus=1.0,
+                rollout_gpu_rate=_fed(changed),
+                trainer_gpu_rate=changed.trainer_gpu_rate,
+            )
+        ]
+
+    return with_bands(results, question, random)[0]
+
+
+def _fed(question: SplitQuestion) -> Figure:
+    """Trained tokens per second that one rollout GPU feeds."""
+    return apply(
+        "rollout_gpu_tokens_per_second",
+        matching.trained_token_supply,
+        gpus=1.0,
+        gpu_rate=question.rollout_gpu_rate,
+        headroom=question.headroom,
+        tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
     )
 
 
@@ -224,19 +270,11 @@ def _scaling(question: SplitQuestion, instances: int) -> list[Figure]:
 
 def _colocated(question: SplitQuestion) -> list[Figure]:
     """The same GPUs time-shared: the same throughput as a perfect split, less what changing over costs."""
-    rollout = apply(
-        "rollout_gpu_tokens_per_second",
-        matching.trained_token_supply,
-        gpus=1.0,
-        gpu_rate=question.rollout_gpu_rate,
-        headroom=question.headroom,
-        tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
-    )
     plain = apply(
         "colocated_before_swap_tokens_per_second",
         matching.colocated_throughput,
         gpus=question.gpus,
-        rollout_gpu_rate=rollout,
+        rollout_gpu_rate=_fed(question),
         trainer_gpu_rate=question.trainer_gpu_rate,
     )
     whole = apply(

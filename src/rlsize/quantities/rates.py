@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, SECONDS_SPREAD, TOKEN_RATE_SPREAD
+from rlsize.quantities.kinds import COUNT, SECONDS_SPREAD, SHARE, TOKEN_RATE_SPREAD
 from rlsize.quantities.row import Row, Switch
 
 ROWS = (
@@ -56,6 +56,21 @@ ROWS = (
         "rates.trainer_gpu_tokens_per_second",
         "--trainer-tps|--trainer-tokens-per-second|--learn-tps",
     ),
+    Row(
+        "rollout_seconds",
+        SECONDS_SPREAD,
+        "Time to generate the samples of a step.",
+        "",
+        "--rollout-seconds",
+    ),
+    Row(
+        "trainer_idle_fraction",
+        Quantity("1", least=0.0, most=0.9999),
+        "Share of the step that trainer GPUs wait, 0 to 1.",
+        "",
+        "--trainer-idle",
+    ),
+    Row("rollout_idle_fraction", SHARE, "Share of the step that rollout GPUs wait, 0 to 1.", "", "--rollout-idle"),
     Row(
         "sync_seconds",
         Quantity("s", least=0.0, spread=True),

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
+from rlsize.quantities.kinds import SECONDS, STALENESS
 from rlsize.quantities.row import Row, Text
 
 ROWS = (
+    Row("seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", "", "--seconds"),
+    Row("in_flight_samples", STALENESS, "Samples being generated.", "", "--in-flight"),
     Row(
         "calibration",
         Text("FILE"),

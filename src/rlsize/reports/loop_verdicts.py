@@ -44,4 +44,4 @@ def bounded(report: Report, bound: str) -> Report:
         report: The answer.
         bound: What its step does not hold, in words; empty where it holds all.
     """
-    return replace(report, headline=f"At least, {bound}: {report.headline}") if bound else report
+    return replace(report, headline=f"{report.headline.removesuffix('.')}; at least: {bound}.") if bound else report

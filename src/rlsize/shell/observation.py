@@ -45,7 +45,7 @@ class ObservedPools(NamedTuple):
 
 def pools_of(inputs: Inputs) -> ObservedPools:
     """Ask for the pools of a run; nothing of it is needed."""
-    from rlsize.loop.instance import instance_gpus
+    from rlsize.loop.instance_count import instance_gpus
     from rlsize.loop.prices import gpu_hours
 
     size = instance_gpus(inputs)

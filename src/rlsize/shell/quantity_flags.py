@@ -73,6 +73,14 @@ TRAINER = (
 ALGORITHM = ("algorithm", "old_logprob", "reference", "critic", "reward_model")
 PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "price")
 ANSWER = ("calibration", "seed")
+MATCH = (
+    "consumption_tokens_per_second", "batch_tokens", "train_seconds", "prompts_per_step", "group_size",
+    "response_tokens", "instance_tokens_per_second", "accept_lower_bound", "headroom",
+    "tokens_generated_per_trained_token",
+)  # fmt: skip
+WASTE = ("oversampling", "kept_fraction", "dropped_fraction")
+CHECKS = ("model", "params", "gpu")
+REFUSED = ("step_seconds",)
 
 
 class Asks(NamedTuple):
@@ -127,6 +135,7 @@ def _parameter(row: Row, own: str, panel: str) -> inspect.Parameter:
         rich_help_panel=panel,
         metavar=None if yes_or_no else metavar,
         show_default=False,
+        hidden=panel == "Refused",
     )
     return inspect.Parameter(
         f"{_PREFIX}{row.key}",
@@ -153,7 +162,8 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
     Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
 
     Args:
-        panels: Keys by panel; an underscore in the panel's name stands for a space.
+        panels: Keys by panel; an underscore in the panel's name stands for a space. Those of the panel `Refused` are
+            taken to be refused with a reason, and not shown in help.
 
     The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares. A
     parameter whose type is a dataclass stands for its fields, each of which is a flag.

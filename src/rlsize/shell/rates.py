@@ -88,19 +88,16 @@ def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Fi
     return inputs.keep(figure), _headroom(inputs, file, rates.includes, headroom, full)
 
 
-def trainer_gpus(inputs: Inputs, text: str | None) -> Figure:
+def trainer_gpus(inputs: Inputs) -> Figure:
     """
-    GPUs of the trainer: said, or the scenario's; a fault where a rates file measured its train step on another number.
+    GPUs of the trainer; a fault where a rates file measured its train step on another number.
 
     Other numbers of GPUs train at another rate, and not in proportion; that is for a prediction to say.
 
     Args:
         inputs: What was asked and used so far; consumption is asked before.
-        text: What `--trainer-gpus` says.
     """
-    pool = inputs.number(
-        "trainer_gpus", "--trainer-gpus", text, QUANTITIES["trainer_gpus"].quantity, scenario="placement.trainer_gpus"
-    )
+    pool = inputs.ask("trainer_gpus")
     measured = inputs.rates.trainer_gpus if inputs.rates is not None else None
     rate = inputs.used.get("consumption_tokens_per_second") or inputs.used.get("train_seconds")
     behind = [] if rate is None else [rate, *rate.inputs.values()]

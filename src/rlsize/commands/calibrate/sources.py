@@ -18,7 +18,8 @@ from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
-from rlsize.loop.instance import instance, instance_gpus
+from rlsize.loop.instance import instance
+from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.pools import LOOPS
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.loop.sync import transport, wire_dtype

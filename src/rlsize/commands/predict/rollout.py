@@ -220,7 +220,7 @@ def _sized(inputs: Inputs, question: RolloutQuestion, pool: Figure, values: Mapp
 
 def _with_fleet(inputs: Inputs, question: RolloutQuestion, pool: Figure) -> RolloutQuestion:
     """The question with the instances of the fleet, and what groups that are spread over them find in the cache."""
-    from rlsize.loop.instance import instances
+    from rlsize.loop.instance_count import instances
     from rlsize.loop.workload import hits
 
     layout = question.engine.layout

@@ -47,7 +47,8 @@ def predict_sync(inputs: Inputs) -> Report:
     """
     from rlsize.estimates.constants_sync import STAGE
     from rlsize.estimates.sync_outlook import sync_outlook
-    from rlsize.loop.resolve import described, resolve, seed_of
+    from rlsize.loop.resolve import described, resolve
+    from rlsize.loop.seed import seed_of
 
     loop = resolve(inputs) if described(inputs) and not inputs.by_flag("bucket_bytes") else None
     if loop is not None and loop.stages is not None and loop.place is not None:
@@ -122,7 +123,7 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     """
     from rlsize.errors import InputError
     from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
-    from rlsize.loop.instance import instance_gpus
+    from rlsize.loop.instance_count import instance_gpus
     from rlsize.loop.sync import transport, wire_dtype
 
     model, gpu = inputs.model(), inputs.gpu("trainer")

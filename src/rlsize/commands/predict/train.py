@@ -68,7 +68,8 @@ def predict_train(inputs: Inputs) -> Report:
     """
     from rlsize.estimates.constants_train import STAGE
     from rlsize.estimates.train_prediction_bands import predicted_train_step
-    from rlsize.loop.resolve import described, resolve, seed_of
+    from rlsize.loop.resolve import described, resolve
+    from rlsize.loop.seed import seed_of
     from rlsize.loop.workload import batch_tokens
 
     loop = resolve(inputs) if described(inputs) else None

@@ -12,7 +12,7 @@ from rlsize.errors import InputError
 from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
-from rlsize.loop.instance import instance_gpus, instances
+from rlsize.loop.instance_count import instance_gpus, instances
 from rlsize.loop.pools import LOOPS, mode, pools
 from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import busy_seconds, measured_on, waste

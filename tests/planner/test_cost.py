@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.estimates.cost import CostQuestion, pool_row, price_step
 from rlsize.facts.figure import Figure
+from rlsize.planner.cost import CostQuestion, pool_row, price_step
 
 
 def figure(key: str, value: float, deviation: float = 0.0) -> Figure:

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.estimates.iteration import IterationQuestion, break_even_swap, iteration_results, mode_rows
 from rlsize.facts.figure import Figure
+from rlsize.planner.iteration import IterationQuestion, break_even_swap, iteration_results, mode_rows
 
 seconds = st.floats(min_value=1e-3, max_value=1e5)
 

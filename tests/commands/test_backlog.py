@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from rlsize.estimates.backlog import BacklogQuestion, grow_backlog
+from rlsize.commands.backlog import backlog_report
 from rlsize.facts.figure import Figure
-from rlsize.reports.backlog import backlog_report
+from rlsize.planner.backlog import BacklogQuestion, grow_backlog
 
 
 @pytest.mark.parametrize(("seconds", "warned"), [(300.0, False), (310.0, True)])

@@ -12,6 +12,8 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from random import Random
 
+    from rlsize.estimates.working import Draw
+
 POOLS = ("rollout", "trainer")
 
 
@@ -71,7 +73,7 @@ class CostAnswer:
     on_demand_usd: Figure
 
 
-def price_step(question: CostQuestion, random: Random | None = None) -> CostAnswer:
+def price_step(question: CostQuestion, random: Random | tuple[Draw, ...] | None = None) -> CostAnswer:
     """
     What a step and a run cost; figures whose price is missing say which flag would give it.
 
