@@ -26,7 +26,7 @@ from rlsize.planner.evaluation import worked
 from rlsize.planner.offers import Degrees
 from rlsize.planner.options import Placement
 from rlsize.planner.plan import planned
-from rlsize.planner.room import memory_of
+from rlsize.planner.memory_left import memory_of
 from rlsize.planner.search import search
 from rlsize.planner.space import Limit
 

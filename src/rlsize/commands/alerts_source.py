@@ -136,14 +136,15 @@ def _word(figures: Mapping[str, Figure], key: str) -> str:
 def _of_scenario(
     source: str, lines: BudgetFile | None, *, calibration: str | None, profiles: list[str] | None
 ) -> PlannedLoop:
-    from rlsize.commands.evaluation import evaluated
+    from rlsize.loop.answer import answer_of
+    from rlsize.loop.resolve import resolve
     from rlsize.readers.budgets import budget_in
     from rlsize.shell.inputs import Inputs
     from rlsize.version import VERSION
 
-    inputs = Inputs(source, profiles)
+    inputs = Inputs(source, profiles, texts={} if calibration is None else {"calibration": calibration})
     try:
-        found = evaluated(inputs, calibration=calibration)
+        found = answer_of(resolve(inputs))
     except InputError as error:
         raise InputError(*_in_file(error.faults, source)) from None
     if found.refused:

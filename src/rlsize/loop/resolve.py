@@ -172,7 +172,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
         place=None,
         lacking=lacking,
     )
-    return _placed(said, loop) if placed else loop
+    return as_stated(said, loop) if placed else loop
 
 
 def seed_of(said: Said) -> int:
@@ -259,6 +259,10 @@ def stages_of(said: Said, found: Pools) -> Stages:
     for key, there in (("model", model), ("gpu", sides["rollout"] and sides["trainer"])):
         if there is None and not said.faults:
             said.fault(f"the {key} is missing", said.flag(key), f"give {said.flag(key)}, a profile's name")
+    kinds = [gpu.name for gpu in sides.values() if gpu is not None]
+    if found.shared and len(set(kinds)) > 1:
+        what = f"{kinds[0]} and {kinds[1]} are two kinds of GPUs, and colocated sides share theirs"
+        said.fault(what, said.place("mode"), "name one kind, or another mode")
     one = instance(said, model, sides["rollout"], shared=found.shared)
     length, many = lengths(said, model), samples(said)
     said.need(length.response, "give --response-tokens")
@@ -331,17 +335,13 @@ def _plan(
     """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
     from rlsize.estimates.rollout_fit import first_fit
     from rlsize.estimates.step_loops import LoopPlan, Way
-    from rlsize.facts.engine_defaults import engine_defaults
-    from rlsize.loop.instance import degrees
-    from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
+    from rlsize.loop.instance import degrees, memory_fractions
 
     values, shared = belief.central(), found.shared
     cv = rollout.response_cv
     if cv.provenance == "default":  # a calibration may know the spread better
         cv = said.keep(replace(cv, value=values["step_length_cv"]))
         rollout = replace(rollout, response_cv=cv)
-    usual = {True: SHARED_MEMORY_FRACTION, False: engine_defaults(rollout.engine.engine).memory_fraction or None}
-    fractions = {shared: rollout.engine.memory_fraction, not shared: usual[not shared]}
     fleet = found.rollout if found.rollout.known else found.gpus
     engines = {
         way: _engine(
@@ -349,7 +349,7 @@ def _plan(
             values,
             None if stated else fleet.number,
         )
-        for way, fraction in fractions.items()
+        for way, fraction in memory_fractions(rollout.engine, shared=shared).items()
     }
     own = engines[shared]
     if not stated and not isinstance(own, str):
@@ -480,9 +480,11 @@ def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOpti
 
 
 def _trainer(stages: Stages | None, known: KnownRates, price: Figure) -> TrainerOption:
+    from rlsize.planner.choices import trainer_name
+
     question = None if stages is None else stages.plan.train
     return TrainerOption(
-        name="as measured" if known.train_seconds.known else "as asked",
+        name="as measured" if known.train_seconds.known or question is None else trainer_name(question),
         gpu="" if question is None else question.gpu.name,
         question=question,
         seconds=known.train_seconds,
@@ -491,7 +493,7 @@ def _trainer(stages: Stages | None, known: KnownRates, price: Figure) -> Trainer
     )
 
 
-def _placed(said: Said, loop: Loop) -> Loop:
+def as_stated(said: Said, loop: Loop) -> Loop:
     """
     The loop on its GPUs as they were said; where nobody says how they are split, in the quickest way.
 
@@ -570,7 +572,7 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
 def why_not(loop: Loop, place: Placement) -> str:
     """Why a placed loop cannot run: an instance or a trainer that does not fit; empty where it can."""
     from rlsize.planner.evaluation import worked
-    from rlsize.planner.room import memory_of
+    from rlsize.planner.memory_left import memory_of
 
     try:
         worked(loop.outlook.central, place)

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.rollout_question import RolloutQuestion
 
-_WITHIN = 0.02  # of the highest rate: less than a prediction can tell, so the smaller instance is taken
+WITHIN = 0.02
+"""Of the highest rate: less than a prediction can tell, so the smaller instance is taken."""
 
 
 def quickest_degree(
@@ -58,4 +59,4 @@ def quickest_degree(
         found = steady(numbers, ready, offered, lengths, values)
         rates[degree] = float(matching.rate_per_gpu(rate=instances * found.rate, gpus=gpus))
     most = max(rates.values(), default=0.0)
-    return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - _WITHIN)), None)
+    return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - WITHIN)), None)

@@ -40,10 +40,10 @@ COMMANDS: dict[str, Entry] = {
     "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.simulate"),
     "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.validate"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
-    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.plan"),
-    "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.check"),
+    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.command.plan"),
+    "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.command.check"),
     "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
-    "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
+    "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.command.diff"),
     "observe": Entry(
         "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.observe"
     ),
@@ -103,7 +103,7 @@ class Commands(TyperGroup):
 
 def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
-    module, _, attribute = entry.function.partition(".")
+    module, _, attribute = entry.function.rpartition(".")
     found = getattr(import_module(f"rlsize.commands.{module}"), attribute)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)

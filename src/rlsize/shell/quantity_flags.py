@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import wraps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
 
 import typer
@@ -16,7 +18,7 @@ from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from rlsize.quantities.row import Row
 
@@ -73,6 +75,30 @@ TRAINER = (
 ALGORITHM = ("algorithm", "old_logprob", "reference", "critic", "reward_model")
 PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "price")
 ANSWER = ("calibration", "seed")
+KNOWN_RATES = (
+    "instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "headroom",
+    "rollout_gpu_tokens_per_second", "trainer_gpu_tokens_per_second", "train_seconds",
+    "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "batch_tokens",
+)  # fmt: skip
+PLANNED: Mapping[str, tuple[Asked, ...]] = MappingProxyType({
+    "Loop": ("model", "gpu", "gpus", "max_staleness"),
+    "Goal_and_limits": ("objective", "least_steps_per_day", "finish_by_seconds", "budget_file", "memory_margin"),
+    "Search": (
+        "searched_modes", "searched_rollout_gpus", "searched_trainer_gpus", "searched_transports",
+        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_tensor_parallel",
+        "searched_pipeline_parallel", "searched_context_parallel", "searched_expert_parallel", "searched_recompute",
+        "searched_micro_batch_tokens", "whole_nodes", "rollout_pools", "trainer_pools", "simulated_plans",
+    ),
+    "Workload": WORKLOAD,
+    "Rollout_instances": ("engine", "engine_version", "rollout_dtype", "kv_dtype", "memory_fraction", "max_num_seqs"),
+    "Trainer": ("optimizer", "gradients", "lora_rank", "offload", "dtype", "compiled", "native_attention"),
+    "Passes": ALGORITHM,
+    "Rates_that_are_known": KNOWN_RATES,
+    "Prices": PRICES,
+    "Run": ("steps",),
+    "Inputs": ANSWER,
+})  # fmt: skip
+"""What `plan` and `report` ask for, by panel."""
 
 
 class Asks(NamedTuple):
@@ -121,6 +147,8 @@ def _parameter(row: Row, own: str, panel: str) -> inspect.Parameter:
         takes = bool | None
         no = row.kind.no if isinstance(row.kind, Switch) else f"--no-{names[0].removeprefix('--')}"
         names[0] += f"/{no}" if no else ""
+    elif isinstance(row.kind, Text) and row.kind.many:
+        takes = list[str] | None
     option = typer.Option(
         *names,
         help=_help(row),
@@ -148,11 +176,13 @@ def _help(row: Row) -> str:
     return f"{text}."
 
 
-def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def asks(*, reads: bool = True, **panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
 
     Args:
+        reads: Whether the scenario is read before the command runs; one that must know of its faults, or that has two
+            files, declares what it takes in its place, and reads it by `Inputs.read`.
         panels: Keys by panel; an underscore in the panel's name stands for a space.
 
     The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares.
@@ -161,14 +191,14 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(command)
-        def answer(
-            scenario: str | None = None,
-            profiles: list[str] | None = None,
-            changes: list[str] | None = None,
-            **own: Any,
-        ) -> Any:
+        def answer(profiles: list[str] | None = None, **own: Any) -> Any:
+            scenario, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
             texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
-            said = {key: text for key, text in texts.items() if text is not None}
+            said = {
+                key: ",".join(text) if isinstance(text, (list, tuple)) else text
+                for key, text in texts.items()
+                if text is not None
+            }
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
             inputs.check_texts()
             report = command(inputs, **own)
@@ -181,10 +211,11 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
         own = [one for name, one in signature.parameters.items() if name != "inputs"]
         keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
-            inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile),
+            *([inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile)] if reads else []),
+            *(one.replace(kind=keyword) for one in own if one.default is inspect.Parameter.empty),
             *asked.parameters(),
-            *(one.replace(kind=keyword) for one in own),
-            inspect.Parameter("changes", keyword, default=None, annotation=Changes),
+            *(one.replace(kind=keyword) for one in own if one.default is not inspect.Parameter.empty),
+            *([inspect.Parameter("changes", keyword, default=None, annotation=Changes)] if reads else []),
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rlsize.errors import InputError
 from rlsize.quantities.scenario import Scenario
-from rlsize.readers.leaves import Leaf, changed_scenario, mixed
+from rlsize.readers.scenario_changes import Leaf, changed_scenario, mixed
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import parse_document

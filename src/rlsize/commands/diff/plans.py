@@ -8,13 +8,12 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff_files import both, main_of
+from rlsize.commands.diff.files import both, main_of
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rlsize.commands.diff_flags import DiffFlags
     from rlsize.facts.plan import Plan, PlanFigure
     from rlsize.reports.diff_inputs import InputChange
     from rlsize.reports.report import Report
@@ -24,7 +23,7 @@ _ENDS = ", of one loop, so low is compared with low and high with high"
 _WITHOUT_CAUSES = "Saved numbers cannot tell which change did it"
 
 
-def answer(before: str, after: str, said: DiffFlags) -> Report:
+def plans_compared(before: str, after: str, of: str | None) -> Report:
     """
     The comparison of two plans.
 
@@ -44,7 +43,7 @@ def answer(before: str, after: str, said: DiffFlags) -> Report:
         after=after,
         inputs=inputs,
         differences=told,
-        of=main_of(said.of, told),
+        of=main_of(of, told),
         how=f"as they were saved{_ENDS if one_loop else ''}",
         results=tuple({**_figures(second.placement), **_figures(second.results)}.values()),
     )
@@ -107,7 +106,7 @@ def _warnings(first: Plan, second: Plan) -> Iterator[str]:
 def _notes(plans: tuple[Plan, Plan]) -> Iterator[str]:
     """Prices and commands that differ."""
     for what, sides in (
-        ("Made by", [f"rlsize {plan.command}" for plan in plans]),
+        ("Made by", [f"`rlsize {plan.command.removeprefix('rlsize ')}`" for plan in plans]),
         ("Prices as of", [plan.prices_as_of or "an unknown day" for plan in plans]),
         ("Prices of the region", [plan.prices_region or "that nobody named" for plan in plans]),
     ):

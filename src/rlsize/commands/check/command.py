@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
-from rlsize.commands import check_flags as own
-from rlsize.commands import flags
-from rlsize.commands.check_outputs import Outputs
+from rlsize.commands.check.outputs import Outputs
 from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.reports.report import Report
 from rlsize.shell.answer import check_form
-from rlsize.shell.beliefs import CalibrationFile
 from rlsize.shell.command import TERMINAL
+from rlsize.shell.failures import in_own_words
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlsize.facts.budget import Budget
     from rlsize.facts.plan import Plan
@@ -28,77 +27,89 @@ if TYPE_CHECKING:
     from rlsize.reports.check import Checked, Place
     from rlsize.verdicts.budget import Line
 
+T = TypeVar("T")
 _FLAG = re.compile(r"--[a-z-]+")
 _KEYS = {"--model": "model", "--gpu": "cluster.gpu"}  # what other commands have a flag for, and a scenario has anyway
 
+
+def _file(flag: str, text: str, panel: str) -> object:
+    return typer.Option(flag, metavar="FILE", help=text, rich_help_panel=panel, show_default=False)
+
+
+BudgetName = Annotated[
+    str | None, _file("--budget", "A budget file; its lines go before the scenario's own.", "Inputs")
+]
+BaselineName = Annotated[str | None, _file("--baseline", "A saved plan; limits on a change need one.", "Inputs")]
+Junit = Annotated[str | None, _file("--junit", "Write JUnit XML: a test case for each limit.", "CI")]
+Github = Annotated[
+    bool,
+    typer.Option(
+        "--github", help="Annotate the budget file on GitHub, and add to the summary of the step.", rich_help_panel="CI"
+    ),
+]
+Save = Annotated[str | None, _file("--save", "Write the loop as a plan: the baseline of a later check.", "Output")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Fail where an 80 % band crosses its limit.", rich_help_panel="Inputs")
 ]
 
 
+@asks(reads=False, Prices=PRICES, Run=("steps",), Inputs=ANSWER)
 def check(
+    inputs: Inputs,
     context: typer.Context,
-    scenario: flags.ScenarioFile = None,
-    budget: own.BudgetName = None,
-    baseline: own.BaselineName = None,
+    scenario: ScenarioFile = None,
+    changes: Changes = None,
+    budget: BudgetName = None,
+    baseline: BaselineName = None,
     strict: Strict = False,
-    steps: own.Steps = None,
-    gpu_hour: flags.GpuHour = None,
-    rollout_gpu_hour: flags.RolloutGpuHour = None,
-    trainer_gpu_hour: flags.TrainerGpuHour = None,
-    price: flags.Price = None,
-    calibration: CalibrationFile = None,
-    junit: own.Junit = None,
-    github: own.Github = False,
-    save: own.Save = None,
-    force: own.Force = False,
-    seed: flags.Seed = "0",
-    profiles: flags.Profiles = None,
+    junit: Junit = None,
+    github: Github = False,
+    save: Save = None,
+    force: Force = False,
 ) -> Report:
     """
     Check a loop against its budget, and against a baseline.
 
     Example:  rlsize check scenario.yaml --budget budget.yaml
     """
-    from rlsize.commands.evaluation import evaluated_with
-    from rlsize.commands.plan_asked import PlanFlags, PriceFlags
+    from rlsize.loop.answer import answer_of
+    from rlsize.loop.resolve import resolve
+    from rlsize.loop.search import refuse_lacking
     from rlsize.reports.check import check_report
+    from rlsize.reports.plan import late_words
+    from rlsize.shell.planning import save_plan
 
-    suite = budget or scenario or "rlsize check"
-    outputs = Outputs(junit=junit, github=github, save=save, force=force, suite=suite)
+    outputs = Outputs(junit=junit, github=github, save=save, force=force, suite=budget or scenario or "rlsize check")
     outputs.prepare()
-    prices = PriceFlags(
-        gpu_hour=gpu_hour, rollout_gpu_hour=rollout_gpu_hour, trainer_gpu_hour=trainer_gpu_hour, price=price
-    )
-    said = PlanFlags(prices=prices, steps=steps, calibration=calibration, seed=seed)
     try:
         _check_form(context.obj or {})
-        inputs, against = _opened(scenario, budget, baseline, profiles)
-        found = evaluated_with(inputs, said)
+        against = _opened(inputs, (scenario, changes or ()), budget, baseline)
+        loop = resolve(inputs)
+        refuse_lacking(loop)
+        found = answer_of(loop)
+        inputs.warnings += late_words(loop.outlook, loop.place)
         checked = _judged(inputs, against, found, strict=strict, saving=save is not None)
+        kept = []
+        if save is not None and loop.place is not None:
+            save_plan(save, inputs, "check", loop, loop.place, found, force=force)
+            kept = [f"Wrote {save}: what --baseline takes."]
+        elif save is not None:
+            kept = [f"{save} is not written: a loop that cannot run is no baseline."]
         report = check_report(
             checked,
             inputs.shown(),
             (*inputs.warnings, *_moved(against, inputs.folders)),
-            (*_said(against, found), *inputs.notes, *outputs.keep(inputs, found)),
+            (*_said(against, found), *inputs.notes, *kept),
         )
     except RlsizeError as error:
-        told = InputError(*_in_own_words(error.faults, context, scenario)) if type(error) is InputError else error
+        told: RlsizeError = error
+        if type(error) is InputError:
+            told = InputError(*in_own_words(error.faults, context, scenario or "SCENARIO"))
         outputs.gave_up(told)
         raise told from None
     outputs.tell(checked, report)
     return report
-
-
-def _in_own_words(faults: Sequence[Fault], context: typer.Context, scenario: str | None) -> Iterator[Fault]:
-    """Faults as this command tells them: for what it has no flag for, it has the scenario."""
-    known = {name for parameter in context.command.params for name in parameter.opts}
-    for fault in faults:
-        if fault.where.startswith("-") and not known.intersection(fault.where.split()):
-            todo = f"say it in the scenario; other commands have {fault.where} for it"
-            yield Fault(fault.what, scenario or "SCENARIO", todo)
-        else:
-            yield fault
 
 
 def _check_form(output: Mapping[str, Any]) -> None:
@@ -133,10 +144,10 @@ class _Against:
 
 
 def _opened(
-    scenario: str | None, budget: str | None, baseline: str | None, profiles: list[str] | None
-) -> tuple[Inputs, _Against]:
+    inputs: Inputs, scenario: tuple[str | None, Sequence[str]], budget: str | None, baseline: str | None
+) -> _Against:
     """
-    All files, read.
+    All files, read; the scenario into the inputs.
 
     Raises:
         InputError: What is wrong with any of them.
@@ -145,29 +156,25 @@ def _opened(
     from rlsize.readers.plans import read_plan
 
     faults: list[Fault] = []
-    own = plan = None
-    inputs = Inputs(None, profiles)
-    try:
-        inputs = Inputs(scenario, profiles)
-    except InputError as error:
-        faults += error.faults
-    try:
-        own = read_budget(budget) if budget is not None else None
-    except InputError as error:
-        faults += error.faults
-    try:
-        plan = read_plan(baseline) if baseline is not None else None
-    except InputError as error:
-        faults += error.faults
+
+    def tried(read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except InputError as error:
+            faults.extend(error.faults)
+            return None
+
+    tried(lambda: inputs.read(*scenario))
+    own = tried(lambda: read_budget(budget)) if budget is not None else None
+    plan = tried(lambda: read_plan(baseline)) if baseline is not None else None
     inside = budget_in(inputs.file) if inputs.file else None
     budgets = tuple(file for file in (own, inside) if file is not None)
     if not budgets and not faults:
-        faults.append(
-            Fault("there is no budget to check", "--budget", "name a file, or give the scenario a `budget:` section")
-        )
+        todo = "name a file, or give the scenario a `budget:` section"
+        faults.append(Fault("there is no budget to check", "--budget", todo))
     if faults:
         raise InputError(*faults)
-    return inputs, _Against(budgets=budgets, baseline=plan, baseline_name=baseline or "")
+    return _Against(budgets=budgets, baseline=plan, baseline_name=baseline or "")
 
 
 def _judged(inputs: Inputs, against: _Against, found: Evaluation, *, strict: bool, saving: bool) -> Checked:

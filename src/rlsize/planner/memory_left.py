@@ -10,7 +10,7 @@ import numpy as np
 from rlsize.equations import long_tail
 from rlsize.estimates.working import numbers
 from rlsize.planner.options import SHARING
-from rlsize.planner.parts import ready_engine
+from rlsize.planner.step_parts import ready_engine
 
 if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, is_dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
@@ -13,7 +14,6 @@ from rlsize.readers.yaml_documents import Document, read_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
-    from pathlib import Path
 
     from rlsize.readers.yaml_documents import Path_
 
@@ -195,6 +195,38 @@ def _is_path(path: Path_, value: str) -> bool:
     if path != ("model",):
         return True
     return not value.startswith("~") and (value.startswith(".") or "/" in value or value.endswith(".json"))
+
+
+def leaves_of(file: ScenarioFile) -> dict[str, Any]:
+    """What a scenario says, as it is written, by dotted key; a section that a bare value may stand for is written out."""
+    found: dict[str, Any] = {}
+
+    def walk(node: Any, above: str) -> None:  # noqa: ANN401 (any YAML content)
+        if isinstance(node, dict):
+            for key, value in node.items():
+                walk(value, f"{above}.{key}" if above else str(key))
+        elif node is not None:
+            found[f"{above}.mean" if above == "workload.response_tokens" else above] = node
+
+    walk(file.document.data, "")
+    return found
+
+
+def named_from(place: str, value: Any, folder: Path | None, target: str) -> Any:  # noqa: ANN401 (any YAML content)
+    """
+    A value as a scenario elsewhere says it: the name of a file that it may be as it reads from there.
+
+    Args:
+        place: Its dotted key.
+        value: As it is written.
+        folder: Where its scenario lies; None where a flag says it.
+        target: The scenario that it is for.
+    """
+    path = tuple(place.split("."))
+    if path not in _FILES or not isinstance(value, str) or not _is_path(path, value):
+        return value
+    here, there = Path(folder or ".").absolute(), Path(target).absolute().parent
+    return value if here == there else str((here / Path(value).expanduser()).absolute())
 
 
 def _put(data: dict[Any, Any], path: Path_, value: Any) -> None:  # noqa: ANN401 (any YAML content)

@@ -25,7 +25,7 @@ def pairs(setting: Setting, space: Space, fleet: FleetTable, trainers: TrainerTa
     return int(np.searchsorted(fleet.instances, room, side="right").sum())
 
 
-def extent(setting: Setting, space: Space, fleets: list[FleetTable], trainers: TrainerTable) -> int:
+def candidates_of(setting: Setting, space: Space, fleets: list[FleetTable], trainers: TrainerTable) -> int:
     """
     How many candidates there are with GPUs for each pool.
 

@@ -3,27 +3,27 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff_files import both, in_file, input_changes, main_of
-from rlsize.commands.evaluation import written, written_placement
+from rlsize.commands.diff.files import both, input_changes, main_of
 from rlsize.errors import InputError
 from rlsize.facts.records.record import Refused
-from rlsize.shell.inputs import Inputs
+from rlsize.shell.failures import in_own_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
-    from rlsize.commands.diff_flags import DiffFlags
-    from rlsize.commands.plan_asked import PlanFlags
+    import typer
+
     from rlsize.errors import Fault
     from rlsize.planner.evaluation import Evaluation
     from rlsize.planner.outlook import Outlook
     from rlsize.planner.placed_results import Array
-    from rlsize.readers.leaves import Leaf
+    from rlsize.readers.scenario_changes import Leaf
     from rlsize.readers.scenarios import ScenarioFile
     from rlsize.reports.report import Report
+    from rlsize.shell.inputs import Inputs
     from rlsize.verdicts.causes import Outcome, Split
     from rlsize.verdicts.difference import Difference
 
@@ -51,32 +51,42 @@ class Side:
     draws: Mapping[str, Array]
 
 
-def answer(before: str, after: str, said: DiffFlags) -> Report:
+def scenarios_compared(
+    inputs: Inputs, context: typer.Context, named: tuple[str, str], of: str | None, *, fair: bool
+) -> Report:
     """
     The comparison of two scenarios.
+
+    Args:
+        inputs: What flags say of both.
+        context: Of the command.
+        named: The files.
+        of: The result to tell first.
+        fair: Whether changes get fair shares too.
 
     Raises:
         InputError: What is wrong with them.
     """
-    from rlsize.readers.leaves import changed_scenario
+    from rlsize.readers.scenario_changes import changed_scenario
     from rlsize.readers.scenarios import read_scenario
     from rlsize.reports.diff import Compared, diff_report
 
+    before, after = named
     files = both(read_scenario, before, after)
     leaves = changed_scenario(*files)
     if not leaves:
         return diff_report(Compared(before=before, after=after))
-    mixer = Mixer(files, leaves, said)
+    mixer = Mixer(files, leaves, inputs, context)
     first, second = mixer.sides()
     told = differences_of(first, second)
-    of = main_of(said.of, told, lambda key: missing_for(key, (first, second)))
+    first_told = main_of(of, told, lambda key: missing_for(key, (first, second)))
     compared = Compared(
         before=before,
         after=after,
         inputs=input_changes(leaves),
         differences=told,
-        of=of,
-        split=mixer.split(said) if not first.found.refused else None,
+        of=first_told,
+        split=mixer.split(fair=fair) if not first.found.refused else None,
         results=tuple({**second.found.placement, **second.found.results}.values()),
         refused={side.name: side.found.refused for side in (first, second) if side.found.refused},
     )
@@ -91,15 +101,22 @@ class Mixer:
     Args:
         files: The scenarios.
         leaves: What differs.
-        said: What the flags say.
+        inputs: What the flags say of all of them.
+        context: Of the command.
     """
 
-    def __init__(self, files: tuple[ScenarioFile, ScenarioFile], leaves: Sequence[Leaf], said: DiffFlags) -> None:
+    def __init__(
+        self,
+        files: tuple[ScenarioFile, ScenarioFile],
+        leaves: Sequence[Leaf],
+        inputs: Inputs,
+        context: typer.Context,
+    ) -> None:
         self._files = files
         self._leaves = {leaf.key: leaf for leaf in leaves}
-        self._said = said.plan
-        self._empty = Inputs(None, list(said.folders))
-        _ = self._empty.catalogue  # read once for all
+        self._inputs_of_all = inputs
+        self._context = context
+        _ = inputs.catalogue  # read once for all
 
     def sides(self) -> tuple[Side, Side]:
         """
@@ -121,38 +138,41 @@ class Mixer:
         """A loop, or what is wrong with it, told of the file that it is in."""
         name = named.document.name
         try:
-            return evaluated_side(name, self._inputs(file()), self._said, other), ()
+            return evaluated_side(name, self._inputs(file()), other), ()
         except InputError as error:
-            return None, tuple(in_file(error.faults, name))
+            return None, tuple(_placed_in(error, self._context, name))
 
     def _mixed(self, keys: frozenset[str]) -> ScenarioFile:
-        from rlsize.readers.leaves import mixed
+        from rlsize.readers.scenario_changes import mixed
 
         return mixed(*self._files, (leaf for key, leaf in self._leaves.items() if key in keys))
 
     def _inputs(self, file: ScenarioFile) -> Inputs:
-        inputs = self._empty.apart()
-        inputs.file = file
+        inputs = self._inputs_of_all.apart()
+        inputs.file, inputs.used = file, {}
         return inputs
 
     def outcome(self, keys: frozenset[str]) -> Outcome:
         """What the first scenario gives with some values of the second, in central numbers."""
+        from rlsize.loop.resolve import resolve
         from rlsize.planner.placed_results import central_results
         from rlsize.verdicts.causes import Outcome
 
         try:
-            inputs = self._inputs(self._mixed(keys))
-            problem = written(inputs, self._said)
-            return Outcome(results=central_results(problem.outlook, written_placement(inputs, problem)))
+            loop = resolve(self._inputs(self._mixed(keys)))
+            if loop.place is None:
+                return Outcome(refused=loop.refused)
+            return Outcome(results=central_results(loop.outlook, loop.place))
         except InputError as error:
             return Outcome(refused="; ".join(dict.fromkeys(fault.what for fault in error.faults)))
         except Refused as refusal:
             return Outcome(refused=str(refusal))
 
-    def split(self, said: DiffFlags) -> Split:
+    def split(self, *, fair: bool) -> Split:
         """Which change does what."""
         from random import Random
 
+        from rlsize.loop.resolve import seed_of
         from rlsize.shell.progress import progress
         from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
 
@@ -169,9 +189,9 @@ class Mixer:
 
             outcomes = Outcomes(told)
             found = split(keys, outcomes, topic)
-            if said.split != "shapley":
+            if not fair:
                 return found
-            return with_fair_shares(found, outcomes, Random(said.plan.seed))  # noqa: S311 (draws orders, not a secret)
+            return with_fair_shares(found, outcomes, Random(seed_of(self._inputs_of_all)))  # noqa: S311 (draws orders, not a secret)
 
 
 def topic(key: str) -> str:
@@ -179,33 +199,33 @@ def topic(key: str) -> str:
     return "GPUs" if key.startswith(_GPUS) else key.partition(".")[0]
 
 
-def evaluated_side(name: str, inputs: Inputs, said: PlanFlags, other: Side | None) -> Side:
+def _placed_in(error: InputError, context: typer.Context, name: str) -> Iterator[Fault]:
+    """Faults of a side, each told of its file."""
+    for fault in in_own_words(error.faults, context, name):
+        yield fault if fault.where else replace(fault, where=name)
+
+
+def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     """
     A loop with bands; on the draws of another one where there is one.
 
     Raises:
         InputError: What is missing.
     """
-    from dataclasses import replace
-
-    from rlsize.planner.choice import family_of, outlived, scatter_name
-    from rlsize.planner.evaluation import Evaluation, evaluation
+    from rlsize.loop.answer import answer_of
+    from rlsize.loop.resolve import resolve
     from rlsize.planner.placed_results import drawn_results
-    from rlsize.reports.plan import outlived_words
+    from rlsize.reports.plan import late_words
 
-    problem = written(inputs, said)
-    outlook = problem.outlook
+    loop = resolve(inputs)
     if other is not None and other.outlook is not None:
-        outlook = replace(outlook, joint=other.outlook.joint)
-    try:
-        place = written_placement(inputs, problem)
-        found = evaluation(outlook, place, scatter_name(place))
-    except Refused as refusal:
-        refused = Evaluation(placement={}, results={}, refused=str(refusal))
-        return Side(name=name, inputs=inputs, found=refused, outlook=None, draws={})
-    late = outlived(outlook, family_of(outlook, place, priced=False))
-    inputs.warnings += [outlived_words(late, place.staleness)] if late is not None else []
-    return Side(name=name, inputs=inputs, found=found, outlook=outlook, draws=drawn_results(outlook, place))
+        loop = replace(loop, outlook=replace(loop.outlook, joint=other.outlook.joint))
+    found = answer_of(loop)
+    if loop.place is None:
+        return Side(name=name, inputs=inputs, found=found, outlook=None, draws={})
+    inputs.warnings += late_words(loop.outlook, loop.place)
+    draws = drawn_results(loop.outlook, loop.place)
+    return Side(name=name, inputs=inputs, found=found, outlook=loop.outlook, draws=draws)
 
 
 def differences_of(first: Side, second: Side) -> tuple[Difference, ...]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from rlsize.errors import Fault, InputError, suggestion
 
 if TYPE_CHECKING:
-    from rlsize.readers.leaves import Leaf
+    from rlsize.readers.scenario_changes import Leaf
     from rlsize.reports.diff_inputs import InputChange
     from rlsize.verdicts.difference import Difference
 
@@ -54,17 +54,6 @@ def input_changes(leaves: Iterable[Leaf]) -> tuple[InputChange, ...]:
         )
         for leaf in leaves
     )
-
-
-def in_file(faults: Sequence[Fault], name: str) -> Iterator[Fault]:
-    """Faults that name a flag which `diff` does not have, as faults of the file that may say it."""
-    from rlsize.commands.diff_flags import KNOWN
-
-    for fault in faults:
-        if fault.where.startswith("--") and not KNOWN.intersection(fault.where.split()):
-            yield Fault(fault.what, name, f"say it in the file; other commands have {fault.where} for it")
-        else:
-            yield fault if fault.where else Fault(fault.what, name, fault.todo)
 
 
 def main_of(of: str | None, told: Sequence[Difference], lacking: Callable[[str], str] = str) -> str:

@@ -6,19 +6,21 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rlsize.commands import asking
-from rlsize.commands.diff_files import both, in_file, input_changes, main_of
-from rlsize.errors import Fault, InputError
+from rlsize.commands.diff.files import both, input_changes, main_of
+from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
+from rlsize.loop.rates import instance_rate
+from rlsize.loop.resolve import seed_of
+from rlsize.shell.failures import in_own_words
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.rates import measured_rate
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from rlsize.commands.diff_flags import DiffFlags
-    from rlsize.commands.diff_scenarios import Side
+    import typer
+
+    from rlsize.commands.diff.scenarios import Side
     from rlsize.facts.rates import Rates
     from rlsize.readers.yaml_documents import Document
     from rlsize.reports.report import Report
@@ -40,17 +42,26 @@ class _Loops:
     notes: tuple[str, ...] = ()
 
 
-def answer(before: str, after: str, said: DiffFlags) -> Report:
+def rates_compared(
+    said: Inputs, context: typer.Context, named: tuple[str, str], scenario: str | None, of: str | None
+) -> Report:
     """
     The comparison of two rates files.
+
+    Args:
+        said: What flags say.
+        context: Of the command.
+        named: The files.
+        scenario: The scenario whose loop they change.
+        of: The result to tell first.
 
     Raises:
         InputError: What is wrong with them, or with the scenario.
     """
-    from rlsize.readers.leaves import changed_leaves
+    from rlsize.readers.scenario_changes import changed_leaves
     from rlsize.reports.diff import Compared, diff_report
 
-    _check_flags(said)
+    before, after = named
     (first, one, as_written), (second, other, as_written_after) = both(_read, before, after)
     leaves = changed_leaves(one, other, (as_written, as_written_after))
     inputs = tuple(
@@ -59,9 +70,8 @@ def answer(before: str, after: str, said: DiffFlags) -> Report:
     )
     if not inputs:
         return diff_report(Compared(before=before, after=after))
-    asking.random_for(said, said.plan.seed)  # refuses a seed that is no whole number
-    rates = _rates_compared((before, first), (after, second), said.plan.seed)
-    loops = _loops(before, after, said) if said.scenario is not None else _Loops()
+    rates = _rates_compared((before, first), (after, second), seed_of(said))
+    loops = _loops(said, context, named, scenario) if scenario is not None else _Loops()
     told = (*rates, *loops.differences)
     fallback = next((one.quantity for one in rates if one.before.known and one.after.known), "")
     compared = Compared(
@@ -70,29 +80,12 @@ def answer(before: str, after: str, said: DiffFlags) -> Report:
         after=after,
         inputs=inputs,
         differences=told,
-        of=main_of(said.of, told) if loops.differences or said.of or not fallback else fallback,
+        of=main_of(of, told) if loops.differences or of or not fallback else fallback,
         results=loops.results,
         refused=loops.refused,
     )
     notes = (*_age(first, second), *_doubts((before, first), (after, second)), *loops.notes)
     return diff_report(compared, loops.warnings, notes)
-
-
-def _check_flags(said: DiffFlags) -> None:
-    """
-    Refuse what says something about a loop where there is none.
-
-    Raises:
-        InputError: The flags.
-    """
-    if said.scenario is None:
-        faults = [
-            Fault("says something about a loop, and rates files have none", flag, "name one with --scenario FILE")
-            for flag in said.given
-            if flag != "--of"
-        ]
-        if faults:
-            raise InputError(*faults)
 
 
 def _read(path: str) -> tuple[Rates, Document, Rates]:
@@ -112,7 +105,7 @@ def _read(path: str) -> tuple[Rates, Document, Rates]:
     return converted, inside, validated(Rates, inside)
 
 
-def _rates_compared(first: tuple[str, Rates], second: tuple[str, Rates], seed: str) -> tuple[Difference, ...]:
+def _rates_compared(first: tuple[str, Rates], second: tuple[str, Rates], seed: int) -> tuple[Difference, ...]:
     """The rates of both, each drawn from its own spread, as they were measured apart."""
     from rlsize.verdicts.difference import bounded, differences
 
@@ -138,7 +131,7 @@ def _figures(name: str, rates: Rates) -> dict[str, Figure]:
     inputs.rates, inputs.rates_name = rates, name
     found = {}
     if rates.instance_tokens_per_second is not None:
-        found["instance_tokens_per_second"] = measured_rate(inputs, None, 1.0)[0]
+        found["instance_tokens_per_second"] = instance_rate(inputs, full=1.0)[0]
     for key in ("train_seconds", "consumption_tokens_per_second"):
         value = getattr(rates, key)
         if value is not None:
@@ -146,14 +139,14 @@ def _figures(name: str, rates: Rates) -> dict[str, Figure]:
     return found
 
 
-def _draws(figures: tuple[Mapping[str, Figure], Mapping[str, Figure]], seed: str) -> tuple[Draws, Draws]:
+def _draws(figures: tuple[Mapping[str, Figure], Mapping[str, Figure]], seed: int) -> tuple[Draws, Draws]:
     """Draws of both sides, by key."""
     import numpy as np
 
     from rlsize.estimates.working import DRAWS
     from rlsize.planner.outlook import draws
 
-    joint = draws(int(seed))
+    joint = draws(seed)
     first, second = (
         {key: np.broadcast_to(np.asarray(joint.of(figure), dtype=float), (DRAWS,)) for key, figure in side.items()}
         for side in figures
@@ -170,19 +163,20 @@ def _with_bands(figures: Mapping[str, Figure], drawn: Draws) -> dict[str, Figure
     }
 
 
-def _loops(before: str, after: str, said: DiffFlags) -> _Loops:
+def _loops(said: Inputs, context: typer.Context, files: tuple[str, str], scenario: str) -> _Loops:
     """
     The scenario with either file.
 
     Raises:
         InputError: It cannot be worked out with one of them.
     """
-    from rlsize.commands.diff_scenarios import differences_of, notes_of, warnings_of
+    from rlsize.commands.diff.scenarios import differences_of, notes_of, warnings_of
     from rlsize.verdicts.difference import differences
 
-    matches, lacking = _matches((before, after), said)
+    sides = [_with_rates(said, scenario, file) for file in files]
+    matches, lacking = _matches(sides)
     try:
-        first, second = _sides((before, after), said)
+        first, second = _sides(files, [side.apart() for side in sides], context, scenario)
     except InputError as error:
         if lacking:
             raise
@@ -201,46 +195,61 @@ def _loops(before: str, after: str, said: DiffFlags) -> _Loops:
     )
 
 
-def _matches(files: tuple[str, str], said: DiffFlags) -> tuple[tuple[dict[str, Figure], dict[str, Figure]], str]:
+def _with_rates(said: Inputs, scenario: str, file: str) -> Inputs:
+    """The scenario with a rates file."""
+    found = said.instead(instance_tokens_per_second=file)
+    found.read(scenario)
+    return found
+
+
+def _matches(sides: Sequence[Inputs]) -> tuple[tuple[dict[str, Figure], dict[str, Figure]], str]:
     """The fleets that match the trainer; without any, why."""
-    from rlsize.commands.fleet import fleet
+    from random import Random
+
+    from rlsize.loop.rates import busy_seconds, consumed, waste
+    from rlsize.loop.workload import batch_tokens
+    from rlsize.planner.fleet import FleetQuestion, size_fleet
 
     found: list[dict[str, Figure]] = []
-    plan = said.plan
     try:
-        for file in files:
-            report = fleet(
-                scenario=said.scenario,
-                per_instance=file,
-                accept_lower_bound=plan.rates.accept_lower_bound,
-                calibration=plan.calibration,
-                seed=plan.seed,
-                profiles=list(said.folders),
+        for side in (one.apart() for one in sides):
+            rate, headroom = instance_rate(side)
+            batch = batch_tokens(side)
+            consumption = consumed(side, batch, busy_seconds(side))
+            for figure, todo in ((consumption, "give --consume"), (rate, "give --per-instance")):
+                side.need(figure, todo)
+            side.settle()
+            question = FleetQuestion(
+                consumption=consumption,
+                instance_rate=rate,
+                headroom=headroom,
+                tokens_generated_per_trained_token=waste(side),
             )
-            found.append({figure.key: figure for figure in report.results if figure.key in _MATCH})
+            answer = size_fleet(question, Random(seed_of(side)))  # noqa: S311 (draws for a band, not for a secret)
+            found.append({figure.key: figure for figure in answer.results if figure.key in _MATCH})
     except InputError as error:
         told = "; ".join(dict.fromkeys(fault.what for fault in error.faults))
         return ({}, {}), f"The fleet that matches is not worked out: {told}."
     return (found[0], found[1]), ""
 
 
-def _sides(files: tuple[str, str], said: DiffFlags) -> tuple[Side, Side]:
+def _sides(
+    files: tuple[str, str], with_rates: Sequence[Inputs], context: typer.Context, scenario: str
+) -> tuple[Side, Side]:
     """
     The loop of the scenario with either file, on the same draws.
 
     Raises:
         InputError: What is wrong with it.
     """
-    from rlsize.commands.diff_scenarios import evaluated_side
+    from rlsize.commands.diff.scenarios import evaluated_side
 
     found: list[Side] = []
-    for file in files:
-        plan = replace(said.plan, rates=replace(said.plan.rates, per_instance=file))
-        inputs = Inputs(said.scenario, list(said.folders))
+    for file, inputs in zip(files, with_rates, strict=True):
         try:
-            found.append(evaluated_side(file, inputs, plan, found[0] if found else None))
+            found.append(evaluated_side(file, inputs, found[0] if found else None))
         except InputError as error:
-            raise InputError(*in_file(error.faults, said.scenario or file)) from None
+            raise InputError(*in_own_words(error.faults, context, scenario)) from None
     return found[0], found[1]
 
 

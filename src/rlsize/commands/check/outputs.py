@@ -11,14 +11,12 @@ from typing import TYPE_CHECKING
 from rlsize.errors import DoesNotFitError, InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Sequence
 
     from rlsize.errors import Fault, RlsizeError
-    from rlsize.planner.evaluation import Evaluation
     from rlsize.reports.check import Checked
     from rlsize.reports.findings import Finding
     from rlsize.reports.report import Report
-    from rlsize.shell.inputs import Inputs
 
 _SUMMARY, _WORKSPACE = "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE"
 
@@ -61,37 +59,6 @@ class Outputs:
             told = InputError(*faults)
             replace(self, junit=None).gave_up(told)
             raise told
-
-    def keep(self, inputs: Inputs, found: Evaluation) -> Iterator[str]:
-        """
-        Save the loop as a plan, where that was asked for.
-
-        Yields:
-            What became of it, in a sentence.
-
-        Raises:
-            InputError: The file cannot be written.
-        """
-        from rlsize.planner.saved_plan import saved_plan
-        from rlsize.shell.digest import facts_digest
-        from rlsize.writers.files import write_whole
-        from rlsize.writers.plan_file import plan_text
-
-        if self.save is None:
-            return
-        if found.refused:
-            yield f"{self.save} is not written: a loop that cannot run is no baseline."
-            return
-        plan = saved_plan(
-            "check",
-            found,
-            inputs.shown(),
-            facts_digest=facts_digest(inputs.folders),
-            as_of=inputs.said("prices.as_of") or "",
-            region=inputs.said("prices.region") or "",
-        )
-        write_whole(self.save, plan_text(plan), self.force)
-        yield f"Wrote {self.save}: what --baseline takes."
 
     def tell(self, checked: Checked, report: Report) -> None:
         """
