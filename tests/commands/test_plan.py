@@ -130,8 +130,8 @@ def test_a_given_rate_has_no_layout_that_contradicts_its_gpus(rlsize: Any, folde
     given = ("--per-instance", "4000", "--gpus-per-instance", "1", "--train-seconds", "40")
     work = (*MODEL, "--gpus", "32", "--mode", "async", "--measured-trainer-gpus", "16")
     told = rlsize(*work, *given, "--save", "p.yaml")
-    assert "h100-sxm 1 GPU" in told.stdout
-    assert "rollout_tensor_parallel" not in read_plan(str(folder / "p.yaml")).placement
+    assert "h100-sxm tp1" in told.stdout
+    assert read_plan(str(folder / "p.yaml")).placement["rollout_tensor_parallel"].value == 1
 
 
 def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsize: Any, folder: Path) -> None:

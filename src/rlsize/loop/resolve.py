@@ -230,7 +230,10 @@ def _modelled(said: Said, found: Pools, known: KnownRates) -> Stages | None:
     gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
     if known.both and not (said.gives("model") and gpus):
         return None
+    from rlsize.estimates.step_outlook import STAGES
+
     before = list(said.faults)
+    said.apart().belief(*STAGES)  # a calibration that is none is no reason to do without one
     try:
         return stages_of(said, found)
     except InputError as error:

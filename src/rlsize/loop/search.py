@@ -82,12 +82,12 @@ def searched(
     from rlsize.planner.plan import planned
     from rlsize.planner.tables import Rejections
 
+    wanted = _wanted(said)
     found, stated = _pools(said)
     loop = resolve_on(said, found, placed=False)
     refuse_lacking(loop)
     rejected = Rejections()
-    objective = _objective(said)
-    space = _space(said, loop, budget, rejected)
+    space = _space(said, loop, wanted, budget, rejected)
     own = None
     if stated:
         loop = as_stated(said, loop)
@@ -96,7 +96,7 @@ def searched(
             said.warnings.append(f"yours cannot run, and is not ranked: {loop.refused}")
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
-    answer = planned(loop.outlook, space, objective, own, tell)
+    answer = planned(loop.outlook, space, wanted.objective, own, tell)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
@@ -149,33 +149,61 @@ def _objective(said: Said) -> Objective:
     return next((name for name in _OBJECTIVES if name == found), "time")
 
 
-def _space(said: Said, loop: Loop, budget: tuple[Budget | None, str], rejected: Rejections) -> Space:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What was said of the search, whatever the loop is; empty for what is usual."""
+
+    objective: Objective
+    rollout: tuple[Offer, ...]
+    trainer: tuple[Offer, ...]
+    degrees: Degrees
+    modes: tuple[Kind, ...]
+    micro_batches: tuple[float, ...]
+    rollout_gpus: tuple[float, ...]
+    trainer_gpus: tuple[float, ...]
+    margin: Figure
+    staleness: tuple[float, ...]
+    deadlines: tuple[Limit, ...]
+    whole_nodes: bool
+
+
+def _wanted(said: Said) -> _Wanted:
+    """What was said of the search; faults are noted."""
+    return _Wanted(
+        objective=_objective(said),
+        rollout=_offers(said, "rollout_pools"),
+        trainer=_offers(said, "trainer_pools"),
+        degrees=_degrees(said),
+        modes=tuple(_words(said, "searched_modes", MODES)),
+        micro_batches=_numbers(said, "searched_micro_batch_tokens"),
+        rollout_gpus=_numbers(said, "searched_rollout_gpus"),
+        trainer_gpus=_numbers(said, "searched_trainer_gpus"),
+        margin=said.ask("memory_margin"),
+        staleness=_staleness(said),
+        deadlines=tuple(_deadlines(said)),
+        whole_nodes=bool(said.yes("whole_nodes")),
+    )
+
+
+def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None, str], rejected: Rejections) -> Space:
     """
     What may be chosen.
 
     Raises:
         InputError: All that is wrong with what was said of it.
     """
-    offers = _offers(said, "rollout_pools"), _offers(said, "trainer_pools")
-    degrees = _degrees(said)
-    modes = _words(said, "searched_modes", MODES)
-    micro = _numbers(said, "searched_micro_batch_tokens")
-    margin = said.ask("memory_margin")
-    counts = _numbers(said, "searched_rollout_gpus"), _numbers(said, "searched_trainer_gpus")
-    limits = tuple((*_deadlines(said), *_limits(said, loop, budget)))
-    staleness, transports = _staleness(said), _transports(said, loop)
-    _refuse_too_many(said, loop.pools.gpus.number, loop.pools.gpus.source)
+    limits = (*wanted.deadlines, *_limits(said, loop, budget))
+    transports = _transports(said, loop)
+    found, offered = loop.pools, bool(wanted.rollout or wanted.trainer)
+    _refuse_too_many(said, found.gpus.number, found.gpus.source)
     mixed = loop.fleet.gpu != loop.trainer.gpu
-    if mixed and not any(offers) and not loop.pools.split:
-        what = (
-            f"{loop.fleet.gpu} and {loop.trainer.gpu} are two kinds of GPUs, and nobody says how many there are of each"
-        )
-        said.fault(what, "placement", "give placement.rollout_gpus and trainer_gpus")
-    whole_nodes = bool(said.yes("whole_nodes"))
+    if mixed and not offered and not found.split:
+        kinds = f"{loop.fleet.gpu} and {loop.trainer.gpu} are two kinds of GPUs"
+        todo = "give placement.rollout_gpus and trainer_gpus"
+        said.fault(f"{kinds}, and nobody says how many there are of each", "placement", todo)
     said.settle()
-    found = loop.pools
     stock: tuple[float | None, float | None] = (None, None)
-    if any(offers):
+    if offered:
         stock = found.gpus.number, found.gpus.number
     elif mixed:
         stock = found.rollout.number, found.trainer.number
@@ -184,20 +212,20 @@ def _space(said: Said, loop: Loop, budget: tuple[Budget | None, str], rejected: 
         from rlsize.planner.memory_left import longest_tokens
 
         longest = longest_tokens(loop.outlook.central)
-        micro_batches = tuple(sorted({max(size, longest) for size in micro or _MICRO_BATCHES}))
+        micro_batches = tuple(sorted({max(size, longest) for size in wanted.micro_batches or _MICRO_BATCHES}))
     return Space(
-        fleets=_fleets(loop, offers[0], stock[0], degrees, rejected),
-        trainers=_trainers(loop, offers[1], stock[1], degrees, rejected),
-        loops=tuple(modes) or MODES,
-        staleness=staleness,
+        fleets=_fleets(loop, wanted.rollout, stock[0], wanted.degrees, rejected),
+        trainers=_trainers(loop, wanted.trainer, stock[1], wanted.degrees, rejected),
+        loops=wanted.modes or MODES,
+        staleness=wanted.staleness,
         transports=transports,
         micro_batches=micro_batches,
-        gpus=None if any(offers) or mixed else found.gpus.number,
-        margin=margin.number,
+        gpus=None if offered or mixed else found.gpus.number,
+        margin=wanted.margin.number,
         limits=limits,
-        rollout_gpus=counts[0],
-        trainer_gpus=counts[1],
-        whole_nodes=whole_nodes,
+        rollout_gpus=wanted.rollout_gpus,
+        trainer_gpus=wanted.trainer_gpus,
+        whole_nodes=wanted.whole_nodes,
     )
 
 

@@ -198,7 +198,7 @@ def _is_path(path: Path_, value: str) -> bool:
 
 
 def leaves_of(file: ScenarioFile) -> dict[str, Any]:
-    """What a scenario says, as it is written, by dotted key; a section that a bare value may stand for is written out."""
+    """What a scenario says, as it is written, by dotted key; a bare response length is its mean."""
     found: dict[str, Any] = {}
 
     def walk(node: Any, above: str) -> None:  # noqa: ANN401 (any YAML content)

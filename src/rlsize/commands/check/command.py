@@ -77,7 +77,6 @@ def check(
     from rlsize.loop.resolve import resolve
     from rlsize.loop.search import refuse_lacking
     from rlsize.reports.check import check_report
-    from rlsize.reports.plan import late_words
     from rlsize.shell.planning import save_plan
 
     outputs = Outputs(junit=junit, github=github, save=save, force=force, suite=budget or scenario or "rlsize check")
@@ -88,7 +87,6 @@ def check(
         loop = resolve(inputs)
         refuse_lacking(loop)
         found = answer_of(loop)
-        inputs.warnings += late_words(loop.outlook, loop.place)
         checked = _judged(inputs, against, found, strict=strict, saving=save is not None)
         kept = []
         if save is not None and loop.place is not None:

@@ -54,10 +54,16 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
 def _one_loop(first: Plan, second: Plan) -> bool:
     """Whether one command worked the same placement out from the same facts, and so on the same draws."""
     sides = [
-        (plan.command, plan.facts_digest, {key: figure.value for key, figure in plan.placement.items()})
+        (*_maker(plan), plan.facts_digest, {key: figure.value for key, figure in plan.placement.items()})
         for plan in (first, second)
     ]
     return sides[0] == sides[1]
+
+
+def _maker(plan: Plan) -> tuple[str, str]:
+    """The command that made a plan, and the seed of its draws."""
+    words = plan.command.removeprefix("rlsize ").split()
+    return words[0] if words else "", words[words.index("--seed") + 1] if "--seed" in words[:-1] else "0"
 
 
 def _figures(saved: Mapping[str, PlanFigure]) -> dict[str, Figure]:
@@ -106,7 +112,7 @@ def _warnings(first: Plan, second: Plan) -> Iterator[str]:
 def _notes(plans: tuple[Plan, Plan]) -> Iterator[str]:
     """Prices and commands that differ."""
     for what, sides in (
-        ("Made by", [f"`rlsize {plan.command.removeprefix('rlsize ')}`" for plan in plans]),
+        ("Made by", [f"rlsize {_maker(plan)[0]}" for plan in plans]),
         ("Prices as of", [plan.prices_as_of or "an unknown day" for plan in plans]),
         ("Prices of the region", [plan.prices_region or "that nobody named" for plan in plans]),
     ):
