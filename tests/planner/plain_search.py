@@ -143,7 +143,7 @@ def _colocated(space: Space, fleet: FleetOption, trainer: TrainerOption, gpus: f
         instances=instances,
         trainer=trainer,
         trainer_gpus=gpus,
-        transport=space.transports[0],
+        transport="colocated",
     )
 
 

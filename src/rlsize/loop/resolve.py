@@ -518,7 +518,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
             said.warnings.append(f"{rest:g} rollout GPUs make no whole instance of {fleet.gpus:g}: they stay idle")
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
-        staleness, transport = said.ask("max_staleness"), "nccl-broadcast"
+        staleness, transport = said.ask("max_staleness"), "colocated" if found.shared else "nccl-broadcast"
         if found.loop != "async" and staleness.provenance == "default":
             said.used.pop("max_staleness", None)
         if loop.stages is not None:

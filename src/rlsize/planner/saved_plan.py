@@ -43,7 +43,7 @@ def saved_plan(
         placement=_figures(found.placement.values()),
         results=_figures(found.results.values()),
         inputs=_figures(inputs),
-        scenario=scenario or {},
+        scenario=scenario,
         prices_as_of=as_of,
         prices_region=region,
     )
