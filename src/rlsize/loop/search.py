@@ -96,8 +96,9 @@ def searched(
             said.warnings.append(f"yours cannot run, and is not ranked: {loop.refused}")
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
-    if not said.gives("memory_fraction"):
-        said.used.pop("memory_fraction", None)  # it goes with the mode
+    for key in ("memory_fraction", "transport"):
+        if not said.gives(key):
+            said.used.pop(key, None)  # it goes with the mode
     answer = planned(loop.outlook, space, wanted.objective, own, tell)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)

@@ -176,17 +176,31 @@ def _help(row: Row) -> str:
     return f"{text}."
 
 
-def asks(*, reads: bool = True, **panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """
     Let a command ask for quantities: it becomes a function of `Inputs`, and of flags of its own.
 
     Args:
-        reads: Whether the scenario is read before the command runs; one that must know of its faults, or that has two
-            files, declares what it takes in its place, and reads it by `Inputs.read`.
         panels: Keys by panel; an underscore in the panel's name stands for a space.
 
     The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares.
     """
+    return _asking(panels, reads=True)
+
+
+def asks_beside_files(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """
+    As `asks`, for a command that declares the files that it takes, and reads them by `Inputs.read`.
+
+    Args:
+        panels: Keys by panel.
+    """
+    return _asking(panels, reads=False)
+
+
+def _asking(
+    panels: Mapping[str, tuple[Asked, ...]], *, reads: bool
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     asked = Asks({name.replace("_", " "): keys for name, keys in panels.items()})
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -15,7 +15,7 @@ from rlsize.shell.answer import check_form
 from rlsize.shell.command import TERMINAL
 from rlsize.shell.failures import in_own_words
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks
+from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -54,7 +54,7 @@ Strict = Annotated[
 ]
 
 
-@asks(reads=False, Prices=PRICES, Run=("steps",), Inputs=ANSWER)
+@asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=ANSWER)
 def check(
     inputs: Inputs,
     context: typer.Context,

@@ -11,7 +11,7 @@ import typer
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, PRICES, asks
+from rlsize.shell.quantity_flags import ANSWER, PRICES, asks_beside_files
 
 if TYPE_CHECKING:
     from rlsize.readers.yaml_documents import Document
@@ -43,7 +43,7 @@ SplitBy = Annotated[
 Scenario = Annotated[str | None, _flag("--scenario", "FILE", "For rates files: the scenario whose loop they change.")]
 
 
-@asks(reads=False, Prices=PRICES, Run=("steps",), Inputs=(*ANSWER, "accept_lower_bound"))
+@asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=(*ANSWER, "accept_lower_bound"))
 def diff(
     inputs: Inputs,
     context: typer.Context,
