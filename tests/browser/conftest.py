@@ -111,8 +111,8 @@ def browser() -> Iterator[Any]:
 
 def review() -> Page:
     """The page that `rlsize report` makes of an example."""
-    from rlsize.shell.inputs import Inputs
     from rlsize.reports.review import review_page
+    from rlsize.shell.inputs import Inputs
     from rlsize.shell.planning import search
 
     inputs = Inputs(str(ROOT / "examples" / "unmeasured-8b.yaml"), texts={"gpu_hour_usd": "2.5"})

@@ -82,7 +82,9 @@ def test_an_applied_plan_names_its_command(rlsize: Any, planned: Any) -> None:
     assert saved["command"] == text.splitlines()[0].removeprefix("# ").removesuffix(" --apply s.yaml")
 
 
-def test_what_a_scenario_says_is_kept(rlsize: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_scenario_says_is_kept(
+    rlsize: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Sections that no plan touches, and flags over them; the plan of an example stands in its file."""
     monkeypatch.chdir(tmp_path)
     example = str(checkout / "examples" / "unmeasured-8b.yaml")
@@ -170,3 +172,67 @@ def test_gpus_that_make_no_whole_instance_are_told(
     assert bool(told) == bool(idle)
     sized = rlsize("check", "s.yaml", "--set", "rollout.tensor_parallel=4", "--json").document
     assert any("1 rollout GPUs make no whole instance of 4" in one for one in sized["warnings"])
+
+
+def test_files_are_named_from_where_the_scenario_lies(
+    rlsize: Any, checkout: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A rates file of a flag, and a scenario written into another folder."""
+    monkeypatch.chdir(tmp_path)
+    Path("rates.yaml").write_bytes((checkout / "examples" / "rates.yaml").read_bytes())
+    Path("sub").mkdir()
+    asked = ("plan", str(checkout / "examples" / "grpo-32b.yaml"), "--per-instance", "rates.yaml", "--mode", "async")
+    planned = rlsize(*asked, "--apply", "sub/s.yaml", "--json").results
+    checked = rlsize("check", "sub/s.yaml", "--set", "budget.gpus=100000", "--json").results
+    assert checked["step_seconds"] == planned["step_seconds"]
+    assert "../rates.yaml" in Path("sub/s.yaml").read_text(encoding="utf-8")
+
+
+KINDS = """\
+rlsize: {kind: scenario, version: 1}
+model: qwen3-8b
+cluster: {rollout_gpu: l40s, trainer_gpu: h100-sxm}
+workload: {prompts_per_step: 64, group_size: 8, prompt_tokens: 300, response_tokens: 1000}
+prices: {rollout_gpu_hour: 0.9, trainer_gpu_hour: 3}
+budget: {gpus: 64}
+"""
+
+
+def test_pools_of_two_kinds_can_be_said(rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each side on its own kind, at its own price; a search keeps to what there is of each."""
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(f"{KINDS}placement: {{mode: async, rollout_gpus: 16, trainer_gpus: 8}}\n", "utf-8")
+    checked = rlsize("check", "s.yaml", "--json").results
+    assert (checked["rollout_gpu"], checked["trainer_gpu"]) == ("l40s", "h100-sxm")
+    hours = checked["step_seconds"] / 3600
+    assert checked["cost_per_step_usd"] == pytest.approx(
+        hours * (0.9 * checked["rollout_gpus"] + 3 * checked["trainer_gpus"])
+    )
+    rows = rlsize("plan", "s.yaml", "--json").document["rows"]["candidates"]
+    assert rows[-1]["verdict"].startswith("yours")
+    assert rows[-1]["step_seconds"] == checked["step_seconds"]
+    assert all(row["rollout_gpus"] <= 16 and row["trainer_gpus"] <= 8 for row in rows)
+    assert not {row["mode"] for row in rows} & {"colocated", "hybrid"}
+
+
+def test_two_kinds_need_a_number_of_each(rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A sum of two kinds says nothing, and what shares its GPUs has one kind."""
+    monkeypatch.chdir(tmp_path)
+    Path("s.yaml").write_text(KINDS.replace("cluster: {", "cluster: {gpus: 24, "), "utf-8")
+    ran = rlsize("plan", "s.yaml")
+    assert ran.code == 2
+    assert "two kinds of GPUs" in ran.stderr
+    for command in ("plan", "check"):
+        shared = rlsize(command, "s.yaml", "--set", "placement.mode=colocated")
+        assert shared.code == 2
+        assert "colocated sides share" in shared.stderr
+
+
+def test_a_review_needs_two_rates_and_no_more(rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The plan of the same flags, as a page."""
+    monkeypatch.chdir(tmp_path)
+    asked = (*RATES, "--mode", "async")
+    reviewed = rlsize("report", *asked, "-o", "r.md", "--json").results
+    planned = rlsize("plan", *asked, "--json").results
+    assert reviewed["step_seconds"] == planned["step_seconds"]
+    assert "rlsize report --gpus 64" in Path("r.md").read_text(encoding="utf-8")

@@ -14,8 +14,8 @@ import numpy as np
 
 from rlsize.facts.records.record import Refused
 from rlsize.planner.evaluation import worked
-from rlsize.planner.options import Placement
 from rlsize.planner.memory_left import memory_of
+from rlsize.planner.options import Placement
 from rlsize.planner.space import misfit, packed
 
 if TYPE_CHECKING:

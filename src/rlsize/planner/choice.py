@@ -17,7 +17,7 @@ from rlsize.facts.figure import Figure
 from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import evaluation, worked
 from rlsize.planner.families import ORDER, Family
-from rlsize.planner.instance_size import WITHIN
+from rlsize.planner.rounding import WITHIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -11,15 +11,12 @@ from rlsize.estimates.rollout_fit import why_not
 from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import bare, step_batch
 from rlsize.estimates.working import numbers
-from rlsize.planner.rounding import rounded_down
+from rlsize.planner.rounding import WITHIN, rounded_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlsize.estimates.rollout_question import RolloutQuestion
-
-WITHIN = 0.02
-"""Of the highest rate: less than a prediction can tell, so the smaller instance is taken."""
 
 
 def quickest_degree(

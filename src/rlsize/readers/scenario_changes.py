@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 from dataclasses import dataclass, is_dataclass
+from os.path import relpath
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -226,7 +227,10 @@ def named_from(place: str, value: Any, folder: Path | None, target: str) -> Any:
     if path not in _FILES or not isinstance(value, str) or not _is_path(path, value):
         return value
     here, there = Path(folder or ".").absolute(), Path(target).absolute().parent
-    return value if here == there else str((here / Path(value).expanduser()).absolute())
+    if here == there or value.startswith("~"):
+        return value
+    found = relpath(here / value, there)
+    return found if "/" in found else f"./{found}"
 
 
 def _put(data: dict[Any, Any], path: Path_, value: Any) -> None:  # noqa: ANN401 (any YAML content)
