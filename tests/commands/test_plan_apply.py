@@ -15,7 +15,9 @@ RATES = ("--gpus", "64", "--rollout-tps", "2000 ± 100", "--trainer-tps", "6000"
 LOOPS = {
     "one pool": (*MODEL, "--gpus", "16", "--mode", "colocated", "--gpu-hour", "2"),
     "two pools": (*MODEL, "--gpus", "16", "--mode", "async", "--gpu-hour", "2", "--max-staleness", "3"),
-    "two prices": (*MODEL, "--gpus", "16", "--mode", "async", "--rollout-gpu-hour", "1", "--trainer-gpu-hour", "3 ± 0.2"),
+    "two prices": (
+        *MODEL, "--gpus", "16", "--mode", "async", "--rollout-gpu-hour", "1", "--trainer-gpu-hour", "3 ± 0.2",
+    ),
     "one step off": (*MODEL, "--gpus", "16", "--mode", "one-step-off", "--gpu-hour", "2", "--engine", "sglang"),
     "two kinds": (*MODEL, *POOLS, "--objective", "cost"),
     "a known instance": (
@@ -71,7 +73,7 @@ def test_an_applied_plan_is_predicted_and_reviewed_alike(rlsize: Any, planned: A
     assert not [one for one in reviewed.document["warnings"] if "cannot run" in one]
 
 
-def test_an_applied_plan_names_its_command(rlsize: Any, planned: Any) -> None:
+def test_an_applied_plan_names_its_command(planned: Any) -> None:
     """The first line, and what was planned is no default of a later rlsize."""
     assert planned["command"] == "plan"
     text = Path("s.yaml").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ ROWS = (
     Row(
         "objective",
         Word(("time", "cost", "gpus")),
-        "What is made small: time (of a step), cost (of a step) or gpus; with a deadline gpus when not given, else time.",
+        "What is made small: time (shortest step), cost (least per step) or gpus (fewest).",
         "",
         "--objective",
     ),

@@ -221,6 +221,8 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     if other is not None and other.outlook is not None:
         loop = replace(loop, outlook=replace(loop.outlook, joint=other.outlook.joint))
     found = answer_of(loop)
+    if loop.bound:
+        inputs.warnings.append(f"a step takes longer than it says: {loop.bound}")
     if loop.place is None:
         return Side(name=name, inputs=inputs, found=found, outlook=None, draws={})
     inputs.warnings += late_words(loop.outlook, loop.place)
