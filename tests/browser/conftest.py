@@ -111,14 +111,12 @@ def browser() -> Iterator[Any]:
 
 def review() -> Page:
     """The page that `rlsize report` makes of an example."""
-    from rlsize.shell.inputs import Inputs
-    from rlsize.commands.plan import planned_of
-    from rlsize.commands.plan_asked import PlanFlags, PriceFlags
-    from rlsize.commands.plan_flags import SearchFlags
     from rlsize.reports.review import review_page
+    from rlsize.shell.inputs import Inputs
+    from rlsize.shell.planning import search
 
-    inputs = Inputs(str(ROOT / "examples" / "unmeasured-8b.yaml"))
-    _, answer = planned_of(inputs, PlanFlags(prices=PriceFlags(gpu_hour="2.5")), SearchFlags())
+    inputs = Inputs(str(ROOT / "examples" / "unmeasured-8b.yaml"), texts={"gpu_hour_usd": "2.5"})
+    answer = search(inputs)[0].planned
     assert answer.chosen is not None
     return review_page(
         answer,

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands import evaluation
 from rlsize.errors import DoesNotFitError, UnfinishedError
 from rlsize.facts.budget import BOUNDS, quantities
 from rlsize.readers.plans import read_plan
@@ -95,7 +94,7 @@ def test_a_trainer_that_does_not_fit_is_an_answer(check: Callable[..., Any]) -> 
     Path("s.yaml").write_text(text.replace("tensor_parallel: 1", "tensor_parallel: 8"), encoding="utf-8")
     ran = check(EASY)
     assert ran.code == 1
-    assert "the loop does not fit in memory" in " ".join(ran.stdout.split())
+    assert "llama3.1-70b does not fit on 8 x h100-sxm" in " ".join(ran.stdout.split())
 
 
 def test_what_cannot_be_judged_is_no_pass(check: Callable[..., Any]) -> None:
@@ -130,7 +129,7 @@ def test_an_end_without_answer_keeps_its_exit_code(
     def raising(*_: Any) -> Any:
         raise error
 
-    monkeypatch.setattr(evaluation, "evaluated_with", raising)
+    monkeypatch.setattr("rlsize.loop.answer.answer_of", raising)
     ran = check(EASY, "--github", "--junit", "j.xml")
     assert ran.code == code
     assert str(error) in ran.stderr
@@ -272,8 +271,8 @@ def test_what_a_scenario_lacks_is_asked_for_in_the_scenario(check: Callable[...,
     Path("s.yaml").write_text(SCENARIO.replace("model: qwen3-8b\n", ""), encoding="utf-8")
     ran = check(EASY)
     assert ran.code == 2
-    assert "s.yaml: model is missing" in ran.stderr
-    assert "say it in the scenario" in ran.stderr
+    assert "s.yaml: the model is missing" in ran.stderr
+    assert "say it in the file" in ran.stderr
 
 
 # ---- where it goes ----
@@ -403,7 +402,7 @@ def test_what_cannot_be_written_is_told_before_the_work(
     def working(*_: Any) -> Any:
         raise AssertionError("worked before it was known whether the answer can be kept")
 
-    monkeypatch.setattr(evaluation, "evaluated_with", working)
+    monkeypatch.setattr("rlsize.loop.answer.answer_of", working)
     ran = check(EASY, flag, "no/such/file", "--github")
     assert ran.code == 2
     assert "::error title=rlsize%3A the budget cannot be checked::no/such/file: the folder" in ran.stderr

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands.evaluation import evaluated
+from rlsize.loop.answer import answer_of
+from rlsize.loop.resolve import resolve
 from rlsize.shell.inputs import Inputs
 
 Diff = Callable[..., Any]
@@ -53,6 +54,10 @@ def _effects(ran: Any, quantity: str) -> Mapping[str, float]:
     return {row["cause"]: row["change"] for row in ran.document["rows"]["effects"] if row["quantity"] == quantity}
 
 
+def _worked_out(inputs: Inputs) -> Any:
+    return answer_of(resolve(inputs))
+
+
 LONGER = ("mean: 1536", "mean: 2048")
 RATE = ("instance_tokens_per_second: 4000", "instance_tokens_per_second: 4400")
 STALE = ("max_staleness: 2", "max_staleness: 1")
@@ -79,7 +84,7 @@ def test_both_sides_are_the_loops_as_they_are_written(diff: Diff, edit: Edit) ->
     files = [edit("grpo-32b.yaml", "a.yaml"), edit("grpo-32b.yaml", "b.yaml", LONGER, STALE)]
     ran = diff(*files, "--json")
     for name, file in zip(("before", "after"), files, strict=True):
-        for key, figure in evaluated(Inputs(file)).results.items():
+        for key, figure in _worked_out(Inputs(file)).results.items():
             if figure.known:
                 row = _row(ran, "results", quantity=key)
                 assert row[name] == pytest.approx(figure.value)
@@ -93,9 +98,9 @@ def test_causes_are_worked_out_by_themselves_and_together(diff: Diff, edit: Edit
     ran = diff(base, edit("grpo-32b.yaml", "b.yaml", LONGER, RATE), "--json")
     effects = _effects(ran, "step_seconds")
     changes = {"workload.response_tokens.mean": LONGER, "rates.instance_tokens_per_second": RATE}
-    start = evaluated(Inputs(base)).results["step_seconds"].number
+    start = _worked_out(Inputs(base)).results["step_seconds"].number
     for cause, change in changes.items():
-        alone = evaluated(Inputs(edit("grpo-32b.yaml", "one.yaml", change))).results["step_seconds"].number
+        alone = _worked_out(Inputs(edit("grpo-32b.yaml", "one.yaml", change))).results["step_seconds"].number
         assert effects[cause] == pytest.approx(alone - start)
     row = _row(ran, "results", quantity="step_seconds")
     assert effects["all together"] == pytest.approx(row["change"]) == pytest.approx(row["after"] - row["before"])
@@ -146,7 +151,7 @@ def test_changes_that_cannot_stand_alone_are_taken_together(diff: Diff, edit: Ed
     assert _row(ran, "inputs", input="placement.rollout_gpus")["refused"] == "24 + 16 GPUs are more than 32"
     assert _row(ran, "inputs", input="weight_sync.every")["refused"] is None
     group = _row(ran, "causes", cause="cluster.gpus + placement.rollout_gpus")
-    both = evaluated(Inputs(edit("unmeasured-8b.yaml", "c.yaml", *larger[:2]))).results["step_seconds"].number
+    both = _worked_out(Inputs(edit("unmeasured-8b.yaml", "c.yaml", *larger[:2]))).results["step_seconds"].number
     assert group["change"] == pytest.approx(both - _row(ran, "results", quantity="step_seconds")["before"])
     told = " ".join(diff(*files).stdout.split())
     assert "placement.rollout_gpus by itself cannot be worked out (24 + 16 GPUs are more than 32), so it is" in told
@@ -417,7 +422,7 @@ def test_what_is_missing_names_the_file_that_lacks_it(diff: Diff, edit: Edit) ->
     for files in ((good, without), (without, good)):
         ran = diff(*files)
         assert ran.code == 2
-        assert "b.yaml: model is missing" in ran.stderr
+        assert "b.yaml: the model is missing" in ran.stderr
     assert "c.yaml:6: model: there is no model profile 'qwen3-8x'" in diff(good, misspelt).stderr
     assert "c.yaml:6: model: there is no model profile 'qwen3-8x'" in diff(misspelt, good).stderr
 

@@ -130,8 +130,8 @@ def test_a_given_rate_has_no_layout_that_contradicts_its_gpus(rlsize: Any, folde
     given = ("--per-instance", "4000", "--gpus-per-instance", "1", "--train-seconds", "40")
     work = (*MODEL, "--gpus", "32", "--mode", "async", "--measured-trainer-gpus", "16")
     told = rlsize(*work, *given, "--save", "p.yaml")
-    assert "h100-sxm 1 GPU" in told.stdout
-    assert "rollout_tensor_parallel" not in read_plan(str(folder / "p.yaml")).placement
+    assert "h100-sxm tp1" in told.stdout
+    assert read_plan(str(folder / "p.yaml")).placement["rollout_tensor_parallel"].value == 1
 
 
 def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsize: Any, folder: Path) -> None:
@@ -413,14 +413,14 @@ def test_gpus_that_contradict_the_cluster_are_refused(rlsize: Any, folder: Path)
 def test_a_space_without_end_is_refused_before_it_is_searched(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many GPUs, or too many ways to use them: with what would narrow it."""
     assert "32,768" in faults(rlsize(*FLAGS, "--gpus", "1e6"))
-    from rlsize.planner import extent, search
+    from rlsize.planner import search, space_size
 
     monkeypatch.setattr(search, "BLOCK", 2**10)
     monkeypatch.setattr(search, "WORTH_TELLING", 1000)
     long = rlsize(*FLAGS, "--gpus", "512")
     assert long.code == 0
     assert long.stderr == "searching\n"
-    monkeypatch.setattr(extent, "MOST_CANDIDATES", 100_000)
+    monkeypatch.setattr(space_size, "MOST_CANDIDATES", 100_000)
     assert "--whole-nodes" in faults(rlsize(*FLAGS, "--gpus", "512"))
     assert rlsize(*FLAGS, "--gpus", "64").code == 0
 

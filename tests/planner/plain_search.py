@@ -14,8 +14,8 @@ import numpy as np
 
 from rlsize.facts.records.record import Refused
 from rlsize.planner.evaluation import worked
+from rlsize.planner.memory_left import memory_of
 from rlsize.planner.options import Placement
-from rlsize.planner.room import memory_of
 from rlsize.planner.space import misfit, packed
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ def _colocated(space: Space, fleet: FleetOption, trainer: TrainerOption, gpus: f
         instances=instances,
         trainer=trainer,
         trainer_gpus=gpus,
-        transport=space.transports[0],
+        transport="colocated",
     )
 
 

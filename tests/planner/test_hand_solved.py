@@ -23,10 +23,10 @@ from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.estimates.trainer_fit import bare_trainer_memory
 from rlsize.estimates.working import apply
 from rlsize.planner.evaluation import worked
+from rlsize.planner.memory_left import memory_of
 from rlsize.planner.offers import Degrees
 from rlsize.planner.options import Placement
 from rlsize.planner.plan import planned
-from rlsize.planner.room import memory_of
 from rlsize.planner.search import search
 from rlsize.planner.space import Limit
 

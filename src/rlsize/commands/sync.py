@@ -16,7 +16,7 @@ from rlsize.estimates.working import apply, uncertain_inputs
 from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.figure import Figure
 from rlsize.loop.resolve import described, resolve
-    from rlsize.loop.seed import seed_of
+from rlsize.loop.seed import seed_of
 from rlsize.loop.sync import predicted_as, wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.report import Report

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Any
 
 from rlsize.facts.fields import Says
 from rlsize.facts.figure import Provenance  # noqa: TC001 (pydantic resolves the annotations at run time)
@@ -30,5 +30,9 @@ class Plan:
     placement: Annotated[dict[str, PlanFigure], Says("What was chosen: mode, GPUs and layouts of both sides.")]
     results: Annotated[dict[str, PlanFigure], Says("What it should give, by key.")]
     inputs: Annotated[dict[str, PlanFigure], Says("What it was worked out from, by key.")] = field(default_factory=dict)
+    scenario: Annotated[
+        dict[str, Any] | None,
+        Says("The loop as a scenario: every command takes the plan in its place; absent before 0.2, and of hybrids."),
+    ] = None
     prices_as_of: Annotated[str, Says("Day of the prices; empty without prices.")] = ""
     prices_region: Annotated[str, Says("Region of the prices; empty where nobody said.")] = ""

@@ -92,6 +92,18 @@ def memory_fraction(said: Said, own: EngineDefaults, *, shared: bool) -> Figure:
     return said.ask("memory_fraction", default=own.memory_fraction or None, why=own.source)
 
 
+def memory_fractions(asked: EngineQuestion, *, shared: bool) -> dict[bool, float | None]:
+    """
+    Share of a GPU's memory that an engine takes on shared GPUs (True) and on its own (False).
+
+    Args:
+        asked: The instance as it was asked for.
+        shared: Where it was asked for; elsewhere the usual share holds.
+    """
+    usual = {True: SHARED_MEMORY_FRACTION, False: engine_defaults(asked.engine).memory_fraction or None}
+    return usual | {shared: asked.memory_fraction}
+
+
 def _engine(said: Said) -> EngineDefaults:
     """The engine by how its name reads, version and all; vLLM where nobody says."""
     name, where = said.name("engine")

@@ -214,7 +214,7 @@ def measured_on(said: Said) -> Figure:
         )
     if not pool.known:
         own = said.used.get("trainer_gpus") or said.ask("trainer_gpus")  # all of them, where both sides share them
-        pool = Figure(key="measured_trainer_gpus", value=own.value, source=own.source, missing=own.missing)
+        pool = said.keep(Figure(key="measured_trainer_gpus", value=own.value, source=own.source, missing=own.missing))
     said.need(pool, "train seconds hold for a number of GPUs: say which")
     return pool
 

@@ -172,7 +172,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
         place=None,
         lacking=lacking,
     )
-    return _placed(said, loop) if placed else loop
+    return as_stated(said, loop) if placed else loop
 
 
 def setting_of(asked: EngineQuestion | None, train: TrainQuestion) -> CalibrationSetting:
@@ -215,7 +215,10 @@ def _modelled(said: Said, found: Pools, known: KnownRates) -> Stages | None:
     gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
     if known.both and not (said.gives("model") and gpus):
         return None
+    from rlsize.estimates.step_outlook import STAGES
+
     before = list(said.faults)
+    said.apart().belief(*STAGES)  # a calibration that is none is no reason to do without one
     try:
         return stages_of(said, found)
     except InputError as error:
@@ -244,6 +247,10 @@ def stages_of(said: Said, found: Pools) -> Stages:
     for key, there in (("model", model), ("gpu", sides["rollout"] and sides["trainer"])):
         if there is None and not said.faults:
             said.fault(f"the {key} is missing", said.flag(key), f"give {said.flag(key)}, a profile's name")
+    kinds = [gpu.name for gpu in sides.values() if gpu is not None]
+    if found.shared and len(set(kinds)) > 1:
+        what = f"{kinds[0]} and {kinds[1]} are two kinds of GPUs, and colocated sides share theirs"
+        said.fault(what, said.place("mode"), "name one kind, or another mode")
     one = instance(said, model, sides["rollout"], shared=found.shared)
     length, many = lengths(said, model), samples(said)
     said.need(length.response, "give --response-tokens")
@@ -316,17 +323,13 @@ def _plan(
     """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
     from rlsize.estimates.rollout_fit import first_fit
     from rlsize.estimates.step_loops import LoopPlan, Way
-    from rlsize.facts.engine_defaults import engine_defaults
-    from rlsize.loop.instance import degrees
-    from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
+    from rlsize.loop.instance import degrees, memory_fractions
 
     values, shared = belief.central(), found.shared
     cv = rollout.response_cv
     if cv.provenance == "default":  # a calibration may know the spread better
         cv = said.keep(replace(cv, value=values["step_length_cv"]))
         rollout = replace(rollout, response_cv=cv)
-    usual = {True: SHARED_MEMORY_FRACTION, False: engine_defaults(rollout.engine.engine).memory_fraction or None}
-    fractions = {shared: rollout.engine.memory_fraction, not shared: usual[not shared]}
     fleet = found.rollout if found.rollout.known else found.gpus
     engines = {
         way: _engine(
@@ -334,7 +337,7 @@ def _plan(
             values,
             None if stated else fleet.number,
         )
-        for way, fraction in fractions.items()
+        for way, fraction in memory_fractions(rollout.engine, shared=shared).items()
     }
     own = engines[shared]
     if not stated and not isinstance(own, str):
@@ -469,9 +472,11 @@ def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOpti
 
 
 def _trainer(stages: Stages | None, known: KnownRates, price: Figure) -> TrainerOption:
+    from rlsize.planner.choices import trainer_name
+
     question = None if stages is None else stages.plan.train
     return TrainerOption(
-        name="as measured" if known.train_seconds.known else "as asked",
+        name="as measured" if known.train_seconds.known or question is None else trainer_name(question),
         gpu="" if question is None else question.gpu.name,
         question=question,
         seconds=known.train_seconds,
@@ -480,7 +485,7 @@ def _trainer(stages: Stages | None, known: KnownRates, price: Figure) -> Trainer
     )
 
 
-def _placed(said: Said, loop: Loop) -> Loop:
+def as_stated(said: Said, loop: Loop) -> Loop:
     """
     The loop on its GPUs as they were said; where nobody says how they are split, in the quickest way.
 
@@ -504,7 +509,7 @@ def _placed(said: Said, loop: Loop) -> Loop:
             said.warnings.append(idle)
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
-        staleness, transport = said.ask("max_staleness"), "nccl-broadcast"
+        staleness, transport = said.ask("max_staleness"), "colocated" if found.shared else "nccl-broadcast"
         if found.loop != "async" and staleness.provenance == "default":
             said.used.pop("max_staleness", None)
         if loop.stages is not None:
@@ -524,7 +529,7 @@ def _placed(said: Said, loop: Loop) -> Loop:
     if not reason:
         return replace(loop, place=place)
     smaller = _smaller_passes(said, loop)
-    return replace(loop, refused=reason) if smaller is None else _placed(said, smaller)
+    return replace(loop, refused=reason) if smaller is None else as_stated(said, smaller)
 
 
 def _smaller_passes(said: Said, loop: Loop) -> Loop | None:
@@ -533,7 +538,7 @@ def _smaller_passes(said: Said, loop: Loop) -> Loop | None:
 
     A micro-batch holds the longest sequence whole, so one that is shorter than that is no smaller.
     """
-    from rlsize.planner.room import longest_tokens
+    from rlsize.planner.memory_left import longest_tokens
 
     stages, known = loop.stages, loop.known.train_seconds.known
     if stages is None or said.gives("micro_batch_tokens") or known:
@@ -605,7 +610,7 @@ def _check_memory(loop: Loop, place: Placement) -> None:
     """
     from rlsize.estimates.loop_memory import check_engine
     from rlsize.estimates.trainer_fit import check_trainer
-    from rlsize.planner.room import bare_trainer, known_engine, longest_tokens
+    from rlsize.planner.memory_left import bare_trainer, known_engine, longest_tokens
 
     setting = loop.outlook.central
     longest = longest_tokens(setting)

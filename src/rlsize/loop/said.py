@@ -94,6 +94,9 @@ class Said(Protocol):
     def model_named(self, name: str) -> Model:
         """Another model's profile."""
 
+    def gpu_named(self, name: str) -> Gpu:
+        """A GPU's profile."""
+
     def price_named(self, name: str) -> Price:
         """A price profile."""
 

@@ -16,7 +16,8 @@ from rlsize.estimates.working import DRAWS
 from rlsize.facts.figure import Figure
 from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import evaluation, worked
-from rlsize.planner.families import Family
+from rlsize.planner.families import ORDER, Family
+from rlsize.planner.rounding import WITHIN
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -130,7 +131,7 @@ def choice(outlook: Outlook, found: Found, written: Placement | None = None, sho
     Raises:
         Refused: The plan as written cannot run.
     """
-    families = list(_shortlist(found, shown))
+    families = list(_shortlist(_smaller_first(found), shown))
     if not families:
         return None
     metric = METRICS[found.objective]
@@ -197,6 +198,29 @@ def scatter_name(place: Placement) -> str:
 def split_key(place: Placement) -> tuple[object, ...]:
     """What makes a plan another one: mode and split, and the kinds of GPUs; layouts and staleness alone do not."""
     return (place.loop, place.fleet.gpu, place.trainer.gpu, float(place.rollout_gpus), float(place.trainer_gpus))
+
+
+def _smaller_first(found: Found) -> Found:
+    """
+    What was found, with smaller instances before larger ones that do hardly better on the same GPUs.
+
+    It is the rule for a loop of which nobody says how large an instance is, so that a plan and such a loop agree.
+    """
+    if not found.best:
+        return found
+    best = found.best[0]
+    metric = ORDER[found.objective][0]
+    most = getattr(best, metric) * (1 + WITHIN)
+    alike = [
+        family
+        for family in found.best
+        if split_key(family.place) == split_key(best.place) and getattr(family, metric) <= most
+    ]
+    first = min(alike, key=lambda family: (family.place.fleet.gpus, family.score(found.objective)))
+    if first is best:
+        return found
+    modes = found.modes | {first.place.loop: first}
+    return replace(found, best=[first, *(family for family in found.best if family is not first)], modes=modes)
 
 
 def _shortlist(found: Found, shown: int) -> Iterator[Family]:

@@ -12,8 +12,8 @@ from rlsize.estimates.step_assembly import assembled, idle_fractions
 from rlsize.estimates.working import DRAWS, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.bands import band_of
-from rlsize.planner.parts import loop_parts
-from rlsize.planner.room import MEMORY_KEYS, memory_of
+from rlsize.planner.memory_left import MEMORY_KEYS, memory_of
+from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

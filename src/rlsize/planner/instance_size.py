@@ -11,14 +11,12 @@ from rlsize.estimates.rollout_fit import why_not
 from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import bare, step_batch
 from rlsize.estimates.working import numbers
-from rlsize.planner.rounding import rounded_down
+from rlsize.planner.rounding import WITHIN, rounded_down
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlsize.estimates.rollout_question import RolloutQuestion
-
-_WITHIN = 0.02  # of the highest rate: less than a prediction can tell, so the smaller instance is taken
 
 
 def quickest_degree(
@@ -58,4 +56,4 @@ def quickest_degree(
         found = steady(numbers, ready, offered, lengths, values)
         rates[degree] = float(matching.rate_per_gpu(rate=instances * found.rate, gpus=gpus))
     most = max(rates.values(), default=0.0)
-    return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - _WITHIN)), None)
+    return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - WITHIN)), None)

@@ -9,7 +9,7 @@ import numpy as np
 from rlsize.estimates.working import DRAWS
 from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import worked
-from rlsize.planner.room import memory_of
+from rlsize.planner.memory_left import memory_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,8 @@ import numpy as np
 from rlsize.equations import matching
 from rlsize.planner.choice import choice
 from rlsize.planner.evaluation import worked
+from rlsize.planner.memory_left import MEMORY_KEYS, memory_of
 from rlsize.planner.neighbours import neighbours
-from rlsize.planner.room import MEMORY_KEYS, memory_of
 from rlsize.planner.search import search
 from rlsize.planner.space import misfit, trainer_counts
 from rlsize.planner.tornado import tornado

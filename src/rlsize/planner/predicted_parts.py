@@ -19,7 +19,7 @@ from rlsize.estimates.train_prediction_question import stated
 from rlsize.estimates.working import apply, numbers
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
-from rlsize.planner.parts import generated_samples
+from rlsize.planner.step_parts import generated_samples
 
 if TYPE_CHECKING:
     from rlsize.estimates.generation import Generation

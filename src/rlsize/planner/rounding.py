@@ -6,6 +6,9 @@ import math
 
 _SLACK = 1e-9  # a quotient of two measured numbers is not exact; 10.000000000000002 instances are ten
 
+WITHIN = 0.02
+"""Of a rate or a step: less than a prediction can tell, so of two sizes of an instance the smaller one is taken."""
+
 
 def rounded_up(exact: float) -> int:
     """

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.plan import Plan, PlanFigure
 from rlsize.version import VERSION
@@ -15,7 +15,14 @@ if TYPE_CHECKING:
 
 
 def saved_plan(
-    command: str, found: Evaluation, inputs: Iterable[Figure], *, facts_digest: str, as_of: str = "", region: str = ""
+    command: str,
+    found: Evaluation,
+    inputs: Iterable[Figure],
+    *,
+    facts_digest: str,
+    scenario: dict[str, Any] | None = None,
+    as_of: str = "",
+    region: str = "",
 ) -> Plan:
     """
     The plan of a loop; what is unknown of it is left out.
@@ -25,6 +32,7 @@ def saved_plan(
         found: What the loop gives.
         inputs: What it was worked out from.
         facts_digest: Digest of the facts and equations behind it.
+        scenario: The loop as a scenario has it, section by section; None where a scenario cannot say it.
         as_of: Day of the prices.
         region: Region of the prices.
     """
@@ -35,6 +43,7 @@ def saved_plan(
         placement=_figures(found.placement.values()),
         results=_figures(found.results.values()),
         inputs=_figures(inputs),
+        scenario=scenario,
         prices_as_of=as_of,
         prices_region=region,
     )

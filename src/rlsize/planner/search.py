@@ -13,16 +13,16 @@ import numpy as np
 
 from rlsize.equations import rollout_batch
 from rlsize.estimates.step_assembly import LoopParts, assembled
+from rlsize.planner.best_families import Picks, Steps, pick_best
 from rlsize.planner.evaluation import results_of
-from rlsize.planner.extent import extent
 from rlsize.planner.families import Found
 from rlsize.planner.limits import within
+from rlsize.planner.memory_left import MEMORY_KEYS
 from rlsize.planner.options import Placement
-from rlsize.planner.parts import lent_swap, overhead_part, sync_part, unevenness
-from rlsize.planner.picks import Picks, Steps, pick_best
-from rlsize.planner.room import MEMORY_KEYS
 from rlsize.planner.sharing import WHOLE, sharings
 from rlsize.planner.space import packed
+from rlsize.planner.space_size import candidates_of
+from rlsize.planner.step_parts import lent_swap, overhead_part, sync_part, unevenness
 from rlsize.planner.tables import fleet_tables, kind_of, lent_times, shared_times, trainer_table
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def search(setting: Setting, space: Space, objective: Objective = "time", tell: 
         alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
         trainers = trainer_table(setting, replace(space, trainers=alike), found.rejected)
         if trainers is not None:
-            most = found.worked_out + extent(setting, space, fleets, trainers)
+            most = found.worked_out + candidates_of(setting, space, fleets, trainers)
             sharing = sharings(setting, space, trainers, found.rejected)
             for block in _blocks(setting, space, fleets, trainers, sharing):
                 _work_out(setting, space, trainers, block, (found, picks))
@@ -187,7 +187,7 @@ def _colocated(
         instances=counts[which][None, :],
         trainer=trainers.options[0],
         trainer_gpus=trainers.gpus[None, :],
-        transport=space.transports[0],
+        transport="colocated",
     )
     yield _Block(
         place=place,

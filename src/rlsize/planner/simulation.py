@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from math import ceil, inf
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import decode_step, rollout_batch
+from rlsize.errors import Fault, InputError
 from rlsize.estimates.generation_batch import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
 from rlsize.estimates.step_assembly import assembled
-from rlsize.planner.parts import lent_instances, loop_parts
+from rlsize.facts.records.record import Refused
 from rlsize.planner.predicted_parts import hits
+from rlsize.planner.step_parts import lent_instances, loop_parts
 from rlsize.simulator.first_order import Pools
+from rlsize.simulator.outcome import outcome_of, spread_over
+from rlsize.simulator.run import simulate
 from rlsize.simulator.setting import (
     EngineSetting,
     LengthSetting,
@@ -24,12 +29,20 @@ from rlsize.simulator.setting import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rlsize.estimates.simulated_engine import StepLine
     from rlsize.estimates.step_assembly import Loop, Step
     from rlsize.facts.figure import Figure
+    from rlsize.planner.choice import Alternative
     from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Outlook
     from rlsize.planner.setting import Setting as Worked
+    from rlsize.simulator.outcome import Outcome
     from rlsize.simulator.setting import Mode
+
+    Over = Callable[[Callable[[Any], Any], Sequence[Any]], Sequence[Any]]
+    """A function over many things, as `map` does it, or side by side."""
 
 MODES: dict[Loop, Mode] = {
     "colocated": "colocated",
@@ -44,6 +57,74 @@ USUAL_SLOTS = 256
 """Samples that an engine runs at most of which nothing else is known."""
 
 _USUAL_CV = "step_length_cv"
+_STEPS, _SEEDS = 60, 4  # of each plan that is ranked
+_MOST_SAMPLES = 4e6  # of all of them: some 40 s on one core
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ranked:
+    """
+    A plan as the simulator sees it.
+
+    Args:
+        one: The plan.
+        step_seconds: Its mean simulated step. [s]
+        low: Low end of its 95 % interval over seeds. [s]
+        high: High end. [s]
+        refused: Why it could not be simulated; empty where it could.
+    """
+
+    one: Alternative
+    step_seconds: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    refused: str = ""
+
+
+def ranked(outlook: Outlook, plans: Sequence[Alternative], over: Over) -> tuple[Ranked, ...]:
+    """
+    Plans with what the simulator says of them.
+
+    Args:
+        outlook: How they were worked out.
+        plans: The plans.
+        over: Runs the simulations.
+
+    Raises:
+        InputError: They are too large to simulate.
+    """
+    refused: dict[int, str] = {}
+    runs: list[tuple[int, Setting, Pools, int]] = []
+    for place, one in enumerate(plans):
+        try:
+            setting, pools = simulation_of(outlook.central, one.place)
+        except Refused as refusal:
+            refused[place] = str(refusal)
+        else:
+            runs += [(place, setting, pools, seed) for seed in range(_SEEDS)]
+    samples = sum(_STEPS * setting.work.samples for _, setting, _, _ in runs)
+    if samples > _MOST_SAMPLES:
+        what = f"{len(runs)} simulations generate {samples:,.0f} samples, more than {_MOST_SAMPLES:,.0f}"
+        raise InputError(Fault(what, "--simulate", "rank fewer plans, or simulate the one that is chosen"))
+    outcomes: dict[int, list[Outcome | None]] = {}
+    for (place, *_), outcome in zip(runs, over(_simulated, runs), strict=True):
+        outcomes.setdefault(place, []).append(outcome)
+    found = []
+    for place, one in enumerate(plans):
+        whole = [outcome for outcome in outcomes.get(place, []) if outcome is not None]
+        if place in refused or len(whole) < _SEEDS:
+            found.append(Ranked(one=one, refused=refused.get(place, "the loop stands still")))
+        else:
+            spread = spread_over(whole, "step_seconds")
+            found.append(Ranked(one=one, step_seconds=spread.mean, low=spread.low, high=spread.high))
+    return tuple(found)
+
+
+def _simulated(run: tuple[int, Setting, Pools, int]) -> Outcome | None:
+    """What a run came to; None where the loop stood still."""
+    _, setting, pools, seed = run
+    ledger = simulate(setting, _STEPS, seed)
+    return outcome_of(ledger, setting, pools, seed) if len(ledger) == _STEPS else None
 
 
 def simulation_of(setting: Worked, place: Placement, concurrency: float | None = None) -> tuple[Setting, Pools]:

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.planner.memory_left import bare_asked, longest_tokens
 from rlsize.planner.options import Placement, TrainerOption
-from rlsize.planner.parts import all_trainer_parts, fleet_parts
-from rlsize.planner.room import bare_asked, longest_tokens
 from rlsize.planner.space import instance_counts, misfit, trainer_counts
+from rlsize.planner.step_parts import all_trainer_parts, fleet_parts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -12,7 +12,7 @@ from rlsize.estimates.step_assembly import assembled
 from rlsize.estimates.working import uncertain
 from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import results_of
-from rlsize.planner.parts import loop_parts
+from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

@@ -11,7 +11,13 @@ SHARED_MEMORY_FRACTION = 0.6
 
 ROWS = (
     Row("engine", Text(), "The inference engine: vllm, sglang or tensorrt-llm.", "rollout.engine", "--engine"),
-    Row("engine_version", Text("VERSION"), "Its version; a recent one when not given.", "", "--engine-version"),
+    Row(
+        "engine_version",
+        Text("VERSION"),
+        "Its version; a recent one when not given.",
+        "rollout.engine_version",
+        "--engine-version",
+    ),
     Row(
         "rollout_tensor_parallel",
         COUNT,
@@ -50,7 +56,7 @@ ROWS = (
         "gpus_per_instance",
         Quantity("count", most=4096),
         "GPUs of one rollout instance (TP x PP).",
-        "",
+        "rollout.gpus_per_instance",
         "--gpus-per-instance",
     ),
     Row("rollout_dtype", DTYPE, "Width of the rollout weights.", "rollout.dtype", "--rollout-dtype"),
@@ -69,7 +75,7 @@ ROWS = (
         "rollout.max_num_seqs",
         "--max-num-seqs",
     ),
-    Row("served", Switch(), "Requests come through the engine's HTTP server.", "", "--served"),
+    Row("served", Switch(), "Requests come through the engine's HTTP server.", "rollout.served", "--served"),
     Row(
         "refill",
         Switch("--barrier"),

@@ -33,10 +33,12 @@ class Text:
     Args:
         metavar: What stands for it in help.
         or_yes: Whether yes or no may stand in its place.
+        many: Whether its flag may be repeated; the texts are joined with commas then.
     """
 
     metavar: str = "NAME"
     or_yes: bool = False
+    many: bool = False
 
 
 @dataclass(frozen=True, slots=True)

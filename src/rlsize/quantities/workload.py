@@ -15,8 +15,14 @@ Spread of response lengths where nobody says: the middle of published RL runs, w
 ROWS = (
     Row("prompts_per_step", POSITIVE, "Prompts per optimizer step.", "workload.prompts_per_step", "--prompts"),
     Row("group_size", POSITIVE, "Samples of one prompt, G.", "workload.group_size", "--group|--group-size"),
-    Row("samples_per_step", POSITIVE, "Samples per optimizer step, for prompts x group.", "", "--samples"),
-    Row("batch_tokens", TOKENS, "Response tokens per optimizer step.", "", "--batch-tokens"),
+    Row(
+        "samples_per_step",
+        POSITIVE,
+        "Samples per optimizer step, for prompts x group.",
+        "workload.samples_per_step",
+        "--samples",
+    ),
+    Row("batch_tokens", TOKENS, "Response tokens per optimizer step.", "workload.batch_tokens", "--batch-tokens"),
     Row(
         "prompt_tokens",
         TOKENS_OR_NONE,

@@ -88,7 +88,7 @@ def _opened(document: Document) -> Document:
     plan = opened(document, "plan")
     found = plan.data.get(_IN_PLAN)
     if not isinstance(found, dict):
-        what = f"is a plan without a {_IN_PLAN}: rlsize before 0.2 wrote none"
+        what = f"is a plan without a {_IN_PLAN}: rlsize before 0.2 wrote none, and that of a hybrid loop has none"
         todo = "make it again with `rlsize plan SCENARIO --save`, or name the scenario that it was made from"
         raise InputError(Fault(what, document.name, todo))
     lines = {path[1:]: line for path, line in plan.lines.items() if path[:1] == (_IN_PLAN,)}

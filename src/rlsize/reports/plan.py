@@ -8,7 +8,7 @@ from rlsize.facts.figure import Figure
 from rlsize.planner.tornado import plan_words
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_limits import rejections
-from rlsize.reports.plan_ranks import simulated_ranks
+from rlsize.reports.plan_ranks import rank_words, simulated_ranks
 from rlsize.reports.plan_tables import candidates, front_table, next_gpus, tornado_table
 from rlsize.reports.plan_verdicts import verdicts
 from rlsize.reports.report import Report
@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.planner.choice import Alternative, Choice
+    from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Outlook
     from rlsize.planner.plan import Planned
-    from rlsize.reports.plan_ranks import Ranked
+    from rlsize.planner.simulation import Ranked
 
 _QUIET = frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"})
 _TITLES = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}
@@ -46,6 +48,9 @@ def plan_report(
     chosen = answer.chosen
     if chosen is None:
         return _nothing(answer, inputs, warnings)
+    order, doubted = rank_words(chosen, ranked)
+    warnings = (*warnings, *([order] if doubted else []))
+    notes = (*notes, *([order] if order and not doubted else []))
     tables = {"candidates": candidates(chosen)}
     if ranked:
         tables["simulated"] = simulated_ranks(chosen, ranked)
@@ -119,6 +124,16 @@ def _words(chosen: Choice) -> list[Figure]:
 
 def _layout(key: str, text: str) -> Figure:
     return Figure(key=key, value=text, provenance="predicted", source="the plan")
+
+
+def late_words(outlook: Outlook, place: Placement | None) -> list[str]:
+    """What it means that the longest response of a loop outlives its staleness cap; nothing where it does not."""
+    if place is None:
+        return []
+    from rlsize.planner.choice import family_of, outlived
+
+    late = outlived(outlook, family_of(outlook, place, priced=False))
+    return [] if late is None else [outlived_words(late, place.staleness)]
 
 
 def outlived_words(late: tuple[float, float], staleness: float) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.planner.tornado import plan_words
@@ -12,26 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.planner.choice import Alternative, Choice
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Ranked:
-    """
-    A plan as the simulator sees it.
-
-    Args:
-        one: The plan.
-        step_seconds: Its mean simulated step. [s]
-        low: Low end of its 95 % interval over seeds. [s]
-        high: High end. [s]
-        refused: Why it could not be simulated; empty where it could.
-    """
-
-    one: Alternative
-    step_seconds: float = 0.0
-    low: float = 0.0
-    high: float = 0.0
-    refused: str = ""
+    from rlsize.planner.simulation import Ranked
 
 
 def simulated_ranks(chosen: Choice, ranked: Sequence[Ranked]) -> Table:
@@ -64,3 +44,17 @@ def simulated_ranks(chosen: Choice, ranked: Sequence[Ranked]) -> Table:
 def place_of(chosen: Choice, one: Alternative) -> int:
     """The rank of a plan by the prediction, from 1."""
     return 1 + [chosen.best, *chosen.others].index(one)
+
+
+def rank_words(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, bool]:
+    """What the simulator's order says, and whether it doubts the choice; nothing where it ranked no plan."""
+    able = [entry for entry in ranked if not entry.refused]
+    if not able:
+        return "", False
+    quickest = min(able, key=lambda entry: entry.step_seconds)
+    if [entry.step_seconds for entry in able] == sorted(entry.step_seconds for entry in able):
+        return f"The simulator keeps the order of the best {len(able)}.", False
+    if quickest.one is chosen.best:
+        return "The simulator changes the order behind the best plan.", False
+    words = plan_words(quickest.one)
+    return f"the simulator changes the order: {words} has the shortest step there", True

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
     from rlsize.planner.choice import Choice
     from rlsize.planner.plan import Planned
-    from rlsize.reports.plan_ranks import Ranked
+    from rlsize.planner.simulation import Ranked
     from rlsize.reports.report import Cell
     from rlsize.reports.widget_formulas import Loop
 

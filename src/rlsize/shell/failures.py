@@ -5,7 +5,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from rlsize.errors import Fault
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import typer
+
     from rlsize.errors import RlsizeError
 
 _MOST = 25
@@ -27,3 +33,20 @@ def tell(error: RlsizeError) -> None:
     if len(error.faults) > _MOST:
         console.print(f"... and {len(error.faults) - _MOST} more")
     sys.stderr.flush()
+
+
+def in_own_words(faults: Sequence[Fault], context: typer.Context, file: str) -> Iterator[Fault]:
+    """
+    Faults as a command tells them: what it has no flag for stands in the file.
+
+    Args:
+        faults: What is wrong.
+        context: Of the command.
+        file: What it was given.
+    """
+    known = {name for parameter in context.command.params for name in parameter.opts}
+    for fault in faults:
+        if fault.where.startswith("-") and not known.intersection(fault.where.split()):
+            yield Fault(fault.what, file, f"say it in the file; other commands have {fault.where} for it")
+        else:
+            yield fault

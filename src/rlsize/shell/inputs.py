@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.facts.figure import Figure, absent
-from rlsize.quantities.row import Row, Word
+from rlsize.quantities.row import Row, Switch, Text, Word
 from rlsize.quantities.table import QUANTITIES
 from rlsize.units import uncertain
 
@@ -34,6 +34,14 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
+
+
+def _is_number(text: str | bool) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 class Inputs:
@@ -102,6 +110,30 @@ class Inputs:
                 scenario, self.changes
             )
 
+    def command_line(self, name: str) -> str:
+        """
+        The command that asks the same again: its name, scenario, changes and flags of quantities.
+
+        Args:
+            name: Of the command.
+        """
+        import shlex
+
+        words = ["rlsize", *name.split()]
+        words += [self.file.document.name] if self.file is not None and self.file.document.name != "--set" else []
+        words += [f"--set={change}" for change in self.changes]
+        for key, text in self.texts.items():
+            kind, flag = QUANTITIES[key].kind, self.flag(key)
+            if isinstance(text, bool):
+                no = kind.no if isinstance(kind, Switch) else ""
+                words += [flag if text else no or f"--no-{flag.removeprefix('--')}"]
+            elif isinstance(kind, Text) and kind.many:
+                words += [word for part in text.split(",") for word in (flag, part)]
+            else:
+                words += [flag, text]
+        words += [word for folder in self.folders for word in ("--profiles", folder)]
+        return shlex.join(words)
+
     @property
     def catalogue(self) -> Catalogue:
         """The profiles: shipped ones and the user's own."""
@@ -130,6 +162,26 @@ class Inputs:
         """What the scenario file says at a dotted key; None without a file or without the key."""
         self.looked.add(key)
         return self.file.value(key) if self.file and key else None
+
+    def said_values(self, target: str) -> dict[str, Any]:
+        """
+        All that was said and that a scenario can say, by dotted place, as it was written; flags over the scenario.
+
+        Args:
+            target: The file that they are for: names of other files are told from its folder.
+        """
+        from rlsize.readers.scenario_changes import leaves_of, named_from
+
+        found = leaves_of(self.file) if self.file is not None else {}
+        folder = self.file.folder if self.file is not None else None
+        found = {place: named_from(place, value, folder, target) for place, value in found.items()}
+        for key, text in self.texts.items():
+            place = QUANTITIES[key].scenario
+            if place:
+                value = float(text) if isinstance(QUANTITIES[key].kind, Quantity) and _is_number(text) else text
+                found = {other: value for other, value in found.items() if not other.startswith(f"{place}.")}
+                found[place] = named_from(place, value, None, target)
+        return found
 
     def where(self, key: str) -> str:
         """File, line and key of a scenario value."""
@@ -302,6 +354,15 @@ class Inputs:
             InputError: There is none of that name.
         """
         return self.catalogue.get("model", name)
+
+    def gpu_named(self, name: str) -> Gpu:
+        """
+        A GPU's profile.
+
+        Raises:
+            InputError: There is none of that name.
+        """
+        return self.catalogue.get("gpu", name)
 
     def price_named(self, name: str) -> Price:
         """

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
@@ -16,7 +18,7 @@ from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable
 
     from rlsize.quantities.row import Row
 
@@ -81,6 +83,30 @@ MATCH = (
 WASTE = ("oversampling", "kept_fraction", "dropped_fraction")
 CHECKS = ("model", "params", "gpu")
 REFUSED = ("step_seconds",)
+KNOWN_RATES = (
+    "instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "headroom",
+    "rollout_gpu_tokens_per_second", "trainer_gpu_tokens_per_second", "train_seconds",
+    "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "batch_tokens",
+)  # fmt: skip
+PLANNED: Mapping[str, tuple[Asked, ...]] = MappingProxyType({
+    "Loop": ("model", "gpu", "gpus", "max_staleness"),
+    "Goal_and_limits": ("objective", "least_steps_per_day", "finish_by_seconds", "budget_file", "memory_margin"),
+    "Search": (
+        "searched_modes", "searched_rollout_gpus", "searched_trainer_gpus", "searched_transports",
+        "searched_rollout_tensor_parallel", "searched_rollout_data_parallel", "searched_tensor_parallel",
+        "searched_pipeline_parallel", "searched_context_parallel", "searched_expert_parallel", "searched_recompute",
+        "searched_micro_batch_tokens", "whole_nodes", "rollout_pools", "trainer_pools", "simulated_plans",
+    ),
+    "Workload": WORKLOAD,
+    "Rollout_instances": ("engine", "engine_version", "rollout_dtype", "kv_dtype", "memory_fraction", "max_num_seqs"),
+    "Trainer": ("optimizer", "gradients", "lora_rank", "offload", "dtype", "compiled", "native_attention"),
+    "Passes": ALGORITHM,
+    "Rates_that_are_known": KNOWN_RATES,
+    "Prices": PRICES,
+    "Run": ("steps",),
+    "Inputs": ANSWER,
+})  # fmt: skip
+"""What `plan` and `report` ask for, by panel."""
 
 
 class Asks(NamedTuple):
@@ -129,6 +155,8 @@ def _parameter(row: Row, own: str, panel: str) -> inspect.Parameter:
         takes = bool | None
         no = row.kind.no if isinstance(row.kind, Switch) else f"--no-{names[0].removeprefix('--')}"
         names[0] += f"/{no}" if no else ""
+    elif isinstance(row.kind, Text) and row.kind.many:
+        takes = list[str] | None
     option = typer.Option(
         *names,
         help=_help(row),
@@ -195,7 +223,11 @@ def _asking(
         def answer(profiles: list[str] | None = None, **own: Any) -> Any:
             scenario, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
             texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
-            said = {key: text for key, text in texts.items() if text is not None}
+            said = {
+                key: ",".join(text) if isinstance(text, (list, tuple)) else text
+                for key, text in texts.items()
+                if text is not None
+            }
             for name, group in groups.items():
                 own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())

@@ -140,7 +140,7 @@ def _alone(inputs: Inputs) -> Report:
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.loop.instance import degrees, instance
     from rlsize.loop.pools import LOOPS
-    from rlsize.loop.resolve import seed_of
+    from rlsize.loop.seed import seed_of
     from rlsize.loop.workload import lengths, samples
 
     seed, model, gpu = seed_of(inputs), inputs.model(), inputs.gpu("rollout")

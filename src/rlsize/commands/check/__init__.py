@@ -1,0 +1,1 @@
+"""`rlsize check`: a loop judged by its budget, for people and for CI."""

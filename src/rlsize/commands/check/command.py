@@ -1,0 +1,280 @@
+"""`rlsize check`: a loop judged by its budget, for people and for CI."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from rlsize.commands.check.outputs import Outputs
+from rlsize.errors import Fault, InputError, RlsizeError
+from rlsize.reports.report import Report
+from rlsize.shell.answer import check_form
+from rlsize.shell.command import TERMINAL
+from rlsize.shell.failures import in_own_words
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from rlsize.facts.budget import Budget
+    from rlsize.facts.plan import Plan
+    from rlsize.planner.evaluation import Evaluation
+    from rlsize.readers.budgets import BudgetFile
+    from rlsize.reports.check import Checked, Place
+    from rlsize.verdicts.budget import Line
+
+T = TypeVar("T")
+_FLAG = re.compile(r"--[a-z-]+")
+_KEYS = {"--model": "model", "--gpu": "cluster.gpu"}  # what other commands have a flag for, and a scenario has anyway
+
+
+def _file(flag: str, text: str, panel: str) -> object:
+    return typer.Option(flag, metavar="FILE", help=text, rich_help_panel=panel, show_default=False)
+
+
+BudgetName = Annotated[
+    str | None, _file("--budget", "A budget file; its lines go before the scenario's own.", "Inputs")
+]
+BaselineName = Annotated[str | None, _file("--baseline", "A saved plan; limits on a change need one.", "Inputs")]
+Junit = Annotated[str | None, _file("--junit", "Write JUnit XML: a test case for each limit.", "CI")]
+Github = Annotated[
+    bool,
+    typer.Option(
+        "--github", help="Annotate the budget file on GitHub, and add to the summary of the step.", rich_help_panel="CI"
+    ),
+]
+Save = Annotated[str | None, _file("--save", "Write the loop as a plan: the baseline of a later check.", "Output")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+Strict = Annotated[
+    bool, typer.Option("--strict", help="Fail where an 80 % band crosses its limit.", rich_help_panel="Inputs")
+]
+
+
+@asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=ANSWER)
+def check(
+    inputs: Inputs,
+    context: typer.Context,
+    scenario: ScenarioFile = None,
+    changes: Changes = None,
+    budget: BudgetName = None,
+    baseline: BaselineName = None,
+    strict: Strict = False,
+    junit: Junit = None,
+    github: Github = False,
+    save: Save = None,
+    force: Force = False,
+) -> Report:
+    """
+    Check a loop against its budget, and against a baseline.
+
+    Example:  rlsize check scenario.yaml --budget budget.yaml
+    """
+    from rlsize.loop.answer import answer_of
+    from rlsize.loop.resolve import resolve
+    from rlsize.loop.search import refuse_lacking
+    from rlsize.reports.check import check_report
+    from rlsize.shell.planning import save_plan
+
+    outputs = Outputs(junit=junit, github=github, save=save, force=force, suite=budget or scenario or "rlsize check")
+    outputs.prepare()
+    try:
+        _check_form(context.obj or {})
+        against = _opened(inputs, (scenario, changes or ()), budget, baseline)
+        loop = resolve(inputs)
+        refuse_lacking(loop)
+        found = answer_of(loop)
+        checked = _judged(inputs, against, found, strict=strict, saving=save is not None)
+        kept = []
+        if save is not None and loop.place is not None:
+            save_plan(save, inputs, "check", loop, loop.place, found, force=force)
+            kept = [f"Wrote {save}: what --baseline takes."]
+        elif save is not None:
+            kept = [f"{save} is not written: a loop that cannot run is no baseline."]
+        report = check_report(
+            checked,
+            inputs.shown(),
+            (*inputs.warnings, *_moved(against, inputs.folders)),
+            (*_said(against, found), *inputs.notes, *kept),
+        )
+    except RlsizeError as error:
+        told: RlsizeError = error
+        if type(error) is InputError:
+            told = InputError(*in_own_words(error.faults, context, scenario or "SCENARIO"))
+        outputs.gave_up(told)
+        raise told from None
+    outputs.tell(checked, report)
+    return report
+
+
+def _check_form(output: Mapping[str, Any]) -> None:
+    """
+    Find out before anybody is told of a verdict whether the answer can be shown.
+
+    Raises:
+        InputError: It cannot.
+    """
+    check_form(output)
+    if output.get("plot") not in {None, TERMINAL}:
+        raise InputError(Fault("there is nothing to draw for this question", "--plot", "leave it out"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Against:
+    """What a loop is judged by: budgets, the one that goes first in front, and a baseline with its file's name."""
+
+    budgets: tuple[BudgetFile, ...]
+    baseline: Plan | None = None
+    baseline_name: str = ""
+
+    @property
+    def budget(self) -> Budget:
+        """All limits: of the first budget, and of the next where the first has none."""
+        first, *others = self.budgets
+        return first.budget if not others else first.budget.over(others[0].budget)
+
+    def file(self, quantity: str) -> BudgetFile:
+        """The budget whose limits hold for a quantity."""
+        return next(file for file in self.budgets if quantity in file.budget.limits)
+
+
+def _opened(
+    inputs: Inputs, scenario: tuple[str | None, Sequence[str]], budget: str | None, baseline: str | None
+) -> _Against:
+    """
+    All files, read; the scenario into the inputs.
+
+    Raises:
+        InputError: What is wrong with any of them.
+    """
+    from rlsize.readers.budgets import budget_in, read_budget
+    from rlsize.readers.plans import read_plan
+
+    faults: list[Fault] = []
+
+    def tried(read: Callable[[], T]) -> T | None:
+        try:
+            return read()
+        except InputError as error:
+            faults.extend(error.faults)
+            return None
+
+    tried(lambda: inputs.read(*scenario))
+    own = tried(lambda: read_budget(budget)) if budget is not None else None
+    plan = tried(lambda: read_plan(baseline)) if baseline is not None else None
+    inside = budget_in(inputs.file) if inputs.file else None
+    budgets = tuple(file for file in (own, inside) if file is not None)
+    if not budgets and not faults:
+        todo = "name a file, or give the scenario a `budget:` section"
+        faults.append(Fault("there is no budget to check", "--budget", todo))
+    if faults:
+        raise InputError(*faults)
+    return _Against(budgets=budgets, baseline=plan, baseline_name=baseline or "")
+
+
+def _judged(inputs: Inputs, against: _Against, found: Evaluation, *, strict: bool, saving: bool) -> Checked:
+    """
+    The verdict on every limit.
+
+    Raises:
+        InputError: A limit cannot be judged.
+    """
+    from rlsize.reports.check import Checked
+    from rlsize.verdicts.budget import judged, misfits
+
+    lines: tuple[Line, ...] = ()
+    if not found.refused:
+        lines = judged(found.results, against.budget, against.baseline) + misfits(found.results, against.budget)
+    waiting = [line for line in lines if saving and line.lacking == "baseline"]
+    if waiting:
+        names = ", ".join(line.name for line in waiting)
+        inputs.notes.append(f"Not judged, as this run makes the baseline: {names}.")
+        lines = tuple(line for line in lines if line not in waiting)
+    unknown = [_fault(line, against) for line in lines if line.status == "unknown"]
+    if unknown:
+        raise InputError(*unknown)
+    return Checked(
+        lines=lines,
+        places={line.name: _place(line, against) for line in lines if not line.implied},
+        strict=strict,
+        placement=found.placement,
+        results=found.results,
+        baseline=against.baseline_name,
+        impossible=found.refused,
+        loop=_loop(inputs),
+    )
+
+
+def _place(line: Line, against: _Against) -> Place:
+    from rlsize.reports.check import Place
+
+    file = against.file(line.quantity)
+    return Place(file=file.name, line=file.line(line.quantity, line.bound))
+
+
+def _loop(inputs: Inputs) -> Place:
+    """Where the scenario says how the loop is laid out."""
+    from rlsize.reports.check import Place
+
+    if inputs.file is None:
+        return Place(file="")
+    document = inputs.file.document
+    return Place(file=document.name, line=document.lines.get(("placement",)))
+
+
+def _fault(line: Line, against: _Against) -> Fault:
+    """Why a limit cannot be judged, and what would let it."""
+    file = against.file(line.quantity)
+    where = file.where(line.quantity, line.bound)
+    if line.lacking == "baseline":
+        return Fault("not judged: a change needs a baseline", where, "name a saved plan: --baseline FILE")
+    if line.lacking == "value in the baseline":
+        todo = "save it again with what is needed for it, or leave this limit out"
+        return Fault(f"not judged: the baseline {against.baseline_name} lacks it", where, todo)
+    needed = _FLAG.sub(lambda flag: _KEYS.get(flag[0], flag[0]), line.value.missing)
+    in_scenario = " in the scenario" if needed != line.value.missing else ""
+    todo = f"give {needed}{in_scenario}" if needed else "leave this limit out"
+    return Fault(f"not judged: {line.quantity} is not known", where, todo)
+
+
+def _moved(against: _Against, folders: list[str]) -> Iterator[str]:
+    """What changed under the numbers since the baseline was saved."""
+    from rlsize.shell.digest import facts_digest
+    from rlsize.version import VERSION
+
+    plan = against.baseline
+    if plan is None:
+        return
+    if plan.rlsize_version != VERSION:
+        yield f"{against.baseline_name} is of rlsize {plan.rlsize_version}, and this is {VERSION}"
+    now = facts_digest(folders)
+    if plan.facts_digest != now:
+        yield (
+            f"profiles or equations changed since {against.baseline_name} was saved (facts_digest {plan.facts_digest} "
+            f"then, {now} now): part of a change may be theirs, and not the scenario's"
+        )
+
+
+def _said(against: _Against, found: Evaluation) -> Iterator[str]:
+    """Which loop was judged, and by which budget where there are two."""
+    from rlsize.facts.budget import set_limits
+    from rlsize.units import show
+
+    words = {key: show(figure.value) for key, figure in found.placement.items()}
+    if words:
+        yield (
+            f"Judged: {words['mode']}, {words['rollout_gpus']} rollout GPUs ({words['instances']} x "
+            f"{words['gpus_per_instance']}), {words['trainer_gpus']} trainer GPUs."
+        )
+    if len(against.budgets) > 1:
+        first, other = against.budgets
+        past = [
+            f"budget.{quantity}.{bound}"
+            for quantity, bound in set_limits(other.budget)
+            if quantity in first.budget.limits
+        ]
+        rest = f"; {first.name} goes before {', '.join(past)}" if past else ""
+        yield f"Limits of {first.name} and of the scenario{rest}."

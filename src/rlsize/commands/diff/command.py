@@ -1,0 +1,132 @@
+"""`rlsize diff`: what changed between two scenarios, plans or rates files, and what that did to every result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.reports.report import Report
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import ANSWER, PRICES, asks_beside_files
+
+if TYPE_CHECKING:
+    from rlsize.readers.yaml_documents import Document
+
+KINDS = ("scenario", "plan", "rates")
+SPLITS = ("alone", "shapley")
+_INSTEAD = "name two scenarios, two saved plans, or two rates files"
+_OF_LOOPS = (*PRICES, "steps", "calibration", "accept_lower_bound")
+_FOR: Mapping[str, tuple[str, ...]] = MappingProxyType({"--split": ("scenario",), "--scenario": ("rates",)})
+"""The kinds of files that a flag of this command alone says something about, where it is not for all."""
+
+Before = Annotated[
+    str, typer.Argument(metavar="BEFORE", help="A scenario, a saved plan, or a rates file.", show_default=False)
+]
+After = Annotated[str, typer.Argument(metavar="AFTER", help="Another one of the same kind.", show_default=False)]
+
+
+def _flag(flag: str, metavar: str, text: str) -> object:
+    return typer.Option(flag, metavar=metavar, help=text, rich_help_panel="Inputs", show_default=False)
+
+
+Of = Annotated[
+    str | None,
+    _flag("--of", "KEY", "The result to tell first; cost_per_step_usd where prices are known, else step_seconds."),
+]
+SplitBy = Annotated[
+    str | None, _flag("--split", "NAME", "alone (each change by itself), or shapley (fair shares too).")
+]
+Scenario = Annotated[str | None, _flag("--scenario", "FILE", "For rates files: the scenario whose loop they change.")]
+
+
+@asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=(*ANSWER, "accept_lower_bound"))
+def diff(
+    inputs: Inputs,
+    context: typer.Context,
+    before: Before,
+    after: After,
+    of: Of = None,
+    split: SplitBy = None,
+    scenario: Scenario = None,
+) -> Report:
+    """
+    What changed between two files, and what that did to every result.
+
+    Example:  rlsize diff before.yaml after.yaml
+    """
+    from rlsize.commands.diff.plans import plans_compared
+    from rlsize.commands.diff.rates import rates_compared
+    from rlsize.commands.diff.scenarios import scenarios_compared
+    from rlsize.loop.seed import seed_of
+
+    kind = _kind(*_opened(before, after))
+    given = [flag for flag, text in (("--split", split), ("--scenario", scenario)) if text is not None]
+    wrong = [flag for flag in given if kind not in _FOR[flag]]
+    of_loops = [inputs.flag(key) for key in inputs.texts if key in _OF_LOOPS]
+    wrong += of_loops if kind == "plan" else []
+    for flag in wrong:
+        inputs.fault(f"says nothing about two {kind} files", flag, "leave it out")
+    if kind == "rates" and scenario is None:
+        for flag in of_loops:
+            what = "says something about a loop, and rates files have none"
+            inputs.fault(what, flag, "name one with --scenario FILE")
+    if split is not None and split not in SPLITS:
+        inputs.fault(f"{split[:40]!r} is unknown", "--split", suggestion(split[:40], SPLITS))
+    inputs.settle()
+    seed_of(inputs)  # refuses a seed that is no whole number
+    if kind == "plan":
+        return plans_compared(before, after, of)
+    if kind == "rates":
+        return rates_compared(inputs, context, (before, after), scenario, of)
+    return scenarios_compared(inputs, context, (before, after), of, fair=split == "shapley")
+
+
+def _opened(*paths: str) -> list[Document]:
+    """
+    The files as documents.
+
+    Raises:
+        InputError: What is wrong with either.
+    """
+    from rlsize.readers.yaml_documents import read_document
+
+    found: list[Document] = []
+    faults: list[Fault] = []
+    for path in dict.fromkeys(paths):
+        try:
+            found.append(read_document(path))
+        except InputError as error:
+            faults += error.faults
+    if faults:
+        raise InputError(*faults)
+    return found if len(found) > 1 else found * len(paths)
+
+
+def _kind(before: Document, after: Document) -> str:
+    """
+    What both files are.
+
+    Raises:
+        InputError: They differ, or cannot be compared.
+    """
+    headers: list[Any] = [
+        document.data.get("rlsize") if isinstance(document.data, dict) else None for document in (before, after)
+    ]
+    kinds = [header.get("kind") if isinstance(header, dict) else None for header in headers]
+    for document, kind in zip((before, after), kinds, strict=True):
+        if kind is None:
+            todo = "its first line should be such as `rlsize: {kind: scenario, version: 1}`"
+            raise InputError(Fault("does not say what kind of file it is", document.name, todo))
+    names = [f"a {str(kind)[:40]} file" for kind in kinds]
+    if {*kinds} == {"scenario", "plan"}:
+        return "scenario"  # a plan holds the scenario that resolves to it
+    if kinds[0] != kinds[1]:
+        what = f"is {names[1]}, and {before.name} is {names[0]}"
+        raise InputError(Fault(what, after.name, _INSTEAD))
+    if kinds[0] not in KINDS:
+        raise InputError(Fault(f"is {names[0]}, which cannot be compared", before.name, _INSTEAD))
+    return str(kinds[0])

@@ -1,0 +1,277 @@
+"""Two scenarios compared: both loops on the same draws, and scenarios in between to tell which change does what."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from rlsize.commands.diff.files import both, input_changes, main_of
+from rlsize.errors import InputError
+from rlsize.facts.records.record import Refused
+from rlsize.shell.failures import in_own_words
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+
+    import typer
+
+    from rlsize.errors import Fault
+    from rlsize.planner.evaluation import Evaluation
+    from rlsize.planner.outlook import Outlook
+    from rlsize.planner.placed_results import Array
+    from rlsize.readers.scenario_changes import Leaf
+    from rlsize.readers.scenarios import ScenarioFile
+    from rlsize.reports.report import Report
+    from rlsize.shell.inputs import Inputs
+    from rlsize.verdicts.causes import Outcome, Split
+    from rlsize.verdicts.difference import Difference
+
+_GPUS = ("cluster.", "placement.", "rollout.tensor_parallel", "rollout.pipeline_parallel", "trainer.parallelism.")
+_PATIENCE = 1.0  # seconds without a word
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """
+    One loop, worked out.
+
+    Args:
+        name: Of its file.
+        inputs: What it was worked out from, with its warnings and notes.
+        found: What it gives.
+        outlook: How it was worked out; None where it cannot run.
+        draws: Its results on joint draws.
+    """
+
+    name: str
+    inputs: Inputs
+    found: Evaluation
+    outlook: Outlook | None
+    draws: Mapping[str, Array]
+
+
+def scenarios_compared(
+    inputs: Inputs, context: typer.Context, named: tuple[str, str], of: str | None, *, fair: bool
+) -> Report:
+    """
+    The comparison of two scenarios.
+
+    Args:
+        inputs: What flags say of both.
+        context: Of the command.
+        named: The files.
+        of: The result to tell first.
+        fair: Whether changes get fair shares too.
+
+    Raises:
+        InputError: What is wrong with them.
+    """
+    from rlsize.readers.scenario_changes import changed_scenario
+    from rlsize.readers.scenarios import read_scenario
+    from rlsize.reports.diff import Compared, diff_report
+
+    before, after = named
+    files = both(read_scenario, before, after)
+    leaves = changed_scenario(*files)
+    if not leaves:
+        return diff_report(Compared(before=before, after=after))
+    mixer = Mixer(files, leaves, inputs, context)
+    first, second = mixer.sides()
+    told = differences_of(first, second)
+    first_told = main_of(of, told, lambda key: missing_for(key, (first, second)))
+    compared = Compared(
+        before=before,
+        after=after,
+        inputs=input_changes(leaves),
+        differences=told,
+        of=first_told,
+        split=mixer.split(fair=fair) if not first.found.refused else None,
+        results=tuple({**second.found.placement, **second.found.results}.values()),
+        refused={side.name: side.found.refused for side in (first, second) if side.found.refused},
+    )
+    said_so = {leaf.key.rpartition(".")[2] for leaf in leaves}
+    return diff_report(compared, tuple(warnings_of(first, second)), tuple(notes_of(first, second, said_so)))
+
+
+class Mixer:
+    """
+    Two scenarios, and all between them.
+
+    Args:
+        files: The scenarios.
+        leaves: What differs.
+        inputs: What the flags say of all of them.
+        context: Of the command.
+    """
+
+    def __init__(
+        self,
+        files: tuple[ScenarioFile, ScenarioFile],
+        leaves: Sequence[Leaf],
+        inputs: Inputs,
+        context: typer.Context,
+    ) -> None:
+        self._files = files
+        self._leaves = {leaf.key: leaf for leaf in leaves}
+        self._inputs_of_all = inputs
+        self._context = context
+        _ = inputs.catalogue  # read once for all
+
+    def sides(self) -> tuple[Side, Side]:
+        """
+        Both loops, on the same draws: what they share has the same source, and so the same draw.
+
+        Raises:
+            InputError: What is missing for either.
+        """
+        before, after = self._files
+        first, faults = self._side(lambda: before, before, None)
+        second, more = self._side(lambda: self._mixed(frozenset(self._leaves)), after, first)
+        if first is None or second is None:
+            raise InputError(*dict.fromkeys((*faults, *more)))
+        return first, second
+
+    def _side(
+        self, file: Callable[[], ScenarioFile], named: ScenarioFile, other: Side | None
+    ) -> tuple[Side | None, tuple[Fault, ...]]:
+        """A loop, or what is wrong with it, told of the file that it is in."""
+        name = named.document.name
+        try:
+            return evaluated_side(name, self._inputs(file()), other), ()
+        except InputError as error:
+            return None, tuple(_placed_in(error, self._context, name))
+
+    def _mixed(self, keys: frozenset[str]) -> ScenarioFile:
+        from rlsize.readers.scenario_changes import mixed
+
+        return mixed(*self._files, (leaf for key, leaf in self._leaves.items() if key in keys))
+
+    def _inputs(self, file: ScenarioFile) -> Inputs:
+        inputs = self._inputs_of_all.apart()
+        inputs.file, inputs.used = file, {}
+        return inputs
+
+    def outcome(self, keys: frozenset[str]) -> Outcome:
+        """What the first scenario gives with some values of the second, in central numbers."""
+        from rlsize.loop.resolve import resolve
+        from rlsize.planner.placed_results import central_results
+        from rlsize.verdicts.causes import Outcome
+
+        try:
+            loop = resolve(self._inputs(self._mixed(keys)))
+            if loop.place is None:
+                return Outcome(refused=loop.refused)
+            return Outcome(results=central_results(loop.outlook, loop.place))
+        except InputError as error:
+            return Outcome(refused="; ".join(dict.fromkeys(fault.what for fault in error.faults)))
+        except Refused as refusal:
+            return Outcome(refused=str(refusal))
+
+    def split(self, *, fair: bool) -> Split:
+        """Which change does what."""
+        from random import Random
+
+        from rlsize.loop.seed import seed_of
+        from rlsize.shell.progress import progress
+        from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
+
+        keys = list(self._leaves)
+        began, done = time.monotonic(), 0
+        with progress() as say:
+
+            def told(asked: frozenset[str]) -> Outcome:
+                nonlocal done
+                done += 1
+                if time.monotonic() - began > _PATIENCE:
+                    say("working out the changes by themselves and together", done / (done + len(keys)))
+                return self.outcome(asked)
+
+            outcomes = Outcomes(told)
+            found = split(keys, outcomes, topic)
+            if not fair:
+                return found
+            return with_fair_shares(found, outcomes, Random(seed_of(self._inputs_of_all)))  # noqa: S311 (draws orders, not a secret)
+
+
+def topic(key: str) -> str:
+    """What a key is about: the numbers of GPUs belong together, wherever they stand."""
+    return "GPUs" if key.startswith(_GPUS) else key.partition(".")[0]
+
+
+def _placed_in(error: InputError, context: typer.Context, name: str) -> Iterator[Fault]:
+    """Faults of a side, each told of its file."""
+    for fault in in_own_words(error.faults, context, name):
+        yield fault if fault.where else replace(fault, where=name)
+
+
+def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
+    """
+    A loop with bands; on the draws of another one where there is one.
+
+    Raises:
+        InputError: What is missing.
+    """
+    from rlsize.loop.answer import answer_of
+    from rlsize.loop.resolve import resolve
+    from rlsize.planner.placed_results import drawn_results
+    from rlsize.reports.plan import late_words
+
+    loop = resolve(inputs)
+    if other is not None and other.outlook is not None:
+        loop = replace(loop, outlook=replace(loop.outlook, joint=other.outlook.joint))
+    found = answer_of(loop)
+    if loop.bound:
+        inputs.warnings.append(f"a step takes longer than it says: {loop.bound}")
+    if loop.place is None:
+        return Side(name=name, inputs=inputs, found=found, outlook=None, draws={})
+    inputs.warnings += late_words(loop.outlook, loop.place)
+    draws = drawn_results(loop.outlook, loop.place)
+    return Side(name=name, inputs=inputs, found=found, outlook=loop.outlook, draws=draws)
+
+
+def differences_of(first: Side, second: Side) -> tuple[Difference, ...]:
+    """What became of each result."""
+    from rlsize.verdicts.difference import differences
+
+    return differences(first.found.results, second.found.results, (first.draws, second.draws))
+
+
+def missing_for(key: str, sides: Sequence[Side]) -> str:
+    """What a result needs that neither side has; empty where there is no such result."""
+    found = (side.found.results.get(key) for side in sides)
+    return next((figure.missing for figure in found if figure is not None and figure.missing), "")
+
+
+def warnings_of(first: Side, second: Side) -> Iterator[str]:
+    """What casts doubt on both sides, or on one of them, which it names."""
+    yield from _of_both(first, second, first.inputs.warnings, second.inputs.warnings)
+
+
+def notes_of(first: Side, second: Side, said: Collection[str] = ()) -> Iterator[str]:
+    """
+    How the placements differ, and what explains the answer.
+
+    Args:
+        first: One loop.
+        second: The other.
+        said: What of the placements is told elsewhere.
+    """
+    from rlsize.reports.wording import words
+    from rlsize.units import show
+
+    placed = (first.found.placement, second.found.placement)
+    moved = [
+        f"{words(key)} {show(placed[0][key].value)}, then {show(placed[1][key].value)}"
+        for key in placed[0]
+        if key not in said and key in placed[1] and placed[0][key].value != placed[1][key].value
+    ]
+    if moved:
+        yield f"Placement: {'; '.join(moved)}."
+    yield from _of_both(first, second, first.inputs.notes, second.inputs.notes)
+
+
+def _of_both(first: Side, second: Side, before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    for text in dict.fromkeys((*before, *after)):
+        only = first.name if text not in after else second.name if text not in before else ""
+        yield f"{only}: {text}" if only and not text.startswith(only) else text

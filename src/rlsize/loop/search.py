@@ -1,0 +1,410 @@
+"""What `plan` and `report` ask: which loop, in which space and within which limits a better one is looked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, TypeVar
+
+from rlsize.equations import planning
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.facts.figure import Figure, absent
+from rlsize.loop.instance import memory_fractions
+from rlsize.loop.pools import Pools, pools
+from rlsize.loop.resolve import as_stated, resolve_on
+from rlsize.planner.offers import Degrees, Offer
+from rlsize.planner.space import Limit, Space
+from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
+from rlsize.quantities.table import QUANTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+    from rlsize.estimates.step_assembly import Loop as Kind
+    from rlsize.facts.budget import Budget
+    from rlsize.loop.resolve import Loop
+    from rlsize.loop.said import Said
+    from rlsize.planner.families import Objective
+    from rlsize.planner.options import FleetOption, TrainerOption
+    from rlsize.planner.plan import Planned
+    from rlsize.planner.tables import Rejections
+
+MODES: tuple[Kind, ...] = ("colocated", "synchronous", "one-step-off", "async", "hybrid")
+"""Ways to lay a loop out in time that are searched."""
+
+_OBJECTIVES: tuple[Objective, ...] = ("time", "cost", "gpus")
+_RECOMPUTES = ("none", "selective", "full")
+_MICRO_BATCHES = (4096.0, 8192.0, 16384.0, 32768.0)
+_MOST_STALENESS = 64
+_MOST_GPUS = 32_768  # every number of GPUs is tried with every other, so there must be an end
+_POOL_PARTS = 3
+_PRICED = {"cost_per_step_usd", "cost_per_run_usd"}
+_OF_RUN = {"cost_per_run_usd", "run_seconds"}
+_SEARCHED = {  # by whether it is of the fleet
+    True: ("rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel", "rollout_expert_parallel"),
+    False: (
+        "fsdp", "zero_stage", "data_parallel", "tensor_parallel", "pipeline_parallel", "context_parallel",
+        "expert_parallel", "recompute", "micro_batch_tokens", "trainer_gpus", "rollout_gpus", "instances", "mode",
+    ),
+}  # fmt: skip
+Name = TypeVar("Name", bound=str)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Searched:
+    """
+    A loop and the best that was found in its place.
+
+    Args:
+        loop: It; placed where it says how, and can run.
+        planned: What was found.
+    """
+
+    loop: Loop
+    planned: Planned
+
+
+def searched(
+    said: Said,
+    budget: tuple[Budget | None, str],
+    tell: Callable[[float], None] | None = None,
+) -> Searched:
+    """
+    The loop that was said, and the best plan for its work.
+
+    Args:
+        said: What was said; what was used and chosen is noted there.
+        budget: The limits that hold, and who says so.
+        tell: Hears of a long search which share of it is done. [1]
+
+    Raises:
+        InputError: All that is missing or wrong, or what is not modelled here.
+    """
+    from rlsize.planner.plan import planned
+    from rlsize.planner.tables import Rejections
+
+    wanted = _wanted(said)
+    found, stated = _pools(said)
+    loop = resolve_on(said, found, placed=False)
+    refuse_lacking(loop)
+    rejected = Rejections()
+    space = _space(said, loop, wanted, budget, rejected)
+    own = None
+    if stated:
+        loop = as_stated(said, loop)
+        own = loop.place
+        if own is None:
+            said.warnings.append(f"yours cannot run, and is not ranked: {loop.refused}")
+    for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
+        said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
+    for key in ("memory_fraction", "transport"):
+        if not said.gives(key):
+            said.used.pop(key, None)  # it goes with the mode
+    answer = planned(loop.outlook, space, wanted.objective, own, tell)
+    for reason, count in rejected.counts.items():
+        answer.found.rejected.add(reason, count)
+    return Searched(loop=loop, planned=answer)
+
+
+def refuse_lacking(loop: Loop) -> None:
+    """
+    Refuse a loop of which something is not modelled: a plan or a verdict on a bound would be worth nothing.
+
+    Raises:
+        InputError: What is not modelled, and what models it.
+    """
+    if loop.lacking:
+        what = f"{', '.join(loop.lacking)} are said, and no prediction holds them: the step is longer than it says"
+        todo = "`rlsize simulate` models them; leave them out to go on without"
+        raise InputError(Fault(what, "agents", todo))
+
+
+def _pools(said: Said) -> tuple[Pools, bool]:
+    """
+    The GPUs of both sides, and whether the scenario has a plan of its own, which is judged beside the best one.
+
+    Raises:
+        InputError: They are not known, or contradict each other.
+    """
+    offered = [key for key in ("rollout_pools", "trainer_pools") if said.gives(key)]
+    if offered:
+        stock = said.ask("gpus")
+        if not stock.known and len(offered) == 1:
+            lacking = said.flag("trainer_pools" if offered[0] == "rollout_pools" else "rollout_pools")
+            said.fault("the other side has no GPUs", lacking, "offer some, or say with --gpus how many there are")
+        everything = stock if stock.known else Figure(key="gpus", value=1, provenance="default", source="the pools")
+        none = absent("rollout_gpus", ""), absent("trainer_gpus", "")
+        return Pools(loop="async", gpus=everything, rollout=none[0], trainer=none[1]), False
+    side = said.apart()
+    found = pools(side)
+    said.faults += side.faults
+    said.settle()
+    said.keep(found.gpus)
+    if any(map(said.gives, ("mode", "rollout_gpus", "trainer_gpus"))) and (found.split or found.shared):
+        said.warnings += side.warnings
+        return found, True
+    return replace(found, loop="async"), False
+
+
+def _objective(said: Said) -> Objective:
+    """What is made small: as said; with a deadline the fewest GPUs, else the shortest step."""
+    hurried = said.gives("least_steps_per_day") or said.gives("finish_by_seconds")
+    found = said.choose("objective", default="gpus" if hurried else "time")
+    return next((name for name in _OBJECTIVES if name == found), "time")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Wanted:
+    """What was said of the search, whatever the loop is; empty for what is usual."""
+
+    objective: Objective
+    rollout: tuple[Offer, ...]
+    trainer: tuple[Offer, ...]
+    degrees: Degrees
+    modes: tuple[Kind, ...]
+    micro_batches: tuple[float, ...]
+    rollout_gpus: tuple[float, ...]
+    trainer_gpus: tuple[float, ...]
+    margin: Figure
+    staleness: tuple[float, ...]
+    deadlines: tuple[Limit, ...]
+    whole_nodes: bool
+
+
+def _wanted(said: Said) -> _Wanted:
+    """What was said of the search; faults are noted."""
+    return _Wanted(
+        objective=_objective(said),
+        rollout=_offers(said, "rollout_pools"),
+        trainer=_offers(said, "trainer_pools"),
+        degrees=_degrees(said),
+        modes=tuple(_words(said, "searched_modes", MODES)),
+        micro_batches=_numbers(said, "searched_micro_batch_tokens"),
+        rollout_gpus=_numbers(said, "searched_rollout_gpus"),
+        trainer_gpus=_numbers(said, "searched_trainer_gpus"),
+        margin=said.ask("memory_margin"),
+        staleness=_staleness(said),
+        deadlines=tuple(_deadlines(said)),
+        whole_nodes=bool(said.yes("whole_nodes")),
+    )
+
+
+def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None, str], rejected: Rejections) -> Space:
+    """
+    What may be chosen.
+
+    Raises:
+        InputError: All that is wrong with what was said of it.
+    """
+    limits = (*wanted.deadlines, *_limits(said, loop, budget))
+    transports = _transports(said, loop)
+    found, offered = loop.pools, bool(wanted.rollout or wanted.trainer)
+    _refuse_too_many(said, found.gpus.number, found.gpus.source)
+    mixed = loop.fleet.gpu != loop.trainer.gpu
+    if mixed and not offered and not found.split:
+        kinds = f"{loop.fleet.gpu} and {loop.trainer.gpu} are two kinds of GPUs"
+        todo = "give placement.rollout_gpus and trainer_gpus"
+        said.fault(f"{kinds}, and nobody says how many there are of each", "placement", todo)
+    said.settle()
+    stock: tuple[float | None, float | None] = (None, None)
+    if offered:
+        stock = found.gpus.number, found.gpus.number
+    elif mixed:
+        stock = found.rollout.number, found.trainer.number
+    micro_batches: tuple[float, ...] = ()
+    if loop.stages is not None:
+        from rlsize.planner.memory_left import longest_tokens
+
+        longest = longest_tokens(loop.outlook.central)
+        micro_batches = tuple(sorted({max(size, longest) for size in wanted.micro_batches or _MICRO_BATCHES}))
+    return Space(
+        fleets=_fleets(loop, wanted.rollout, stock[0], wanted.degrees, rejected),
+        trainers=_trainers(loop, wanted.trainer, stock[1], wanted.degrees, rejected),
+        loops=wanted.modes or MODES,
+        staleness=wanted.staleness,
+        transports=transports,
+        micro_batches=micro_batches,
+        gpus=None if offered or mixed else found.gpus.number,
+        margin=wanted.margin.number,
+        limits=limits,
+        rollout_gpus=wanted.rollout_gpus,
+        trainer_gpus=wanted.trainer_gpus,
+        whole_nodes=wanted.whole_nodes,
+    )
+
+
+def _limits(said: Said, loop: Loop, held: tuple[Budget | None, str]) -> Iterator[Limit]:
+    """Limits of the budget; a fault for one on a result that lacks an input."""
+    budget, source = held
+    for entry in fields(budget) if budget is not None else ():
+        limit = getattr(budget, entry.name)
+        if limit is None:
+            continue
+        if entry.name in _PRICED and not loop.trainer.gpu_hour.known:
+            said.fault(f"{entry.name} is limited, and no price is known", said.flag("gpu_hour_usd"), "give a price")
+        if entry.name in _OF_RUN and not loop.problem.steps.known:
+            said.fault(f"{entry.name} is limited, and the steps are not known", said.flag("steps"), "say how many")
+        for bound, least in ((limit.max, False), (limit.min, True)):
+            if bound is not None:
+                yield Limit(key=entry.name, value=float(bound), least=least, source=source)
+
+
+def _deadlines(said: Said) -> Iterator[Limit]:
+    per_day, until = said.ask("least_steps_per_day"), said.ask("finish_by_seconds")
+    if per_day.known:
+        yield Limit(key="steps_per_day", value=per_day.number, least=True, source=per_day.source)
+    if not until.known:
+        return
+    steps = said.ask("steps")
+    if not steps.known:
+        said.fault("a deadline needs the steps of the run", said.flag("steps"), "say how many")
+        return
+    longest = planning.step_time_limit(run_seconds=until.number, steps=steps.number)
+    yield Limit(key="step_seconds", value=float(longest), source=until.source)
+
+
+def _staleness(said: Said) -> tuple[float, ...]:
+    """Caps from 1 to the largest."""
+    most = said.ask("max_staleness")
+    if not most.known:
+        return (1.0,)
+    if most.number > _MOST_STALENESS:
+        what = f"{most.number:g} is more than the {_MOST_STALENESS} that are searched"
+        said.fault(what, most.source, "give less")
+    return tuple(float(cap) for cap in range(1, min(int(most.number), _MOST_STALENESS) + 1)) or (1.0,)
+
+
+def _transports(said: Said, loop: Loop) -> tuple[str, ...]:
+    if not said.gives("searched_transports") and loop.stages is None:
+        return ("nccl-broadcast",)  # nothing depends on it where syncs are not predicted
+    from rlsize.estimates.sync_prediction import TRANSPORTS
+
+    own = tuple(name for name, kind in TRANSPORTS.items() if not kind.colocated)
+    if said.name("searched_transports")[0] == "all":
+        return own
+    usual = loop.stages.transport if loop.stages is not None else own[0]
+    return tuple(_words(said, "searched_transports", own)) or (usual if usual in own else own[0],)
+
+
+def _fleets(
+    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: Degrees, rejected: Rejections
+) -> tuple[FleetOption, ...]:
+    """Ways to build instances: as measured where their rate is known, else all."""
+    if loop.known.rate.known or loop.stages is None:
+        return (loop.fleet,)
+    from rlsize.planner.choices import fleet_options, larger_fleets
+
+    asked = loop.stages.rollout.engine
+    fractions = memory_fractions(asked, shared=loop.pools.shared)
+    asked, shared = replace(asked, memory_fraction=fractions[False]), fractions[True] or SHARED_MEMORY_FRACTION
+    found: list[FleetOption] = []
+    for kind in offers or (Offer(gpu=asked.gpu, most=stock),):
+        offer = kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.fleet.gpu_hour)
+        some = list(fleet_options(asked, shared, offer, degrees, rejected))
+        holds = any(_fits(loop, option) for option in some)
+        found += some if holds else [*some, *larger_fleets(asked, shared, offer, degrees)]
+    return tuple(found)
+
+
+def _fits(loop: Loop, option: FleetOption) -> bool:
+    from rlsize.estimates.loop_memory import fleet_headroom
+    from rlsize.planner.memory_left import longest_tokens
+
+    engine, central = option.engines[False], loop.outlook.central
+    return not isinstance(engine, str) and float(fleet_headroom(engine, longest_tokens(central), central.values)) > 0
+
+
+def _trainers(
+    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: Degrees, rejected: Rejections
+) -> tuple[TrainerOption, ...]:
+    """Ways to spread the trainer: as measured where its time is known, else all."""
+    if loop.known.train_seconds.known or loop.stages is None:
+        return (loop.trainer,)
+    from rlsize.planner.choices import trainer_options
+
+    asked = loop.stages.plan.train
+    kinds = offers or (Offer(gpu=asked.gpu, most=stock),)
+    priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.trainer.gpu_hour) for kind in kinds]
+    return tuple(option for offer in priced for option in trainer_options(asked, offer, degrees, rejected))
+
+
+# ---- what holds several things: numbers and words with commas between them, and pools of GPUs ----
+
+
+def _parts(said: Said, key: str) -> tuple[list[str], str]:
+    text, where = said.name(key)
+    return ([] if text is None else [part.strip() for part in str(text).split(",")]), where
+
+
+def _number(said: Said, key: str, text: str, where: str) -> Figure:
+    """A number as one of a list says it, with the unit and limits of its quantity."""
+    side = said.instead(**{key: text})
+    side.faults.clear()
+    figure = side.ask(key)
+    said.faults += [replace(fault, where=where) for fault in side.faults]
+    return figure
+
+
+def _numbers(said: Said, key: str) -> tuple[float, ...]:
+    """Numbers of the quantity that a list of this key holds."""
+    texts, where = _parts(said, key)
+    found = [_number(said, key.removeprefix("searched_"), text, where) for text in texts]
+    return tuple(sorted({figure.number for figure in found if figure.known}))
+
+
+def _words(said: Said, key: str, known: Iterable[Name]) -> list[Name]:
+    """Words, each one of a few."""
+    names = {str(word): word for word in known}
+    texts, where = _parts(said, key)
+    for word in texts:
+        if word not in names:
+            said.fault(f"{word[:40]!r} is unknown", where, suggestion(word[:40], names))
+    return list(dict.fromkeys(names[word] for word in texts if word in names))
+
+
+def _degrees(said: Said) -> Degrees:
+    def whole(key: str) -> tuple[int, ...]:
+        return tuple(int(value) for value in _numbers(said, f"searched_{key}"))
+
+    return Degrees(
+        rollout_tensor=whole("rollout_tensor_parallel"),
+        rollout_data=whole("rollout_data_parallel"),
+        tensor=whole("tensor_parallel"),
+        pipeline=whole("pipeline_parallel"),
+        context=whole("context_parallel"),
+        expert=whole("expert_parallel"),
+        recompute=tuple(_words(said, "searched_recompute", _RECOMPUTES)),
+    )
+
+
+def _offers(said: Said, key: str) -> tuple[Offer, ...]:
+    """GPUs that a pool may be built of."""
+    texts, flag = _parts(said, key)
+    price = QUANTITIES[key.replace("_pools", "_gpu_hour_usd")].key
+    found = []
+    for text in texts:
+        name, *rest = text.split(":")
+        where = f"{flag} {text}"
+        if len(rest) >= _POOL_PARTS or not name:
+            said.fault(f"{text[:60]!r} is no pool", flag, "write GPU:COUNT:PRICE, such as h20:64:1.2")
+            continue
+        try:
+            gpu = said.gpu_named(name)
+        except InputError as error:
+            said.blame(error, flag)
+            continue
+        count, hour = (*rest, "", "")[:2]
+        before = len(said.faults)
+        most = _number(said, "gpus", count, flag) if count else absent("gpus", flag)
+        cost = _number(said, price, hour, flag) if hour else absent(price, flag)
+        if not most.known and len(said.faults) == before:
+            said.fault(f"{text[:60]!r} does not say how many GPUs there are", flag, f"write {gpu.name}:COUNT")
+        if most.known:
+            _refuse_too_many(said, most.number, where)
+        gpu_hour = replace(cost, source=where) if cost.known else absent(price, flag)
+        found.append(Offer(gpu=gpu, gpu_hour=gpu_hour, most=most.number if most.known else None))
+    return tuple(found)
+
+
+def _refuse_too_many(said: Said, gpus: float, where: str) -> None:
+    if gpus > _MOST_GPUS:
+        said.fault(f"{gpus:,.0f} GPUs are more than the {_MOST_GPUS:,} that are searched", where, "give fewer")

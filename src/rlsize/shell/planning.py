@@ -1,0 +1,109 @@
+"""What `plan` and `report` do alike: the search behind both, and plans as files."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+from rlsize.errors import InputError
+
+if TYPE_CHECKING:
+    from rlsize.loop.resolve import Loop
+    from rlsize.loop.search import Searched
+    from rlsize.planner.evaluation import Evaluation
+    from rlsize.planner.options import Placement
+    from rlsize.planner.simulation import Ranked
+    from rlsize.shell.inputs import Inputs
+
+
+def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
+    """
+    The loop that was said, the best plan for its work, and the best few as the simulator ranks them.
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    from rlsize.loop.search import searched
+    from rlsize.shell.progress import late_progress
+
+    count = inputs.ask("simulated_plans")
+    file, _ = inputs.name("budget_file")
+    budget = inputs.said("budget"), "the scenario's budget"
+    if file is not None:
+        from rlsize.readers.budgets import read_budget
+
+        try:
+            budget = read_budget(file).budget, file
+        except InputError as error:
+            inputs.blame(error, file)
+    with late_progress("searching") as tell:
+        found = searched(inputs, budget, tell)
+    chosen = found.planned.chosen
+    if not count.known or chosen is None:
+        return found, ()
+    from rlsize.planner.simulation import ranked
+    from rlsize.shell.side_by_side import side_by_side
+
+    plans = [chosen.best, *chosen.others][: int(count.number)]
+    return found, ranked(found.planned.outlook, plans, side_by_side)
+
+
+def save_plan(
+    path: str, inputs: Inputs, command: str, loop: Loop, place: Placement, found: Evaluation, *, force: bool
+) -> str:
+    """
+    Write a plan, with the scenario that resolves to it.
+
+    Args:
+        path: The file.
+        inputs: What was said and used.
+        command: Name of the command that made it.
+        loop: The loop that was said.
+        place: Where it runs.
+        found: What that gives.
+        force: Whether a file that exists is replaced.
+
+    Returns:
+        Why a scenario cannot say the plan, so that it holds none; empty where it can.
+
+    Raises:
+        InputError: It cannot be written.
+    """
+    from rlsize.loop.applied import applied, nested
+    from rlsize.planner.saved_plan import saved_plan
+    from rlsize.shell.digest import facts_digest
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.plan_file import plan_text
+
+    scenario, lacking = None, ""
+    try:
+        scenario = nested(applied(inputs.said_values(path), loop, place))
+    except InputError as error:
+        lacking = error.faults[0].what
+    plan = saved_plan(
+        inputs.command_line(command),
+        found,
+        inputs.shown(),
+        facts_digest=facts_digest(inputs.folders),
+        scenario=scenario,
+        as_of=str(inputs.said("prices.as_of") or ""),
+        region=str(inputs.said("prices.region") or ""),
+    )
+    write_whole(path, plan_text(plan), force=force)
+    return lacking
+
+
+def apply_plan(path: str, inputs: Inputs, loop: Loop, place: Placement, *, force: bool) -> None:
+    """
+    Write a scenario with a placement in it.
+
+    Raises:
+        InputError: It cannot be written, or a scenario cannot say it.
+    """
+    from rlsize.loop.applied import applied, nested
+    from rlsize.writers.applied_scenario import applied_text
+    from rlsize.writers.files import write_whole
+
+    values = nested(applied(inputs.said_values(path), loop, place))
+    write_whole(path, applied_text(values, f"{inputs.command_line('plan')} --apply {path}"), force=force)
+    sys.stderr.write(f"wrote {path}\n")
