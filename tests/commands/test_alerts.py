@@ -14,8 +14,7 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands.alerts_selector import expressions, matchers
-from rlsize.commands.alerts_source import planned_loop
+from rlsize.commands.alerts.planned import planned_loop
 from rlsize.errors import InputError
 from rlsize.estimates.alert_plan import alert_plan
 from rlsize.facts.alerts import AlertSetup
@@ -23,6 +22,8 @@ from rlsize.reports.alerts_cases import Cases
 from rlsize.reports.alerts_panels import panels
 from rlsize.reports.alerts_rules import Rules
 from rlsize.reports.alerts_text import selector_text
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.selectors import expressions, matchers
 
 HEADER = "rlsize: {kind: plan, version: 1}\n"
 PLAN = f"""\
@@ -193,7 +194,7 @@ def test_a_plan_of_odd_numbers_is_answered_or_refused(alerts: Callable[..., Any]
     odd = re.sub(rf"\b{key}: {{value: [0-9.]+", f"{key}: {{value: {value}", PLAN)
     Path("odd.yaml").write_text(odd, encoding="utf-8")
     try:
-        loop = planned_loop("odd.yaml", None, calibration=None, profiles=None)
+        loop = planned_loop(Inputs(), "odd.yaml", None)
     except InputError:
         assert alerts("odd.yaml").code == 2
         return
@@ -237,7 +238,7 @@ def test_the_command_to_paste_is_one(source: str, alerts: Callable[..., Any]) ->
     context = loaded(command, COMMANDS[command]).make_context(command, words)
     assert context.params["prometheus"] == "$PROMETHEUS"
     assert context.params["selector"] == 'job="rollout"'
-    assert (context.params["consume"] == "24576") == (source == "plan.yaml")
+    assert (context.params["quantity_consumption_tokens_per_second"] == "24576") == (source == "plan.yaml")
     assert (source in words) == (source == "s.yaml")
 
 
@@ -306,3 +307,57 @@ def _without_quotes(text: str) -> str:
             kept.append(letter)
     assert not quote
     return "".join(kept)
+
+
+OBSERVATION = """\
+rlsize: {kind: observation, version: 1}
+observed_at: "2026-11-01T03:00:00+00:00"
+rlsize_version: 0.2.0
+sources: [train.jsonl]
+mode: async
+engine: sglang
+allocation: {rollout_instances: 8, gpus_per_instance: 2, rollout_gpus: 16, trainer_gpus: 16}
+rates:
+  measured_at: "2026-11-01T03:00:00+00:00"
+  source: {method: observe, engine: sglang}
+  instance_tokens_per_second: {mean: 1500}
+  gpus_per_instance: 1
+results:
+  step_seconds: {value: 40}
+  trainer_idle_fraction: {value: 0.1}
+  staleness_steps: {value: 1.2}
+  largest_staleness_steps: {value: 2}
+  trained_tokens_per_second: {value: 32000}
+"""
+
+
+def test_a_loop_that_ran_well_is_what_it_should_be(alerts: Callable[..., Any]) -> None:
+    """Thresholds are an observation's own idle, goodput, oldest sample and instances; names are its engine's."""
+    Path("seen.yaml").write_text(OBSERVATION, encoding="utf-8")
+    ran = alerts("seen.yaml")
+    assert ran.code == 0
+    found = rules(ran.stdout)
+    assert found["RlsizeTrainerIdle"].endswith("> 0.15")
+    assert found["RlsizeGoodputLow"].endswith("< 800")  # 0.8 of 32,000 tok/s over 32 GPUs
+    assert found["RlsizeSamplesStale"].endswith("> 2")
+    assert found["RlsizeInstancesMissing"].endswith("< 8")
+    assert "sglang:realtime_tokens_total" in found["rlsize:instance_output_tokens_per_second"]
+    assert "--per-instance: an observation is taken as it was seen" in alerts("seen.yaml", "--per-instance", "9").stderr
+
+
+def test_rates_beside_a_scenario_are_the_loop_s(alerts: Callable[..., Any], rlsize: Any) -> None:
+    """A rate, typed or observed, makes the step of the rules the one that `predict step` would not predict any more."""
+    Path("seen.yaml").write_text(OBSERVATION, encoding="utf-8")
+    predicted = alerts("s.yaml", "-o", "a.yml", "--json").document["inputs"]["step_seconds"]
+    seen = alerts("s.yaml", "--per-instance", "seen.yaml", "-o", "b.yml", "--json").document["inputs"]
+    assert predicted == pytest.approx(rlsize("predict", "step", "s.yaml", "--json").results["step_seconds"])
+    assert seen["instance_tokens_per_second"] == 1500
+    assert seen["step_seconds"] > predicted
+
+
+def test_what_a_step_lacks_makes_no_threshold(alerts: Callable[..., Any]) -> None:
+    """Tools lengthen a step and are not modelled here: a lower bound is nothing to be alerted by."""
+    ran = alerts("s.yaml", "--set", "agents.turns=4", "--set", "agents.tool_seconds=20")
+    assert ran.code == 2
+    assert "tools not in it" in ran.stderr
+    assert "simulate" in ran.stderr

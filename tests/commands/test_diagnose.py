@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from rlsize.shell.inputs import Inputs
-from rlsize.commands.sources import sorted_sources
+from rlsize.shell.named_inputs import named_inputs
 
 POOLS = ("--instances", "8", "--gpus-per-instance", "2", "--trainer-gpus", "16", "--gpu-hour", "2.50")
 TOKENS, TRAIN = 512 * 1536, 19.6
@@ -154,7 +154,7 @@ def test_stdin_that_gives_nothing_is_told(monkeypatch: pytest.MonkeyPatch) -> No
     """Closed, as under some schedulers: a fault with a way out, not an error of Python's."""
     monkeypatch.setattr("sys.stdin", None)
     inputs = Inputs()
-    sorted_sources(inputs, ["-"], None)
+    named_inputs(inputs, ["-"], None)
     assert [fault.what for fault in inputs.faults] == ["stdin is closed"]
 
 

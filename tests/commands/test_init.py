@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rlsize.shell.app import COMMANDS
 from rlsize.commands.init_questions import LIMITS, QUESTIONS
 from rlsize.facts.budget import Limit
 from rlsize.facts.fields import Uncertain
 from rlsize.quantities.scenario_keys import quantity_of, words_of
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
+from rlsize.shell.app import COMMANDS
 
 Run = Callable[..., Any]
 CONFIG = Path(__file__).parents[1] / "readers" / "data" / "huggingface" / "llama3.1-8b.json"

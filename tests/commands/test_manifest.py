@@ -64,6 +64,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         "scenario.yaml": SCENARIO,
         "before.yaml": OBSERVATION,
         "base.yaml": BASE,
+        "whole.yaml": f"{PLAN}scenario:\n  {SCENARIO.partition(chr(10))[2].strip().replace(chr(10), chr(10) + '  ')}\n",
+        "hybrid.yaml": PLAN.replace("MODE", "hybrid"),
     }
     for name, text in texts.items():
         (tmp_path / name).write_text(text, encoding="utf-8")
@@ -80,6 +82,8 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (("plan.yaml", "--gpus-per-instance", "1"), 26),
         (("rated.yaml",), 13),
         (("scenario.yaml",), 16),
+        (("scenario.yaml", "--set", "placement.trainer_gpus=48"), 8),
+        (("whole.yaml",), 16),
         (("before.yaml",), 8),
         (("--instances", "3", "--gpus-per-instance", "8"), 3),
         (("plan.yaml", "--rollback", "before.yaml"), 8),
@@ -88,7 +92,7 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_replicas_come_from_whatever_says_the_allocation(rlsize: Run, line: tuple[str, ...], replicas: int) -> None:
-    """A flag, a plan, a scenario with placement, an observation; stdout is the patch and nothing else."""
+    """A flag, a plan, its scenario where it holds one, an observation; stdout is the patch and nothing else."""
     ran = rlsize("manifest", *line, "--platform", "deployment", "-n", "rl")
     assert ran.code == 0
     assert yaml.safe_load(ran.stdout) == {
@@ -179,6 +183,7 @@ def test_kueue_has_a_queue_for_each_side_and_a_caution(rlsize: Run) -> None:
         (("plan.yaml",), ("--platform", "deployment, keda, kueue")),
         (("plan.yaml", "--platform", "deploymnt"), ("'deploymnt' is no platform", "did you mean deployment?")),
         (("shared.yaml", "--platform", "deployment"), ("no rollout fleet to resize",)),
+        (("hybrid.yaml", "--platform", "deployment"), ("before 0.2 cannot be read", "rlsize plan SCENARIO --save")),
         (("plan.yaml", "--platform", "deployment", "--cohort", "rl"), ("--cohort: says nothing about a deployment",)),
         (("base.yaml", "--platform", "deployment"), ("does not say which kind of file it is",)),
         (("nothing.yaml", "--platform", "deployment"), ("nothing.yaml: no such file",)),

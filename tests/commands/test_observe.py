@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from rlsize.commands import watching
-from rlsize.shell.app import app
 from rlsize.readers.rates import read_rates
+from rlsize.shell import live_engines
+from rlsize.shell.app import app
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -105,7 +105,7 @@ def fleet(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fleet]:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True)
         thread.start()
         found.address = f"127.0.0.1:{server.server_address[1]}"
-        monkeypatch.setattr(watching, "TIME", watching.Time(lambda: found.now, found.sleep))
+        monkeypatch.setattr(live_engines, "TIME", live_engines.Time(lambda: found.now, found.sleep))
         yield found
         server.shutdown()
         thread.join()
@@ -406,7 +406,7 @@ def test_a_watch_that_would_keep_too_much_is_refused_at_its_first_look(
     fleet: Fleet, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three engines at 13 moments are 39 snapshots, and 38 may be kept: exit 2, with the pace that would do."""
-    monkeypatch.setattr(watching, "MOST_SNAPSHOTS", 38)
+    monkeypatch.setattr(live_engines, "MOST_SNAPSHOTS", 38)
     fleet.engines = [Engine() for _ in range(3)]
     outcome = run("observe", *fleet.urls(), "--window", "60")
     assert (outcome.exit_code, outcome.stdout) == (2, "")
@@ -417,7 +417,7 @@ def test_a_watch_that_would_keep_too_much_is_refused_at_its_first_look(
 
 def test_a_watch_that_grows_too_large_ends_early(fleet: Fleet, monkeypatch: pytest.MonkeyPatch) -> None:
     """Ranks that join a page while it is watched cannot fill the memory: what was seen until then is the answer."""
-    monkeypatch.setattr(watching, "MOST_SNAPSHOTS", 40)
+    monkeypatch.setattr(live_engines, "MOST_SNAPSHOTS", 40)
     fleet.engines = [Engine(), Engine()]
 
     def joined(_: Engine, now: float) -> str:

@@ -13,8 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from rlsize.shell.app import app
 from rlsize.readers.profiles import FOLDERS, VARIABLE, Catalogue
+from rlsize.shell.app import app
 
 if TYPE_CHECKING:
     from pathlib import Path

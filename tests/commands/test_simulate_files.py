@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands import simulate_runs
+from rlsize.commands.simulate import runs as simulations
 
 Run = Callable[..., Any]
 LOOP = (
@@ -26,13 +26,13 @@ SWEEP = ("--sweep", "max_staleness=0:2")
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The seeds of the runs that were made."""
     made: list[int] = []
-    whole = simulate_runs.run_job
+    whole = simulations.run_job
 
-    def counted(job: simulate_runs.Job) -> simulate_runs.Done:
+    def counted(job: simulations.Job) -> simulations.Done:
         made.append(job.seed)
         return whole(job)
 
-    monkeypatch.setattr(simulate_runs, "run_job", counted)
+    monkeypatch.setattr(simulations, "run_job", counted)
     return made
 
 
@@ -138,18 +138,18 @@ def test_a_trace_and_a_history_are_written(rlsize: Run, tmp_path: Path) -> None:
 @pytest.fixture
 def interrupted(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Has Ctrl-C come in place of a run, counted from 1."""
-    whole = simulate_runs.run_job
+    whole = simulations.run_job
 
     def at(number: int) -> None:
         left = [number]
 
-        def stopped(job: simulate_runs.Job) -> simulate_runs.Done:
+        def stopped(job: simulations.Job) -> simulations.Done:
             left[0] -= 1
             if not left[0]:
                 raise KeyboardInterrupt
             return whole(job)
 
-        monkeypatch.setattr(simulate_runs, "run_job", stopped)
+        monkeypatch.setattr(simulations, "run_job", stopped)
 
     return at
 

@@ -48,5 +48,5 @@ def test_rollout_gpus_without_the_size_of_an_instance_are_refused(rlsize: Any) -
 
 
 def test_a_colocated_fleet_has_all_gpus(rlsize: Any) -> None:
-    """On 32 GPUs of the trainer there are 16 instances of 2, whatever a split would have."""
-    assert rlsize(*LOOP, "--mode", "colocated").document["inputs"]["instances"] == 16
+    """On the 20 + 32 GPUs of both pools there are 26 instances of 2, whatever a split would have."""
+    assert rlsize(*LOOP, "--mode", "colocated").document["inputs"]["instances"] == 26

@@ -23,8 +23,10 @@ def test_a_grid_is_in_the_order_of_its_sweeps(rlsize: Run) -> None:
     assert [(row["max_staleness"], row["instances"]) for row in rows] == [
         (cap, fleet) for cap in ("0", "1", "2") for fleet in ("2", "4")
     ]
-    assert all(row["step_seconds_low"] <= row["step_seconds"] <= row["step_seconds_high"] for row in rows)
-    assert ran.results["best_step_seconds"] == min(row["step_seconds"] for row in rows)
+    for row in rows:
+        low, mean, high = (row[f"simulated_step_seconds{end}"] for end in ("_low", "", "_high"))
+        assert low <= mean <= high
+    assert ran.results["simulated_best_step_seconds"] == min(row["simulated_step_seconds"] for row in rows)
     assert ran.results["points"] == 6
 
 
@@ -40,8 +42,8 @@ def test_a_point_is_what_a_single_run_of_it_is(rlsize: Run) -> None:
     rows = rlsize(*LOOP, *CAPS, "--json").document["rows"]["grid"]
     for row in rows:
         single = rlsize(*LOOP, "--max-staleness", row["max_staleness"], "--json").results
-        assert {name: row[name] for name in ("step_seconds", "trainer_idle_fraction")} == {
-            name: single[name] for name in ("step_seconds", "trainer_idle_fraction")
+        assert {name: row[name] for name in ("simulated_step_seconds", "simulated_trainer_idle_fraction")} == {
+            name: single[name] for name in ("simulated_step_seconds", "simulated_trainer_idle_fraction")
         }
 
 
@@ -57,7 +59,7 @@ def test_words_are_swept_too(rlsize: Run) -> None:
     """Two modes side by side."""
     rows = rlsize(*LOOP, "--sweep", "mode=sync,async", "--json").document["rows"]["grid"]
     assert [row["mode"] for row in rows] == ["sync", "async"]
-    assert rows[1]["step_seconds"] < rows[0]["step_seconds"]
+    assert rows[1]["simulated_step_seconds"] < rows[0]["simulated_step_seconds"]
 
 
 def test_a_point_that_cannot_be_says_why(rlsize: Run) -> None:
@@ -65,9 +67,9 @@ def test_a_point_that_cannot_be_says_why(rlsize: Run) -> None:
     flags = ("--rollout-gpus", "2", "--gpus-per-instance", "2")
     ran = rlsize(*LOOP[:5], *LOOP[7:], *flags, "--sweep", "rollout_gpus=1:2", "--json")
     rows = ran.document["rows"]["grid"]
-    assert "hold no instance of 2" in rows[0]["refused"]
-    assert rows[1]["step_seconds"] > 0
-    assert any("hold no instance" in warning for warning in ran.document["warnings"])
+    assert "do not hold an instance of 2" in rows[0]["refused"]
+    assert rows[1]["simulated_step_seconds"] > 0
+    assert any("do not hold an instance" in warning for warning in ran.document["warnings"])
     ran = rlsize(*LOOP, "--sweep", "max_staleness=a,b")
     assert (ran.code, ran.stdout) == (2, "")
     assert "--max-staleness: 'a'" in ran.stderr

@@ -6,31 +6,38 @@ from typing import Any
 
 import pytest
 
-from rlsize.shell.inputs import Inputs
-from rlsize.commands.plans import Said, rollout_plan
-from rlsize.estimates import planned
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_step import STAGE as STEP
-from rlsize.estimates.planned import ALL_THAT_FIT, RolloutPlan
-from rlsize.estimates.rollout_prediction import engine_limit
-from rlsize.estimates.simulated_engine import StepLine, constant_line, predicted_line, scaled_line
+from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.generation_batch import StepBatch, lengths_of
+from rlsize.estimates.planned import ROLLOUT_STAGES
+from rlsize.estimates.rollout_prediction import check_fits, engine, engine_limit, steady
+from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line
+from rlsize.estimates.working import numbers
 from rlsize.facts.records.record import Refused
+from rlsize.loop.instance import instance
+from rlsize.shell.inputs import Inputs
 
-VALUES = prior(*planned.ROLLOUT_STAGES, STEP).central()
-
-
-def plan(model: str = "qwen3-8b", gpu: str = "h100-sxm", gpus: str = "1", prompt: str = "300") -> RolloutPlan:
-    """An instance of that model and 2,000 response tokens a sample."""
-    numbers = {
-        "prompt_tokens": prompt, "response_tokens": "2000", "response_cv": "0.8", "max_response_tokens": "8000",
-        "gpus_per_instance": gpus,
-    }  # fmt: skip
-    return rollout_plan(Inputs(), Said(model=model, gpu=gpu, numbers=numbers))
+VALUES = prior(*ROLLOUT_STAGES, STEP).central()
 
 
-def line(concurrency: float | None = 64, **said: Any) -> StepLine:
+def question(model: str = "qwen3-8b", gpu: str = "h100-sxm", gpus: str = "1") -> EngineQuestion:
+    """An instance of that model."""
+    said = Inputs(texts={"model": model, "gpu": gpu, "rollout_tensor_parallel": gpus})
+    found = said.settled(instance(said, said.model(), said.gpu(), shared=False))
+    return found.question
+
+
+def batch(prompt: float = 300.0) -> StepBatch:
+    """2,000 response tokens a sample."""
+    return StepBatch(
+        samples=1.0, instances=1.0, prompt_tokens=prompt, response_tokens=2000.0, response_cv=0.8, max_tokens=8000.0
+    )
+
+
+def line(concurrency: float | None = 64, prompt: float = 300.0, **said: Any) -> StepLine:
     """Its engine within a loop."""
-    return predicted_line(plan(**said), VALUES, concurrency)
+    return predicted_line(question(**said), batch(prompt), VALUES, concurrency)
 
 
 def step(found: StepLine, batch: float, live: float) -> float:
@@ -54,7 +61,9 @@ def test_the_line_goes_through_the_predicted_rate(concurrency: float) -> None:
     found = line(concurrency)
     live = 300 + 2000 * (1 + 0.8**2) / 2  # uncapped; the cap at four means takes a little off
     rate = found.batch / step(found, found.batch, live)
-    predicted = float(plan().rate(concurrency)(VALUES))
+    asked, lengths = engine(question()), lengths_of(numbers, batch())
+    check_fits(asked, lengths, VALUES)
+    predicted = float(steady(numbers, asked, concurrency, lengths, VALUES).rate)
     assert rate == pytest.approx(predicted / VALUES["step_rollout_slowdown"], rel=0.01)
 
 
@@ -73,7 +82,7 @@ def test_more_gpus_in_an_instance_take_less_time() -> None:
 
 def test_prompts_cost_by_the_token() -> None:
     """A prompt token takes about the same time in short and in long prompts, and far less than a response token."""
-    short, long = line(prompt="300"), line(prompt="3000")
+    short, long = line(), line(prompt=3000.0)
     assert long.prompt_token == pytest.approx(short.prompt_token, rel=0.5)
     assert short.prompt_token < step(short, 64, 1000) / 64
 
@@ -81,17 +90,17 @@ def test_prompts_cost_by_the_token() -> None:
 def test_without_a_concurrency_the_engine_takes_what_it_can() -> None:
     """The engine's own limit of slots, and the line is taken at what fits into the cache."""
     found = line(None)
-    assert found.slots == int(engine_limit(plan().question))
+    assert found.slots == int(engine_limit(question()))
     assert 1 < found.batch <= min(found.slots, ALL_THAT_FIT)
 
 
 def test_a_mixture_of_experts_is_slowed_once_more() -> None:
     """By its own constant."""
     told = {**VALUES, "step_rollout_moe_slowdown": 1.5 * VALUES["step_rollout_moe_slowdown"]}
-    found, slower = (predicted_line(plan(model="qwen3-30b-a3b"), values, 64) for values in (VALUES, told))
+    found, slower = (predicted_line(question(model="qwen3-30b-a3b"), batch(), values, 64) for values in (VALUES, told))
     for part in ("fixed", "sample", "kv_token", "prompt_token"):
         assert getattr(slower, part) == pytest.approx(1.5 * getattr(found, part))
-    dense = predicted_line(plan(), told, 64)
+    dense = predicted_line(question(), batch(), told, 64)
     assert dense == line()
 
 
@@ -108,7 +117,7 @@ def test_a_line_that_is_scaled_reaches_the_rate_with_its_full_batch(rate: float)
     scaled = scaled_line(found, rate)
     assert scaled.sample / scaled.fixed == pytest.approx(found.sample / found.fixed)
     live = 300 + 2000 * (1 + 0.8**2) / 2
-    prompts = scaled.prompt_token * 300 * (1 - plan().hits) * scaled.batch
+    prompts = scaled.prompt_token * 300 * scaled.batch
     steps = 2000 * step(scaled, scaled.batch, live)
     assert scaled.batch * 2000 / (prompts + steps) == pytest.approx(rate, rel=0.03)  # live tokens are uncapped here
 

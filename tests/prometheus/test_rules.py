@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import yaml
 
-from rlsize.commands.alerts_selector import matchers
 from rlsize.estimates.alert_plan import alert_plan
 from rlsize.facts.alerts import AlertSetup, PlannedLoop
 from rlsize.facts.figure import Figure
@@ -21,6 +20,7 @@ from rlsize.reports.alerts_panels import panels
 from rlsize.reports.alerts_rules import Rules
 from rlsize.reports.alerts_text import rendered
 from rlsize.reports.alerts_words import MISSING, WORDS
+from rlsize.shell.selectors import matchers
 from rlsize.writers.alert_rules import cases_text, rules_text
 
 PLANNED: Mapping[str, float] = {

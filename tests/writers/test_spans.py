@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from rlsize.commands.simulate.chart import gantt, over_steps
 from rlsize.reports.chart import Bar, Chart, Gantt, Panels
-from rlsize.reports.simulate_chart import gantt, over_steps
 from rlsize.simulator.setting import TroubleSetting
 from rlsize.writers.colours import COLOURS, shaded
 from rlsize.writers.plot import FORMATS, picture

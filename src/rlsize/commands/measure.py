@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rlsize.commands import flags, observe
+from rlsize.commands import flags
 from rlsize.commands import measure_flags as own
-from rlsize.commands import watch_flags as watch
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.command import TERMINAL
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.live_engines import Authority, Insecure, TokenFile
+from rlsize.shell.observation import check_files
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
@@ -58,13 +59,13 @@ def measure(
     sender_ranks: own.SenderRanks = None,
     receiver_ranks: own.ReceiverRanks = None,
     engine_update: own.EngineUpdate = False,
-    token_file: watch.TokenFile = None,
-    ca: watch.Authority = None,
-    insecure: watch.Insecure = False,
-    timeout: watch.Timeout = None,
-    save: watch.Save = None,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    timeout: own.Timeout = None,
+    save: own.Save = None,
     log: own.Log = None,
-    force: watch.Force = False,
+    force: own.Force = False,
     profiles: flags.Profiles = None,
 ) -> Report:
     """
@@ -86,7 +87,7 @@ def measure(
         return measure_report(read_rates(show))
     inputs = Inputs(scenario, profiles)
     plot = context.obj.get("plot")
-    observe.check_files(inputs, [save, log, plot if plot != TERMINAL else None], force=force)
+    check_files(inputs, save, log, plot if plot != TERMINAL else None, force=force)
     return _measured(context, inputs, asked)
 
 

@@ -147,3 +147,8 @@ CONCURRENCY = Quantity("count", most=65_536, whole=True)
 BYTES = Quantity("B", least=1e3, most=1e12)
 START = Quantity("s", least=1.0, most=86_400.0)
 MEMORY_FRACTION = Quantity("1", least=0.01, most=1.0)
+Timeout = Annotated[str | None, quantity("--timeout", "Most seconds for one page; 10 by default.", "Access")]
+Save = Annotated[
+    str | None, quantity("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]

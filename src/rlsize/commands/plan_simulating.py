@@ -9,7 +9,7 @@ from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from rlsize.commands.plan_problem import Posed
-    from rlsize.commands.simulate_runs import Job
+    from rlsize.commands.simulate.runs import Job
     from rlsize.planner.choice import Alternative
     from rlsize.planner.plan import Planned
     from rlsize.reports.plan_ranks import Ranked
@@ -52,18 +52,16 @@ def ranked_by_simulation(inputs: Inputs, problem: Posed, answer: Planned, count:
 
 
 def _jobs(problem: Posed, one: Alternative) -> list[Job]:
-    from rlsize.commands.simulate_runs import Job
-    from rlsize.commands.simulate_setting import Simulated
+    from rlsize.commands.simulate.runs import Job
     from rlsize.planner.simulation import simulation_of
 
     setting, pools = simulation_of(problem.outlook.central, one.place)
-    simulated = Simulated(setting=setting, pools=pools)
-    return [Job(simulated=simulated, steps=_STEPS, seed=seed) for seed in range(_SEEDS)]
+    return [Job(setting=setting, pools=pools, steps=_STEPS, seed=seed) for seed in range(_SEEDS)]
 
 
 def _simulated(jobs: list[tuple[Alternative, Job]]) -> list[Ranked]:
     """What each plan comes to, over its seeds."""
-    from rlsize.commands.simulate_runs import check_bounds, run_all
+    from rlsize.commands.simulate.runs import check_bounds, run_all
     from rlsize.reports.plan_ranks import Ranked
     from rlsize.shell.progress import progress
     from rlsize.simulator.outcome import spread_over

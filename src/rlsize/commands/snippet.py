@@ -2,67 +2,263 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Annotated
+
 import typer
 
-from rlsize.commands import flags
-from rlsize.commands import manifest_flags as of
-from rlsize.commands import snippet_flags as own
-from rlsize.commands.manifest_allocation import AllocationFlags, Said, allocation_of
-from rlsize.commands.snippet_split import chosen, split_of
-from rlsize.commands.snippet_writing import told
-from rlsize.reports.report import Report
+from rlsize.errors import DoesNotFitError, Fault, suggestion
+from rlsize.facts.figure import Figure
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import numbered
+from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
+from rlsize.shell.command import quantity
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.shell.text_output import delivered
 
+if TYPE_CHECKING:
+    from rlsize.facts.allocation import Allocation
+    from rlsize.writers.snippets.listing import Framework
+    from rlsize.writers.snippets.snippet import Snippet
+    from rlsize.writers.snippets.split import Split
 
+_ASKED = (
+    "mode", *ALLOCATION, "rollout_tensor_parallel", "max_staleness", "sync_every", "prompts_per_step", "group_size",
+    "mini_batches",
+)  # fmt: skip
+"""What a snippet sets."""
+
+_NEEDED = (
+    "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "prompts_per_step", "group_size",
+)  # fmt: skip
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PLAN|SCENARIO",
+        help="A saved plan, a scenario with placement, or an observation; flags override it.",
+        show_default=False,
+    ),
+]
+Name = Annotated[
+    str | None,
+    quantity(
+        "--framework|-f",
+        "verl, nemo-rl, openrlhf, trl, slime, prime-rl, areal, skyrl, roll, pipeline-rl or rlinf.",
+        metavar="NAME",
+    ),
+]
+Variant = Annotated[
+    str | None, quantity("--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME")
+]
+Output = Annotated[str | None, quantity("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+
+
+@asks_beside_files(Inputs=_ASKED)
 def snippet(
+    inputs: Inputs,
     context: typer.Context,
-    source: of.Source = None,
-    framework: own.Framework = None,
-    variant: own.Variant = None,
-    mode: own.Mode = None,
-    instances: of.Instances = None,
-    gpus_per_instance: of.GpusPerInstance = None,
-    rollout_tensor_parallel: own.RolloutTensor = None,
-    rollout_gpus: of.RolloutGpus = None,
-    trainer_gpus: of.TrainerGpus = None,
-    gpus_per_node: of.GpusPerNode = None,
-    engine: of.Engine = None,
-    max_staleness: own.MaxStaleness = None,
-    sync_every: own.SyncEvery = None,
-    prompts: flags.Prompts = None,
-    group: flags.Group = None,
-    mini_batches: own.MiniBatches = None,
-    output: of.Output = None,
-    force: of.Force = False,
-    profiles: flags.Profiles = None,
+    source: Source = None,
+    framework: Name = None,
+    variant: Variant = None,
+    output: Output = None,
+    changes: Changes = None,
+    force: Force = False,
 ) -> Report:
     """
     Print a framework's keys for the recommended split.
 
     Example:  rlsize snippet examples/baseline.yaml --framework verl
     """
-    asked = AllocationFlags(
-        mode=mode,
-        instances=instances,
-        gpus_per_instance=gpus_per_instance,
-        rollout_gpus=rollout_gpus,
-        trainer_gpus=trainer_gpus,
-        gpus_per_node=gpus_per_node,
-        engine=engine,
-        tensor=rollout_tensor_parallel,
-        max_staleness=max_staleness,
-        sync_every=sync_every,
-        prompts=prompts,
-        group=group,
-        mini_batches=mini_batches,
-    )
     if output is not None:
         from rlsize.writers.files import check_target
 
         check_target(output, force)
-    said = Said(source, profiles)
-    found = allocation_of(said, asked, source or "flags")
-    module, way = chosen(said.inputs, framework, variant, found.mode)
-    split = split_of(said.inputs, found, way)
-    report, text = told(said.inputs, module, split, found.source, output)
+    read_pools(inputs, source, changes)
+    found = allocation_of(inputs, source or "flags")
+    module, way = _chosen(inputs, framework, variant, found.mode)
+    split = _split(inputs, found, way)
+    framework_of = inputs.settled(module)
+    made = framework_of.snippet(split)
+    if split.refusals:
+        raise DoesNotFitError(*split.refusals)
+    text = _text(framework_of, split, made, found.source)
+    figures = {
+        "snippet": text,
+        "file": output,
+        "framework": framework_of.NAME,
+        "variant": split.variant,
+        "framework_version": framework_of.SOURCE,
+        "instances": split.instances,
+        "rollout_gpus": split.rollout_gpus,
+        "trainer_gpus": split.trainer_gpus,
+        "staleness_steps": split.staleness,
+    }
+    rows = tuple(
+        {"part": part.title, "key": setting.key, "value": setting.value, "read": setting.read}
+        for part in made.parts
+        for setting in part.settings
+    )
+    columns = (Column("key", "key", side="left", wide=True), Column("value", "value", wide=True))
+    gpus = f"{split.rollout_gpus} rollout and {split.trainer_gpus} trainer GPUs"
+    report = Report(
+        command="snippet",
+        headline=f"{f'Wrote {output}. ' if output else ''}{framework_of.TITLE}, {split.variant}: {gpus}.",
+        results=tuple(
+            Figure(key=key, value=value, provenance="predicted", source="the split")
+            for key, value in figures.items()
+            if value is not None
+        ),
+        inputs=inputs.shown(),
+        tables={"settings": Table(title=f"Keys of {framework_of.SOURCE}", columns=columns, rows=rows)},
+        warnings=(*inputs.warnings, *made.warnings),
+        notes=(*inputs.notes, *made.notes),
+        quiet=frozenset({"snippet", "file", "framework", "variant", "framework_version"}),
+    )
     return delivered(report, text, context.obj or {}, output, force=force)
+
+
+def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: str) -> tuple[Framework | None, str]:
+    """
+    The framework and which of its trainers; None where there is none of that name, which is noted.
+
+    Raises:
+        DoesNotFitError: The framework cannot run the loop so.
+    """
+    from rlsize.writers.snippets.listing import frameworks
+
+    known = frameworks()
+    if framework is None:
+        inputs.fault("for which framework?", "--framework", f"give one of {', '.join(known)}")
+        return None, ""
+    name = framework.strip().lower().replace("_", "-")
+    if name not in known:
+        short = framework[:40]
+        inputs.fault(f"{short!r} is no framework that is known here", "--framework", suggestion(short, known))
+        return None, ""
+    found = known[name]
+    if not mode:
+        if not any("mode" in fault.where for fault in inputs.faults):
+            inputs.fault("mode is missing", "--mode", "give it, a plan, or a scenario with placement.mode")
+        return found, ""
+    if variant is not None:
+        return found, _stated(inputs, found, variant, mode)
+    way = next((way for way, modes in found.VARIANTS.items() if mode in modes), "")
+    if not way:
+        inputs.settle()
+        raise DoesNotFitError(_refusal(found, mode))
+    return found, way
+
+
+def _stated(inputs: Inputs, found: Framework, variant: str, mode: str) -> str:
+    way = variant.strip().lower().replace("_", "-")
+    if way not in found.VARIANTS:
+        short = variant[:40]
+        inputs.fault(f"{found.TITLE} has no {short!r}", "--variant", suggestion(short, found.VARIANTS))
+        return ""
+    if mode not in found.VARIANTS[way]:
+        inputs.settle()
+        what = f"{found.TITLE}'s {way} cannot run a loop that is {mode}"
+        raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.VARIANTS[way])}"))
+    return way
+
+
+def _refusal(found: Framework, mode: str) -> Fault:
+    """Why a framework cannot run a loop so, and what comes nearest."""
+    reason, near = found.REFUSED.get(mode, ("", ""))
+    if not reason:
+        _, other = found.REFUSED.get("async", ("", "--mode async"))
+        reason = "no key was read for trainer GPUs that generate while they wait"
+        near = f"{other}, with longer steps"
+    return Fault(f"{found.TITLE} cannot run a loop that is {mode}: {reason}", "--mode", f"nearest: {near}")
+
+
+def _split(inputs: Inputs, found: Allocation, variant: str) -> Split:
+    """
+    The split in whole numbers.
+
+    Raises:
+        InputError: All that is missing or wrong so far.
+        DoesNotFitError: No framework has a key for it.
+    """
+    from rlsize.writers.snippets.split import Split
+
+    numbers = {key: _whole(inputs, key, getattr(found, key)) for key in _NEEDED}
+    if found.rollout.tensor is None and found.gpus_per_instance not in {None, 1}:
+        todo = "give the GPUs that share each layer of an instance"
+        inputs.fault("how an instance is spread is not known", "--rollout-tensor-parallel", todo)
+    staleness = found.staleness
+    if found.mode and staleness is None:
+        inputs.fault("max_staleness is missing", "--max-staleness", "give the staleness cap in optimizer steps")
+    inputs.settle()
+    whole = _whole(inputs, "max_staleness", staleness)
+    if found.mode in {"async", "hybrid"} and whole < 1:
+        todo = "give 1 or more, or --mode sync"
+        inputs.fault("an asynchronous loop has samples that are a step old", "--max-staleness", todo)
+    inputs.settle()
+    if found.carried:
+        what = "long samples go on in the next step (mode partial), and no key for that was read"
+        raise DoesNotFitError(Fault(what, "--mode", "nearest: --mode sync, or --mode async"))
+    return Split(
+        mode=found.mode,
+        variant=variant,
+        instances=numbers["instances"],
+        size=numbers["gpus_per_instance"],
+        rollout_gpus=numbers["rollout_gpus"],
+        trainer_gpus=numbers["trainer_gpus"],
+        node=numbers["gpus_per_node"],
+        rollout=found.rollout,
+        trainer=found.trainer,
+        staleness=whole,
+        sync_every=found.sync_every,
+        prompts=numbers["prompts_per_step"],
+        group=numbers["group_size"],
+        mini_batches=found.mini_batches,
+        engine=found.engine,
+        in_flight=found.in_flight,
+        memory_fraction=found.memory_fraction,
+        reference=found.reference,
+        mixture=found.mixture,
+    )
+
+
+def _whole(inputs: Inputs, key: str, value: float | None) -> int:
+    """A whole number; a fault, and 0, where it is missing or has a fraction."""
+    flag = inputs.flag(key)
+    if value is None:
+        if not any(key in fault.where.replace("-", "_") for fault in inputs.faults):  # else it was told already
+            inputs.fault(f"{key} is missing", flag, "give it, or a plan that says it (`rlsize plan ... --save FILE`)")
+        return 0
+    if value != int(value):
+        source = inputs.used[key].source if key in inputs.used else flag
+        inputs.fault(f"{key} is {value:g}, and frameworks take whole numbers", source, f"give {flag} as one")
+    return int(value)
+
+
+def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
+    """The keys, below a few lines that say what they are."""
+    from rlsize.version import VERSION
+    from rlsize.writers.manifests.text import commented
+    from rlsize.writers.snippets.snippet import part_text
+
+    fleet = f"{numbered(split.instances, 'instance')} of {numbered(split.size, 'GPU')}"
+    pools = f"Split: {numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
+    if not split.shared:
+        pools = (
+            f"Split: {numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
+            f"{numbered(split.trainer_gpus, 'trainer GPU')}; {split.mode}, staleness up to {split.staleness}, sync "
+            f"every {split.sync_every}."
+        )
+    lines = [
+        f"{found.SOURCE}: {split.variant}. Written by rlsize {VERSION} from {source}.",
+        pools,
+        f"Batch: {split.prompts} prompts x {split.group} samples, weight updates: {split.mini_batches}.",
+        *made.notes,
+        *(f"Caution: {warning}" for warning in made.warnings),
+    ]
+    unread = [setting.key for setting in made.settings if not setting.read]
+    if unread:
+        lines.append(f"Not read in the source of that version, so check: {', '.join(unread)}.")
+    several = len(made.parts) > 1
+    bodies = [(commented([part.title]) if several else "") + part_text(part) for part in made.parts]
+    return commented(lines) + ("\n" if several else "") + "\n".join(bodies)

@@ -8,15 +8,19 @@ from typing import TYPE_CHECKING
 from rlsize.equations import engine_step, kernel_time, rollout_batch
 from rlsize.estimates.affine_line import affine
 from rlsize.estimates.engine_compiled import capacity
-from rlsize.estimates.planned import ALL_THAT_FIT
+from rlsize.estimates.generation_batch import lengths_of
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
 from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.estimates.planned import RolloutPlan
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.generation_batch import StepBatch
     from rlsize.estimates.rollout_prediction import Engine, Lengths
+
+ALL_THAT_FIT = 1e9
+"""Samples in flight that no engine can hold."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,41 +49,44 @@ class StepLine:
     rate: float | None = None
 
 
-def predicted_line(plan: RolloutPlan, values: Mapping[str, float], concurrency: float | None) -> StepLine:
+def predicted_line(
+    question: EngineQuestion, batch: StepBatch, values: Mapping[str, float], concurrency: float | None
+) -> StepLine:
     """
-    The engine of a plan, within a loop.
+    An engine within a loop.
 
     Args:
-        plan: One instance and its load.
+        question: The instance.
+        batch: The lengths of its samples, and the share of their prompts in the prefix cache.
         values: Constants of rollout, memory and step by name.
         concurrency: Samples that it is given; as many as fit where None. [1]
 
     Raises:
         Refused: It does not fit, or cannot run so.
     """
-    asked = engine(plan.question)
-    lengths = plan.lengths(hits=0.0)  # the simulator says itself which prompts are found in the cache
+    asked = engine(question)
+    lengths = lengths_of(numbers, replace(batch, hit_ratio=0.0))  # the simulator says which prompts the cache finds
     check_fits(asked, lengths, values)
     found = steady(numbers, asked, ALL_THAT_FIT if concurrency is None else concurrency, lengths, values)
     line = affine(numbers, asked, found.batch, lengths, values)
-    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=plan.prompt))
+    prompt = float(rollout_batch.share_of(part=found.prefill_seconds, whole=batch.prompt_tokens))
     slow = values["step_rollout_slowdown"]
-    if plan.question.model.architecture.moe:
+    if question.model.architecture.moe:
         slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])
     fixed, sample, kv_token, prompt = (
         max(0.0, float(kernel_time.slowed(seconds=seconds, slowdown=slow)))
         for seconds in (line.fixed, line.per_sample, line.per_kv_token, prompt)
     )
-    limit = engine_limit(plan.question)
+    limit = engine_limit(question)
     return StepLine(
         fixed=fixed,
         sample=sample,
         kv_token=kv_token,
         prompt_token=prompt,
         slots=int(limit if concurrency is None else min(limit, concurrency)),
-        kv_tokens=float(capacity(plan.question, values, lengths.live).kv_tokens),
+        kv_tokens=float(capacity(question, values, lengths.live).kv_tokens),
         batch=float(found.batch),
-        rate=_rate(asked, plan.lengths(plan.hits), found.batch, slow, values),
+        rate=_rate(asked, lengths_of(numbers, batch), found.batch, slow, values),
     )
 
 

@@ -7,6 +7,7 @@ from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
 from rlsize.facts.plan import PlanFigure  # noqa: TC001 (pydantic resolves the annotations at run time)
+from rlsize.facts.rates import Rates  # noqa: TC001 (as above)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +37,13 @@ class RunObservation:
     rlsize_version: Annotated[str, Says("the rlsize that made it")]
     sources: Annotated[list[str], Says("what was read")]
     framework: Annotated[str, Says("whose training log; empty without one")] = ""
+    mode: Annotated[str, Says("how the loop was laid out in time; empty where no log tells")] = ""
     engine: Annotated[str, Says("the inference engine; empty where none was read")] = ""
     allocation: Annotated[ObservedAllocation, Says("the pools as they were: the target of a rollback")] = field(
         default_factory=ObservedAllocation
     )
     prices: Annotated[ObservedPrices, Says("what an hour of a GPU cost")] = field(default_factory=ObservedPrices)
+    rates: Annotated[Rates | None, Says("both rates as a rates file has them; null where none was seen")] = None
     results: Annotated[dict[str, PlanFigure], Says("what the run did, by key")] = field(default_factory=dict)
     steps: Annotated[list[int], Says("numbers of the settled optimizer steps")] = field(default_factory=list)
     columns: Annotated[dict[str, list[float]], Says("one value per settled step, by quantity")] = field(

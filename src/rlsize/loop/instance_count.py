@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.estimates.working import apply, rounded
-from rlsize.facts.figure import Figure  # noqa: TC001
+from rlsize.facts.figure import (
+    Figure,
+    absent,
+)
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -23,6 +26,16 @@ def instance_gpus(said: Said) -> Figure:
     return said.keep(product)
 
 
+def stated_instances(said: Said) -> Figure:
+    """Rollout instances as they were said; a flag that says mode or GPUs goes before those of a scenario."""
+    stated = said.ask("instances")
+    moved = any(map(said.by_flag, ("mode", "gpus", "rollout_gpus", "trainer_gpus", "gpus_per_instance")))
+    if stated.known and moved and not said.by_flag("instances"):
+        said.used.pop("instances", None)
+        return absent("instances", said.flag("instances"))
+    return stated
+
+
 def instances(said: Said, gpus: Figure, size: Figure) -> Figure:
     """
     Rollout instances: said, or whole ones in the GPUs of the fleet; absent where neither is known.
@@ -32,7 +45,7 @@ def instances(said: Said, gpus: Figure, size: Figure) -> Figure:
         gpus: GPUs that generate. [1]
         size: GPUs of one instance. [1]
     """
-    stated = said.ask("instances")
+    stated = stated_instances(said)
     if stated.known:
         return stated
     exact = apply("instances", matching.instances_of, gpus=gpus, gpus_per_instance=size)

@@ -80,7 +80,7 @@ def mode(said: Said, *, two: bool) -> Loop:
     usual = "async" if two else "colocated"
     why = "two pools, so both sides work at once" if two else "one pool, so both sides take turns"
     name = said.choose("mode", LOOPS, default=usual, why=why)
-    if said.used["mode"].provenance == "default":
+    if "mode" in said.used and said.used["mode"].provenance == "default":
         said.notes.append(f"Nobody said how the loop is laid out in time: {name} (--mode).")
     return LOOPS[name]
 

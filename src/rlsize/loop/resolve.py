@@ -11,6 +11,7 @@ from rlsize.estimates.working import apply
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
+from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.pools import pools
 from rlsize.loop.prices import gpu_hours, say_date
 from rlsize.loop.rates import known_rates, waste
@@ -493,7 +494,7 @@ def _placed(said: Said, loop: Loop) -> Loop:
         instances = rounded_down(matching.instances_of(gpus=rollout, gpus_per_instance=fleet.gpus))
         if instances < 1:
             raise Refused(f"{rollout:g} rollout GPUs do not hold an instance of {fleet.gpus:g}")
-        stated = said.ask("instances")
+        stated = stated_instances(said)
         if stated.known and stated.number != instances:
             what = f"{stated.number:g} instances of {fleet.gpus:g} are not the {rollout:g} rollout GPUs"
             raise InputError(Fault(what, stated.source, "leave one of them out"))

@@ -66,6 +66,9 @@ def lengths(said: Said, model: Model | None, *, guess: bool = False) -> Lengths:
     cap = said.ask("max_response_tokens")
     if model is not None and prompt.known and response.known:
         cap = _cap(said, model, prompt, response, cap)
+    elif cap.known and response.known and response.number > cap.number:
+        what = f"a mean of {response.number:g} tokens lies above the cap of {cap.number:g}"
+        said.fault(what, said.place("max_response_tokens"), "check both")
     return Lengths(prompt=prompt, response=response, cv=said.ask("response_cv"), cap=cap)
 
 

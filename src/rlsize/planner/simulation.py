@@ -6,7 +6,7 @@ from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from rlsize.equations import decode_step, rollout_batch
-from rlsize.estimates.planned import RolloutPlan
+from rlsize.estimates.generation_batch import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
 from rlsize.estimates.step_assembly import assembled
 from rlsize.planner.parts import lent_instances, loop_parts
@@ -31,24 +31,29 @@ if TYPE_CHECKING:
     from rlsize.planner.setting import Setting as Worked
     from rlsize.simulator.setting import Mode
 
-_MODES: dict[Loop, Mode] = {
+MODES: dict[Loop, Mode] = {
     "colocated": "colocated",
     "synchronous": "sync",
     "one-step-off": "one-step-off",
     "async": "async",
     "hybrid": "async",
 }
-_USUAL_SLOTS = 256  # of an engine of which nothing else is known
+"""What the simulator calls them."""
+
+USUAL_SLOTS = 256
+"""Samples that an engine runs at most of which nothing else is known."""
+
 _USUAL_CV = "step_length_cv"
 
 
-def simulation_of(setting: Worked, place: Placement) -> tuple[Setting, Pools]:
+def simulation_of(setting: Worked, place: Placement, concurrency: float | None = None) -> tuple[Setting, Pools]:
     """
     The loop of a plan, as the simulator takes it, with its GPUs and prices.
 
     Args:
         setting: In central numbers.
         place: The plan.
+        concurrency: Samples that an instance is given; as many as fit where None. [1]
 
     Raises:
         Refused: The loop cannot run so.
@@ -57,16 +62,17 @@ def simulation_of(setting: Worked, place: Placement) -> tuple[Setting, Pools]:
     step = assembled(setting.work, parts)
     problem, group = setting.problem, max(1, round(setting.problem.group_size.number))
     simulated = Setting(
-        engine=_engine(setting, place),
+        engine=engine_setting(_line(setting, place, concurrency), round(place.instances)),
         work=WorkSetting(
             groups=max(1, round(problem.samples.number / group)),
             group_size=group,
             lengths=_lengths(setting),
             prompt_tokens=round(_number(problem.prompt_tokens)),
+            acceptance=float(rollout_batch.share_of(part=1.0, whole=problem.waste.number)),
         ),
         trainer=TrainerSetting(seconds=float(step.train_seconds)),
         sync=_sync(step, shared=place.shared),
-        rules=RuleSetting(mode=_MODES[place.loop], max_staleness=_cap(place)),
+        rules=RuleSetting(mode=MODES[place.loop], max_staleness=_cap(place)),
         trouble=TroubleSetting(
             lent_instances=round(lent_instances(place)) if place.loop == "hybrid" else 0,
             lend_seconds=float(rollout_batch.half(parts.swap_seconds)),
@@ -82,7 +88,7 @@ def _number(figure: Figure) -> float:
 
 
 def _cap(place: Placement) -> int | None:
-    return int(place.max_staleness) if _MODES[place.loop] == "async" else None
+    return int(place.max_staleness) if MODES[place.loop] == "async" else None
 
 
 def _sync(step: Step, *, shared: bool) -> SyncSetting:
@@ -98,11 +104,16 @@ def _lengths(setting: Worked) -> LengthSetting:
     return LengthSetting(mean=problem.response_tokens.number, cv=float(cv), cap=cap)
 
 
-def _engine(setting: Worked, place: Placement) -> EngineSetting:
-    """The fleet: as predicted, made as fast as a known rate says."""
-    line = _line(setting, place)
+def engine_setting(line: StepLine, instances: int) -> EngineSetting:
+    """
+    Engines with a step time.
+
+    Args:
+        line: Of one of them.
+        instances: How many there are. [1]
+    """
     return EngineSetting(
-        instances=round(place.instances),
+        instances=instances,
         slots=max(1, line.slots),
         fixed_seconds=line.fixed,
         sample_seconds=line.sample,
@@ -112,21 +123,23 @@ def _engine(setting: Worked, place: Placement) -> EngineSetting:
     )
 
 
-def _line(setting: Worked, place: Placement) -> StepLine:
+def _line(setting: Worked, place: Placement, concurrency: float | None) -> StepLine:
+    """The fleet's engine: as predicted, made as fast as a known rate says."""
     engine, rate = place.fleet.engines.get(place.shared), place.fleet.rate
-    share = ceil(setting.problem.samples.number / place.instances)
     if engine is None or isinstance(engine, str):
-        return constant_line(min(_USUAL_SLOTS, share), rate.number)
-    problem = setting.problem
-    plan = RolloutPlan(
-        question=engine.question,
-        prompt=problem.prompt_tokens.number,
-        response=problem.response_tokens.number,
-        response_cv=_lengths(setting).cv,
-        longest=problem.max_tokens.number if problem.max_tokens.known else None,
-        hits=float(hits(problem.group_size.number, problem.prompt_tokens.number)),
+        share = min(USUAL_SLOTS, ceil(setting.problem.samples.number / place.instances))
+        return constant_line(share if concurrency is None else max(1, round(concurrency)), rate.number)
+    problem, lengths = setting.problem, _lengths(setting)
+    batch = StepBatch(
+        samples=1.0,
+        instances=1.0,
+        prompt_tokens=problem.prompt_tokens.number,
+        response_tokens=lengths.mean,
+        response_cv=lengths.cv,
+        max_tokens=lengths.cap,
+        hit_ratio=float(hits(problem.group_size.number, problem.prompt_tokens.number)),
     )
-    line = predicted_line(plan, setting.values, None)
+    line = predicted_line(engine.question, batch, setting.values, concurrency)
     return scaled_line(line, rate.number) if rate.known else line
 
 

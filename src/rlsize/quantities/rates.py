@@ -36,6 +36,13 @@ ROWS = (
         "--step-seconds",
     ),
     Row(
+        "generation_seconds",
+        SECONDS_SPREAD,
+        "Time to generate the samples of an optimizer step.",
+        "",
+        "--generation-seconds",
+    ),
+    Row(
         "rollout_gpu_tokens_per_second",
         TOKEN_RATE_SPREAD,
         "Response tokens per second of one rollout GPU.",

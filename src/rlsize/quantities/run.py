@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from rlsize.facts.fields import Quantity
 from rlsize.quantities.kinds import SECONDS, STALENESS
 from rlsize.quantities.row import Row, Text
 
 ROWS = (
-    Row("seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", "", "--seconds"),
+    Row("backlog_seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", "", "--seconds"),
     Row("in_flight_samples", STALENESS, "Samples being generated.", "", "--in-flight"),
     Row(
         "calibration",
@@ -16,4 +17,36 @@ ROWS = (
         "--calibration",
     ),
     Row("seed", Text("NUMBER"), "Seed of the draws behind a band (inputs written as 20 ± 2).", "", "--seed", "0"),
+    Row(
+        "simulated_steps",
+        Quantity("count", whole=True, least=1.0, most=1e6),
+        "Optimizer steps of each run.",
+        "",
+        "--simulated-steps",
+        1000,
+        "enough for p95 and rare events",
+    ),
+    Row(
+        "seeds",
+        Quantity("count", whole=True, least=1.0, most=1000),
+        "Runs with different seeds, which count on from --seed.",
+        "",
+        "--seeds",
+        5,
+        "enough for an interval",
+    ),
+    Row(
+        "parallel_runs",
+        Quantity("count", whole=True, least=1.0, most=4096),
+        "Runs at the same time; as many as cores when not given.",
+        "",
+        "--jobs",
+    ),
+    Row(
+        "most_samples",
+        Quantity("count", least=1.0, most=1e15),
+        "Samples that all runs together may generate; 200M when not given.",
+        "",
+        "--most-samples",
+    ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.quantities import loop, policies, prices, rates, rollout, run, sync, trainer, workload
+from rlsize.quantities import loop, operate, policies, prices, rates, rollout, run, sync, trainer, workload
 from rlsize.quantities.row import by_key
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ QUANTITIES: Mapping[str, Row] = MappingProxyType(
             *rates.ROWS,
             *policies.ROWS,
             *prices.ROWS,
+            *operate.ROWS,
             *run.ROWS,
         )
     )

@@ -20,6 +20,9 @@ def read_rates(path: str) -> Rates:
     """
     The rates of a file, in response tokens: a rate that counts prompt tokens too is converted.
 
+    Args:
+        path: A rates file, or an observation, which holds the rates that were seen.
+
     Raises:
         InputError: All that is wrong with the file.
     """
@@ -33,11 +36,24 @@ def rates_of(document: Document) -> Rates:
     Raises:
         InputError: All that is wrong with it.
     """
+    header = document.data.get("rlsize") if isinstance(document.data, dict) else None
+    if isinstance(header, dict) and header.get("kind") == "observation":
+        return _observed(document)
     document = opened(document, "rates")
     rates = validated(Rates, document)
     faults = [*_disagreements(rates, document)]
     if faults:
         raise InputError(*faults)
+    return _in_response_tokens(rates)
+
+
+def _observed(document: Document) -> Rates:
+    from rlsize.readers.observations import observation_of
+
+    rates = observation_of(document).rates
+    if rates is None:
+        todo = "observe again with --record, or with --save for a rates file; rlsize before 0.2 recorded none"
+        raise InputError(Fault("is an observation without rates", document.name, todo))
     return _in_response_tokens(rates)
 
 

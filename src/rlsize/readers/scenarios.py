@@ -64,9 +64,18 @@ def read_scenario(path: str | Path | None, changes: Iterable[str] = ()) -> Scena
     Raises:
         InputError: Everything that is wrong with it, with file, line and key.
     """
+    return scenario_of(Document("--set", {}) if path is None else _opened(read_document(path)), changes)
+
+
+def scenario_of(document: Document, changes: Iterable[str] = ()) -> ScenarioFile:
+    """
+    The scenario in a document that has no header any more; as `read_scenario`.
+
+    Raises:
+        InputError: Everything that is wrong with it.
+    """
     from rlsize.quantities.scenario import Scenario
 
-    document = Document("--set", {}) if path is None else _opened(read_document(path))
     document = _changed(document, changes)
     return ScenarioFile(validated(Scenario, document), document)
 

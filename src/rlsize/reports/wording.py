@@ -166,3 +166,13 @@ def lines(figures: Iterable[Figure]) -> list[Line]:
             plain, expected = None, plain
         result[base] = Line(words(base), plain, nameplate, expected)
     return list(result.values())
+
+
+def numbered(count: int, noun: str) -> str:
+    """
+    A number of things.
+
+    >>> numbered(1, "instance"), numbered(8, "GPU")
+    ('1 instance', '8 GPUs')
+    """
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

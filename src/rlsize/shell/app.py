@@ -37,7 +37,9 @@ COMMANDS: dict[str, Entry] = {
     "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day.", "iteration.iteration"),
     "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost.cost"),
     "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict.app"),
-    "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.simulate"),
+    "simulate": Entry(
+        "Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command.simulate"
+    ),
     "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.validate"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
     "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.plan"),
@@ -45,20 +47,28 @@ COMMANDS: dict[str, Entry] = {
     "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
     "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.diff"),
     "observe": Entry(
-        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.observe"
+        "Operate",
+        "The rates of what runs: from engines, Prometheus, training logs, benchmarks.",
+        "observe.command.observe",
     ),
     "diagnose": Entry(
-        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.diagnose"
+        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command.diagnose"
     ),
-    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.alerts"),
+    "alerts": Entry(
+        "Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command.alerts"
+    ),
     "manifest": Entry(
-        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.manifest"
+        "Operate",
+        "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.",
+        "manifest.command.manifest",
     ),
     "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
     "measure": Entry(
         "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
     ),
-    "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.calibrate"),
+    "calibrate": Entry(
+        "Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.command.calibrate"
+    ),
     "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.app"),
     "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
     "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),
@@ -103,7 +113,7 @@ class Commands(TyperGroup):
 
 def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
-    module, _, attribute = entry.function.partition(".")
+    module, _, attribute = entry.function.rpartition(".")
     found = getattr(import_module(f"rlsize.commands.{module}"), attribute)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)

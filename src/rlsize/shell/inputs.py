@@ -17,7 +17,7 @@ from rlsize.quantities.table import QUANTITIES
 from rlsize.units import uncertain
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
@@ -73,11 +73,34 @@ class Inputs:
         self.offered: tuple[str | None, dict[str, str | None]] | None = None
         self.unpredicted: dict[str, str] = {}
         self._catalogue: Catalogue | None = None
-        changed = tuple(changes)
-        if scenario is not None or changed:
+        self.changes: tuple[str, ...] = ()
+        self.read(scenario, changes)
+
+    def read(
+        self,
+        scenario: str | None,
+        changes: Iterable[str] = (),
+        *,
+        reader: Callable[..., ScenarioFile] | None = None,
+    ) -> None:
+        """
+        Read the scenario.
+
+        Args:
+            scenario: Its path, if one was named.
+            changes: What `--set` says: dotted key, equals sign, value.
+            reader: What reads it, where files of other kinds are taken for one.
+
+        Raises:
+            InputError: All that is wrong with it.
+        """
+        self.changes = tuple(changes)
+        if scenario is not None or self.changes:
             from rlsize.readers.scenarios import read_scenario
 
-            self.file = read_scenario(scenario, changed)
+            self.file = (reader if reader is not None and scenario is not None else read_scenario)(
+                scenario, self.changes
+            )
 
     @property
     def catalogue(self) -> Catalogue:
@@ -427,7 +450,7 @@ class Inputs:
             InputError: All faults so far.
         """
         if self.faults:
-            raise InputError(*self.faults)
+            raise InputError(*dict.fromkeys(self.faults))
 
     def settled(self, made: T | None) -> T:
         """

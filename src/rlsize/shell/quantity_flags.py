@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from functools import wraps
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
 
@@ -165,20 +165,39 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
         panels: Keys by panel; an underscore in the panel's name stands for a space. Those of the panel `Refused` are
             taken to be refused with a reason, and not shown in help.
 
-    The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares.
+    The command takes a scenario, `--set`, `--profiles`, and the flags of the quantities, beside what it declares. A
+    parameter whose type is a dataclass stands for its fields, each of which is a flag.
     """
+    return _asking(panels, reads=True)
+
+
+def asks_beside_files(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """
+    As `asks`, for a command that declares the files that it takes, and reads them by `Inputs.read`.
+
+    Args:
+        panels: Keys by panel.
+    """
+    return _asking(panels, reads=False)
+
+
+def _asking(
+    panels: Mapping[str, tuple[Asked, ...]], *, reads: bool
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     asked = Asks({name.replace("_", " "): keys for name, keys in panels.items()})
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
+        signature = inspect.signature(command, eval_str=True)
+        declared = [one for name, one in signature.parameters.items() if name != "inputs"]
+        groups: dict[str, Any] = {one.name: one.annotation for one in declared if is_dataclass(one.annotation)}
+
         @wraps(command)
-        def answer(
-            scenario: str | None = None,
-            profiles: list[str] | None = None,
-            changes: list[str] | None = None,
-            **own: Any,
-        ) -> Any:
+        def answer(profiles: list[str] | None = None, **own: Any) -> Any:
+            scenario, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
             texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
             said = {key: text for key, text in texts.items() if text is not None}
+            for name, group in groups.items():
+                own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
             inputs.check_texts()
             report = command(inputs, **own)
@@ -187,14 +206,14 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
                 return report
             return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}."))
 
-        signature = inspect.signature(command, eval_str=True)
-        own = [one for name, one in signature.parameters.items() if name != "inputs"]
+        own = [each for one in declared for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
-            inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile),
+            *([inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile)] if reads else []),
+            *(one.replace(kind=keyword) for one in own if one.default is inspect.Parameter.empty),
             *asked.parameters(),
-            *(one.replace(kind=keyword) for one in own),
-            inspect.Parameter("changes", keyword, default=None, annotation=Changes),
+            *(one.replace(kind=keyword) for one in own if one.default is not inspect.Parameter.empty),
+            *([inspect.Parameter("changes", keyword, default=None, annotation=Changes)] if reads else []),
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
         answer.__signature__ = signature.replace(parameters=shared)  # type: ignore[attr-defined]  # what typer reads
@@ -204,3 +223,15 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
         return answer
 
     return decorated
+
+
+def _flags_of(parameter: inspect.Parameter, group: Any) -> list[inspect.Parameter]:
+    """The parameter, or those that its dataclass stands for."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    if group is None:
+        return [parameter.replace(kind=keyword)]
+    hints = get_type_hints(group, include_extras=True)
+    return [
+        inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name])
+        for each in fields(group)
+    ]

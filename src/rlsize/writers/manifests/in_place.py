@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.reports.manifest import Changed
 from rlsize.writers.manifests.tree import below, child, composed, dotted, leaves, text_at
 
 if TYPE_CHECKING:
@@ -21,6 +20,22 @@ if TYPE_CHECKING:
     from rlsize.writers.manifests.tree import Place
 
 _INT = "tag:yaml.org,2002:int"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Changed:
+    """
+    One value of a manifest that differs.
+
+    Args:
+        path: Where, such as spec.replicas.
+        before: What was there; empty where nothing was.
+        after: What is there now.
+    """
+
+    path: str
+    before: str
+    after: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

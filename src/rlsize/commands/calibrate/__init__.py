@@ -1,0 +1,1 @@
+"""`rlsize calibrate`: what measurements say about the constants of the predictions."""

@@ -1,0 +1,209 @@
+"""`rlsize calibrate`: what measurements say about the constants of the predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlsize.commands import flags
+from rlsize.errors import Fault, InputError
+from rlsize.facts.figure import Figure, absent
+from rlsize.quantities.table import QUANTITIES
+from rlsize.reports.report import Report
+from rlsize.shell.command import quantity
+from rlsize.shell.inputs import Inputs
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.calibration import Calibration
+    from rlsize.facts.rates import Rates
+
+HEART = "Known by heart (of the scenario's run)"
+TIMES = {phase: f"{phase}_seconds" for phase in ("step", "generation", "train", "sync")}
+"""Keys of what may be known by heart, by phase."""
+
+
+def _meant(key: str) -> str:
+    return QUANTITIES[key].meaning
+
+
+Files = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE... [SCENARIO]",
+        help="Rates files, YAML lists of records of runs, and the scenario that says what ran.",
+        show_default=False,
+    ),
+]
+StepSeconds = Annotated[str | None, quantity("--step-seconds", _meant("step_seconds"), HEART)]
+GenerationSeconds = Annotated[str | None, quantity("--generation-seconds", _meant("generation_seconds"), HEART)]
+TrainSeconds = Annotated[str | None, quantity("--train-seconds", _meant("train_seconds"), HEART)]
+SyncSeconds = Annotated[str | None, quantity("--sync-seconds", _meant("sync_seconds"), HEART)]
+RatePoints = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rate",
+        metavar="CONCURRENCY=TOKENS_PER_SECOND",
+        help="Response tokens per second of one instance with so many samples in flight; repeatable.",
+        rich_help_panel=HEART,
+        show_default=False,
+    ),
+]
+Bandwidth = Annotated[str | None, quantity("--bandwidth", "Slowest link of the sync in a rates file, one direction.")]
+Link = Annotated[str | None, quantity("--link", "A link profile, such as infiniband-400g.", metavar="NAME")]
+Save = Annotated[
+    str | None,
+    typer.Option(
+        "--save", metavar="FILE", help="Write a calibration file.", rich_help_panel="Output", show_default=False
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+
+
+@dataclass(slots=True)
+class _Files:
+    """The arguments by what they are."""
+
+    rates: list[tuple[str, Rates]] = field(default_factory=list)
+    records: list[str] = field(default_factory=list)
+    scenario: str | None = None
+
+
+def calibrate(
+    sources: Files = None,
+    step_seconds: StepSeconds = None,
+    generation_seconds: GenerationSeconds = None,
+    train_seconds: TrainSeconds = None,
+    sync_seconds: SyncSeconds = None,
+    rate: RatePoints = None,
+    bandwidth: Bandwidth = None,
+    link: Link = None,
+    save: Save = None,
+    force: Force = False,
+    profiles: flags.Profiles = None,
+) -> Report:
+    """
+    Compare a measurement with the predictions, stage by stage.
+
+    Example:  rlsize calibrate rates.yaml scenario.yaml --save calibration.yaml
+    """
+    from rlsize.commands.calibrate.answer import all_points, calibration_of, outlook
+    from rlsize.reports.calibrate import calibrate_report
+
+    files = _sorted_out(sources or [])
+    texts = dict(zip(TIMES.values(), (step_seconds, generation_seconds, train_seconds, sync_seconds), strict=True))
+    inputs = Inputs(files.scenario, profiles, texts={key: text for key, text in texts.items() if text is not None})
+    if save is not None:
+        _check_target(inputs, save, force=force)
+    heart = {
+        phase: inputs.ask(key) if inputs.by_flag(key) else absent(key, inputs.flag(key)) for phase, key in TIMES.items()
+    }
+    said = [pair for text in rate or [] if (pair := _rate(inputs, text)) is not None]
+    way = _bandwidth(inputs, bandwidth, link)
+    inputs.settle()
+    known = any(figure.known for figure in heart.values()) or bool(said)
+    if not (files.rates or files.records or known):
+        todo = "name a rates file or a file of records, or give --rate, --train-seconds, ... with a scenario"
+        raise InputError(Fault("nothing was measured", "SOURCE", todo))
+    planned = inputs.instead(**dict.fromkeys(TIMES.values()))  # what was measured does not say what is predicted
+    gathered = all_points(planned, files.rates, files.records, (heart, said), way)
+    inputs.warnings += planned.warnings
+    found = calibration_of(gathered, _named(files, heart, said))
+    if save is not None:
+        _write(inputs, save, found.fact, force=force)
+    warnings = [*inputs.warnings, *(f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial)]
+    return calibrate_report(
+        found.fact, found.calibrated, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes
+    )
+
+
+def _sorted_out(paths: Sequence[str]) -> _Files:
+    """
+    The arguments by what their files say that they are.
+
+    Raises:
+        InputError: A file cannot be read, is something else, or there are two scenarios.
+    """
+    from rlsize.readers.rates import rates_of
+    from rlsize.readers.yaml_documents import read_document
+
+    found = _Files()
+    for path in paths:
+        document = read_document(path)
+        if isinstance(document.data, list):
+            found.records.append(path)
+            continue
+        kind = _kind(document.data)
+        if kind == "rates":
+            found.rates.append((path, rates_of(document)))
+        elif kind == "scenario" and found.scenario is None:
+            found.scenario = path
+        elif kind == "scenario":
+            what = f"is a second scenario, after {found.scenario}"
+            raise InputError(Fault(what, path, "calibrate each run by itself, or write them as records"))
+        else:
+            what = f"is a {kind} file" if kind else "does not say what it is"
+            todo = "name a rates file, a YAML list of records, or a scenario"
+            raise InputError(Fault(what, path, todo))
+    return found
+
+
+def _kind(data: Any) -> str:
+    header = data.get("rlsize") if isinstance(data, dict) else None
+    kind = header.get("kind") if isinstance(header, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def _rate(inputs: Inputs, text: str) -> tuple[float, Figure] | None:
+    """A concurrency and its rate from `64=2100`."""
+    left, equals, right = text.partition("=")
+    if not equals:
+        inputs.fault(f"{text[:40]!r} is no rate at a concurrency", "--rate", "write 64=2100")
+        return None
+    keys = ("concurrency", "instance_tokens_per_second")
+    point = Inputs(
+        texts=dict(zip(keys, (left.strip(), right.strip()), strict=True)), flags=dict.fromkeys(keys, "--rate")
+    )
+    concurrency, rate = map(point.ask, keys)
+    inputs.faults += point.faults
+    if not point.faults and not rate.known:
+        inputs.fault(f"{right.strip()[:40]!r} is no rate", "--rate", "write 64=2100")
+    return (concurrency.number, rate) if concurrency.known and rate.known else None
+
+
+def _bandwidth(inputs: Inputs, bandwidth: str | None, link: str | None) -> Figure:
+    """Of the link that a measured weight sync went over."""
+    if bandwidth is None and link is None:
+        return absent("bandwidth_bytes_per_second", "--link or --bandwidth")
+    from rlsize.commands.link_choice import paths
+
+    said = {"bandwidth": bandwidth, "link": link, "gpu": None, "cluster": None}
+    found = paths(inputs, said, None, absent("trainer_gpus", "--trainer-gpus")).between.bandwidth
+    inputs.used.pop("achievable_fraction", None)  # the share of a link is what a calibration finds
+    return found
+
+
+def _check_target(inputs: Inputs, path: str, *, force: bool) -> None:
+    from rlsize.writers.files import check_target
+
+    try:
+        check_target(path, force)
+    except InputError as error:
+        inputs.faults.extend(error.faults)
+
+
+def _named(files: _Files, heart: dict[str, Figure], rates: Sequence[Any]) -> list[str]:
+    """The sources by name."""
+    said = [figure.source for figure in heart.values() if figure.known] + (["--rate"] if rates else [])
+    return [*(name for name, _ in files.rates), *files.records, *said]
+
+
+def _write(inputs: Inputs, path: str, fact: Calibration, *, force: bool) -> None:
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.yaml_file import plain, yaml_text
+
+    write_whole(path, yaml_text("calibration", plain(fact)), force)
+    inputs.notes.append(f"Wrote {path}: give it to any command that predicts, as --calibration {path}.")

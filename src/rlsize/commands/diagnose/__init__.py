@@ -1,0 +1,1 @@
+"""`rlsize diagnose`: which side of a running loop starves."""

@@ -1,0 +1,244 @@
+"""`rlsize diagnose`: which side of a running loop starves, and what to do in which order."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlsize.commands.diagnose.failing_on import failing_words, fails
+from rlsize.errors import InputError
+from rlsize.facts.evidence import EngineLoad, Evidence
+from rlsize.facts.figure import Figure, absent
+from rlsize.reports.report import Report
+from rlsize.shell.command import quantity
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
+from rlsize.shell.named_inputs import NamedInputs, named_inputs
+from rlsize.shell.observation import (
+    POOLS,
+    ObservedPools,
+    allocation_of,
+    check_files,
+    pools_of,
+    prices_of,
+    save_observation,
+)
+from rlsize.shell.quantity_flags import PRICES, Changes, asks_beside_files
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from rlsize.facts.evidence import Diagnosis
+    from rlsize.facts.observation_file import RunObservation
+    from rlsize.verdicts.before_after import Compared
+
+_SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
+_RATES = (
+    "consumption_tokens_per_second", "instance_tokens_per_second", "accept_lower_bound", "headroom",
+    "tokens_generated_per_trained_token", "train_seconds",
+)  # fmt: skip
+
+Named = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE...",
+        help="Engines (http://HOST:PORT), a training log (or - for stdin), and a scenario, in any order.",
+        show_default=False,
+    ),
+]
+Before = Annotated[
+    str | None,
+    quantity("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
+]
+FailOn = Annotated[
+    str | None,
+    quantity(
+        "--fail-on", "Exit with 1 on any of these: worse, any, or verdicts such as starving, with commas.", "Output",
+        "WORDS",
+    ),
+]  # fmt: skip
+Record = Annotated[
+    str | None,
+    quantity(
+        "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+
+
+@asks_beside_files(
+    Inputs=(*_RATES, *WATCH, *POOLS),
+    Limits=("idle_target_fraction", "sync_target_fraction", "max_staleness"),
+    Prices=PRICES,
+)
+def diagnose(
+    inputs: Inputs,
+    context: typer.Context,
+    watch: WatchFlags,
+    sources: Named = None,
+    before: Before = None,
+    fail_on: FailOn = None,
+    changes: Changes = None,
+    record: Record = None,
+    force: Force = False,
+) -> Report:
+    """
+    Which side of a running loop starves, and what to do in which order.
+
+    Example:  rlsize diagnose http://engine-0:8000 http://engine-1:8000 --consume 39321
+    """
+    from rlsize.shell.training_logs import read_run
+
+    found = named_inputs(inputs, sources or [], watch.format)
+    _read(inputs, found, changes or [])
+    inputs.load_rates()
+    for key in ("skipped_steps", "group_size", "max_num_seqs"):
+        inputs.ask(key)
+    pools = pools_of(inputs)
+    asked = _asked(inputs)
+    check_files(inputs, record, force=force)
+    if before is not None and record == before:
+        inputs.fault("is the baseline, the way back", "--record", "write what is now to a file of its own")
+    words = failing_words(inputs, fail_on, compared=before is not None)
+    engines = check_watch(inputs, found, watch)
+    _check_kinds(inputs, found, engines=engines)
+    baseline = _baseline(inputs, before)
+    run = read_run(inputs, found.logs, watch.format)
+    if not engines:
+        inputs.settle()
+    seen = watched_engines(inputs, found, watch) if engines else None
+    evidence = Evidence(
+        run=run,
+        fleet=seen.seen if seen else None,
+        load=seen.load if seen else EngineLoad(),
+        instances=pools.instances,
+        gpus_per_instance=pools.gpus_per_instance,
+        trainer_gpus=pools.trainer_gpus,
+        **asked,
+    )
+    report = _answer(inputs, evidence, pools, (before, baseline), words, seen.doubts if seen else [])
+    if record is not None:
+        save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
+        note = f"Recorded {record}; compare later with --before {record}."
+        report = replace(report, notes=(*report.notes, note))
+    if seen is not None and seen.watched.interrupted:
+        from rlsize.shell.answer import deliver
+
+        deliver(report, context.obj)
+        raise typer.Exit(INTERRUPTED)
+    return report
+
+
+def _read(inputs: Inputs, found: NamedInputs, changes: list[str]) -> None:
+    """Read the scenario, if one is named."""
+    if len(found.scenarios) > 1:
+        inputs.fault("two scenarios are named", found.scenarios[1], "name one")
+    named = found.scenarios[0] if found.scenarios else None
+    try:
+        inputs.read(named, changes)
+    except InputError as error:
+        inputs.blame(error, named or "--set")
+
+
+def _asked(inputs: Inputs) -> dict[str, Figure]:
+    """What is accepted, and what is given of both rates; nothing of it is needed."""
+    from rlsize.loop.rates import consumed, instance_rate, waste
+    from rlsize.loop.workload import batch_tokens
+
+    limits = {
+        "idle_target": inputs.ask("idle_target_fraction"),
+        "sync_target": inputs.ask("sync_target_fraction"),
+        "max_staleness": inputs.ask("max_staleness", assume=False),
+    }
+    batch, train = batch_tokens(inputs), inputs.ask("train_seconds")
+    rate, derate = absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
+    if inputs.gives("instance_tokens_per_second") and not inputs.rates_failed:
+        rate, derate = instance_rate(inputs)
+    elif inputs.by_flag("headroom"):
+        derate = inputs.ask("headroom")
+    consumption = absent("consumption_tokens_per_second", "--consume")
+    if inputs.gives("consumption_tokens_per_second") or (batch.known and train.known):
+        consumption = consumed(inputs, batch, train)
+    return {
+        "consumption": consumption,
+        "waste": waste(inputs),
+        "nameplate": rate,
+        "headroom": derate,
+        "expected_train_seconds": replace(train, key="expected_train_seconds") if train.known else train,
+        **limits,
+    }
+
+
+def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
+    for name in found.results:
+        todo = "save its rate with `rlsize observe FILE --save rates.yaml`, and give it as --per-instance rates.yaml"
+        inputs.fault("is a benchmark's result, not a running loop", name, todo)
+    for name in found.observations:
+        inputs.fault("is a saved observation", name, "compare with it: --before FILE")
+    if not (engines or found.logs or inputs.faults):
+        todo = "name engines, as in `rlsize diagnose http://engine-0:8000 --consume 39321`, or a training log"
+        inputs.fault("nothing that runs is named", "SOURCE", todo)
+
+
+def _baseline(inputs: Inputs, path: str | None) -> RunObservation | None:
+    if path is None:
+        return None
+    from rlsize.readers.observations import read_observation
+
+    try:
+        return read_observation(path)
+    except InputError as error:
+        inputs.blame(error, path)
+        return None
+
+
+def _answer(
+    inputs: Inputs,
+    evidence: Evidence,
+    pools: ObservedPools,
+    before: tuple[str | None, RunObservation | None],
+    words: list[str],
+    doubts: list[str],
+) -> Report:
+    """The diagnosis, and the comparison where a baseline is given."""
+    import numpy as np
+
+    from rlsize.reports.diagnose import diagnose_report
+    from rlsize.verdicts.diagnosis import diagnosis
+
+    random = np.random.default_rng(_SEED)
+    found = diagnosis(evidence, random)
+    path, baseline = before
+    comparison: tuple[tuple[Compared, ...], list[str]] = ((), [])
+    if baseline is not None and path is not None:
+        comparison = _compared(evidence, pools, baseline, path, found, random)
+    failed = fails(words, found, comparison[0])
+    warnings = [*doubts, *inputs.warnings]
+    return diagnose_report(evidence, found, inputs.shown(), comparison, (warnings, inputs.notes), no=failed)
+
+
+def _compared(
+    evidence: Evidence,
+    pools: ObservedPools,
+    baseline: RunObservation,
+    path: str,
+    found: Diagnosis,
+    random: np.random.Generator,
+) -> tuple[tuple[Compared, ...], list[str]]:
+    """Before and after, and how to go back."""
+    from rlsize.reports.before_after import outcome_words, rollback_words
+    from rlsize.verdicts.before_after import Side, compared
+
+    now = Side(
+        columns=evidence.run.columns,
+        allocation=allocation_of(pools, evidence.run, evidence.fleet),
+        prices=prices_of(pools),
+    )
+    then = Side(columns=baseline.columns, allocation=baseline.allocation, prices=baseline.prices)
+    told = compared(then, now, random)
+    keys = ("prefix_cache_hit_fraction", "sync_pause_fraction")  # shares that may have got better since
+    shares = {key: one.figures[key] for one in found.findings for key in keys if key in one.figures}
+    shares |= {key: evidence.run.figures[key] for key in keys if key in evidence.run.figures}
+    return told, [outcome_words(told, path), *rollback_words(baseline, path, shares)]

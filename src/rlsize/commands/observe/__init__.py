@@ -1,0 +1,1 @@
+"""`rlsize observe`: the rates of what runs, or of what was benchmarked."""

@@ -1,0 +1,156 @@
+"""`rlsize observe`: the rates of what runs, or of what was benchmarked, from whatever tells of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from rlsize.errors import Fault, UnfinishedError
+from rlsize.reports.report import Report
+from rlsize.shell.command import TERMINAL, quantity
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
+from rlsize.shell.named_inputs import NamedInputs, named_inputs
+from rlsize.shell.observation import POOLS, ObservedPools, check_files, pools_of, rates_of, save_observation
+from rlsize.shell.quantity_flags import PRICES, asks_beside_files
+
+if TYPE_CHECKING:
+    from rlsize.facts.rates import Rates
+    from rlsize.facts.run_summary import RunSummary
+    from rlsize.shell.live_engines import Engines
+
+Named = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="SOURCE...",
+        help="Engines (http://HOST:PORT), a training log, a benchmark's result files; - is stdin.",
+        show_default=False,
+    ),
+]
+Save = Annotated[
+    str | None, quantity("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
+]
+Record = Annotated[
+    str | None,
+    quantity(
+        "--record",
+        "Write what was seen with pools and prices: a baseline for `diagnose --before`, a way back.",
+        "Output",
+        "FILE",
+    ),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+
+
+@asks_beside_files(Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
+def observe(
+    inputs: Inputs,
+    context: typer.Context,
+    watch: WatchFlags,
+    sources: Named = None,
+    save: Save = None,
+    record: Record = None,
+    force: Force = False,
+) -> Report:
+    """
+    The rates of what runs: from engines, Prometheus, training logs, benchmarks.
+
+    Example:  rlsize observe http://engine-0:8000 http://engine-1:8000 train.log --save rates.yaml
+    """
+    from rlsize.shell.training_logs import read_run
+
+    for key in ("skipped_steps", "group_size", "max_num_seqs"):
+        inputs.ask(key)
+    pools = pools_of(inputs)
+    plot = context.obj.get("plot")
+    check_files(inputs, save, record, plot if plot != TERMINAL else None, force=force)
+    found = named_inputs(inputs, sources or [], watch.format)
+    engines = check_watch(inputs, found, watch)
+    _check_kinds(inputs, found, record, engines=engines)
+    if found.results:
+        return _benchmarked(inputs, found, pools, watch.format, save, force=force)
+    for key in ("concurrency", "prompt_share"):
+        if inputs.gives(key):
+            inputs.fault("is for the runs of a benchmark", inputs.flag(key), "leave it out")
+    run = read_run(inputs, found.logs, watch.format)
+    if not engines:
+        inputs.settle()
+    seen = watched_engines(inputs, found, watch) if engines else None
+    rates = rates_of(run, seen, pools)
+    report = _report(inputs, run, seen)
+    notes = [] if save is None or rates is None else [_saved(save, rates, force=force)]
+    if record is not None:
+        save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
+        notes.append(f"Recorded {record}; compare later with `rlsize diagnose ... --before {record}`.")
+    report = replace(report, notes=(*report.notes, *notes))
+    nothing = save is not None and rates is None
+    if not (nothing or (seen is not None and seen.watched.interrupted)):
+        return report
+    from rlsize.shell.answer import deliver
+
+    deliver(report, context.obj)
+    if nothing:
+        why = "the log tells neither train times nor tokens" if seen is None else "no instance generated a token"
+        raise UnfinishedError(Fault(f"{why}, so there is no rate to save", save or "", "watch a fleet at work"))
+    raise typer.Exit(INTERRUPTED)
+
+
+def _benchmarked(
+    inputs: Inputs,
+    found: NamedInputs,
+    pools: ObservedPools,
+    format: str | None,  # noqa: A002 (the flag's name)
+    save: str | None,
+    *,
+    force: bool,
+) -> Report:
+    from rlsize.commands.observe.benchmark import observed_results
+
+    size, needed = pools.gpus_per_instance, save is not None
+    report, rates = observed_results(inputs, found.results, format, size, needed=needed)
+    notes = [] if save is None or rates is None else [_saved(save, rates, force=force)]
+    return replace(report, notes=(*report.notes, *notes))
+
+
+def _check_kinds(inputs: Inputs, found: NamedInputs, record: str | None, *, engines: bool) -> None:
+    """Note sources that say nothing to `observe`, or do not go together."""
+    for name in (*found.scenarios, *found.observations):
+        inputs.fault("says nothing of what runs now", name, "`rlsize diagnose` takes it beside engines and logs")
+    if found.results and record is not None:
+        inputs.fault("records a run, and a benchmark is none", "--record", "save its rate with --save")
+    if found.results and (engines or found.logs):
+        what = "a benchmark's result stands beside a running loop"
+        inputs.fault(what, found.results[0], "observe them one after the other")
+    if not (engines or found.logs or found.results or inputs.faults):
+        inputs.fault(
+            "nothing to observe is named",
+            "SOURCE",
+            "name engines, as in `rlsize observe http://engine-0:8000`, two saved pages with --pages, a --prometheus "
+            "that scrapes them, a training log or a benchmark's result",
+        )
+
+
+def _report(inputs: Inputs, run: RunSummary, engines: Engines | None) -> Report:
+    from rlsize.estimates.headroom import headroom_left
+    from rlsize.reports.observe import observe_report
+    from rlsize.reports.run_log import run_log_report, with_run
+
+    if engines is None:
+        return run_log_report(run, inputs.shown(), inputs.warnings)
+    left = headroom_left(engines.seen.includes)
+    report = observe_report(engines.seen, inputs.shown(), left, (), [*engines.doubts, *inputs.warnings])
+    return with_run(report, run) if run.steps else report
+
+
+def _saved(path: str, rates: Rates, *, force: bool) -> str:
+    """Write a rates file; what to do with it."""
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.rates_file import rates_text
+
+    write_whole(path, rates_text(rates), force)
+    if rates.instance_tokens_per_second is None:
+        return f"Wrote {path}, the trainer's rate alone: engines, or --per-instance, tell that of an instance."
+    ask = "" if rates.consumption_tokens_per_second else " --consume ..."
+    return f"Wrote {path}; size with `rlsize fleet{ask} --per-instance {path}`."

@@ -1,0 +1,1 @@
+"""`rlsize simulate`: the loop played over time."""

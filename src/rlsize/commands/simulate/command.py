@@ -1,0 +1,274 @@
+"""`rlsize simulate`: what the loop does over time."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlsize.errors import Fault, UnfinishedError
+from rlsize.facts.records.record import Refused
+from rlsize.reports.report import Report
+from rlsize.shell.command import quantity
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import PRICES, asks
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.commands.simulate.runs import Done, Job
+    from rlsize.commands.simulate.setting import Simulated
+
+INTERRUPTED = 130
+LOOP = (
+    "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
+    "over_stale", "queue_order", "queue_steps", "oversampling", "unfinished", "kept_fraction", "micro_batches",
+)  # fmt: skip
+LENGTHS = (
+    "prompts_per_step", "group_size", "prompt_tokens", "response_tokens", "response_cv", "max_response_tokens",
+    "length_distribution", "lengths_file", "group_correlation", "length_drift",
+)  # fmt: skip
+ENGINE = (
+    "instance_tokens_per_second", "accept_lower_bound", "routing", "concurrency", "step_fixed", "step_sample",
+    "step_kv_token", "step_prompt_token", "kv_cache_tokens",
+)  # fmt: skip
+SYNC = ("train_seconds", "sync_seconds", "sync_every", "sync_way", "kv_after_sync", "swap_seconds")
+AGENTS = ("turns", "tool_seconds", "tool_cv", "tool_tokens", "verify_seconds", "verify_cv", "verify_workers")
+TROUBLE = (
+    "straggler_fraction", "straggler_slowdown", "losses_per_hour", "notice_seconds", "restart_seconds",
+    "failures_per_hour", "trainer_restart_seconds", "checkpoint_every", "lent_instances", "lend_seconds",
+)  # fmt: skip
+SWEPT = tuple(
+    key
+    for key in (*LOOP, *LENGTHS, *ENGINE, *SYNC, *AGENTS, *TROUBLE, *PRICES)
+    if key not in {"lengths_file", "accept_lower_bound"}
+)
+"""What a grid may vary."""
+
+Backend = Annotated[
+    str | None, quantity("--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME")
+]
+Runs = Annotated[
+    str | None,
+    quantity("--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", metavar="FILE"),
+]
+Trace = Annotated[
+    str | None, quantity("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE")
+]
+History = Annotated[
+    str | None,
+    quantity("--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"),
+]
+Sweep = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--sweep",
+        metavar="KEY=RANGE",
+        help="Run a grid: max_staleness=0:8, rollout_gpus=16:48:8, mode=sync,async; repeatable.",
+        rich_help_panel="Runs",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orders:
+    """
+    How to run.
+
+    Args:
+        steps: Optimizer steps of each run. [1]
+        seeds: Seeds of the runs.
+        backend: Where they work.
+        workers: How many at the same time; -1 for as many as there are cores.
+        most_samples: That all of them may generate. [1]
+        runs: File of finished runs; None for none.
+        output: The flags that every command has.
+        trace: File for a trace; None for none.
+        history: File for everything that happens; None for none.
+    """
+
+    steps: int
+    seeds: tuple[int, ...]
+    backend: str
+    workers: int
+    most_samples: float
+    runs: str | None
+    output: Mapping[str, Any]
+    trace: str | None
+    history: str | None
+
+    @property
+    def draws(self) -> bool:
+        """Whether a picture is wanted."""
+        return bool(self.output.get("plot"))
+
+    @property
+    def force(self) -> bool:
+        """Whether files may be replaced."""
+        return bool(self.output.get("force"))
+
+
+@asks(
+    Loop_and_policies=LOOP,
+    Lengths=LENGTHS,
+    Engine=ENGINE,
+    Training_and_sync=SYNC,
+    Tools_and_verifier=AGENTS,
+    Trouble=TROUBLE,
+    Prices=PRICES,
+    Runs=(("simulated_steps", "--steps"), "seeds", "seed", "parallel_runs", "most_samples"),
+    Inputs=("calibration", "step_seconds"),
+)
+def simulate(
+    inputs: Inputs,
+    context: typer.Context,
+    sweep: Sweep = None,
+    backend: Backend = None,
+    runs: Runs = None,
+    trace: Trace = None,
+    history: History = None,
+) -> Report:
+    """
+    What the loop does over time: step time, idle, staleness.
+
+    Example:  rlsize simulate --mode async --max-staleness 4 --instances 13 --per-instance 4000 --concurrency 64
+    --prompts 64 --group 8 --response-tokens 1536 --train-seconds 20 --sync-seconds 2 --steps 200
+    """
+    from rlsize.commands.simulate.recording import check_targets
+    from rlsize.commands.simulate.runs import MOST_SAMPLES, backend_fault
+
+    fault = backend_fault("processes" if backend is None else backend)
+    inputs.faults += [] if fault is None else [fault]
+    steps, count = (inputs.ask(key) for key in ("simulated_steps", "seeds"))
+    workers, most = inputs.apart().ask("parallel_runs"), inputs.apart().ask("most_samples")
+    seed, _ = inputs.name("seed")
+    first = _first_seed(inputs, str(seed or "0"))
+    orders = Orders(
+        steps=round(steps.number) if steps.known else 1,
+        seeds=tuple(range(first, first + round(count.number) if count.known else first + 1)),
+        backend=backend or "processes",
+        workers=round(workers.number) if workers.known else -1,
+        most_samples=most.number if most.known else MOST_SAMPLES,
+        runs=runs,
+        output=context.obj or {},
+        trace=trace,
+        history=history,
+    )
+    check_targets(inputs, orders)
+    if sweep:
+        from rlsize.commands.simulate.grid import grid_report
+
+        return grid_report(inputs, sweep, orders, SWEPT)
+    return _answer(inputs, orders)
+
+
+def _first_seed(inputs: Inputs, text: str) -> int:
+    longest = 18
+    if text.isascii() and text.isdecimal() and len(text) <= longest:
+        return int(text)
+    inputs.fault(f"{text[:20]!r} is not a whole number from 0 on", "--seed", "write 0 or 42")
+    inputs.texts.pop("seed", None)  # told once
+    return 0
+
+
+def _answer(inputs: Inputs, orders: Orders) -> Report:
+    from rlsize.commands.simulate.recording import record
+    from rlsize.commands.simulate.runs import Job
+    from rlsize.commands.simulate.setting import simulated
+    from rlsize.commands.simulate.words import Answer, simulate_report
+    from rlsize.reports.loop_verdicts import refused_report
+    from rlsize.simulator.causes import rungs
+    from rlsize.simulator.first_order import first_order
+
+    try:
+        found = simulated(inputs)
+    except Refused as refusal:
+        return refused_report("simulate", str(refusal), inputs.shown(), inputs.warnings, inputs.notes)
+    parts = _parts(found)
+    ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
+    own = [
+        Job(
+            setting=found.setting,
+            pools=found.pools,
+            steps=orders.steps,
+            seed=seed,
+            keeps_ledger=orders.draws and seed == orders.seeds[0],
+        )
+        for seed in orders.seeds
+    ]
+    simpler = [replace(own[0], setting=rung, keeps_ledger=False) for _, rung in ladder]
+    done, interrupted = run([*own, *simpler], orders)
+    over = [done[index] for index in range(len(own)) if index in done]
+    outcomes = tuple(result.outcome for result in over if result.outcome is not None)
+    if len(outcomes) < len(over):
+        raise stands_still(next(result for result in over if result.outcome is None))
+    if not outcomes:
+        raise nothing_finished()
+    simple = [done[len(own) + i].outcome for i in range(len(ladder)) if len(own) + i in done]
+    rows = [(name, outcome) for (name, _), outcome in zip(ladder, simple, strict=False) if outcome is not None]
+    recorded = None
+    if not interrupted:
+        try:
+            recorded = record(found.setting, orders, over[0])
+        except KeyboardInterrupt:
+            interrupted = True
+    if interrupted:
+        inputs.warnings.append(f"interrupted: {len(outcomes)} of {len(own)} runs are in this answer")
+    answer = Answer(
+        setting=found.setting,
+        outcomes=outcomes,
+        first_order=first_order(found.setting, found.pools),
+        parts=parts,
+        ladder=tuple(rows) if len(rows) == len(ladder) else (),
+        recorded=recorded,
+    )
+    report = simulate_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    return leave(report, orders) if interrupted else report
+
+
+def _parts(found: Simulated) -> tuple[Any, ...]:
+    """What the loop says of the parts of a step that are played, as every command has it."""
+    from rlsize.loop.answer import answer_of
+
+    if found.loop is None:
+        return ()
+    results = answer_of(found.loop).results
+    keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
+    return tuple(results[key] for key in keys if results[key].known)
+
+
+def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
+    """Finished runs by the number of the job, and whether Ctrl-C kept the others from it."""
+    from rlsize.commands.simulate.kept import Kept
+    from rlsize.commands.simulate.runs import check_bounds, run_all
+    from rlsize.shell.progress import progress
+
+    check_bounds(jobs, orders.most_samples)
+    kept = Kept(orders.runs) if orders.runs is not None else None
+    with progress() as say:
+        done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
+    return done, len(done) < len(jobs)
+
+
+def stands_still(result: Done) -> UnfinishedError:
+    """What to say of a loop that makes no more optimizer steps."""
+    todo = "loosen the cap, the queue or the cache, or let less go wrong; if they look right, report this"
+    return UnfinishedError(Fault(f"{result.stood_still}: what it waits for does not come", "", todo))
+
+
+def nothing_finished() -> typer.Exit:
+    """Say that Ctrl-C came before there was anything to answer with."""
+    sys.stderr.write("interrupted: no run was finished\n")
+    return typer.Exit(INTERRUPTED)
+
+
+def leave(report: Report, orders: Orders) -> Report:
+    """Say what is finished, and go with the exit code of an interruption."""
+    from rlsize.shell.answer import deliver
+
+    deliver(report, {**orders.output, "plot": None})
+    sys.stdout.flush()
+    raise typer.Exit(INTERRUPTED)

@@ -1,0 +1,239 @@
+"""Runs of the simulator: side by side, with progress, kept in a file as they finish, within bounds."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.version import VERSION
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from rlsize.commands.simulate.kept import Kept
+    from rlsize.simulator.first_order import Pools
+    from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.outcome import Outcome
+    from rlsize.simulator.setting import Setting
+
+BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
+_INSTALLED = {"ray": ("ray", "ray"), "dask": ("distributed", "dask distributed")}  # module, and what to install for it
+MOST_SAMPLES = 200e6
+_SMALL = 100_000  # samples below which starting processes takes longer than the runs
+_BYTES_PER_SAMPLE = 700  # of a sample under way, with its group
+_MOST_BYTES = 8e9
+_MOST_INSTANCES = 100_000
+_LISTS_ONLY = frozenset({"ray"})  # back ends that give results when all are there, so they get a few jobs at a time
+_TOLD = 10  # times that progress is told
+_DIGITS = 24  # of a run's key
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """
+    One run.
+
+    Args:
+        setting: The loop.
+        pools: Its GPUs and prices.
+        steps: Optimizer steps. [1]
+        seed: Of its randomness.
+        keeps_ledger: Whether its accounts are wanted, beside what it came to.
+    """
+
+    setting: Setting
+    pools: Pools
+    steps: int
+    seed: int
+    keeps_ledger: bool = False
+
+    @property
+    def samples(self) -> float:
+        """Samples that it generates, roughly; each turn counts as one. [1]"""
+        work, rules = self.setting.work, self.setting.rules
+        return self.steps * work.samples * work.turns * rules.oversampling / work.acceptance
+
+    @property
+    def key(self) -> str:
+        """What tells it from every other run."""
+        loop = {"setting": asdict(self.setting), "pools": asdict(self.pools)}
+        said = json.dumps([loop, self.steps, self.seed, VERSION], sort_keys=True, default=str)
+        return hashlib.sha256(said.encode()).hexdigest()[:_DIGITS]
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """
+    A run that is over.
+
+    Args:
+        outcome: What it came to; None where the loop stood still.
+        ledger: Its accounts, if they were wanted.
+        steps: Optimizer steps that it made. [1]
+    """
+
+    outcome: Outcome | None
+    ledger: Ledger | None = None
+    steps: int = 0
+
+    @property
+    def stood_still(self) -> str:
+        """What to say of a loop that stood still."""
+        return f"the loop stands still after {self.steps:,} optimizer step{'' if self.steps == 1 else 's'}"
+
+
+def backend_fault(backend: str) -> Fault | None:
+    """
+    What is wrong with a back end; None where it can be used.
+
+    Args:
+        backend: Its name.
+    """
+    if backend not in BACKENDS:
+        return Fault(f"{backend!r} is unknown", "--backend", suggestion(backend, BACKENDS))
+    module, package = _INSTALLED.get(backend, ("joblib", "joblib"))
+    if find_spec(module) is None:
+        todo = f"install it (pip install {package}), or leave --backend out"
+        return Fault(f"{backend} is not installed", "--backend", todo)
+    return None
+
+
+def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
+    """
+    Refuse what would take too long or too much memory.
+
+    Raises:
+        InputError: With what would fit.
+    """
+    fleet = max(job.setting.engine.instances + job.setting.trouble.lent_instances for job in jobs)
+    if fleet > _MOST_INSTANCES:
+        todo = "simulate a part of the fleet, with as large a part of the batch"
+        raise InputError(Fault(f"{fleet:,} instances are more than {_MOST_INSTANCES:,}", "--instances", todo))
+    whole = sum(job.samples for job in jobs)
+    if whole > most_samples:
+        raise InputError(_too_many(jobs, whole, most_samples))
+    needed = max(_most_under_way(job) for job in jobs) * _BYTES_PER_SAMPLE
+    if needed > _MOST_BYTES:
+        raise InputError(
+            Fault(
+                f"samples under way and waiting would take {needed / 1e9:,.1f} GB",
+                "--max-staleness",
+                "cap the staleness or the queue (--queue-steps), or simulate fewer steps or a part of the fleet",
+            )
+        )
+
+
+def _too_many(jobs: Sequence[Job], whole: float, most_samples: float) -> Fault:
+    runs, steps = len(jobs), jobs[0].steps
+    turns = any(job.setting.work.turns > 1 for job in jobs)
+    what = (
+        f"{runs} run{'s' if runs > 1 else ''} of {steps:,} steps generate{'' if runs > 1 else 's'} {whole:,.0f} "
+        f"{'turns' if turns else 'samples'}, more than {most_samples:,.0f}"
+    )
+    fits = int(steps * most_samples / whole)
+    shorter = f"give --steps {fits}, or fewer seeds or points" if fits else "simulate a part of the batch and the fleet"
+    return Fault(what, "--steps", f"{shorter}; or raise --most-samples (a million take about 10 s)")
+
+
+def _most_under_way(job: Job) -> float:
+    """Samples that may exist at once. [1]"""
+    setting = job.setting
+    work, rules = setting.work, setting.rules
+    slots = float(setting.engine.instances * setting.engine.slots)
+    if rules.mode != "async":
+        return 2.0 * work.samples * rules.oversampling
+    if rules.max_staleness is not None:
+        return (rules.max_staleness + 2.0) * work.samples
+    if rules.queue_steps is not None:
+        return slots + (rules.queue_steps + 1.0) * work.samples
+    return slots + job.samples  # without a cap the backlog may grow for the whole run
+
+
+def run_job(job: Job) -> Done:
+    """Simulate, and say what it came to."""
+    from rlsize.simulator.outcome import outcome_of
+    from rlsize.simulator.run import simulate
+
+    setting = job.setting
+    ledger = simulate(setting, job.steps, job.seed)
+    if len(ledger) < job.steps:
+        return Done(None, steps=len(ledger))
+    outcome = outcome_of(ledger, setting, job.pools, job.seed)
+    return Done(outcome, ledger if job.keeps_ledger else None, len(ledger))
+
+
+def run_all(
+    jobs: Sequence[Job], say: Callable[[str, float], None], *, backend: str, workers: int, kept: Kept | None
+) -> dict[int, Done]:
+    """
+    Finished runs by the number of the job: all of them, unless Ctrl-C keeps some from it.
+
+    Args:
+        jobs: What to run.
+        say: Takes what is being done and the share that is done.
+        backend: One of `BACKENDS`.
+        workers: Runs at the same time; -1 for as many as there are cores.
+        kept: A file of finished runs to take from and add to.
+
+    Raises:
+        InputError: The disk refuses to keep them.
+    """
+    done: dict[int, Done] = {}
+    for index, job in enumerate(jobs):
+        found = kept.found(job.key) if kept is not None and not job.keeps_ledger else None
+        if found is not None:
+            done[index] = Done(found, steps=found.steps)
+    left = [index for index in range(len(jobs)) if index not in done]
+    long = sum(jobs[index].samples for index in left) >= _SMALL  # what takes a second or more
+    if long:
+        say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
+    try:
+        for index, result in zip(left, _results([jobs[i] for i in left], backend, workers), strict=True):
+            done[index] = result
+            if kept is not None and result.outcome is not None:
+                kept.add(jobs[index].key, result.outcome)
+            if long and len(done) * _TOLD // len(jobs) > (len(done) - 1) * _TOLD // len(jobs):
+                say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
+    except KeyboardInterrupt:
+        return done  # the caller sees which are lacking
+    return done
+
+
+def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
+    """Results in the order of the jobs."""
+    small = backend == "processes" and sum(job.samples for job in jobs) < _SMALL
+    if len(jobs) <= 1 or workers == 1 or small:
+        yield from map(run_job, jobs)
+        return
+    import joblib
+
+    with _registered(backend), joblib.parallel_config(backend=BACKENDS[backend], n_jobs=workers):
+        at_once = len(jobs)
+        if backend in _LISTS_ONLY:
+            at_once = 2 * joblib.effective_n_jobs(workers)
+        for first in range(0, len(jobs), at_once):
+            how = {} if backend in _LISTS_ONLY else {"return_as": "generator", "pre_dispatch": "3*n_jobs"}
+            yield from joblib.Parallel(**how)(joblib.delayed(run_job)(job) for job in jobs[first : first + at_once])
+
+
+@contextmanager
+def _registered(backend: str) -> Iterator[None]:
+    """Have joblib know a cluster's back end, which the user has installed; a local cluster ends with the runs."""
+    with ExitStack() as stack:
+        if backend == "ray":
+            import ray
+            from ray.util.joblib import register_ray
+
+            ray.init(log_to_driver=False)  # where RAY_ADDRESS says, else on this machine; its talk would go to stdout
+            stack.callback(ray.shutdown)
+            register_ray()
+        elif backend == "dask":
+            from dask.distributed import Client
+
+            stack.enter_context(Client())  # where DASK_SCHEDULER_ADDRESS says, else on this machine
+        yield

@@ -1,0 +1,305 @@
+"""What to say about a simulation: each figure beside the first-order formula's, and why they differ."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlsize.commands.simulate.chart import gantt, over_steps
+from rlsize.commands.simulate.measures import (
+    MEASURES,
+    SHORT,
+    UNLESS_ZERO,
+    UNSEEN,
+    half_shown,
+    key_of,
+    meaning,
+    measure_name,
+    number_shown,
+)
+from rlsize.facts.figure import Figure
+from rlsize.reports.chart import Panels
+from rlsize.reports.report import Column, Report, Table
+from rlsize.simulator.causes import rungs
+from rlsize.simulator.outcome import spread_over
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.simulator.history import Span
+    from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.outcome import Outcome, Spread
+    from rlsize.simulator.setting import Setting
+
+_TELLING = (
+    "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "cost_per_step_usd",
+)  # fmt: skip
+_SMALL = 0.005  # relative difference from the first order that is not worth a word
+_MANY = 10.0  # relative difference that no percentage tells
+_FEW_STEPS = 100
+_MOST_SHOWN = 8  # of the staleness table
+_NOTHING = 1e-6  # in any unit: rounding
+
+
+class Recording(Protocol):
+    """Accounts of one run, and what lasted how long in a few of its steps."""
+
+    @property
+    def ledger(self) -> Ledger:
+        """The accounts."""
+
+    @property
+    def spans(self) -> tuple[Span, ...]:
+        """What lasted how long."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """
+    What a simulation came to.
+
+    Args:
+        setting: What was simulated.
+        outcomes: Of each seed.
+        first_order: The closed forms' answers, by measure.
+        parts: What the loop says of the parts of a step that were played.
+        ladder: What simpler loops came to, each with one cause more; the whole loop is not among them.
+        recorded: Accounts and spans for a picture, where one is wanted.
+    """
+
+    setting: Setting
+    outcomes: tuple[Outcome, ...]
+    first_order: Mapping[str, float | None]
+    parts: tuple[Figure, ...] = ()
+    ladder: tuple[tuple[str, Outcome], ...] = ()
+    recorded: Recording | None = None
+
+
+def simulate_report(
+    answer: Answer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
+) -> Report:
+    """
+    The report of `rlsize simulate`.
+
+    Args:
+        answer: What the simulation came to.
+        inputs: What it was made of.
+        warnings: What the reader must know first.
+        notes: Why an input is what it is.
+    """
+    spreads = {name: spread_over(answer.outcomes, name) for name in MEASURES if name in answer.outcomes[0].measures}
+    seeds = len(answer.outcomes)
+    runs = f"{seeds} run{'s' if seeds > 1 else ''} of {answer.outcomes[0].steps:,} steps"
+    results = tuple(
+        Figure(key=key_of(name), value=spread.mean, provenance="predicted", source=f"simulated: mean over {runs}")
+        for name, spread in spreads.items()
+    )
+    tables = {"measures": _measures_table(answer, spreads)}
+    if answer.ladder:
+        tables["causes"] = _causes_table(answer)
+    if len(answer.outcomes[0].staleness) > 1:
+        tables["staleness"] = _staleness_table(answer)
+    tables["over_time"] = _over_time_table(answer)
+    return Report(
+        command="simulate",
+        headline=_headline(answer, spreads, runs),
+        results=(*results, *answer.parts),
+        inputs=tuple(inputs),
+        tables=tables,
+        warnings=(*_warnings(answer, spreads), *warnings),
+        notes=(*_notes(answer), *notes),
+        chart=_chart(answer, spreads),
+        quiet=frozenset(map(key_of, spreads)),
+    )
+
+
+def _headline(answer: Answer, spreads: Mapping[str, Spread], runs: str) -> str:
+    step, first = spreads["step_seconds"], answer.first_order["step_seconds"]
+    beside = _beside(step.mean, first) if first else ""
+    idle = show(spreads["trainer_idle_fraction"].mean, "_fraction")
+    stale = number_shown(spreads["staleness_mean_steps"].mean, "staleness_mean_steps")
+    return (
+        f"{show(step.mean, 'step_seconds')} per step over {runs}{beside}; trainer idle {idle}, samples {stale} "
+        "steps stale in the mean."
+    )
+
+
+def _beside(mean: float, first: float) -> str:
+    change = mean / first - 1.0
+    if abs(change) < _SMALL:
+        return ", as the first-order formula says"
+    if change > _MANY:
+        return f", {mean / first:,.0f} times the first-order {show(first, '_seconds')}"
+    where = "above" if change > 0 else "below"
+    return f", {abs(change):.1%} {where} the first-order ".replace("%", " %") + show(first, "_seconds")
+
+
+def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:
+    rows: list[dict[str, Any]] = []
+    for name, spread in spreads.items():
+        cause = main_cause(answer, name, spread)
+        first = answer.first_order.get(name)
+        rows.append(
+            {
+                "measure": key_of(name),
+                "_what": measure_name(name),
+                "_simulated": number_shown(spread.mean, name),
+                "_interval": half_shown(spread.high - spread.mean, name),
+                "_first_order": "" if first is None else number_shown(first, name),
+                "cause": cause,
+                "value": spread.mean,
+                "low": max(0.0, spread.low),
+                "high": spread.high,
+                "first_order": first,
+            }
+        )
+    unseen, unless_zero = set(map(key_of, UNSEEN)), set(map(key_of, UNLESS_ZERO))
+    seen = [row for row in rows if row["measure"] not in unseen and (row["value"] or row["measure"] not in unless_zero)]
+    columns = [Column("_what", "", "left"), Column("_simulated", "simulated")]
+    columns += [Column("_interval", "95 %")] if len(answer.outcomes) > 1 else []
+    columns += [Column("_first_order", "first order"), Column("cause", "mostly by", "left", wide=True)]
+    hidden = [row for row in rows if row not in seen]
+    return Table(title="", columns=tuple(columns), rows=(*seen, *hidden), shown=len(seen))
+
+
+def main_cause(answer: Answer, name: str, spread: Spread) -> str:
+    """The cause that moves a measure furthest from its first-order answer; empty where it hardly moves."""
+    changes = changes_of(answer, name)
+    first = answer.first_order.get(name)
+    if not changes or first is None:
+        return ""
+    difference = spread.mean - first
+    scale = max(abs(first), abs(spread.mean))
+    if number_shown(first, name) == number_shown(spread.mean, name):
+        return ""
+    if abs(difference) <= max(_SMALL * scale, (spread.high - spread.low) / 2):
+        return ""
+    cause, change = max(changes, key=lambda entry: entry[1] * (1 if difference > 0 else -1))
+    return cause if change * difference > 0 else ""
+
+
+def changes_of(answer: Answer, name: str) -> list[tuple[str, float]]:
+    """By how much each cause moves a measure, beginning at the first-order answer; of the first seed."""
+    before = answer.first_order.get(name)
+    if before is None or not answer.ladder:
+        return []
+    changes = []
+    causes = [cause for cause, _ in answer.ladder]
+    values = [outcome.measures.get(name) for _, outcome in answer.ladder] + [answer.outcomes[0].measures.get(name)]
+    for cause, value in zip([*causes, _last_cause(answer)], values, strict=True):
+        if value is None:
+            return []
+        changes.append((cause, value - before))
+        before = value
+    return changes
+
+
+def _last_cause(answer: Answer) -> str:
+    return rungs(answer.setting)[-1][0]
+
+
+def _causes_table(answer: Answer) -> Table:
+    found: dict[str, dict[str, Any]] = {}
+    shown = [name for name in _TELLING if answer.first_order.get(name) is not None]
+    for name in shown:
+        for cause, change in changes_of(answer, name):
+            row = found.setdefault(cause, {"cause": cause})
+            row[key_of(name)], row[f"_{name}"] = change, _signed(change, name)
+    first = _row("first order", {name: answer.first_order[name] for name in shown})
+    last = _row("simulated, first seed", {name: answer.outcomes[0].measures.get(name) for name in shown})
+    columns = (Column("cause", "", "left"), *(Column(f"_{name}", SHORT[name]) for name in shown))
+    rows = (first, *found.values(), last)
+    return Table(title="From the first order to the simulation", columns=columns, rows=rows, note=meaning(shown))
+
+
+def _row(cause: str, values: Mapping[str, float | None]) -> dict[str, Any]:
+    told = {f"_{name}": "" if value is None else number_shown(value, name) for name, value in values.items()}
+    return {"cause": cause, **{key_of(name): value for name, value in values.items()}, **told}
+
+
+def _signed(change: float, name: str) -> str:
+    text = number_shown(abs(change), name)
+    nothing = abs(change) < _NOTHING or not any(digit in text for digit in "123456789")
+    return "0" if nothing else f"{'+' if change > 0 else '-'}{text}"
+
+
+def _staleness_table(answer: Answer) -> Table:
+    shares: dict[int, float] = {}
+    for outcome in answer.outcomes:
+        for lag, share in outcome.staleness.items():
+            shares[lag] = shares.get(lag, 0.0) + share / len(answer.outcomes)
+    rows: list[dict[str, Any]] = [
+        {"staleness_steps": lag, "samples_fraction": share, "_lag": str(lag)} for lag, share in sorted(shares.items())
+    ]
+    columns = (Column("_lag", "staleness (steps)"), Column("samples_fraction", "share of trained samples"))
+    return Table(
+        title="Staleness of the samples trained",
+        columns=columns,
+        rows=tuple(rows),
+        shown=min(len(rows), _MOST_SHOWN),
+        note=f"and {number_shown(rest, '_fraction')} above" if (rest := _rest(rows)) else "",
+    )
+
+
+def _over_time_table(answer: Answer) -> Table:
+    """The first run in parts, for JSON and CSV; `--plot` draws it."""
+    series = {
+        name if name == "steps" else key_of(name): values for name, values in answer.outcomes[0].over_time.items()
+    }
+    rows: list[dict[str, Any]] = [
+        dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)
+    ]
+    return Table(title="", columns=(), rows=tuple(rows), shown=0)
+
+
+def _rest(rows: Sequence[Mapping[str, Any]]) -> float:
+    """Share of the samples that the table does not show."""
+    return float(sum(row["samples_fraction"] for row in rows[_MOST_SHOWN:]))
+
+
+def _warnings(answer: Answer, spreads: Mapping[str, Spread]) -> list[str]:
+    found = []
+    grows = max(outcome.grows for outcome in answer.outcomes)
+    if grows:
+        found.append(
+            f"the backlog grows by {grows:,.0f} samples a step and never settles: means over the run say little; cap "
+            "the staleness or the queue"
+        )
+    rules = answer.setting.rules
+    over = spreads["over_cap_fraction"].mean
+    if over > 0 and rules.max_staleness is not None:
+        found.append(
+            f"{over:.1%} of the samples are above the cap of {rules.max_staleness}: admission counts samples, and slow "
+            "ones come late; --over-stale drop throws them away, --queue-order admission waits for them".replace(
+                "%", " %"
+            )
+        )
+    return found
+
+
+def _notes(answer: Answer) -> list[str]:
+    first = answer.outcomes[0]
+    cut = f"The first {first.warm_up} of {first.steps:,} steps are warm-up and not counted."
+    notes = [cut]
+    if first.steps - first.warm_up < _FEW_STEPS:
+        notes.append("Few steps: p95 and rare events need hundreds (--steps).")
+    if answer.first_order.get("staleness_mean_steps") is not None and answer.setting.rules.mode == "async":
+        notes.append("Staleness to first order is a formula from notes on others' runs; the simulation is what counts.")
+    return notes
+
+
+def _chart(answer: Answer, spreads: Mapping[str, Spread]) -> Panels | None:
+    recorded = answer.recorded
+    if recorded is None:
+        return None
+    setting = answer.setting
+    subtitle = (
+        f"{setting.rules.mode}, {setting.engine.instances} instances x {setting.engine.slots} slots, "
+        f"{setting.work.samples:,} samples a step"
+    )
+    step, first = spreads["step_seconds"].mean, answer.first_order["step_seconds"]
+    title = f"{show(step, 'step_seconds')} per step{_beside(step, first) if first else ''}"
+    panels = over_steps(recorded.ledger, answer.outcomes[0].warm_up, title, subtitle)
+    who = gantt(recorded.spans, setting.engine.slots, "A few steps: who does what when")
+    return Panels(title=panels.title, subtitle=panels.subtitle, charts=(*panels.charts, who))

@@ -1,0 +1,435 @@
+"""Engines that run, seen over a window: live, from saved pages or their own logs, or through a Prometheus."""
+
+from __future__ import annotations
+
+import math
+import os
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, NamedTuple
+
+import typer
+
+from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.facts.figure import Figure
+from rlsize.shell.command import quantity
+
+if TYPE_CHECKING:
+    from rlsize.facts.evidence import EngineLoad
+    from rlsize.facts.observations import Observation
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.http_targets import Target
+    from rlsize.readers.metrics.pages import Reading
+    from rlsize.shell.inputs import Inputs
+    from rlsize.shell.named_inputs import NamedInputs
+
+INTERRUPTED = 130
+MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 350 MB
+WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_seconds", "timeout_seconds")
+"""What is asked of a loop that is watched."""
+
+_ACCESS = "Access"
+
+TokenFile = Annotated[
+    str | None,
+    quantity(
+        "--token-file",
+        "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
+        _ACCESS,
+        "FILE",
+    ),
+]
+Authority = Annotated[
+    str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WatchFlags:
+    """How a running loop is looked at, as flags say it."""
+
+    format: Annotated[
+        str | None, quantity("--format", "The format of the file, where its content does not tell.", metavar="NAME")
+    ] = None
+    pages: Annotated[
+        list[str] | None,
+        quantity(
+            "--pages",
+            "Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
+            metavar="FIRST SECOND",
+        ),
+    ] = None
+    prometheus: Annotated[
+        str | None,
+        quantity("--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"),
+    ] = None
+    selector: Annotated[
+        str | None,
+        quantity(
+            "--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"
+        ),
+    ] = None
+    at: Annotated[
+        str | None,
+        quantity(
+            "--at",
+            "End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
+            metavar="TIME",
+        ),
+    ] = None
+    window: Annotated[
+        str | None, quantity("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")
+    ] = None
+    token_file: TokenFile = None
+    ca: Authority = None
+    insecure: Insecure = False
+
+
+class Time(NamedTuple):
+    """A clock that never goes back, and a way to wait."""
+
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+
+TIME = Time()
+
+
+class Watched(NamedTuple):
+    """
+    What was read, over which window, and how that ended.
+
+    Args:
+        readings: The pages that were read, or why not.
+        window: How long the window was meant to be. [s]
+        interrupted: Whether the user broke it off.
+        full: Whether it grew too large to go on.
+        ended: When it ended, in seconds since 1970; None for just now. [s]
+    """
+
+    readings: list[Reading]
+    window: float
+    interrupted: bool = False
+    full: bool = False
+    ended: float | None = None
+
+
+class Engines(NamedTuple):
+    """
+    Engines that were watched.
+
+    Args:
+        watched: How.
+        seen: What they did.
+        load: What they had to do.
+    """
+
+    watched: Watched
+    seen: Observation
+    load: EngineLoad
+
+    @property
+    def names(self) -> list[str]:
+        """Those that could be read."""
+        return [one.instance for one in self.seen.used]
+
+    @property
+    def doubts(self) -> list[str]:
+        """What happened on the way and casts doubt."""
+        from rlsize.readers.metrics.pages import missed_looks
+
+        found = missed_looks(self.watched.readings)
+        if self.watched.interrupted:
+            found.append(f"interrupted after {self.watched.window:.0f} s; this is what was seen until then")
+        return found
+
+
+def check_watch(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> bool:
+    """Note what contradicts itself; whether any engine is named at all."""
+    ways = {
+        "URLs": named.urls,
+        "logs of engines": named.engine_logs,
+        "--pages": said.pages,
+        "--prometheus": said.prometheus,
+    }
+    ways = {way: value for way, value in ways.items() if value}
+    if len(ways) > 1:
+        inputs.fault(f"{' and '.join(ways)} do not mix", [*ways][-1], "name one or the other")
+    if said.pages and not inputs.gives("seconds"):
+        inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
+    if inputs.gives("seconds") and not said.pages:
+        inputs.fault("is the time between saved pages", "--seconds", "for running engines give --window")
+    live = {"--window": said.window is not None, "--every": inputs.gives("every_seconds")}
+    given = [flag for flag, there in live.items() if there]
+    if said.pages and given:
+        inputs.fault("is for running engines", given[0], "saved pages take --seconds")
+    for flag in given if not ways else ():
+        inputs.fault("is for running engines, and none is named", flag, "name them, or leave it out")
+    own = {"--selector": said.selector, "--at": said.at}
+    for flag in [flag for flag, value in own.items() if value is not None and not said.prometheus]:
+        inputs.fault("is for engines that a Prometheus scrapes", flag, "name it with --prometheus")
+    if said.prometheus and inputs.gives("every_seconds"):
+        inputs.fault("is for engines that are watched", "--every", "Prometheus scraped at its own pace")
+    return bool(ways)
+
+
+def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Engines:
+    """
+    The engines, watched.
+
+    Raises:
+        InputError: All faults of the inputs so far; nothing is asked for before.
+        UnfinishedError: None of them could be read.
+    """
+    from rlsize.estimates.engine_load import engine_load
+    from rlsize.estimates.observing import observation
+    from rlsize.readers.metrics.pages import histories
+
+    group, limit = inputs.ask("group_size"), inputs.ask("max_num_seqs")
+    if said.pages:
+        watched = _from_pages(inputs, said.pages)
+    elif said.prometheus:
+        watched = _from_prometheus(inputs, said.prometheus, said)
+    elif named.engine_logs:
+        watched = _from_logs(inputs, named.engine_logs, said)
+    else:
+        watched = _live(inputs, named.urls, said)
+    found, unread = histories(watched.readings)
+    seen = observation(
+        found,
+        unread,
+        watched.window,
+        group_size=group.number if group.known else None,
+        largest_batch=limit.number if limit.known else None,
+    )
+    if not seen.used and watched.interrupted:
+        from rlsize.shell.failures import tell
+
+        fault = Fault("interrupted before any engine could be read twice", "observe", "let it run longer")
+        tell(UnfinishedError(fault))
+        raise typer.Exit(INTERRUPTED)
+    if not seen.used:  # there is nothing to answer
+        todos = {reading.instance: reading.fault.todo for reading in watched.readings if reading.fault}
+        raise UnfinishedError(
+            *(Fault(one.left_out, one.instance, todos.get(one.instance, "watch it again")) for one in seen.instances)
+        )
+    used = {one.instance for one in seen.used}
+    return Engines(watched, seen, engine_load({name: each for name, each in found.items() if name in used}))
+
+
+def _from_pages(inputs: Inputs, pages: list[str]) -> Watched:
+    """
+    Saved pages as readings, two of each server.
+
+    Raises:
+        InputError: All faults of the inputs so far and of all pages.
+    """
+    from rlsize.readers.metrics.pages import saved_window
+
+    apart = inputs.ask("seconds")
+    readings: list[Reading] = []
+    if len(pages) % 2:
+        inputs.fault(f"{pages[-1]} has no second page", "--pages", "give two pages of each server: FIRST SECOND")
+    for path in sorted({path for path in pages if pages.count(path) > 1}):
+        inputs.fault(f"{path} is named twice", "--pages", "give each saved page once")
+    try:
+        readings = saved_window(list(zip(pages[::2], pages[1::2], strict=False)), apart.number if apart.known else 1.0)
+    except InputError as error:
+        inputs.faults.extend(error.faults)
+    inputs.settle()
+    return Watched(readings, apart.number)
+
+
+def _from_logs(inputs: Inputs, files: list[str], said: WatchFlags) -> Watched:
+    """
+    Engines as their own logs tell of them, in the window at their ends.
+
+    Raises:
+        InputError: All faults of the inputs so far and of all logs.
+    """
+    from rlsize.readers.metrics.engine_logs import engine_log
+
+    length = _window(inputs, said)
+    inputs.settle()
+    readings: list[Reading] = []
+    seconds = 0.0
+    for file in files:
+        with _blamed(inputs, file):
+            logged = engine_log(file, length.number)
+            readings += logged.readings
+            seconds = max(seconds, logged.window)
+            inputs.notes += [f"Not used of {file}: {one.count} lines, {one.why}." for one in logged.skipped]
+    inputs.settle()
+    inputs.warnings.append("an engine's log rounds, and averages over its intervals: its metrics page is more exact")
+    return Watched(readings, seconds)
+
+
+def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
+    """
+    Engines watched over a window.
+
+    Raises:
+        InputError: All faults of the inputs so far, the URLs and the token; nothing is asked for before.
+    """
+    from rlsize.readers.http_targets import targets
+    from rlsize.readers.metrics.pages import live_reader
+
+    length = _window(inputs, said)
+    step = inputs.ask("every_seconds")
+    found: list[Target] = []
+    with _blamed(inputs, ""):
+        found = targets(urls)
+    access = _access(inputs, said, found)
+    seen = watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
+    if seen.full:
+        what = f"more than {MOST_SNAPSHOTS:,} snapshots are kept no longer"
+        inputs.warnings.append(f"{what}: engines joined, so the watch ended after {seen.window:.0f} s (--every)")
+    return seen
+
+
+def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
+    """
+    Engines as a Prometheus server saw them over a window.
+
+    Raises:
+        InputError: All faults of the inputs so far; nothing is asked for before. Or no engines are there.
+        UnfinishedError: The server cannot be reached, or refuses.
+    """
+    from rlsize.readers.http_targets import api_target
+    from rlsize.readers.prometheus import scraped
+    from rlsize.readers.prometheus_asking import matchers, moment
+
+    length = _window(inputs, said)
+    chosen, end, found = "", None, []
+    with _blamed(inputs, "--prometheus"):
+        found = [api_target(url)]
+        inputs.keep(Figure(key="prometheus", value=found[0].shown, source="--prometheus"))
+    with _blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
+        chosen = matchers(said.selector or "")
+        inputs.keep(Figure(key="selector", value=chosen or None, source="--selector"))
+    with _blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
+        end = moment(said.at) if said.at is not None else None
+        inputs.keep(Figure(key="at", value=said.at, source="--at"))
+    access = _access(inputs, said, found)
+    seen = scraped(found[0], access, TIME.clock, chosen, length.number, end)
+    inputs.warnings += seen.warnings
+    return Watched(seen.readings, length.number, ended=seen.end)
+
+
+def _window(inputs: Inputs, said: WatchFlags) -> Figure:
+    """How long to watch; durations may be written as Prometheus writes them, too: 5m, 1h30m."""
+    from rlsize.readers.prometheus_asking import duration
+
+    if said.window is not None:
+        seconds = duration(said.window)
+        inputs.texts["window_seconds"] = said.window if seconds is None else f"{seconds:g}"
+    return inputs.ask("window_seconds")
+
+
+def _access(inputs: Inputs, said: WatchFlags, found: list[Target]) -> Access:
+    """
+    How to ask the targets.
+
+    Raises:
+        InputError: All faults of the inputs so far.
+    """
+    from rlsize.readers.http_pages import Access
+    from rlsize.readers.http_targets import LOGIN_VARIABLE, basic_login, bearer_token
+
+    patience = inputs.ask("timeout_seconds")
+    token, login = "", None
+    with _blamed(inputs, ""):
+        token = bearer_token(os.environ, said.token_file)
+    with _blamed(inputs, ""):
+        login = basic_login(os.environ)
+    if token and login:
+        inputs.fault("a token and a login are given", LOGIN_VARIABLE, "give one of them")
+    inputs.settle()
+    if (token or login) and any(target.exposed for target in found):
+        secret = "token" if token else "password"
+        inputs.warnings.append(f"the {secret} goes over plain http, which anyone on the way can read; https hides it")
+    return Access(token=token, login=login, authority=said.ca, insecure=said.insecure, seconds=patience.number)
+
+
+@contextmanager
+def _blamed(inputs: Inputs, flag: str, todo: str = "") -> Iterator[None]:
+    """Note what is wrong with a flag, and go on."""
+    try:
+        yield
+    except InputError as error:
+        inputs.blame(error, flag)
+    except ValueError as error:
+        inputs.fault(str(error), flag, todo)
+
+
+def watch(read: Callable[[], list[Reading]], window: float, every: float, clock: Time) -> Watched:
+    """
+    Read engines over a window, with a progress bar on a terminal; what was read so far if the user breaks off.
+
+    If no engine can be read at the first look, it is the last one. What a watch keeps is bounded: one that would keep
+    too many snapshots is refused at its first look, and one that does since engines joined ends early.
+
+    Args:
+        read: Reads all pages once.
+        window: How long to watch. [s]
+        every: Seconds between two rounds. [s]
+        clock: Tells the time and waits.
+
+    Raises:
+        InputError: So many engines cannot be looked at so often for so long.
+    """
+    from rlsize.readers.metrics.pages import watched
+
+    readings: list[Reading] = []
+    kept = 0
+    start = clock.clock()
+    with _progress(window) as show:
+        try:
+            for round_ in watched(read, window, every, clock.clock, clock.sleep):
+                if not readings:
+                    _check_size(round_, window, every)
+                readings += round_
+                kept += _size(round_)
+                if all(reading.fault for reading in readings):  # the first look: nobody is there to wait for
+                    break
+                if kept > MOST_SNAPSHOTS:
+                    return Watched(readings, min(window, clock.clock() - start), full=True)
+                show(clock.clock() - start)
+        except KeyboardInterrupt:
+            return Watched(readings, min(window, clock.clock() - start), interrupted=True)
+    return Watched(readings, window)
+
+
+def _size(round_: list[Reading]) -> int:
+    """Snapshots that a round keeps; a page that could not be read may be read next time."""
+    return sum(max(1, len(reading.snapshots)) for reading in round_)
+
+
+def _check_size(first: list[Reading], window: float, every: float) -> None:
+    engines, rounds = _size(first), math.ceil(window / every) + 1
+    if engines * rounds <= MOST_SNAPSHOTS:
+        return
+    seldom = math.ceil(window / max(1, MOST_SNAPSHOTS // engines - 1))
+    what = (
+        f"{engines:,} engines looked at {rounds:,} times are more than the {MOST_SNAPSHOTS:,} snapshots that are kept"
+    )
+    raise InputError(Fault(what, "--every", f"look every {seldom:,} s, watch a shorter --window, or fewer engines"))
+
+
+@contextmanager
+def _progress(window: float) -> Iterator[Callable[[float], None]]:
+    """A bar on stderr where that is a terminal; nothing elsewhere."""
+    from rich.console import Console
+
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield lambda _: None
+        return
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(TextColumn("watching"), BarColumn(), TimeRemainingColumn(), console=console, transient=True) as bar:
+        task = bar.add_task("watching", total=window)
+        yield lambda passed: bar.update(task, completed=min(window, passed))

@@ -1,0 +1,174 @@
+"""An observation as a file: what was seen, the pools it was seen on, and what their GPUs cost."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from rlsize.equations import matching
+from rlsize.errors import InputError
+from rlsize.estimates.working import apply, rounded
+from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
+from rlsize.facts.plan import PlanFigure
+from rlsize.planner.rounding import rounded_down
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from rlsize.facts.figure import Figure
+    from rlsize.facts.observations import Observation
+    from rlsize.facts.rates import Rates
+    from rlsize.facts.run_summary import RunSummary
+    from rlsize.shell.inputs import Inputs
+    from rlsize.shell.live_engines import Engines
+
+POOLS = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus")
+"""The pools of a run, as flags say them."""
+
+MOST_STEPS = 1000  # of a saved observation, the newest: enough to tell a change of a percent or two
+_COLUMNS = (
+    *("step_seconds", "wait_seconds", "generation_seconds", "train_seconds", "sync_seconds"),
+    *("response_tokens", "trainer_idle_fraction", "staleness_steps", "mfu"),
+)
+
+
+class ObservedPools(NamedTuple):
+    """The pools of a run and what they cost, as flags, scenario and log say."""
+
+    instances: Figure
+    gpus_per_instance: Figure
+    rollout_gpus: Figure
+    trainer_gpus: Figure
+    rollout_gpu_hour: Figure
+    trainer_gpu_hour: Figure
+
+
+def pools_of(inputs: Inputs) -> ObservedPools:
+    """Ask for the pools of a run; nothing of it is needed."""
+    from rlsize.loop.instance_count import instance_gpus
+    from rlsize.loop.prices import gpu_hours
+
+    size = instance_gpus(inputs)
+    size = size if size.known else inputs.measured("gpus_per_instance", size)
+    rollout, trainer = inputs.ask("rollout_gpus"), inputs.ask("trainer_gpus")
+    prices = gpu_hours(inputs)
+    count, pool = inputs.ask("instances"), rollout
+    if not count.known and size.known:
+        if not pool.known and trainer.known:
+            pool = apply("rollout_gpus", matching.remaining_gpus, gpus=inputs.ask("gpus"), rollout_gpus=trainer)
+        exact = apply("instances", matching.instances_of, gpus=pool, gpus_per_instance=size)
+        if exact.known and exact.number >= 1:
+            count = inputs.keep(rounded(exact, "instances", rounded_down(exact.number)))
+    return ObservedPools(count, size, rollout, trainer, *prices)
+
+
+def allocation_of(pools: ObservedPools, run: RunSummary, fleet: Observation | None) -> ObservedAllocation:
+    """The pools as they are: as said, else as the log or the engines show."""
+    count, size = _known(pools.instances), _known(pools.gpus_per_instance)
+    if count is None and fleet is not None:
+        count = float(len(fleet.instances))
+    rollout = _known(pools.rollout_gpus) or _known(run.figure("rollout_gpus"))
+    if rollout is None and count is not None and size is not None:
+        rollout = count * size
+    return ObservedAllocation(
+        rollout_instances=count,
+        gpus_per_instance=size,
+        rollout_gpus=rollout,
+        trainer_gpus=_known(pools.trainer_gpus) or _known(run.figure("trainer_gpus")),
+    )
+
+
+def prices_of(pools: ObservedPools) -> ObservedPrices:
+    """What the GPUs cost, with who says so."""
+    sources = dict.fromkeys(
+        price.source for price in (pools.rollout_gpu_hour, pools.trainer_gpu_hour) if price.known and price.source
+    )
+    return ObservedPrices(
+        rollout_gpu_hour_usd=_known(pools.rollout_gpu_hour),
+        trainer_gpu_hour_usd=_known(pools.trainer_gpu_hour),
+        source=", ".join(sources),
+    )
+
+
+def _known(figure: Figure) -> float | None:
+    return figure.number if figure.known else None
+
+
+def rates_of(run: RunSummary, engines: Engines | None, pools: ObservedPools) -> Rates | None:
+    """Both rates, as far as they were seen; None where neither was."""
+    from datetime import UTC, datetime
+
+    from rlsize.estimates.observing import observed_rates
+    from rlsize.estimates.run_rates import with_trainer
+
+    ended = None if engines is None else engines.watched.ended
+    at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
+    fleet = None
+    if engines is not None and engines.seen.mean:
+        fleet = observed_rates(engines.seen, measured_at=at, gpus_per_instance=_known(pools.gpus_per_instance))
+    return with_trainer(fleet, run, measured_at=at, trainer_gpus=_known(pools.trainer_gpus))
+
+
+def save_observation(
+    path: str,
+    logs: list[str],
+    results: Iterable[Figure],
+    seen: tuple[RunSummary, Engines | None],
+    pools: ObservedPools,
+    *,
+    force: bool,
+) -> None:
+    """
+    Write an observation.
+
+    Args:
+        path: Where it goes.
+        logs: Training logs that were read.
+        results: What the run did.
+        seen: What the log and the engines told.
+        pools: The pools of the run, and their prices.
+        force: Whether a file that exists may be replaced.
+
+    Raises:
+        InputError: The file is there and is not to be overwritten, or cannot be written.
+    """
+    from datetime import UTC, datetime
+
+    from rlsize.version import VERSION
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.observation_file import observation_text
+
+    run, engines = seen
+    fleet = None if engines is None else engines.seen
+    observation = RunObservation(
+        observed_at=datetime.now(UTC).isoformat(timespec="seconds"),
+        rlsize_version=VERSION,
+        sources=[*logs, *(engines.names if engines is not None else ())],
+        framework=run.framework,
+        mode="" if run.mode == "unknown" else run.mode,
+        engine=fleet.engine if fleet is not None else "",
+        allocation=allocation_of(pools, run, fleet),
+        prices=prices_of(pools),
+        rates=rates_of(run, engines, pools),
+        results={
+            figure.key: PlanFigure(value=figure.value, provenance=figure.provenance, source=figure.source)
+            for figure in results
+            if figure.known
+        },
+        steps=list(run.steps[-MOST_STEPS:]),
+        columns={name: list(run.columns[name][-MOST_STEPS:]) for name in _COLUMNS if name in run.columns},
+    )
+    write_whole(path, observation_text(observation), force)
+
+
+def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
+    """Find out before a window is watched whether what is seen can be written after it."""
+    from rlsize.writers.files import check_target
+
+    named = [file for file in files if file]
+    for twice in sorted({file for file in named if named.count(file) > 1}):
+        inputs.fault("is to be written twice", twice, "give each file a name of its own")
+    for file in named:
+        try:
+            check_target(file, force)
+        except InputError as error:
+            inputs.faults.extend(error.faults)
