@@ -32,7 +32,7 @@ _SAFE_STALENESS = 8
 
 @asks(
     Inputs=(
-        "instances", *MATCH, "backlog_seconds", "max_staleness", "samples_per_step", "in_flight_samples",
+        "instances", *MATCH, ("backlog_seconds", "--seconds"), "max_staleness", "samples_per_step", "in_flight_samples",
         "gpus_per_instance", "trainer_gpus", *ANSWER,
     ),
     Waste=WASTE,
