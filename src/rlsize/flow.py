@@ -8,15 +8,14 @@ names what is missing. The same rules work on figures that explain themselves, o
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.working import apply, with_bands
+from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
-    from random import Random
 
     Work = Callable[..., Any]
     Known = Callable[[str], Any]
@@ -119,27 +118,3 @@ def flow_of(question: object, rules: Iterable[Rule], **fixed: Figure) -> Flow:
     held = {entry.name: getattr(question, entry.name) for entry in fields(question)}  # type: ignore[arg-type]  # a dataclass
     known = {_NAMES.get(name, name): value for name, value in held.items() if isinstance(value, Figure)} | fixed
     return Flow(rules, known.get)
-
-
-def answered(
-    question: Any,  # noqa: ANN401 (any dataclass of figures)
-    rules: Iterable[Rule],
-    keys: Iterable[str],
-    random: Random | None = None,
-) -> list[Figure]:
-    """
-    Some quantities of a question, each with its 80 % interval where an uncertain input reaches it.
-
-    Args:
-        question: A dataclass of figures.
-        rules: How quantities follow from each other.
-        keys: The quantities that are asked for.
-        random: The generator of draws; None for central values only.
-    """
-    told, wanted = tuple(rules), tuple(keys)
-
-    def work(drawn: Any) -> list[Figure]:  # noqa: ANN401 (as the question)
-        flow = flow_of(drawn, told)
-        return [replace(flow[key], key=key) for key in wanted]
-
-    return with_bands(work, question, random)

@@ -19,7 +19,7 @@ def test_staleness_beyond_eight_steps_is_warned_about_with_its_source(seconds: f
         consumption=Figure(key="consumption_tokens_per_second", value=39321.6),
         tokens_generated_per_trained_token=Figure(key="tokens_generated_per_trained_token", value=1.0),
         batch_tokens=Figure(key="batch_tokens", value=786432.0),
-        seconds=Figure(key="seconds", value=seconds),
+        seconds=Figure(key="backlog_seconds", value=seconds),
     )
     warnings = backlog_report(grow_backlog(question), (question.seconds,), ()).warnings
     assert len(warnings) == warned

@@ -32,8 +32,8 @@ _SAFE_STALENESS = 8
 
 @asks(
     Inputs=(
-        "instances", *MATCH, "seconds", "max_staleness", "samples_per_step", "in_flight_samples", "gpus_per_instance",
-        "trainer_gpus", *ANSWER,
+        "instances", *MATCH, ("backlog_seconds", "--seconds"), "max_staleness", "samples_per_step", "in_flight_samples",
+        "gpus_per_instance", "trainer_gpus", *ANSWER,
     ),
     Waste=WASTE,
     Model_and_GPU=CHECKS,
@@ -56,7 +56,7 @@ def backlog(inputs: Inputs) -> Report:
         consumption=both.consumption,
         tokens_generated_per_trained_token=waste(inputs),
         batch_tokens=both.batch,
-        seconds=inputs.ask("seconds"),
+        seconds=inputs.ask("backlog_seconds"),
         max_staleness=inputs.ask("max_staleness", assume=False),
         samples_per_step=samples(inputs),
         in_flight=inputs.ask("in_flight_samples"),
@@ -104,7 +104,9 @@ def _headline(found: dict[str, Figure], given: dict[str, Figure]) -> str:
     text = f"The backlog grows by {show(growth.value, growth.key)} without backpressure"
     if not found["backlog_tokens"].known:
         return f"{text}."
-    after = f"{text}: {show(found['backlog_tokens'].value)} tokens after {show(given['seconds'].value, '_seconds')}"
+    after = (
+        f"{text}: {show(found['backlog_tokens'].value)} tokens after {show(given['backlog_seconds'].value, '_seconds')}"
+    )
     newest = found["new_sample_staleness_steps"]
     return f"{after}, {show(newest.value)} optimizer steps deep." if newest.known else f"{after}."
 

@@ -6,7 +6,10 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.estimates.working import apply, rounded
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import (
+    Figure,
+    absent,
+)
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:

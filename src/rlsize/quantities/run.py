@@ -7,7 +7,7 @@ from rlsize.quantities.kinds import SECONDS, STALENESS
 from rlsize.quantities.row import Row, Text
 
 ROWS = (
-    Row("seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", "", "--seconds"),
+    Row("backlog_seconds", SECONDS, "Time since the backlog was empty: 600, 10 min.", "", "--backlog-seconds"),
     Row("in_flight_samples", STALENESS, "Samples being generated.", "", "--in-flight"),
     Row(
         "calibration",
