@@ -67,7 +67,7 @@ def test_the_public_api_is_what_it_lists() -> None:
 def test_the_sentence_in_help_is_the_command_s_own(name: str) -> None:
     """`rlsize --help` shows sentences without importing commands; they must not drift from the docstrings."""
     entry = COMMANDS[name]
-    module, _, attribute = entry.function.partition(".")
+    module, _, attribute = entry.function.rpartition(".")
     found = getattr(importlib.import_module(f"rlsize.commands.{module}"), attribute)
     if inspect.isfunction(found):
         docstring = inspect.getdoc(found) or ""
@@ -80,7 +80,8 @@ def test_every_parameter_of_a_command_is_text_or_a_flag(name: str) -> None:
     """Anything else would make typer load a validator before the first answer."""
     command = loaded(name, COMMANDS[name])
     for single in getattr(command, "commands", {"": command}).values():
-        signature = inspect.signature(inspect.unwrap(single.callback), eval_str=True)
+        typed = inspect.unwrap(single.callback, stop=lambda function: hasattr(function, "__signature__"))
+        signature = inspect.signature(typed, eval_str=True)
         for parameter in signature.parameters.values():
             kind = str(parameter.annotation).split("typer.models.")[0]
             assert "Context" in str(parameter.annotation) or any(plain in kind for plain in ("str", "bool")), name

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands import measure
+from rlsize.commands.measure import command
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
 
@@ -138,7 +138,7 @@ def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr("rlsize.writers.files.write_whole", full_disk)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UnfinishedError) as told:
-        measure._save("rates.yaml", rates(), force=False)
+        command._save("rates.yaml", rates(), force=False)
     kept = Path(told.value.faults[0].todo.removeprefix("what was measured is in "))
     assert kept.parent == tmp_path
     assert "mean: 1.0" in kept.read_text(encoding="utf-8")
@@ -151,13 +151,13 @@ def test_no_disk_at_all_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         "tempfile.NamedTemporaryFile", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full"))
     )
     with pytest.raises(UnfinishedError):
-        measure._save("rates.yaml", rates(), force=False)
+        command._save("rates.yaml", rates(), force=False)
     assert "mean: 1.0" in capsys.readouterr().err
 
 
 def test_secrets_of_a_url_stay_out_of_the_command_that_is_kept() -> None:
     """User, password and query are masked."""
-    from rlsize.commands.measure_run import without_secrets
+    from rlsize.commands.measure.run import without_secrets
 
     kept = " ".join(without_secrets(["measure", "--url", "http://me:secret@engine:8000", "--url", "e/m?token=abc"]))
     assert "secret" not in kept

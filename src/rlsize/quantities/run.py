@@ -12,5 +12,12 @@ ROWS = (
         "",
         "--calibration",
     ),
-    Row("seed", Text("NUMBER"), "Seed of the draws behind a band (inputs written as 20 ± 2).", "", "--seed", "0"),
+    Row(
+        "seed",
+        Text("NUMBER"),
+        "Seed of all that is drawn, such as the band of inputs written as 20 ± 2.",
+        "",
+        "--seed",
+        "0",
+    ),
 )

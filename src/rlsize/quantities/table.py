@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.quantities import loop, policies, prices, rates, rollout, run, sync, trainer, workload
+from rlsize.quantities import loop, measurement, policies, prices, rates, rollout, run, sync, trainer, workload
 from rlsize.quantities.row import by_key
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ QUANTITIES: Mapping[str, Row] = MappingProxyType(
             *policies.ROWS,
             *prices.ROWS,
             *run.ROWS,
+            *measurement.ROWS,
         )
     )
 )

@@ -56,7 +56,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
     "measure": Entry(
-        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
+        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.command.measure"
     ),
     "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.calibrate"),
     "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.app"),
@@ -103,7 +103,7 @@ class Commands(TyperGroup):
 
 def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
-    module, _, attribute = entry.function.partition(".")
+    module, _, attribute = entry.function.rpartition(".")
     found = getattr(import_module(f"rlsize.commands.{module}"), attribute)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)

@@ -417,7 +417,7 @@ class Inputs:
             InputError: All faults so far.
         """
         if self.faults:
-            raise InputError(*self.faults)
+            raise InputError(*dict.fromkeys(self.faults))
 
     def settled(self, made: T | None) -> T:
         """
