@@ -178,6 +178,7 @@ def test_a_person_who_errs_is_told_at_once_and_asked_again(start: Start, rlsize:
     assert "-1 is too small" in session.answer("Staleness cap", "-1", "1")
     assert "leave none to the rollout side" in session.answer("Trainer GPUs", "32", "16")
     assert "no.yaml: no such file" in session.answer("Response tok/s", "no.yaml", "4 ± 0.2 ktok/s")
+    assert "must be a whole number" in session.answer("GPUs of that instance", "1.5", "1")
     assert "GB/s" in session.answer("Busy trainer seconds", "20 GB/s", "20 ± 10 %")
     session.answer("Dollars per GPU-hour", "$2.50")
     assert "'yesterday' is no date" in session.answer("Day of that price", "yesterday", "2026-11-20")

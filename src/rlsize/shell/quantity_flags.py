@@ -102,6 +102,12 @@ class Asks(NamedTuple):
         ]
 
 
+def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What the flags of quantities say, by key, of all that a function was called with."""
+    said = {name.removeprefix(_PREFIX): text for name, text in arguments.items() if name.startswith(_PREFIX)}
+    return {key: text for key, text in said.items() if text is not None}
+
+
 def _pair(asked: Asked) -> tuple[str, str]:
     return (asked, "") if isinstance(asked, str) else asked
 
@@ -167,11 +173,10 @@ def asks(**panels: tuple[Asked, ...]) -> Callable[[Callable[..., Any]], Callable
             changes: list[str] | None = None,
             **own: Any,
         ) -> Any:
-            texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
-            said = {key: text for key, text in texts.items() if text is not None}
+            said = texts_of(own)
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
             inputs.check_texts()
-            report = command(inputs, **own)
+            report = command(inputs, **{name: value for name, value in own.items() if not name.startswith(_PREFIX)})
             unused = inputs.unused() if isinstance(report, Report) else ()
             if not unused:
                 return report

@@ -1,16 +1,81 @@
-"""Answers of `rlsize init` that cannot all hold, each with both of its values."""
+"""Answers of `rlsize init` from flags: what is not said is as usual; what cannot all hold is told, all at once."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.init_questions import CAPPED, COLOCATED
-from rlsize.errors import Fault
+from rlsize.commands.init.questions import CAPPED, COLOCATED, LIMITS, QUESTIONS
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.facts.budget import quantities
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from rlsize.commands.init_reading import Desk
+    from rlsize.commands.init.reading import Desk
+
+BUDGET_FLAG = "--budget"
+
+
+def flagged(said: Mapping[str, str], limits: Iterable[str], desk: Desk, *, alone: bool) -> dict[str, Any]:
+    """
+    What flags answer.
+
+    Args:
+        said: Text by flag.
+        limits: Lines of the budget.
+        desk: What answers are read with; it holds the faults so far.
+        alone: Whether nobody is asked for the rest, which is as usual then.
+
+    Raises:
+        InputError: All that is wrong.
+    """
+    answers: dict[str, Any] = {}
+    for question in QUESTIONS:
+        flags = [flag for flag in (question.flag, question.also) if flag in said]
+        if len(flags) > 1:
+            desk.inputs.fault("both say the same", ", ".join(flags), "leave one of them out")
+        try:
+            if flags:
+                answers[question.key] = question.answer(flags[-1], said[flags[-1]], desk)
+            elif alone and question.applies(answers, desk):
+                text = question.suggestion(answers, desk) if question.alone is None else question.alone
+                answers[question.key] = question.answer(question.flag, text, desk)
+        except InputError as error:
+            desk.inputs.faults += error.faults
+    for line in limits:
+        try:
+            key, value = limit(line, BUDGET_FLAG)
+        except InputError as error:
+            desk.inputs.faults += error.faults
+            continue
+        if key in answers:
+            desk.inputs.fault(f"{key.partition('.')[2]} has two limits", BUDGET_FLAG, "keep one of them")
+        answers[key] = value
+    desk.inputs.faults += contradictions(answers, desk)
+    desk.inputs.settle()
+    return answers
+
+
+def limit(line: str, flag: str) -> tuple[str, Any]:
+    """
+    One line of a budget: dotted key and value.
+
+    Args:
+        line: Such as `cost_per_step_usd 2.5` or `cost_per_step_usd=2.5`.
+        flag: Where it was said.
+
+    Raises:
+        InputError: There is no such limit, or no such number.
+    """
+    name, _, text = line.strip().replace("=", " ", 1).replace(":", " ", 1).partition(" ")
+    if name not in LIMITS:
+        raise InputError(Fault(f"{name[:40]!r} cannot be limited", flag, suggestion(name[:40], LIMITS)))
+    if not text.strip():
+        raise InputError(Fault(f"{name} has no limit", flag, f"write {name}=NUMBER"))
+    try:
+        return f"budget.{name}", quantities()[name].read(text.strip())
+    except ValueError as error:
+        raise InputError(Fault(str(error), flag)) from None
 
 
 def contradictions(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
