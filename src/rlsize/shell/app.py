@@ -38,7 +38,7 @@ COMMANDS: dict[str, Entry] = {
     "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost.cost"),
     "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict.app"),
     "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.simulate"),
-    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.validate"),
+    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.command.validate"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.command.init"),
     "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.plan"),
     "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.check"),
