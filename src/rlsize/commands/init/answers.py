@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.commands.init.questions import CAPPED, COLOCATED, LIMITS, QUESTIONS
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.budget import quantities
+from rlsize.quantities.table import PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -14,6 +15,10 @@ if TYPE_CHECKING:
     from rlsize.commands.init.reading import Desk
 
 BUDGET_FLAG = "--budget"
+_LOOPS = (
+    "cluster.gpus", "placement.mode", "placement.rollout_gpus", "placement.trainer_gpus", "workload.prompt_tokens",
+    "workload.response_tokens.mean", "workload.response_tokens.max",
+)  # fmt: skip
 
 
 def flagged(said: Mapping[str, str], limits: Iterable[str], desk: Desk, *, alone: bool) -> dict[str, Any]:
@@ -83,25 +88,18 @@ def contradictions(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
     return [fault for rule in _RULES for fault in rule(answers, desk)]
 
 
-def _pools(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
-    """The GPUs of both sides within those of the cluster."""
-    gpus, trainer, rollout, mode = _values(
-        answers, "cluster.gpus", "placement.trainer_gpus", "placement.rollout_gpus", "placement.mode"
-    )
-    if gpus is None or mode == COLOCATED:
-        return
-    if trainer is not None and rollout is not None:
-        if trainer + rollout > gpus:
-            what = f"{trainer} trainer GPUs and {rollout} rollout GPUs are more than {gpus}"
-            yield Fault(what, "--trainer-gpus, --rollout-gpus, --gpus", "give fewer, or more GPUs in all")
-        return
-    for side, other, flag, own in (
-        ("trainer", "rollout", "--trainer-gpus", trainer),
-        ("rollout", "trainer", "--rollout-gpus", rollout),
-    ):
-        if own is not None and own >= gpus:
-            what = f"{own} {side} GPUs of {gpus} leave none to the {other} side"
-            yield Fault(what, f"{flag}, --gpus", "give fewer, or more GPUs in all")
+def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
+    """GPUs that do not add up and lengths beyond the context, in the words of every command that asks a loop."""
+    from rlsize.loop.pools import pools
+    from rlsize.loop.workload import lengths
+
+    texts = {PLACES[key].key: answers[key] for key in _LOOPS if answers.get(key) is not None}
+    said = desk.inputs.instead(**texts)
+    if "gpus" in texts:
+        pools(said)
+    if desk.model is not None and {"prompt_tokens", "response_tokens"} <= texts.keys():
+        lengths(said, desk.model)
+    yield from said.faults
 
 
 def _shared(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
@@ -123,19 +121,11 @@ def _capped(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
 
 
 def _lengths(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
-    """The longest response at least as long as the mean, and the mean within the model's context."""
-    prompt, mean, longest = _values(
-        answers, "workload.prompt_tokens", "workload.response_tokens.mean", "workload.response_tokens.max"
-    )
-    if mean is not None and longest is not None and longest < mean:
-        what = f"the longest response of {longest:,g} tokens is shorter than the mean of {mean:,g}"
-        yield Fault(what, "--max-response-tokens, --response-tokens", "raise the longest, or lower the mean")
-    if desk.model is None or prompt is None or mean is None:
-        return
-    context = desk.model.architecture.max_context
-    if prompt + mean > context:
-        what = f"{prompt:,g} + {mean:,g} tokens are more than the {context:,} that {desk.model.name} is made for"
-        yield Fault(what, "--prompt-tokens, --response-tokens", "shorten them, or take a model with a longer context")
+    """The longest response at least as long as the mean, whatever the model."""
+    mean, longest = _values(answers, "workload.response_tokens.mean", "workload.response_tokens.max")
+    if desk.model is None and mean is not None and longest is not None and longest < mean:
+        what = f"a mean of {mean:g} tokens lies above the cap of {longest:g}"
+        yield Fault(what, "--max-response-tokens", "check both")
 
 
 def _dated(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
@@ -161,7 +151,7 @@ def _values(answers: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
 
 
 _RULES: tuple[Callable[[Mapping[str, Any], Desk], Iterator[Fault]], ...] = (
-    _pools,
+    _as_loops_say,
     _shared,
     _capped,
     _lengths,
