@@ -11,13 +11,13 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rlsize.shell.app import COMMANDS
 from rlsize.commands.init.questions import LIMITS, QUESTIONS
 from rlsize.facts.budget import Limit
 from rlsize.facts.fields import Uncertain
 from rlsize.quantities.table import PLACES
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
+from rlsize.shell.app import COMMANDS
 
 Run = Callable[..., Any]
 CONFIG = Path(__file__).parents[1] / "readers" / "data" / "huggingface" / "llama3.1-8b.json"
@@ -84,8 +84,8 @@ def test_every_flag_reaches_the_file(rlsize: Run) -> None:
         "init", "--model", "Qwen3-8B", "--gpu", "h100", "--gpus", "32", "--gpus-per-node", "4", "--algorithm", "PPO",
         "--prompts", "128", "--group", "4", "--prompt-tokens", "1k", "--response-tokens", "3.2k",
         "--max-response-tokens", "16k", "--mode", "async", "--max-staleness", "1", "--trainer-gpus", "16",
-        "--rollout-gpus", "8", "--per-instance", "4 ± 0.2 ktok/s", "--rollout-tensor-parallel", "2", "--train-seconds", "20 ± 10 %", "--measured-trainer-gpus", "16",
-        "--gpu-hour",
+        "--rollout-gpus", "8", "--per-instance", "4 ± 0.2 ktok/s", "--rollout-tensor-parallel", "2",
+        "--train-seconds", "20 ± 10 %", "--measured-trainer-gpus", "16", "--gpu-hour",
         "$2.50", "--as-of", "2026-11-20", "--region", "eu # 1: x", "--budget", "cost_per_step_usd=2.5", "--budget",
         "trainer_idle_fraction 5%", "--budget", "steps_per_day: 1800", "--yes",
     )  # fmt: skip
