@@ -59,7 +59,9 @@ COMMANDS: dict[str, Entry] = {
         "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.command.measure"
     ),
     "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.calibrate"),
-    "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.command.app"),
+    "profiles": Entry(
+        "Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.command.app"
+    ),
     "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
     "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),
 }
