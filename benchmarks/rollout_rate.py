@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.pairs import PAIRS, show
 
-from rlsize.commands.measure_engines import scrape_as
+from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.rollout_rate import finite_batch
 from rlsize.measure.instances import Instance, offline, online
 from rlsize.measure.rollout import RolloutPlan, measure_rollout

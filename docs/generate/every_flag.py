@@ -97,7 +97,7 @@ MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
     {
         "--concurrency": "concurrency",
         "--device": "device",
-        "--dtype": "dtype",
+        "--dtype": "rollout_dtype",
         "--group": "group_size",
         "--kv-dtype": "kv_dtype",
         "--max-num-seqs": "max_num_seqs",
@@ -111,12 +111,13 @@ MEASURE_INPUTS: Mapping[str, str] = MappingProxyType(
         "--recompute": "recompute",
         "--response-cv": "response_cv",
         "--response-tokens": "response_tokens",
-        "--seconds": "seconds",
+        "--seconds": "measurement_seconds",
         "--seed": "seed",
         "--sender-ranks": "sender_ranks",
         "--start-timeout": "start_seconds",
         "--temperature": "temperature",
-        "--tensor-parallel": "tensor_parallel",
+        "--rollout-pipeline-parallel": "rollout_pipeline_parallel",
+        "--tensor-parallel": "rollout_tensor_parallel",
         "--trainer-gpus": "trainer_gpus",
     }
 )

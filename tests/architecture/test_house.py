@@ -80,7 +80,8 @@ def test_every_parameter_of_a_command_is_text_or_a_flag(name: str) -> None:
     """Anything else would make typer load a validator before the first answer."""
     command = loaded(name, COMMANDS[name])
     for single in getattr(command, "commands", {"": command}).values():
-        signature = inspect.signature(single.callback, eval_str=True)
+        typed = inspect.unwrap(single.callback, stop=lambda function: hasattr(function, "__signature__"))
+        signature = inspect.signature(typed, eval_str=True)
         for parameter in signature.parameters.values():
             kind = str(parameter.annotation).split("typer.models.")[0]
             handed = any(made in str(parameter.annotation) for made in ("Context", "Inputs"))  # no flag

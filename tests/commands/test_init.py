@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from rlsize.commands.init_questions import LIMITS, QUESTIONS
+from rlsize.commands.init.questions import LIMITS, QUESTIONS
 from rlsize.facts.budget import Limit
 from rlsize.facts.fields import Uncertain
-from rlsize.quantities.scenario_keys import quantity_of, words_of
+from rlsize.quantities.table import PLACES
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 from rlsize.shell.app import COMMANDS
@@ -84,7 +84,8 @@ def test_every_flag_reaches_the_file(rlsize: Run) -> None:
         "init", "--model", "Qwen3-8B", "--gpu", "h100", "--gpus", "32", "--gpus-per-node", "4", "--algorithm", "PPO",
         "--prompts", "128", "--group", "4", "--prompt-tokens", "1k", "--response-tokens", "3.2k",
         "--max-response-tokens", "16k", "--mode", "async", "--max-staleness", "1", "--trainer-gpus", "16",
-        "--rollout-gpus", "8", "--per-instance", "4 ± 0.2 ktok/s", "--train-seconds", "20 ± 10 %", "--gpu-hour",
+        "--rollout-gpus", "8", "--per-instance", "4 ± 0.2 ktok/s", "--rollout-tensor-parallel", "2",
+        "--train-seconds", "20 ± 10 %", "--measured-trainer-gpus", "16", "--gpu-hour",
         "$2.50", "--as-of", "2026-11-20", "--region", "eu # 1: x", "--budget", "cost_per_step_usd=2.5", "--budget",
         "trainer_idle_fraction 5%", "--budget", "steps_per_day: 1800", "--yes",
     )  # fmt: skip
@@ -106,6 +107,8 @@ def test_every_flag_reaches_the_file(rlsize: Run) -> None:
         "placement.trainer_gpus": 16,
         "placement.rollout_gpus": 8,
         "rates.instance_tokens_per_second": Uncertain(value=4000.0, deviation=200.0),
+        "rollout.tensor_parallel": 2,
+        "rates.measured_trainer_gpus": 16,
         "rates.train_seconds": Uncertain(value=20.0, deviation=2.0),
         "prices.gpu_hour": Uncertain(value=2.5),
         "prices.as_of": "2026-11-20",
@@ -131,7 +134,7 @@ def test_all_that_is_wrong_is_told_at_once_and_nothing_is_written(rlsize: Run) -
         "h100-sxm", "--gpus: 'nine' is not a count", "--prompts: 20 ± 2 has a ±", "--mode: 'asinc' is unknown",
         "async", "no.yaml: no such file", "--as-of: 'today' is no date", "--region: is empty",
         "'cost_per_stp_usd' cannot be limited", "did you mean cost_per_step_usd", "gpus has no limit",
-        "1,000 tokens is shorter than the mean of 20,000",
+        "a mean of 20000 tokens lies above the cap of 1000",
     ):  # fmt: skip
         assert told in ran.stderr
 
@@ -140,12 +143,12 @@ def test_all_that_is_wrong_is_told_at_once_and_nothing_is_written(rlsize: Run) -
     ("flags", "values"),
     [
         (["--gpus", "64", "--trainer-gpus", "48", "--rollout-gpus", "32"], ["48", "32", "64"]),
-        (["--gpus", "16", "--trainer-gpus", "16"], ["16 trainer", "16"]),
-        (["--gpus", "16", "--rollout-gpus", "20"], ["20 rollout", "16"]),
+        (["--gpus", "16", "--trainer-gpus", "16"], ["16 of 16", "leave none"]),
+        (["--gpus", "16", "--rollout-gpus", "20"], ["20 of 16", "leave none"]),
         (["--mode", "colocated", "--gpus", "16", "--trainer-gpus", "8"], ["colocated", "16", "8"]),
         (["--mode", "colocated", "--max-staleness", "2"], ["2", "colocated"]),
         (["--mode", "one-step-off", "--max-staleness", "2"], ["2", "one-step-off"]),
-        (["--response-tokens", "4k", "--max-response-tokens", "2k"], ["2,000", "4,000"]),
+        (["--response-tokens", "4k", "--max-response-tokens", "2k"], ["2000", "4000"]),
         (["--model", "llama2-7b", "--prompt-tokens", "4k", "--response-tokens", "1k"], ["4,000", "1,000", "4,096"]),
         (["--as-of", "2026-11-20"], ["2026-11-20", "--gpu-hour"]),
         (["--region", "moon"], ["moon", "--gpu-hour"]),
@@ -196,7 +199,9 @@ def test_files_are_named_as_the_scenario_s_folder_sees_them(rlsize: Run) -> None
     Path("plans").mkdir()
     Path("config.json").write_bytes(CONFIG.read_bytes())
     Path("rates.yaml").write_text(
-        f"{RATES}instance_tokens_per_second: {{mean: 4000, instances: 1}}\ntrain_seconds: 20\n", encoding="utf-8"
+        f"{RATES}instance_tokens_per_second: {{mean: 4000, instances: 1}}\ntrain_seconds: 20\n"
+        "gpus_per_instance: 1\ntrainer_gpus: 16\n",
+        encoding="utf-8",
     )
     ran = rlsize("init", "plans/own.yaml", "--model", "config.json", "--rates", "rates.yaml")
     assert (ran.code, ran.stderr) == (0, "")
@@ -239,6 +244,23 @@ def test_what_commands_will_stumble_over_is_told(rlsize: Run) -> None:
     assert "4,000.0 tok/s is a lower bound" in ran.stderr
     assert "no price" in ran.stderr
     assert rlsize("init", "b.yaml", "--gpu-hour", "2", "--budget", "cost_per_run_usd=100").stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("flags", "told"),
+    [
+        (["--per-instance", "4000", "--mode", "async", "--trainer-gpus", "16"], "gpus_per_instance is missing"),
+        (["--model", "qwen3-32b", "--mode", "async", "--trainer-gpus", "8"], "does not fit"),
+    ],
+    ids=" ".join,
+)
+def test_a_loop_that_cannot_be_is_told_as_commands_tell_it(rlsize: Run, flags: list[str], told: str) -> None:
+    """The file is written all the same, as it can be changed; what `predict step` will say is said."""
+    ran = rlsize("init", *flags, "--yes")
+    assert (ran.code, told in ran.stderr) == (0, True)
+    later = rlsize("predict", "step", "scenario.yaml")
+    assert later.code in {1, 2}
+    assert told in " ".join((later.stdout + later.stderr).split())
 
 
 def test_nothing_is_overwritten_without_force(rlsize: Run) -> None:
@@ -306,8 +328,8 @@ def _said(key: str) -> st.SearchStrategy[str]:
     if key in fixed:
         return fixed[key]
     if key in {"algorithm.name", "placement.mode"}:
-        return st.sampled_from(words_of(key))
-    kind = quantity_of(key)
+        return st.sampled_from(PLACES[key].words)
+    kind = PLACES[key].quantity
     return st.sampled_from(SPREADS if kind.spread else [n for n in NUMBERS if not (kind.whole and n == "0.5")])
 
 
@@ -346,6 +368,6 @@ def _meant(found: ScenarioFile, key: str, text: str) -> Any:
         return text
     from rlsize.units import uncertain
 
-    kind = quantity_of(key)
+    kind = PLACES[key].quantity
     value, deviation = uncertain(text, kind.unit)
     return Uncertain(value=value, deviation=deviation) if kind.spread else value

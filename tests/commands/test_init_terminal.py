@@ -170,14 +170,13 @@ def test_a_person_who_errs_is_told_at_once_and_asked_again(start: Start, rlsize:
     assert "'lots' is not a count" in session.answer("Prompts per", "lots", "128")
     session.answer("Samples of one prompt", "4")
     assert "has a ±, which is not taken here" in session.answer("Prompt tokens", "300 ± 20", "1k")
-    assert "tokens are more than the 40,960 that qwen3-8b is made for" in session.answer(
-        "Response tokens", "64k", "3.2k"
-    )
-    assert "2,000 tokens is shorter than the mean of 3,200" in session.answer("Longest", "2k", "16k")
+    assert "tokens are more than qwen3-8b's 40,960" in session.answer("Response tokens", "64k", "3.2k")
+    assert "a mean of 3200 tokens lies above the cap of 2000" in session.answer("Longest", "2k", "16k")
     assert "did you mean" in session.answer("Mode", "asinc", "async")
     assert "-1 is too small" in session.answer("Staleness cap", "-1", "1")
-    assert "leave none to the rollout side" in session.answer("Trainer GPUs", "32", "16")
+    assert "32 of 32 GPUs leave none" in session.answer("Trainer GPUs", "32", "16")
     assert "no.yaml: no such file" in session.answer("Response tok/s", "no.yaml", "4 ± 0.2 ktok/s")
+    assert "must be a whole number" in session.answer("GPUs of that instance", "1.5", "1")
     assert "GB/s" in session.answer("Busy trainer seconds", "20 GB/s", "20 ± 10 %")
     session.answer("Dollars per GPU-hour", "$2.50")
     assert "'yesterday' is no date" in session.answer("Day of that price", "yesterday", "2026-11-20")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import errno
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from rlsize.commands import measure
+from rlsize.commands.measure import command
+from rlsize.commands.measure.asked import measurement
+from rlsize.commands.measure.stages import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
+from rlsize.quantities.table import QUANTITIES
+from rlsize.shell.inputs import Inputs
 
 CONFIG = {
     "architectures": ["Qwen3ForCausalLM"], "model_type": "qwen3", "hidden_size": 128, "intermediate_size": 256,
@@ -138,7 +143,7 @@ def test_a_full_disk_loses_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
     monkeypatch.setattr("rlsize.writers.files.write_whole", full_disk)
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     with pytest.raises(UnfinishedError) as told:
-        measure._save("rates.yaml", rates(), force=False)
+        command._save("rates.yaml", rates(), force=False)
     kept = Path(told.value.faults[0].todo.removeprefix("what was measured is in "))
     assert kept.parent == tmp_path
     assert "mean: 1.0" in kept.read_text(encoding="utf-8")
@@ -151,15 +156,75 @@ def test_no_disk_at_all_prints_it(monkeypatch: pytest.MonkeyPatch, capsys: pytes
         "tempfile.NamedTemporaryFile", lambda *_, **__: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full"))
     )
     with pytest.raises(UnfinishedError):
-        measure._save("rates.yaml", rates(), force=False)
+        command._save("rates.yaml", rates(), force=False)
     assert "mean: 1.0" in capsys.readouterr().err
 
 
 def test_secrets_of_a_url_stay_out_of_the_command_that_is_kept() -> None:
     """User, password and query are masked."""
-    from rlsize.commands.measure_run import without_secrets
+    from rlsize.commands.measure.run import without_secrets
 
     kept = " ".join(without_secrets(["measure", "--url", "http://me:secret@engine:8000", "--url", "e/m?token=abc"]))
     assert "secret" not in kept
     assert "abc" not in kept
     assert "engine:8000" in kept
+
+
+@pytest.fixture
+def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
+    """A bench without GPUs, for flags by their quantities."""
+
+    def made(**texts: str) -> Workbench:
+        inputs = Inputs(changes=["placement.trainer_gpus=512"], texts={"model": str(model), **texts})
+        switches = dict.fromkeys(("dummy_weights", "quick", "insecure", "engine_update"), False)
+        names = ("only", "url", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python")
+        asked = measurement(inputs, {**dict.fromkeys((*names, "engine_arg", "trainer_python")), **switches}, tmp_path)
+        return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None, log=lambda _: None)
+
+    return made
+
+
+def test_a_trainer_is_given_the_workload_and_the_machine_s_ranks(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Prompts times group samples, a group of one length; the plan's trainer GPUs are not this machine's."""
+    jobs: list[Any] = []
+    monkeypatch.setattr("rlsize.measure.train.measure_train", lambda job, *_, **__: stopped(jobs, job))
+    asked = bench(prompts_per_step="3", group_size="2", prompt_tokens="10", response_tokens="20", recompute="none")
+    with pytest.raises(UnfinishedError, match="stopped"):
+        run_stage("train", asked, StageResults())
+    (job,) = jobs
+    assert [prompt for prompt, _ in job.lengths] == [10] * 6
+    assert job.lengths[::2] == job.lengths[1::2]
+    assert (job.processes, job.recompute, job.device, job.group_size) == (1, "none", "cpu", 2)
+    assert job.micro_batch_tokens == 4096
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [({}, (1, 1)), ({"sender_ranks": "3"}, (3, 1)), ({"receiver_ranks": "4"}, (1, 4))],
+    ids=str,
+)
+def test_ranks_that_nobody_says_are_those_that_the_other_side_leaves(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch, ranks: dict[str, str], expected: tuple[int, int]
+) -> None:
+    """One rank of each side at least."""
+    jobs: list[Any] = []
+    monkeypatch.setattr("rlsize.measure.weight_sync.measure_sync", lambda job, *_, **__: stopped(jobs, job))
+    with pytest.raises(UnfinishedError, match="stopped"):
+        run_stage("sync", bench(**ranks), StageResults())
+    assert (jobs[0].trainer_ranks, jobs[0].receiver_ranks) == expected
+
+
+def stopped(jobs: list[Any], job: Any) -> None:
+    """Keep the job that would have been run, and stop there."""
+    jobs.append(job)
+    raise UnfinishedError("stopped")
+
+
+def test_what_nobody_said_of_the_workload_is_as_in_a_loop(bench: Callable[..., Workbench]) -> None:
+    """Prompts and the spread of lengths are those that predictions assume; a short context shortens the rest."""
+    plain, said = bench().asked.work, bench(response_tokens="100").asked.work
+    assert (plain.prompts, plain.group_size, plain.prompt_tokens, plain.mean, plain.cap) == (32, 8, 512, 896.0, 3584.0)
+    assert plain.cv == said.cv == QUANTITIES["response_cv"].default
+    assert said.cap is None

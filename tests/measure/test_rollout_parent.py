@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.commands.measure_engines import scrape_as
+from rlsize.commands.measure.rollout import scrape_as
 from rlsize.measure import phases
 from rlsize.measure.child import Child, ChildDiedError
 from rlsize.measure.instances import Instance

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pytest
 
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.dtype import BYTES_PER_PARAM
-from rlsize.facts.fields import Quantity, Uncertain
+from rlsize.facts.fields import Quantity, Says, Uncertain
 from rlsize.facts.rl_algorithm import ALGORITHMS
 from rlsize.loop.pools import LOOPS
 from rlsize.quantities.row import Row, Switch, Text, Word, by_key
 from rlsize.quantities.scenario import Scenario
-from rlsize.quantities.scenario_keys import declared, meaning, quantity_of, words_of
 from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.shell.inputs import Inputs
 from rlsize.units import DIMENSIONS
@@ -62,15 +62,33 @@ def test_no_flag_says_two_quantities() -> None:
     assert len(said) == len(set(said))
 
 
+def _hints(kind: type, above: str = "") -> dict[str, Any]:
+    """The annotated types of every key of the scenario, sections left out."""
+    found: dict[str, Any] = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        parts = [hint, *get_args(hint), *(part for inner in get_args(hint) for part in get_args(inner))]
+        classes = [part for part in parts if isinstance(part, type) and dataclasses.is_dataclass(part)]
+        below = next((part for part in classes if part is not Uncertain), None)
+        if below is None or name == "model":
+            found[f"{above}{name}"] = hint
+        if below is not None:
+            found |= _hints(below, f"{above}{name}.")
+    return found
+
+
+HINTS = _hints(Scenario)
+
+
 @pytest.mark.parametrize("place", PLACES)
-def test_every_place_is_a_key_of_the_scenario_with_the_words_of_its_row(place: str) -> None:
+def test_every_place_is_a_key_of_the_scenario_with_what_its_row_says(place: str) -> None:
     """The scenario's classes are made from the rows, so the schema and the reader say what the row says."""
     row = PLACES[place]
-    assert meaning(declared(place)).text == row.meaning
+    said = next(part for part in HINTS[place].__metadata__ if isinstance(part, (Quantity, Says)))
+    assert said.text == row.meaning
     if isinstance(row.kind, Quantity):
-        assert quantity_of(place) == row.kind
+        assert said == row.kind.saying(row.meaning)
     if row.words:
-        assert words_of(place) == list(row.words)
+        assert all(repr(word) in str(HINTS[place]) for word in row.words)
 
 
 def test_a_row_that_stands_twice_is_refused() -> None:
@@ -95,7 +113,13 @@ def test_what_is_set_is_what_the_scenario_says_and_what_is_asked(row: Row) -> No
     """`--set key=value` reaches the figure, the word or the switch of its row, whatever the quantity."""
     value = _sample(row)
     unit = "" if not isinstance(row.kind, Quantity) or DIMENSIONS[row.kind.unit].bare else f" {row.kind.unit}"
-    text = f"[{', '.join(value)}]" if isinstance(value, list) else str(value).lower() if value is True else f"{value}{unit}"
+    text = (
+        f"[{', '.join(value)}]"
+        if isinstance(value, list)
+        else str(value).lower()
+        if value is True
+        else f"{value}{unit}"
+    )
     changes = [f"{row.scenario}={text}"]
     if row.scenario.startswith("workload.response_tokens.") and not row.scenario.endswith(".mean"):
         changes.append("workload.response_tokens.mean=2048")

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import doctest
 import re
-from typing import Any, get_args
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.quantities import scenario_keys
-from rlsize.facts.budget import Limited
+from rlsize.facts.budget import Limited, quantities
 from rlsize.facts.fields import Quantity, Uncertain
-from rlsize.quantities.scenario import Scenario
-from rlsize.quantities.scenario_keys import declared, fields_of, meaning, section, words_of
+from rlsize.quantities.row import Switch, Word
+from rlsize.quantities.scenario import SECTIONS, Scenario
+from rlsize.quantities.table import PLACES
 from rlsize.readers.scenarios import ScenarioFile, read_scenario
 from rlsize.readers.yaml_documents import parse_document
 from rlsize.units import DIMENSIONS
 from rlsize.writers import scalars
 from rlsize.writers.scalars import text
-from rlsize.writers.scenario_file import STARTER, scenario_text
-from rlsize.writers.scenario_notes import NOTES
+from rlsize.writers.scenario_file import OFFERED, REMARKS, STARTER, scenario_text
 
 HOSTILE = ("x: {y", "# no", "a # b", "a\nb: c", "- a", "&a", "*a", "!!python/object", "%", "null", "~", "no", "1e9",
            "2026", "1:30", " a ", "'", '"', "\\", "\t", "\0", "\x7f", "\x85", "\u2028", "\ufeff", "\U0001f600", "日本",
@@ -29,16 +28,10 @@ HOSTILE = ("x: {y", "# no", "a # b", "a\nb: c", "- a", "&a", "*a", "!!python/obj
 _OFF = re.compile(r"^( *)# ( *[a-z_]+:.*)$", re.MULTILINE)
 
 
-def _keys(kind: type = Scenario, above: str = "") -> list[str]:
-    """Every dotted key that holds a value; of a model, its name."""
-    found = []
-    for name, hint in fields_of(kind).items():
-        below = None if name == "model" else section(hint)
-        found += [f"{above}{name}"] if below is None else _keys(below, f"{above}{name}.")
-    return found
-
-
-KEYS = _keys()
+KINDS = {place: row.kind for place, row in PLACES.items() if not place.startswith("model.")} | {
+    f"budget.{name}": kind for name, kind in quantities().items()
+}
+KEYS = list(KINDS)
 LENGTHS = "workload.response_tokens."
 texts = st.one_of(st.sampled_from(HOSTILE), st.text(max_size=30))
 
@@ -55,20 +48,17 @@ def _numbers(kind: Quantity) -> st.SearchStrategy[Any]:
 
 
 def _values(key: str) -> st.SearchStrategy[Any]:
-    hint = declared(key)
-    kind = meaning(hint)
+    kind = KINDS[key]
     if isinstance(kind, Quantity):
         plain = _numbers(kind)
         if not kind.spread:
             return plain
         spread = st.builds(lambda value, deviation: Uncertain(value=value, deviation=deviation), plain, plain)
         return st.one_of(spread, texts.map(lambda name: f"{name}.yaml")) if kind.or_file else spread
-    words = words_of(key)
-    if any(str(part).startswith("list") for part in get_args(get_args(hint)[0])):
-        return st.lists(st.sampled_from(words), max_size=3)
-    if words:
-        return st.sampled_from(words)
-    return st.booleans() if "str" not in str(hint) else texts
+    if isinstance(kind, Word):
+        word = st.sampled_from(kind.known)
+        return st.lists(word, max_size=3) if kind.listed else word
+    return st.booleans() if isinstance(kind, Switch) else texts
 
 
 @st.composite
@@ -94,7 +84,7 @@ def read(tmp_path_factory: pytest.TempPathFactory) -> Any:
 
 def _expected(key: str, value: Any) -> Any:
     """What a scenario holds for an answer: a limit that stands alone is a most or a least."""
-    kind = meaning(declared(key))
+    kind = KINDS[key]
     if isinstance(kind, Limited):
         from rlsize.facts.budget import Limit
 
@@ -119,8 +109,7 @@ def test_lines_that_are_off_are_right_once_they_are_on(read: Any, said: dict[str
     written = scenario_text(said, "s.json")
     found = read(_OFF.sub(r"\1\2", written))
     assert all(found.value(key) == _expected(key, value) for key, value in said.items())
-    offered = {key for key, note in NOTES.items() if note.example}
-    assert all(found.value(key) is not None for key in offered)
+    assert all(found.value(key) is not None for key in {**STARTER, **OFFERED})
 
 
 @given(value=texts)
@@ -144,9 +133,12 @@ def test_a_key_that_no_scenario_has_is_refused() -> None:
 
 
 def test_every_remark_is_of_a_key_that_exists() -> None:
-    """Neither remarks nor the starter outlive a key."""
-    for key in (*NOTES, *STARTER):
-        assert declared(key) is not None
+    """Neither remarks nor the lines that are offered outlive a key, and no remark says what the row says."""
+    assert {*STARTER, *OFFERED} <= set(KEYS)
+    assert set(REMARKS) <= {*KEYS, *SECTIONS, "budget"}
+    assert not [
+        key for key, said in REMARKS.items() if key in PLACES and f"{said}.".lower() == PLACES[key].meaning.lower()
+    ]
 
 
 def test_the_schema_stands_in_the_first_line() -> None:
@@ -164,10 +156,9 @@ def test_lines_stay_readable() -> None:
     assert max(map(len, scenario_text(STARTER, "scenario.schema.json").splitlines())) <= 120
 
 
-@pytest.mark.parametrize("module", [scalars, scenario_keys])
-def test_examples_in_docstrings_hold(module: Any) -> None:
-    """Doctests of the modules that the file is written with."""
-    result = doctest.testmod(module)
+def test_examples_in_docstrings_hold() -> None:
+    """Doctests of the module that values are written with."""
+    result = doctest.testmod(scalars)
     assert (result.failed, bool(result.attempted)) == (0, True)
 
 

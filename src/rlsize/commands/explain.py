@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from rlsize.reports.report import Report
+from rlsize.facts.figure import Figure
+from rlsize.reports.report import Column, Report, Table
 
 
 def explain(
@@ -24,6 +25,51 @@ def explain(
 
     Example:  rlsize explain weight_sync_time
     """
-    from rlsize.reports.equation_list import equation_list_report, equation_report
+    return _every_equation() if name is None else _equation(name)
 
-    return equation_list_report() if name is None else equation_report(name)
+
+def _every_equation() -> Report:
+    """Every equation, with the sentence that it opens with."""
+    from rlsize.reports.equation_page import equation_names, page
+
+    names = equation_names()
+    rows = tuple({"equation": name, "says": page(name).summary} for name in names)
+    columns = (Column("equation", "equation", "left"), Column("says", "what it says", "left", wide=True))
+    return Report(
+        command="explain",
+        headline=f"{len(names)} equations; `rlsize explain NAME` prints one.",
+        tables={"equations": Table(title="", columns=columns, rows=rows)},
+    )
+
+
+def _equation(name: str) -> Report:
+    """
+    The page of one equation: formula, arguments with units, assumptions, source, an example.
+
+    Args:
+        name: `function` where one file has it, or `file.function`.
+
+    Raises:
+        InputError: No equation has that name, or several files have one.
+    """
+    from rlsize.reports.equation_page import page
+
+    entry = page(name)
+    rows = tuple(
+        {"argument": argument.name, "says": argument.text, "unit": f"[{argument.unit}]"} for argument in entry.arguments
+    )
+    columns = (
+        Column("argument", "argument", "left"),
+        Column("unit", "unit", "left"),
+        Column("says", "what it is", "left", wide=True),
+    )
+    return Report(
+        command="explain",
+        headline=f"{entry.name}: {entry.summary}",
+        results=(
+            Figure(key="formula", value=entry.formula, source=entry.source),
+            Figure(key="returns", value=f"{entry.symbol} [{entry.unit}]", source=entry.source),
+        ),
+        tables={"arguments": Table(title="", columns=columns, rows=rows)},
+        notes=(f"Assumes {entry.assumes}", f"Source: {entry.source}", f"Example:\n{entry.example}"),
+    )

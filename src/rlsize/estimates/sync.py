@@ -66,7 +66,11 @@ class SyncQuestion:
 def expected_seconds(question: SyncQuestion) -> Figure:
     """Time of one update as it was measured, else as the link's achievable share lets expect."""
     measured = question.measured_seconds
-    return replace(measured, key="expected_transfer_seconds") if measured.known else transfer_seconds(question, expected=True)
+    return (
+        replace(measured, key="expected_transfer_seconds")
+        if measured.known
+        else transfer_seconds(question, expected=True)
+    )
 
 
 def sync_results(question: SyncQuestion) -> list[Figure]:

@@ -19,8 +19,8 @@ from rlsize.loop.resolve import why_not
 from rlsize.planner.bands import band_of
 from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import worked
-from rlsize.planner.step_parts import loop_parts
 from rlsize.planner.predicted_parts import longest_response
+from rlsize.planner.step_parts import loop_parts
 from rlsize.planner.step_ways import other_ways
 
 if TYPE_CHECKING:

@@ -170,5 +170,7 @@ ROWS = (
         "Sampling temperature; `measure` uses it.",
         "rollout.temperature",
         "--temperature",
+        1.0,
+        "samples as likely as the model finds them, as RL wants them",
     ),
 )

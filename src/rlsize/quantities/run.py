@@ -16,7 +16,14 @@ ROWS = (
         "",
         "--calibration",
     ),
-    Row("seed", Text("NUMBER"), "Seed of the draws behind a band (inputs written as 20 ± 2).", "", "--seed", "0"),
+    Row(
+        "seed",
+        Text("NUMBER"),
+        "Seed of all that is drawn, such as the band of inputs written as 20 ± 2.",
+        "",
+        "--seed",
+        "0",
+    ),
     Row(
         "simulated_steps",
         Quantity("count", whole=True, least=1.0, most=1e6),

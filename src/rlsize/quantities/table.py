@@ -5,7 +5,20 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.quantities import loop, operate, policies, prices, rates, rollout, run, search, sync, trainer, workload
+from rlsize.quantities import (
+    loop,
+    measurement,
+    operate,
+    policies,
+    prices,
+    rates,
+    rollout,
+    run,
+    search,
+    sync,
+    trainer,
+    workload,
+)
 from rlsize.quantities.row import by_key
 
 if TYPE_CHECKING:
@@ -27,6 +40,7 @@ QUANTITIES: Mapping[str, Row] = MappingProxyType(
             *operate.ROWS,
             *run.ROWS,
             *search.ROWS,
+            *measurement.ROWS,
         )
     )
 )

@@ -149,7 +149,11 @@ def _methods_table(answer: SyncAnswer) -> Table:
         without_reasons(row) | {"how": row["rule"] if not row["needs"] else f"needs {row['needs']}"}
         for row in answer.methods
     )
-    columns = [Column("method", "method", "left"), Column("transfer_bytes", "bytes"), Column("transfer_seconds", "nameplate")]
+    columns = [
+        Column("method", "method", "left"),
+        Column("transfer_bytes", "bytes"),
+        Column("transfer_seconds", "nameplate"),
+    ]
     columns += _if_any(rows, "expected_transfer_seconds", "expected")
     expected = any(row["expected_sync_pause_fraction"] is not None for row in rows)
     key = "expected_sync_pause_fraction" if expected else "sync_pause_fraction"

@@ -35,7 +35,9 @@ def path_name(question: SyncQuestion) -> str:
 def sync_chart(answer: SyncAnswer) -> Chart | None:
     """Bars for methods and links, in powers of ten where the range needs it; None where no time is known."""
     sent = next(figure for figure in answer.results if figure.key == "transfer_bytes")
-    methods = [(str(row["method"]), row["transfer_seconds"].number) for row in answer.methods if row["transfer_seconds"].known]
+    methods = [
+        (str(row["method"]), row["transfer_seconds"].number) for row in answer.methods if row["transfer_seconds"].known
+    ]
     links = _shown_links(answer, max(_FEWEST_LINKS, _MOST_BARS - len(methods)))
     if not (methods or links) or not sent.known:
         return None

@@ -40,8 +40,8 @@ COMMANDS: dict[str, Entry] = {
     "simulate": Entry(
         "Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command.simulate"
     ),
-    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.validate"),
-    "init": Entry("Plan", "Write a commented scenario file to start from.", "init.init"),
+    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.command.validate"),
+    "init": Entry("Plan", "Write a commented scenario file to start from.", "init.command.init"),
     "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.command.plan"),
     "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.command.check"),
     "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
@@ -64,12 +64,14 @@ COMMANDS: dict[str, Entry] = {
     ),
     "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
     "measure": Entry(
-        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.measure"
+        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.command.measure"
     ),
     "calibrate": Entry(
         "Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.command.calibrate"
     ),
-    "profiles": Entry("Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.app"),
+    "profiles": Entry(
+        "Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.command.app"
+    ),
     "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
     "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),
 }

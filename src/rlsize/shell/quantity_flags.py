@@ -136,6 +136,14 @@ class Asks(NamedTuple):
         ]
 
 
+def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """What the flags of quantities say, by key, of all that a function was called with."""
+    said = {name.removeprefix(_PREFIX): text for name, text in arguments.items() if name.startswith(_PREFIX)}
+    return {
+        key: ",".join(text) if isinstance(text, (list, tuple)) else text for key, text in said.items() if text is not None
+    }
+
+
 def _pair(asked: Asked) -> tuple[str, str]:
     return (asked, "") if isinstance(asked, str) else asked
 
@@ -222,12 +230,8 @@ def _asking(
         @wraps(command)
         def answer(profiles: list[str] | None = None, **own: Any) -> Any:
             scenario, changes = (own.pop("scenario", None), own.pop("changes", None)) if reads else (None, None)
-            texts = {name.removeprefix(_PREFIX): own.pop(name) for name in [*own] if name.startswith(_PREFIX)}
-            said = {
-                key: ",".join(text) if isinstance(text, (list, tuple)) else text
-                for key, text in texts.items()
-                if text is not None
-            }
+            said = texts_of(own)
+            own = {name: value for name, value in own.items() if not name.startswith(_PREFIX)}
             for name, group in groups.items():
                 own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
+from rlsize.facts.budget import quantities
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.scenario import Scenario
-from rlsize.quantities.scenario_keys import fields_of, meaning, section
+from rlsize.quantities.scenario import SECTIONS
+from rlsize.quantities.table import PLACES
 from rlsize.writers.scalars import scalar
-from rlsize.writers.scenario_notes import NOTES, Note
 
 Answers = Mapping[str, Any]
 """Values of a scenario by dotted key; None, as a missing key, where nobody answered."""
@@ -33,12 +33,12 @@ STARTER: Answers = MappingProxyType(
         "workload.response_tokens.max": 8000,
         "placement.mode": "async",
         "placement.max_staleness": 2,
-        "placement.trainer_gpus": 16,
+        "placement.trainer_gpus": 32,
         "rollout.engine": "vllm",
         "rollout.tensor_parallel": 2,
         "rollout.memory_fraction": 0.9,
         "rollout.routing": "affine",
-        "trainer.parallelism.fsdp": 16,
+        "trainer.parallelism.fsdp": 32,
         "trainer.optimizer": "adamw",
         "trainer.gradients": "bf16",
         "trainer.recompute": "full",
@@ -51,6 +51,42 @@ STARTER: Answers = MappingProxyType(
 )
 """A scenario that works as it stands, for those who rather change than answer."""
 
+OFFERED: Answers = MappingProxyType(
+    {
+        "placement.rollout_gpus": 32,
+        "prices.gpu_hour": 2.5,
+        "prices.as_of": "2026-11-01",
+        "prices.region": "any",
+        "budget.cost_per_step_usd": 2.5,
+        "budget.trainer_idle_fraction": 0.05,
+        "budget.staleness_steps": 2,
+        "budget.steps_per_day": 1800,
+    }
+)
+"""What stands behind a `#` where nobody answered, as do lines of the starter."""
+
+REMARKS = MappingProxyType(
+    {
+        "model": "a profile, the path of a config.json, or {params: 70B}",
+        "cluster.gpu": "a profile; `rlsize profiles list gpu` names them",
+        "cluster.gpus": "of both sides",
+        "cluster.gpus_per_node": "what the GPU's profile says, when not given",
+        "cluster.interconnect": "the link between nodes; `rlsize profiles list link`",
+        "algorithm.name": "ppo adds a critic",
+        "algorithm.tokens_generated_per_trained_token": "over 1 with over-sampling, filtered groups or dropped samples",
+        "placement": "`rlsize plan` chooses what is not said",
+        "placement.mode": "colocated, sync, one-step-off, async, ...",
+        "rollout.memory_fraction": "of a GPU; 0.5 to 0.6 is usual where colocated",
+        "rollout.routing": "a group stays on one instance, so its prompt is prefilled once",
+        "trainer.recompute": "activations: none, selective or full",
+        "weight_sync.link": "the slowest on the way",
+        "rates": "measured; `rlsize observe` and `rlsize measure` write rates files",
+        "prices": "no price is ever assumed",
+        "budget": "limits that `rlsize check` judges; `rlsize schema budget` has all",
+    }
+)
+"""What lines say beside their values in place of the sentence of their row; sections without one say nothing."""
+
 _HEADER = """\
 # yaml-language-server: $schema=./{schema}
 # What is planned. Every field is optional; a command says which one it lacks. A line that begins with # is off.
@@ -58,16 +94,7 @@ _HEADER = """\
 rlsize: {{kind: scenario, version: 1}}"""
 _COMMENTS_FROM = 38  # the column of comments, where lines leave it free
 _INDENT = 2
-
-
-class _Line(NamedTuple):
-    """A key with its value or with lines below it; `said` where it, or one of them, was answered."""
-
-    key: str
-    value: str
-    note: str
-    said: bool
-    below: tuple[_Line, ...] = ()
+_TOPS = ("model", *(section for section in SECTIONS if "." not in section), "budget")
 
 
 def scenario_text(answers: Answers, schema_name: str) -> str:
@@ -82,52 +109,56 @@ def scenario_text(answers: Answers, schema_name: str) -> str:
         KeyError: A scenario has no such key.
     """
     said = {key: value for key, value in answers.items() if value is not None}
-    blocks = [
-        _HEADER.format(schema=schema_name),
-        *("\n".join(_shown(line, 0, None)) for line in _lines(Scenario, said)),
-    ]
-    if said:
-        raise KeyError(f"a scenario has no {', '.join(sorted(said))}")
+    known = [*PLACES, *(f"budget.{name}" for name in quantities())]
+    if not said.keys() <= set(known):
+        raise KeyError(f"a scenario has no {', '.join(sorted(said.keys() - set(known)))}")
+    values = {**STARTER, **OFFERED, **said}
+    if any(key.startswith("model.") for key in said):
+        values.pop("model")
+    shown = sorted((key for key in known if key in values), key=lambda key: _TOPS.index(key.partition(".")[0]))
+    blocks = [_HEADER.format(schema=schema_name)]
+    for top in dict.fromkeys(key.partition(".")[0] for key in shown):
+        own = {key: values[key] for key in shown if key.partition(".")[0] == top}
+        blocks.append("\n".join(_lines(own, said, 0, None)))
     return "\n\n".join(blocks) + "\n"
 
 
-def _lines(kind: type, said: dict[str, Any], above: str = "") -> tuple[_Line, ...]:
-    """The lines of a dataclass, in the order of its fields; what was answered is taken from `said`."""
-    found = (_line(f"{above}{name}", hint, said) for name, hint in fields_of(kind).items())
-    return tuple(line for line in found if line is not None)
-
-
-def _line(path: str, hint: Any, said: dict[str, Any]) -> _Line | None:  # noqa: ANN401 (a type hint)
-    key, about = path.rpartition(".")[2], meaning(hint)
-    note = NOTES.get(path, Note(""))
-    if path in said:
-        value = scalar(said.pop(path), about if isinstance(about, Quantity) else None)
-        return _Line(key, value, note.text if path in NOTES else _remark(about.text), said=True)
-    below = section(hint)
-    if below is not None and (not note.example or any(other.startswith(f"{path}.") for other in said)):
-        lines = _lines(below, said, f"{path}.")
-        return _Line(key, "", note.text, any(line.said for line in lines), lines) if lines else None
-    return _Line(key, note.example, note.text, said=False) if note.example else None
-
-
-def _remark(sentence: str) -> str:
-    """The sentence of a field as a comment."""
-    start = sentence[:1] if sentence[1:2].isupper() else sentence[:1].lower()
-    return start + sentence[1:].removesuffix(".")
-
-
-def _shown(line: _Line, indent: int, silent_from: int | None) -> list[str]:
+def _lines(values: Answers, said: Answers, depth: int, off: int | None) -> Iterator[str]:
     """
-    A line and those below it.
+    The lines of some keys, and of those below them.
 
     Args:
-        line: The line.
-        indent: Its column.
-        silent_from: Where the `#` of a line above stands that nobody answered.
+        values: What stands in them, by dotted key.
+        said: What was answered.
+        depth: How many sections they lie in.
+        off: Where the `#` of a section stands that nobody answered.
     """
-    if silent_from is None and not line.said:
-        silent_from = indent
-    margin = " " * indent if silent_from is None else " " * silent_from + "# " + " " * (indent - silent_from)
-    text = f"{margin}{line.key}: {line.value}".rstrip()
-    remarked = f"{f'{text}  '.ljust(_COMMENTS_FROM)}# {line.note}" if line.note else text
-    return [remarked, *(shown for below in line.below for shown in _shown(below, indent + _INDENT, silent_from))]
+    sections: dict[str, dict[str, Any]] = {}
+    for key, value in values.items():
+        sections.setdefault(".".join(key.split(".")[: depth + 1]), {})[key] = value
+    for name, own in sections.items():
+        column = depth * _INDENT
+        start = column if off is None and not any(key in said for key in own) else off
+        margin = " " * column if start is None else " " * start + "# " + " " * (column - start)
+        value = f" {_value(name, own[name])}" if name in own else ""
+        shown = f"{margin}{name.rpartition('.')[2]}:{value}"
+        remark = _remark(name)
+        yield f"{f'{shown}  '.ljust(_COMMENTS_FROM)}# {remark}" if remark else shown
+        if name not in own:
+            yield from _lines(own, said, depth + 1, start)
+
+
+def _value(key: str, value: Any) -> str:  # noqa: ANN401 (any value of a scenario)
+    """The value as YAML."""
+    kind = PLACES[key].kind if key in PLACES else quantities()[key.removeprefix("budget.")]
+    return scalar(value, kind if isinstance(kind, Quantity) else None)
+
+
+def _remark(key: str) -> str:
+    """What a line says beside its value: how a limit is meant, else the sentence of its row."""
+    if key in REMARKS:
+        return REMARKS[key]
+    if key.startswith("budget."):
+        return "at most" if quantities()[key.removeprefix("budget.")].bare == "max" else "at least"
+    sentence = PLACES[key].meaning.removesuffix(".") if key in PLACES else ""
+    return sentence if sentence[1:2].isupper() else sentence[:1].lower() + sentence[1:]

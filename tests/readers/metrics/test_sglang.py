@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from rlsize.commands.measure_engines import scrape_as
+from rlsize.commands.measure.rollout import scrape_as
 from rlsize.errors import InputError
 from rlsize.measure.workers.load import needed
 from rlsize.readers.metrics.sglang import sglang_counters

@@ -2,51 +2,51 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlsize.commands import init_flags as of
-from rlsize.commands.flags import Profiles
+from rlsize.commands.init.questions import QUESTIONS
+from rlsize.quantities.table import QUANTITIES
+from rlsize.shell.command import quantity
+from rlsize.shell.quantity_flags import Asks, Profiles, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rlsize.commands.init_reading import Desk
+    from rlsize.commands.init.reading import Desk
 
 SCHEMA_NAME = "scenario.schema.json"
 INTERRUPTED = 130
 
+File = Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")]
+RatesFile = Annotated[
+    str | None, quantity("--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE")
+]
+Budget = Annotated[
+    list[str] | None,
+    quantity("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
+]
+Yes = Annotated[
+    bool,
+    typer.Option("--yes", "-y", help="Ask nothing: flags and usual answers decide.", rich_help_panel="Output"),
+]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+
 
 def init(
-    file: of.File = "scenario.yaml",
-    model: of.Model = None,
-    gpu: of.Gpu = None,
-    gpus: of.Gpus = None,
-    gpus_per_node: of.GpusPerNode = None,
-    algorithm: of.Algorithm = None,
-    prompts: of.Prompts = None,
-    group: of.Group = None,
-    prompt_tokens: of.PromptTokens = None,
-    response_tokens: of.ResponseTokens = None,
-    max_response_tokens: of.MaxResponseTokens = None,
-    mode: of.Mode = None,
-    max_staleness: of.MaxStaleness = None,
-    trainer_gpus: of.TrainerGpus = None,
-    rollout_gpus: of.RolloutGpus = None,
-    rates: of.RatesFile = None,
-    per_instance: of.PerInstance = None,
-    train_seconds: of.TrainSeconds = None,
-    gpu_hour: of.GpuHour = None,
-    as_of: of.AsOf = None,
-    region: of.Region = None,
-    budget: of.Budget = None,
-    yes: of.Yes = False,
-    force: of.Force = False,
+    file: File = "scenario.yaml",
+    *,
+    rates: RatesFile = None,
+    budget: Budget = None,
+    yes: Yes = False,
+    force: Force = False,
     profiles: Profiles = None,
+    **answers: str | None,
 ) -> None:
     """
     Write a commented scenario file to start from.
@@ -56,38 +56,33 @@ def init(
 
     Example:  rlsize init scenario.yaml
     """
-    from rlsize.commands.init_reading import Desk
+    from rlsize.commands.init.reading import RATES_FLAG, Desk
     from rlsize.shell.inputs import Inputs
 
-    flags = {
-        "--model": model,
-        "--gpu": gpu,
-        "--gpus": gpus,
-        "--gpus-per-node": gpus_per_node,
-        "--algorithm": algorithm,
-        "--prompts": prompts,
-        "--group": group,
-        "--prompt-tokens": prompt_tokens,
-        "--response-tokens": response_tokens,
-        "--max-response-tokens": max_response_tokens,
-        "--mode": mode,
-        "--max-staleness": max_staleness,
-        "--trainer-gpus": trainer_gpus,
-        "--rollout-gpus": rollout_gpus,
-        "--rates": rates,
-        "--per-instance": per_instance,
-        "--train-seconds": train_seconds,
-        "--gpu-hour": gpu_hour,
-        "--as-of": as_of,
-        "--region": region,
-    }
-    said = {flag: text for flag, text in flags.items() if text is not None}
+    said = {QUANTITIES[key].said_by: text for key, text in texts_of(answers).items()}
+    if rates is not None:
+        said[RATES_FLAG] = rates
     desk = Desk(inputs=Inputs(None, profiles), file=file)
     schema = _schema_beside(desk, force=force)
-    answers = _answers(said, budget or [], desk, yes=yes)
-    _write(file, answers, desk.inputs.settled(schema), force=force)
-    _warn(answers, desk)
-    _lead_on(file, answers, desk)
+    found = _answers(said, budget or [], desk, yes=yes)
+    _write(file, found, desk.inputs.settled(schema), force=force)
+    _warn(found, desk)
+    _lead_on(file, found, desk)
+
+
+def _with_flags_of_questions() -> None:
+    """Give `init` the flag of each question, made from the row of what it asks for."""
+    panels: dict[str, tuple[str, ...]] = {}
+    for question in QUESTIONS:
+        panels[question.part] = (*panels.get(question.part, ()), question.row.key)
+    signature = inspect.signature(init, eval_str=True)
+    file, *others = (one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD)
+    shown = [file, *Asks(panels).parameters(), *others]
+    init.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]  # what typer reads
+    init.__annotations__ = {one.name: one.annotation for one in shown}
+
+
+_with_flags_of_questions()
 
 
 def _schema_beside(desk: Desk, *, force: bool) -> Path | None:
@@ -116,8 +111,8 @@ def _answers(said: Mapping[str, str], limits: Sequence[str], desk: Desk, *, yes:
     Raises:
         InputError: Everything that is wrong with flags and files; or the input ended.
     """
-    from rlsize.commands.init_answers import flagged
-    from rlsize.commands.init_terminal import asked, on_terminal
+    from rlsize.commands.init.answers import flagged
+    from rlsize.commands.init.terminal import asked, on_terminal
     from rlsize.writers.scenario_file import STARTER
 
     asking = not yes and on_terminal()
@@ -160,7 +155,18 @@ def _holds(file: Path, text: str) -> bool:
 
 
 def _warn(answers: Mapping[str, Any], desk: Desk) -> None:
-    """Say what commands will stumble over that read the file."""
+    """Say what commands will stumble over that read the file; they ask the loop that it describes, as this does."""
+    from rlsize.errors import InputError
+    from rlsize.loop.resolve import described, resolve
+    from rlsize.shell.inputs import Inputs
+
+    said = Inputs(desk.file, desk.inputs.folders)
+    try:
+        refused = resolve(said).refused if described(said) else ""
+    except InputError as error:
+        refused = "; ".join(fault.what for fault in error.faults)
+    if refused:
+        sys.stderr.write(f"warning: commands that ask for the whole loop will say: {refused}\n")
     rate = desk.rates.instance_tokens_per_second if desk.rates is not None else None
     if rate is not None and rate.lower_bound:
         what = f"{rate.mean:,.1f} tok/s is a lower bound, the engines were not saturated"
@@ -174,7 +180,7 @@ def _lead_on(file: str, answers: Mapping[str, Any], desk: Desk) -> None:
     """Say what to run next."""
     import shlex
 
-    from rlsize.commands.init_questions import RATE, train_unmeasured
+    from rlsize.commands.init.questions import RATE, train_unmeasured
     from rlsize.shell.app import COMMANDS
     from rlsize.units import printable
 

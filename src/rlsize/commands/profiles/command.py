@@ -6,10 +6,10 @@ from typing import Annotated
 
 import typer
 
-from rlsize.commands import flags
-from rlsize.commands.profiles_add_model import add_model
+from rlsize.commands.profiles.add_model import add_model
 from rlsize.reports.report import Report
 from rlsize.shell.command import Command
+from rlsize.shell.quantity_flags import Profiles
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -31,15 +31,15 @@ def list_profiles(
             metavar="KIND", help="gpu, link, model, price, cluster or rates; all when left out.", show_default=False
         ),
     ] = None,
-    profiles: flags.Profiles = None,
+    profiles: Profiles = None,
 ) -> Report:
     """
     What profiles there are, with the numbers that one chooses by.
 
     Example:  rlsize profiles list gpu
     """
+    from rlsize.commands.profiles.listing import list_report
     from rlsize.readers.profiles import FOLDERS, Catalogue, user_folders
-    from rlsize.reports.profile_list import list_report
 
     catalogue = Catalogue(user_folders(profiles or []))
     kinds = list(FOLDERS) if kind is None else [_kind(kind)]
@@ -57,15 +57,15 @@ def show_profile(
         str | None,
         typer.Option("--kind", metavar="KIND", help="Where several kinds have that name.", show_default=False),
     ] = None,
-    profiles: flags.Profiles = None,
+    profiles: Profiles = None,
 ) -> Report:
     """
     One profile: every number with its unit and source.
 
     Example:  rlsize profiles show h100
     """
+    from rlsize.commands.profiles.page import profile_page
     from rlsize.readers.profiles import Catalogue, shipped_folder, user_folders
-    from rlsize.reports.profile_page import profile_page
 
     catalogue = Catalogue(user_folders(profiles or []))
     found = catalogue.kind_of(name) if kind is None else _kind(kind)
@@ -82,16 +82,16 @@ def check_profiles(
             metavar="[DIR]", help="A folder of your own profiles; all folders when left out.", show_default=False
         ),
     ] = None,
-    profiles: flags.Profiles = None,
+    profiles: Profiles = None,
 ) -> Report:
     """
     Whether every profile is well formed, sourced and consistent.
 
     Example:  rlsize profiles check my-profiles
     """
+    from rlsize.commands.profiles.listing import check_report
     from rlsize.errors import InputError
     from rlsize.readers.profiles import FOLDERS, Catalogue, user_folders
-    from rlsize.reports.profile_list import check_report
 
     catalogue = Catalogue(user_folders([*(profiles or []), *([folder] if folder else [])]))
     faults = catalogue.check(folder)

@@ -64,7 +64,7 @@ class Entry:
         return text if self.verified else f"{text} (unverified)"
 
 
-def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:  # noqa: ANN401 (a profile of any kind)
+def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:
     """
     All that one profile says.
 
@@ -87,7 +87,7 @@ def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:  # no
     )
 
 
-def entries(fact: Any, path: str = "", above: Entry | None = None) -> Iterator[Entry]:  # noqa: ANN401 (a fact of any kind)
+def entries(fact: Any, path: str = "", above: Entry | None = None) -> Iterator[Entry]:
     """
     Every value of a fact, in the order of its fields, without those that are absent.
 
@@ -103,7 +103,7 @@ def entries(fact: Any, path: str = "", above: Entry | None = None) -> Iterator[E
             yield from _values(value, where, _unit(hints[field.name]), above)
 
 
-def _values(value: Any, path: str, unit: str, above: Entry | None) -> Iterator[Entry]:  # noqa: ANN401 (a field of a fact)
+def _values(value: Any, path: str, unit: str, above: Entry | None) -> Iterator[Entry]:
     if value is None or value in ("", (), [], {}):
         return
     if isinstance(value, Sourced):
@@ -136,7 +136,7 @@ def _values(value: Any, path: str, unit: str, above: Entry | None) -> Iterator[E
         )
 
 
-def _unit(hint: Any) -> str:  # noqa: ANN401 (a type hint)
+def _unit(hint: Any) -> str:
     """The unit that a field's annotation declares, at any depth."""
     for part in (*getattr(hint, "__metadata__", ()), *get_args(hint)):
         found = part.unit if isinstance(part, Quantity) else _unit(part)
@@ -145,7 +145,7 @@ def _unit(hint: Any) -> str:  # noqa: ANN401 (a type hint)
     return ""
 
 
-def _tables(profile: Any) -> dict[str, Table]:  # noqa: ANN401 (a profile of any kind)
+def _tables(profile: Any) -> dict[str, Table]:
     sections: dict[str, list[Entry]] = {}
     for entry in entries(profile):
         head, _, rest = entry.path.partition(".")
@@ -177,6 +177,6 @@ def _row(section: str, entry: Entry) -> dict[str, Cell]:
     }
 
 
-def _also_called(profile: Any) -> tuple[str, ...]:  # noqa: ANN401 (a profile of any kind)
+def _also_called(profile: Any) -> tuple[str, ...]:
     aliases = getattr(profile, "aliases", ())
     return (f"also called: {', '.join(aliases)}",) if aliases else ()

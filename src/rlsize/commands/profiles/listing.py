@@ -108,7 +108,7 @@ def _column(key: str, title: str) -> Column:
     )  # a mark may wrap, a name not
 
 
-def _row(kind: str, name: str, profile: Any) -> dict[str, Cell]:  # noqa: ANN401 (a profile of any kind)
+def _row(kind: str, name: str, profile: Any) -> dict[str, Cell]:
     first: dict[str, Cell] = {"name": name}
     last: dict[str, Cell] = {"unverified": ", ".join(unverified(profile))}
     return first | _ROWS[kind](profile) | last

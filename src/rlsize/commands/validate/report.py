@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
+from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.validate_chart import validate_chart
-from rlsize.reports.validate_transfer import transfer_notes, transfer_tables
-from rlsize.reports.validate_winners import winners_table
 from rlsize.units import short, show
+from rlsize.verdicts.contests import CLOSE
 from rlsize.verdicts.grading import worse, worst
 
 if TYPE_CHECKING:
@@ -28,6 +27,9 @@ if TYPE_CHECKING:
 
 _WORST = 3  # rows of each class
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_NEAR = 0.25  # how far off the lines beside the diagonal are
+_MARGIN = 1.5  # of the picture
+_PAIR = (Column("class", "class", "left"), Column("relation", "the two have", "left", wide=True))
 _ERRORS = (Column("median_error_fraction", "median"), Column("p90_error_fraction", "p90"))
 
 
@@ -69,13 +71,13 @@ def validate_report(
     """
     tables = {"classes": _classes(found.grades), "cells": _cells(found.grades), "fields": _fields(found.grades)}
     if found.moved is not None:
-        tables |= transfer_tables(found.transfer_grades)
+        tables |= _transfer_tables(found.transfer_grades)
     if found.contests:
-        tables["winners"] = winners_table(found.contests)
+        tables["winners"] = _winners_table(found.contests)
     tables["worst"] = _worst(found.records)
     if found.refused:
         tables["refused"] = _refused(found.refused)
-    said = [*_class_notes(found), *(transfer_notes(found.moved) if found.moved else []), *notes]
+    said = [*_class_notes(found), *(_transfer_notes(found.moved) if found.moved else []), *notes]
     results = _results(found)
     return Report(
         command="validate",
@@ -85,7 +87,7 @@ def validate_report(
         tables=tables,
         warnings=tuple(warnings),
         notes=tuple(said),
-        chart=validate_chart(found.records),
+        chart=_chart(found.records),
         no=bool(worse(found.grades, found.limits)),
         quiet=frozenset(figure.key for figure in results),
     )
@@ -292,3 +294,152 @@ def _class_notes(found: Grading) -> list[str]:
     if any(not grade.trusted for grade in found.grades):
         notes.append("* Records of low trust, or out of order with their neighbours; no limit counts them.")
     return notes
+
+
+def _transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
+    """The table of calibrated predictions, and that of the guesses beside them."""
+    rows = tuple(_transfer_row(grade) for grade in grades)
+    after = Table(
+        title="Calibrated on one record, predicting another of its family",
+        columns=(
+            *_PAIR,
+            Column("pairs", "pairs"),
+            Column("families", "families"),
+            *_ERRORS,
+            Column("coverage_fraction", "in band"),
+        ),
+        rows=rows,
+    )
+    beside = Table(
+        title="The same pairs, median/p90 of the error in percent",
+        columns=(
+            *_PAIR,
+            Column("calibrated", "after"),
+            Column("calibrated_by_family", "by family"),
+            Column("uncalibrated", "before"),
+            Column("time_as_gpus", "1/GPUs"),
+            Column("time_unchanged", "unchanged"),
+        ),
+        rows=rows,
+        note=(
+            "after and before calibration; by family: after it, each family counted once;\n"
+            "1/GPUs and unchanged: the other record's time goes as 1/GPUs, or stays"
+        ),
+    )
+    return {"transfer": after, "transfer_beside": beside}
+
+
+def _transfer_notes(moved: Transfer) -> list[str]:
+    """What was left out of the pairs, and why."""
+    notes = []
+    if moved.chosen:
+        told = _counted(moved.chosen)
+        notes.append(f"Families with many records give a seeded choice of their pairs: {told}.")
+    if moved.alone:
+        notes.append(f"Records without another in their family give no pair: {_counted(moved.alone)}.")
+    if moved.odd:
+        notes.append(f"Records that contradict their neighbours calibrate nothing: {_counted(moved.odd)}.")
+    lost = {name: count for name, count in moved.left_out.items() if count}
+    if lost:
+        notes.append(f"Pairs that could not be calibrated or predicted: {_counted(lost)}.")
+    return notes
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+
+
+def _transfer_row(grade: TransferGrade) -> dict[str, Cell]:
+    left_out = {"records", "bias_fraction", "banded_records", "band_ratio"}
+    compared = {
+        "by_family": grade.by_family,
+        "uncalibrated": grade.before,
+        "time_as_gpus": grade.as_gpus,
+        "time_unchanged": grade.unchanged,
+    }
+    row: dict[str, Cell] = {"class": grade.class_name, "relation": grade.relation, "pairs": grade.after.n}
+    row |= {key: cell for key, cell in scored(grade.after).items() if key not in left_out}
+    row |= {"calibrated": _both(grade.after), "calibrated_by_family": _both(grade.by_family)}
+    for name, own in compared.items():
+        if name != "by_family":
+            row[name] = _both(own)
+        row[f"{name}_median_error_fraction"] = own.median if own else None
+        row[f"{name}_p90_error_fraction"] = own.p90 if own else None
+    return row
+
+
+def _both(own: Score | None) -> str:
+    return "-" if own is None else f"{_percent(own.median)}/{_percent(own.p90)}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.1f}" if share < 0.0995 else f"{100 * share:.0f}"  # noqa: PLR2004 (tenths matter below 10 %)
+
+
+def _winners_table(contests: Sequence[Contest]) -> Table:
+    """How often the faster of two ways is named."""
+    rows: list[dict[str, Cell]] = []
+    for name in sorted({contest.class_name for contest in contests}):
+        own = [contest for contest in contests if contest.class_name == name]
+        clear = [contest for contest in own if contest.clear]
+        wrong = [f"{contest.one} and {contest.other}" for contest in clear if not contest.right]
+        rows.append(
+            {
+                "class": name,
+                "clear_pairs": len(clear),
+                "right_pairs": len(clear) - len(wrong),
+                "doubtful_pairs": sum(contest.doubtful for contest in clear),
+                "close_pairs": len(own) - len(clear),
+                "wrong_pairs": "; ".join(wrong),
+            }
+        )
+    return Table(
+        title="The faster of two ways to do the same work",
+        columns=(
+            Column("class", "class", "left"),
+            Column("clear_pairs", "pairs"),
+            Column("right_pairs", "right"),
+            Column("doubtful_pairs", "of which predicted close"),
+            Column("close_pairs", "too close to call"),
+        ),
+        rows=tuple(rows),
+        note=f"a measured gap up to {CLOSE:.0%} is too close to call",
+    )
+
+
+def _chart(records: Sequence[PredictedRecord]) -> Chart | None:
+    """Dots for trusted records, a colour for each class; None where there are none."""
+    trusted = [record for record in records if record.trusted]
+    if not trusted:
+        return None
+    names = sorted({record.class_name for record in trusted})
+    measured = [record.fields[0].measured for record in trusted]
+    ends = (min(measured) / _MARGIN, max(measured) * _MARGIN)
+    near = sum(abs(record.fields[0].predicted / record.fields[0].measured - 1) <= _NEAR for record in trusted)
+    lines = (("as measured", 1.0), (f"{_NEAR:.0%} more", 1 + _NEAR), (f"{_NEAR:.0%} less", 1 - _NEAR))
+    return Chart(
+        title=f"{near} of {len(trusted)} predictions lie within {_NEAR:.0%} of the measurement",
+        subtitle="each record in the unit of the field that counts; bars are 80 % bands",
+        x_label="measured",
+        y_label="predicted",
+        log_x=True,
+        log_y=True,
+        series=(
+            *(_dots(name, [record for record in trusted if record.class_name == name]) for name in names),
+            *(
+                Series(name=name, xs=ends, ys=(ends[0] * factor, ends[1] * factor), role="limit")
+                for name, factor in lines
+            ),
+        ),
+    )
+
+
+def _dots(name: str, records: Sequence[PredictedRecord]) -> Series:
+    fields = [record.fields[0] for record in records]
+    return Series(
+        name=name,
+        xs=tuple(field.measured for field in fields),
+        ys=tuple(field.predicted for field in fields),
+        bands=tuple((field.low, field.high) if field.low and field.high else None for field in fields),
+        dots=True,
+    )

@@ -6,17 +6,16 @@ import sys
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.init_answers import limit
-from rlsize.commands.init_contradictions import contradictions
-from rlsize.commands.init_questions import LIMITS, MONEY, NONE, QUESTIONS
+from rlsize.commands.init.answers import contradictions, limit
+from rlsize.commands.init.questions import LIMITS, MONEY, NONE, QUESTIONS
 from rlsize.errors import Fault, InputError
 from rlsize.units import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlsize.commands.init_questions import Question
-    from rlsize.commands.init_reading import Desk
+    from rlsize.commands.init.questions import Question
+    from rlsize.commands.init.reading import Desk
 
 _LISTED = 32  # names that `?` shows one by one
 _NARROWEST = 20  # columns
@@ -63,14 +62,14 @@ class _Dialogue:
     def ask(self, question: Question) -> None:
         """Ask until there is an answer that can be read and contradicts no other."""
         self._head(question.part)
-        usual = question.usual(self.answers, self._desk)
+        usual = question.suggestion(self.answers, self._desk)
         while True:
             text = self._line(question.ask, usual)
             if text.endswith("?"):
                 self._explain(question, text[:-1].strip())
                 continue
             try:
-                value = question.read(question.key, question.flag, text or usual, self._desk)
+                value = question.answer(question.flag, text or usual, self._desk)
             except InputError as error:
                 self._tell(error.faults)
                 continue
@@ -86,7 +85,7 @@ class _Dialogue:
                 self._list(LIMITS, text[:-1].strip(), len(LIMITS))
                 continue
             try:
-                taken = self._taken(*limit(text, "", self._desk))
+                taken = self._taken(*limit(text, ""))
             except InputError as error:
                 self._tell(error.faults)
                 continue

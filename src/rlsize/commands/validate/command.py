@@ -7,23 +7,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlsize.commands import flags
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
-from rlsize.shell.command import TERMINAL
+from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import Profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.commands.validate.report import Grading
     from rlsize.estimates.recorded.registry import Predictor
     from rlsize.facts.records.listing import Listing
-    from rlsize.reports.validate import Grading
     from rlsize.shell.progress import Say
 
 QUICK = 1.0  # seconds of work that nobody needs to hear about
 _MOST_PERCENT = 1e6
-_LONGEST_SEED = 18
 _MOST_NAMED = 5
 _LIMITS = "Limits (exit code 1 beyond them)"
 
@@ -40,45 +39,13 @@ Transfer = Annotated[
     ),
 ]
 Classes = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--class",
-        metavar="NAME",
-        help="Only this class of records, such as rollout; repeatable.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
+    list[str] | None, quantity("--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME")
 ]
 MaxMedian = Annotated[
-    str | None,
-    typer.Option(
-        "--max-median",
-        metavar="PERCENT",
-        help="Largest median error of a class before calibration.",
-        rich_help_panel=_LIMITS,
-        show_default=False,
-    ),
+    str | None, quantity("--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT")
 ]
-MaxP90 = Annotated[
-    str | None,
-    typer.Option(
-        "--max-p90",
-        metavar="PERCENT",
-        help="Largest 90th percentile of the error.",
-        rich_help_panel=_LIMITS,
-        show_default=False,
-    ),
-]
-Rows = Annotated[
-    str | None,
-    typer.Option(
-        "--rows",
-        metavar="FILE",
-        help="Write one prediction per record, as JSON lines.",
-        rich_help_panel="Output",
-        show_default=False,
-    ),
-]
+MaxP90 = Annotated[str | None, quantity("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")]
+Rows = Annotated[str | None, quantity("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 Seed = Annotated[
     str, typer.Option("--seed", help="Seed of the draws behind bands and intervals.", rich_help_panel="Output")
@@ -95,25 +62,31 @@ def validate(
     rows: Rows = None,
     force: Force = False,
     seed: Seed = "0",
-    profiles: flags.Profiles = None,
+    profiles: Profiles = None,
 ) -> Report:
     """
     Grade the predictions against recorded measurements.
 
     Example:  rlsize validate runs.yaml --transfer
     """
+    from rlsize.commands.validate.report import validate_report
     from rlsize.estimates.recorded.registry import predictors
+    from rlsize.loop.seed import seed_of
     from rlsize.readers.records.listing import read_records
-    from rlsize.reports.validate import validate_report
+    from rlsize.shell.output_files import check_files
     from rlsize.shell.progress import progress
 
-    inputs = Inputs(None, profiles)
+    inputs = Inputs(None, profiles, texts={"seed": seed})
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
-    number = _seed(inputs, seed)
-    plot = (context.obj or {}).get("plot")
-    _check_targets(inputs, [rows, plot if plot != TERMINAL else None], force=force)
+    check_files(inputs, [rows, (context.obj or {}).get("plot")], force=force)
     known = predictors()
-    _check_classes(inputs, classes or [], known)
+    for name in classes or []:
+        if name not in known:
+            inputs.fault(f"there is no class of records {name[:40]!r}", "--class", suggestion(name, known))
+    try:
+        number = seed_of(inputs)
+    except InputError as error:
+        raise InputError(*inputs.faults, *error.faults) from None
     inputs.settle()
     with progress() as said:
         say = patient(said)
@@ -160,8 +133,8 @@ def _graded(
     *,
     transfer: bool,
 ) -> Grading:
+    from rlsize.commands.validate.report import Grading
     from rlsize.readers.records.listing import profiles_of
-    from rlsize.reports.validate import Grading
     from rlsize.verdicts import transfer as pairing
     from rlsize.verdicts.contests import contests
     from rlsize.verdicts.grading import grades, transfer_grades
@@ -217,24 +190,6 @@ def _warnings(listing: Listing) -> list[str]:
     return said
 
 
-def _check_classes(inputs: Inputs, wanted: Sequence[str], known: Mapping[str, Any]) -> None:
-    for name in wanted:
-        if name not in known:
-            inputs.fault(f"there is no class of records {name[:40]!r}", "--class", suggestion(name, known))
-
-
-def _check_targets(inputs: Inputs, targets: Sequence[str | None], *, force: bool) -> None:
-    """Find out before the work whether its results can be written after it."""
-    from rlsize.writers.files import check_target
-
-    for target in targets:
-        if target:
-            try:
-                check_target(target, force)
-            except InputError as error:
-                inputs.faults.extend(error.faults)
-
-
 def _percent(inputs: Inputs, flag: str, text: str | None) -> float | None:
     """A share from a number of percent, with or without the sign."""
     if text is None:
@@ -247,10 +202,3 @@ def _percent(inputs: Inputs, flag: str, text: str | None) -> float | None:
         inputs.fault(f"{text[:20]!r} is not a number of percent", flag, "write 25 for 25 %")
         return None
     return value / 100.0
-
-
-def _seed(inputs: Inputs, text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and len(text) <= _LONGEST_SEED):
-        inputs.fault(f"{text[:20]!r} is not a whole number", "--seed", "write 0 or 42")
-        return 0
-    return int(text)

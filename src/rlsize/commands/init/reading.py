@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Uncertain
-from rlsize.quantities.scenario_keys import quantity_of, words_of
+from rlsize.quantities.row import Word
+from rlsize.quantities.table import PLACES
 
 if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from rlsize.shell.inputs import Inputs
 
 RATES_FILES = (".yaml", ".yml")
-_RATES_FLAG = "--rates"
+RATES_FLAG = "--rates"
 _DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
 
 
@@ -50,30 +51,27 @@ Read = Callable[[str, str, str, Desk], Any]
 """Takes key, flag, text and desk; gives the value, None for none. Raises InputError with all that is wrong."""
 
 
-def optional(read: Read, *none: str) -> Read:
-    """The same, where some words say that there is no answer."""
-    return lambda key, flag, text, desk: None if text.strip().lower() in none else read(key, flag, text, desk)
+def value(key: str, flag: str, text: str, desk: Desk) -> Any:
+    """
+    A number with the unit and the limits of its row, as an `Uncertain` where it may carry a spread; else a word of it.
 
-
-def number(key: str, flag: str, text: str, desk: Desk) -> Any:
-    """A number with the unit and the limits of its key; an `Uncertain` where the key takes a spread."""
-    kind, asked = quantity_of(key), desk.inputs.apart()
+    Words are taken in any case.
+    """
+    row = PLACES[key]
+    if isinstance(row.kind, Word):
+        asked = desk.inputs.instead(**{row.key: text.strip().lower()})
+        word = asked.choose(row.key)
+        asked.settle()
+        return word
     try:
-        if not kind.spread:  # a ± that the key does not take
-            kind.read(text)
+        if not row.quantity.spread:  # a ± that the key does not take
+            row.quantity.read(text)
     except ValueError as error:
         raise InputError(Fault(str(error), flag)) from None
-    figure = asked.number(key, flag, text, kind)
+    asked = desk.inputs.instead(**{row.key: text})
+    figure = asked.ask(row.key)
     asked.settle()
-    return Uncertain(value=figure.number, deviation=figure.deviation) if kind.spread else figure.value
-
-
-def word(key: str, flag: str, text: str, desk: Desk) -> str:
-    """One of the words of its key, in any case."""
-    asked = desk.inputs.apart()
-    found = asked.word(key, flag, text.strip().lower(), words_of(key))
-    asked.settle()
-    return found
+    return Uncertain(value=figure.number, deviation=figure.deviation) if row.quantity.spread else figure.value
 
 
 def words(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (every reader takes the same)
@@ -99,21 +97,15 @@ def day(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (eve
 
 def gpu(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (every reader takes the same)
     """The name of a GPU profile."""
-    from rlsize.commands import asking
-
-    asked = desk.inputs.apart()
-    found = asking.gpu(asked, text)
-    desk.gpu = asked.settled(found)
+    asked = desk.inputs.instead(gpu=text)
+    desk.gpu = asked.settled(asked.gpu())
     return desk.gpu.name
 
 
 def model(key: str, flag: str, text: str, desk: Desk) -> str:
     """The name of a model profile, or the path of a config.json as the scenario says it."""
-    from rlsize.shell.models import model_profile
-
-    asked = desk.inputs.apart()
-    found = model_profile(asked, text)
-    desk.model = asked.settled(found)
+    asked = desk.inputs.instead(model=text)
+    desk.model = asked.settled(asked.model())
     with suppress(InputError):
         return desk.inputs.catalogue.path_of("model", text).stem
     path = _from_scenario(words(key, flag, text, desk), desk.file)
@@ -122,8 +114,8 @@ def model(key: str, flag: str, text: str, desk: Desk) -> str:
 
 def rate(key: str, flag: str, text: str, desk: Desk) -> Any:
     """Tokens per second of an instance, or the path of a rates file as the scenario says it."""
-    if flag != _RATES_FLAG and not text.strip().endswith(RATES_FILES):
-        return number(key, flag, text, desk)
+    if flag != RATES_FLAG and not text.strip().endswith(RATES_FILES):
+        return value(key, flag, text, desk)
     from rlsize.readers.rates import read_rates
 
     said = words(key, flag, text.strip(), desk)

@@ -12,20 +12,19 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.measure_setting import setting
-from rlsize.commands.measure_stages import Results, gpus_of, run_stage, stages_of
-from rlsize.commands.measure_workload import warn_of_defaults
+from rlsize.commands.measure.asked import measurement
+from rlsize.commands.measure.stages import StageResults, Workbench, gpus_of, run_stage, stages_of
 from rlsize.errors import Fault, InputError, RlsizeError
 from rlsize.shell.progress import progress
 
 if TYPE_CHECKING:
-    from rlsize.commands.measure_setting import Setting
+    from rlsize.commands.measure.asked import Measurement
     from rlsize.facts.rates import Rates
     from rlsize.shell.inputs import Inputs
 
 
 @dataclass(slots=True)
-class Outcome:
+class MeasurementOutcome:
     """What a run gave: rates as far as they were measured, and what went wrong."""
 
     rates: Rates | None = None
@@ -34,7 +33,7 @@ class Outcome:
     interrupted: bool = False
 
 
-def run(inputs: Inputs, asked: dict[str, Any]) -> Outcome:
+def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
     """
     Measure what was asked for, or what the machine can.
 
@@ -45,19 +44,20 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> Outcome:
     Raises:
         InputError: All that is wrong with what was asked; nothing is started before.
     """
-    outcome, results = Outcome(), Results()
+    outcome, results = MeasurementOutcome(), StageResults()
     with tempfile.TemporaryDirectory(prefix="rlsize-", ignore_cleanup_errors=True) as name, _ended_in_order():
         folder = Path(name)
-        chosen = setting(inputs, asked, folder)
+        chosen = measurement(inputs, asked, folder)
         gpus = gpus_of(chosen)
         stages = stages_of(chosen, gpus, outcome.notes)
         if stages != ["sync"]:
-            warn_of_defaults(inputs)
+            _warn_of_defaults(inputs)
         logs: list[Path] = []
         try:
             with progress() as say:
+                bench = Workbench(asked=chosen, inputs=inputs, gpus=gpus, folder=folder, say=say, log=logs.append)
                 for stage in stages:
-                    run_stage(stage, chosen, inputs, gpus, folder / stage, results, say, logs.append)
+                    run_stage(stage, bench, results)
         except KeyboardInterrupt:
             outcome.interrupted = True
             results.partial.append("interrupted")
@@ -74,6 +74,17 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> Outcome:
     return outcome
 
 
+def _warn_of_defaults(inputs: Inputs) -> None:
+    """Say what of the workload was nobody's choice, where it decides the rates."""
+    asked = ("group_size", "prompt_tokens", "response_tokens")
+    missing = [key.replace("_", " ") for key in asked if inputs.used[key].provenance == "default"]
+    if missing:
+        inputs.warnings.append(
+            f"taken for want of your recipe's: {', '.join(missing)}; a rate at the wrong lengths sizes the wrong fleet "
+            "(give a scenario, or flags)"
+        )
+
+
 @contextmanager
 def _ended_in_order() -> Iterator[None]:
     """Treat the polite request to end as Ctrl-C: batch systems send it, and engines must not outlive it."""
@@ -88,7 +99,7 @@ def _ended_in_order() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _rates(chosen: Setting, inputs: Inputs, gpus: list[str], results: Results) -> Rates:
+def _rates(chosen: Measurement, inputs: Inputs, gpus: list[str], results: StageResults) -> Rates:
     from datetime import UTC, datetime
 
     from rlsize.estimates.measured_rates import measured_rates
@@ -123,7 +134,7 @@ def _rates(chosen: Setting, inputs: Inputs, gpus: list[str], results: Results) -
     )
 
 
-def _machine(gpus: list[str], results: Results, *, remote: bool) -> Any:
+def _machine(gpus: list[str], results: StageResults, *, remote: bool) -> Any:
     """On what, with what and by which command; what a server runs on is not known here."""
     from rlsize.facts.measured import Machine
     from rlsize.measure.cpu_state import cpu_state

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.facts.figure import Figure
 from rlsize.quantities.scenario import ModelNumbers
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model
     from rlsize.shell.inputs import Inputs
 
-FLAG = "--model"
+NO_MODEL, NAME_ONE = "no model is named", "name a profile, a folder with a config.json or a Hugging Face id"
 CONFIG = "config.json"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
@@ -41,32 +42,31 @@ class MeasuredModel:
     profile: Model | None
 
 
-def measured_model(inputs: Inputs, text: str | None, *, dummy: bool, folder: Path) -> MeasuredModel | None:
+def measured_model(inputs: Inputs, *, dummy: bool, folder: Path) -> MeasuredModel | None:
     """
     The model; None where there is none, or something is wrong with it, which is then noted.
 
     Args:
         inputs: Flags, scenario and profiles.
-        text: What `--model` says; the scenario's model when None.
         dummy: Whether random weights are asked for.
         folder: Where a config.json may be written for a profile.
     """
-    said = inputs.said("model") if text is None else None
-    if isinstance(said, ModelNumbers):
-        inputs.fault("is only a size; a measurement needs a real model", inputs.where("model"), "name one with --model")
+    chosen, where = inputs.name("model")
+    if isinstance(inputs.said("model"), ModelNumbers) and not inputs.by_flag("model"):
+        inputs.fault("is only a size; a measurement needs a real model", where, "name one with --model")
         return None
-    chosen, where = (text, FLAG) if text is not None else (said, inputs.where("model"))
-    if not isinstance(chosen, str):
+    if chosen is None:
         return None
     if not chosen.strip():
-        inputs.fault("names no model", where, "name a profile, a folder with a config.json or a Hugging Face id")
+        inputs.fault("names no model", where, NAME_ONE)
         return None
-    near = inputs.file.folder if text is None and inputs.file else Path()
+    near = Path() if inputs.by_flag("model") or inputs.file is None else inputs.file.folder
     try:
         found = _local(chosen, near, dummy=dummy) or _named(inputs, chosen, folder, dummy=dummy)
     except InputError as error:
         inputs.blame(error, where)
         return None
+    inputs.keep(Figure(key="model", value=found.name, source=where))
     if found.dummy and not dummy:
         inputs.notes.append(
             f"{found.name} has no weights here, so random ones are used; speed does not need real ones."

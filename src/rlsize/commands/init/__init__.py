@@ -1,0 +1,1 @@
+"""`rlsize init`: write a commented scenario file, from questions or from flags."""

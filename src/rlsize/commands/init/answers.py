@@ -1,0 +1,160 @@
+"""Answers of `rlsize init` from flags: what is not said is as usual; what cannot all hold is told, all at once."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from rlsize.commands.init.questions import CAPPED, COLOCATED, LIMITS, QUESTIONS
+from rlsize.errors import Fault, InputError, suggestion
+from rlsize.facts.budget import quantities
+from rlsize.quantities.table import PLACES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from rlsize.commands.init.reading import Desk
+
+BUDGET_FLAG = "--budget"
+_LOOPS = (
+    "cluster.gpus", "placement.mode", "placement.rollout_gpus", "placement.trainer_gpus", "workload.prompt_tokens",
+    "workload.response_tokens.mean", "workload.response_tokens.max",
+)  # fmt: skip
+
+
+def flagged(said: Mapping[str, str], limits: Iterable[str], desk: Desk, *, alone: bool) -> dict[str, Any]:
+    """
+    What flags answer.
+
+    Args:
+        said: Text by flag.
+        limits: Lines of the budget.
+        desk: What answers are read with; it holds the faults so far.
+        alone: Whether nobody is asked for the rest, which is as usual then.
+
+    Raises:
+        InputError: All that is wrong.
+    """
+    answers: dict[str, Any] = {}
+    for question in QUESTIONS:
+        flags = [flag for flag in (question.flag, question.also) if flag in said]
+        if len(flags) > 1:
+            desk.inputs.fault("both say the same", ", ".join(flags), "leave one of them out")
+        try:
+            if flags:
+                answers[question.key] = question.answer(flags[-1], said[flags[-1]], desk)
+            elif alone and question.applies(answers, desk):
+                text = question.suggestion(answers, desk) if question.alone is None else question.alone
+                answers[question.key] = question.answer(question.flag, text, desk)
+        except InputError as error:
+            desk.inputs.faults += error.faults
+    for line in limits:
+        try:
+            key, value = limit(line, BUDGET_FLAG)
+        except InputError as error:
+            desk.inputs.faults += error.faults
+            continue
+        if key in answers:
+            desk.inputs.fault(f"{key.partition('.')[2]} has two limits", BUDGET_FLAG, "keep one of them")
+        answers[key] = value
+    desk.inputs.faults += contradictions(answers, desk)
+    desk.inputs.settle()
+    return answers
+
+
+def limit(line: str, flag: str) -> tuple[str, Any]:
+    """
+    One line of a budget: dotted key and value.
+
+    Args:
+        line: Such as `cost_per_step_usd 2.5` or `cost_per_step_usd=2.5`.
+        flag: Where it was said.
+
+    Raises:
+        InputError: There is no such limit, or no such number.
+    """
+    name, _, text = line.strip().replace("=", " ", 1).replace(":", " ", 1).partition(" ")
+    if name not in LIMITS:
+        raise InputError(Fault(f"{name[:40]!r} cannot be limited", flag, suggestion(name[:40], LIMITS)))
+    if not text.strip():
+        raise InputError(Fault(f"{name} has no limit", flag, f"write {name}=NUMBER"))
+    try:
+        return f"budget.{name}", quantities()[name].read(text.strip())
+    except ValueError as error:
+        raise InputError(Fault(str(error), flag)) from None
+
+
+def contradictions(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
+    """What cannot all hold among the answers so far; the flags that say it stand as the place."""
+    return [fault for rule in _RULES for fault in rule(answers, desk)]
+
+
+def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
+    """GPUs that do not add up and lengths beyond the context, in the words of every command that asks a loop."""
+    from rlsize.loop.pools import pools
+    from rlsize.loop.workload import lengths
+
+    texts = {PLACES[key].key: answers[key] for key in _LOOPS if answers.get(key) is not None}
+    said = desk.inputs.instead(**texts)
+    if "gpus" in texts:
+        pools(said)
+    if desk.model is not None and {"prompt_tokens", "response_tokens"} <= texts.keys():
+        lengths(said, desk.model)
+    yield from said.faults
+
+
+def _shared(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """Colocated sides have all GPUs in turn."""
+    gpus, mode = _values(answers, "cluster.gpus", "placement.mode")
+    for side, flag in (("trainer", "--trainer-gpus"), ("rollout", "--rollout-gpus")):
+        own = answers.get(f"placement.{side}_gpus")
+        if mode == COLOCATED and own is not None and gpus is not None and own != gpus:
+            what = f"mode colocated gives all {gpus} GPUs to both sides in turn, and the {side} side has {own}"
+            yield Fault(what, f"--mode, {flag}", "leave one of them out")
+
+
+def _capped(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """Only a loop that never stops has a cap."""
+    cap, mode = _values(answers, "placement.max_staleness", "placement.mode")
+    if cap is not None and mode not in {None, CAPPED}:
+        what = f"a staleness cap of {cap:g} with mode {mode}: only async has a cap"
+        yield Fault(what, "--max-staleness, --mode", "leave the cap out, or take async")
+
+
+def _lengths(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
+    """The longest response at least as long as the mean, whatever the model."""
+    mean, longest = _values(answers, "workload.response_tokens.mean", "workload.response_tokens.max")
+    if desk.model is None and mean is not None and longest is not None and longest < mean:
+        what = f"a mean of {mean:g} tokens lies above the cap of {longest:g}"
+        yield Fault(what, "--max-response-tokens", "check both")
+
+
+def _dated(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """A day or a region is that of a price."""
+    for what, flag in (("as_of", "--as-of"), ("region", "--region")):
+        said = answers.get(f"prices.{what}")
+        if said is not None and "prices.gpu_hour" in answers and answers["prices.gpu_hour"] is None:
+            name = "a day" if what == "as_of" else "a region"
+            yield Fault(f"{name} of a price ({str(said)[:40]!r}) without the price", flag, "give --gpu-hour")
+
+
+def _limits(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
+    """A pool within what the budget allows it."""
+    for side in ("trainer", "rollout"):
+        planned, most = _values(answers, f"placement.{side}_gpus", f"budget.{side}_gpus")
+        if planned is not None and most is not None and planned > most:
+            what = f"{planned:g} {side} GPUs are planned, and the budget allows {most:g}"
+            yield Fault(what, f"--{side}-gpus, --budget", "change one of them")
+
+
+def _values(answers: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
+    return tuple(answers.get(key) for key in keys)
+
+
+_RULES: tuple[Callable[[Mapping[str, Any], Desk], Iterator[Fault]], ...] = (
+    _as_loops_say,
+    _shared,
+    _capped,
+    _lengths,
+    _dated,
+    _limits,
+)

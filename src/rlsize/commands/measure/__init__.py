@@ -1,0 +1,1 @@
+"""`rlsize measure`: rollouts, train steps and weight syncs on the GPUs at hand."""

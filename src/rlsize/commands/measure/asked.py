@@ -1,0 +1,376 @@
+"""What `measure` was asked for: every flag and scenario field it needs, checked before anything starts."""
+
+from __future__ import annotations
+
+import math
+import os
+import shlex
+import ssl
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlsize.commands.measure.model import NAME_ONE, NO_MODEL, measured_model
+from rlsize.errors import Fault, InputError
+from rlsize.facts.fields import Quantity
+from rlsize.facts.figure import Figure
+from rlsize.facts.measured import STAGES
+from rlsize.quantities.table import QUANTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from pathlib import Path
+
+    from rlsize.commands.measure.model import MeasuredModel
+    from rlsize.facts.measured import Stage
+    from rlsize.readers.http_targets import Target
+    from rlsize.shell.inputs import Inputs
+
+TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "bfloat16"}
+KV_DTYPES = {"bf16": "auto", "fp16": "auto", "fp32": "auto", "fp8": "fp8"}
+QUICK_SECONDS = 45.0
+_CONCURRENCY = Quantity("count", most=65_536, whole=True)
+_BUCKET = Quantity("B", least=1e3, most=1e12)
+
+_WHY = "nobody said"
+_CAP_FACTOR = 4  # the plain workload's cap, in mean lengths
+_PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a model's context
+_MOST = {"prompts_per_step": 1e6, "group_size": 4096, "prompt_tokens": 1e7, "response_tokens": 1e7}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """
+    One optimizer step's samples.
+
+    Args:
+        prompts: Prompts in a step. [1]
+        group_size: Samples of each. [1]
+        prompt_tokens: Length of a prompt. [token]
+        mean: Mean response length. [token]
+        cv: Its coefficient of variation. [1]
+        cap: The longest response; None for no cap. [token]
+        temperature: Sampling temperature. [1]
+        instances: Rollout instances that share a step, as planned. [1]
+    """
+
+    prompts: int
+    group_size: int
+    prompt_tokens: int
+    mean: float
+    cv: float
+    cap: float | None
+    temperature: float
+    instances: int
+
+    @property
+    def prompts_per_instance(self) -> int:
+        """Prompts that one instance gets in a step."""
+        return max(1, -(-self.prompts // self.instances))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunningServers:
+    """Servers that run already, and how to ask them; without targets, an engine is started."""
+
+    targets: tuple[Target, ...]
+    token: str
+    authority: str | None
+    insecure: bool
+    timeout: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnEngine:
+    """A rollout engine to start; what is None is left to its own defaults."""
+
+    python: str
+    concurrencies: tuple[int, ...] | None
+    most: int | None
+    tensor_parallel: int | None
+    pipeline_parallel: int
+    dtype: str
+    kv_dtype: str
+    memory_fraction: float | None
+    arguments: Mapping[str, Any]
+
+    @property
+    def gpus(self) -> int:
+        """GPUs of an instance, one where nobody says."""
+        return (self.tensor_parallel or 1) * self.pipeline_parallel
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTrainer:
+    """A trainer to run, and the ranks of a weight sync; what is None follows from the machine."""
+
+    python: str
+    processes: int | None
+    micro_batch_tokens: int | None
+    recompute: str
+    torchrun: tuple[str, ...]
+    buckets: tuple[int, ...] | None
+    sender_ranks: int | None
+    receiver_ranks: int | None
+    engine_update: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """
+    Everything that was asked for.
+
+    Args:
+        model: What to run; None for servers that say it themselves.
+        work: One optimizer step's samples.
+        only: The stages to measure; None for what the machine can.
+        quick: Whether a first look is enough.
+        seconds: Time for each stage, starting apart. [s]
+        start_seconds: Most that an engine or trainer may take to start. [s]
+        seed: Of lengths, prompts and weights.
+        device: cuda, cpu, or auto.
+        servers: Servers to reach.
+        engine: An engine to start.
+        trainer: A trainer to run, and the ranks of a weight sync.
+    """
+
+    model: MeasuredModel | None
+    work: Workload
+    only: tuple[Stage, ...] | None
+    quick: bool
+    seconds: float
+    start_seconds: float
+    seed: int
+    device: str
+    servers: RunningServers
+    engine: OwnEngine
+    trainer: OwnTrainer
+
+    @property
+    def named_model(self) -> MeasuredModel:
+        """
+        The model, for a stage that cannot do without.
+
+        Raises:
+            InputError: None is named.
+        """
+        if self.model is None:
+            raise InputError(Fault(NO_MODEL, "--model", NAME_ONE))
+        return self.model
+
+
+def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measurement:
+    """
+    All that was asked for.
+
+    Args:
+        inputs: Flags, scenario and profiles; faults are noted there and told at once.
+        asked: The flags that are no quantities, by their names.
+        folder: Where a config.json may be written for a profile.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    from rlsize.loop.seed import seed_of
+
+    model = measured_model(inputs, dummy=asked["dummy_weights"], folder=folder)
+    work = _workload(inputs, model.profile.architecture.max_context if model and model.profile else None)
+    only = _stages(inputs, asked["only"])
+    servers, engine, trainer = _servers(inputs, asked), _engine(inputs, asked), _trainer(inputs, asked)
+    quick = QUICK_SECONDS if asked["quick"] else None
+    seconds = inputs.ask("measurement_seconds", default=quick, why="a quick look")
+    start, device = inputs.ask("start_seconds"), inputs.choose("device")
+    if model is None and not (servers.targets and only in {None, ("rollout",)}) and not inputs.faults:
+        inputs.fault(NO_MODEL, "--model", NAME_ONE)  # servers alone say what they serve
+    _check_model(inputs, model, work, engine, servers)
+    return Measurement(
+        model=model,
+        work=inputs.settled(work),
+        only=only,
+        quick=asked["quick"],
+        seconds=seconds.number,
+        start_seconds=start.number,
+        seed=int(inputs.keep(Figure(key="seed", value=seed_of(inputs), source="--seed")).number),
+        device=device,
+        servers=servers,
+        engine=engine,
+        trainer=trainer,
+    )
+
+
+def _workload(inputs: Inputs, context: int | None) -> Workload | None:
+    """
+    The scenario's workload, or that of flags, or a plain one that says it is nobody's and stays within the context.
+
+    None where something is wrong with it, which is then noted.
+    """
+    from rlsize.estimates.lengths import uncapped_mean
+
+    before = len(inputs.faults)
+    said = {key: inputs.ask(key, default=default, why=_WHY) for key, default in _plain(context).items()}
+    cv, cap, temperature = map(inputs.ask, ("response_cv", "max_response_tokens", "temperature"))
+    planned = inputs.ask("instances")
+    for key, figure in said.items():
+        if figure.known and not 1 <= figure.number <= _MOST[key]:
+            inputs.fault(f"{figure.number:,g} cannot be run", inputs.place(key), f"from 1 to {_MOST[key]:,.0f} can")
+    if len(inputs.faults) > before:
+        return None
+    prompt, mean = said["prompt_tokens"].number, said["response_tokens"].number
+    longest = cap.number if cap.known else None
+    if longest is None and said["response_tokens"].provenance == "default":
+        longest = min(_CAP_FACTOR * mean, (context or math.inf) - prompt)
+    try:
+        uncapped_mean(mean, cv.number, longest)
+    except ValueError as error:
+        inputs.fault(str(error), "--max-response-tokens", "raise the cap, or give a shorter mean")
+        return None
+    return Workload(
+        prompts=round(said["prompts_per_step"].number),
+        group_size=round(said["group_size"].number),
+        prompt_tokens=round(prompt),
+        mean=mean,
+        cv=cv.number,
+        cap=longest,
+        temperature=temperature.number,
+        instances=int(planned.number) if planned.known else 1,
+    )
+
+
+def _plain(context: int | None) -> dict[str, float]:
+    """What is run where nobody says, within what the model takes."""
+    prompt, mean = float(QUANTITIES["prompt_tokens"].default or 0.0), 1024.0
+    if context is not None:
+        prompt = min(prompt, max(1, context // _PROMPT_SHARE))
+        mean = min(mean, max(1, (context - prompt) // _CAP_FACTOR))
+    return {"prompts_per_step": 32, "group_size": 8, "prompt_tokens": prompt, "response_tokens": mean}
+
+
+def _servers(inputs: Inputs, asked: Mapping[str, Any]) -> RunningServers:
+    """The servers that --url names, and the token for them; what is wrong is noted."""
+    timeout = inputs.ask("timeout_seconds")
+    found: list[Target] = []
+    token = ""
+    if asked["url"]:
+        from rlsize.readers.http_targets import bearer_token, targets
+
+        try:
+            found = targets(asked["url"])
+            token = bearer_token(os.environ, asked["token_file"])
+        except InputError as error:
+            inputs.faults.extend(error.faults)
+    if token and any(target.exposed for target in found):
+        inputs.warnings.append("the token goes over plain http, which anyone on the way can read; https hides it")
+    try:
+        ssl.create_default_context(cafile=asked["ca"])
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        inputs.fault(f"{asked['ca']} cannot be read as certificates: {reason}", "--ca", "give a PEM file")
+    return RunningServers(
+        targets=tuple(found),
+        token=token,
+        authority=asked["ca"],
+        insecure=asked["insecure"],
+        timeout=timeout.number if timeout.known else 0.0,
+    )
+
+
+def _engine(inputs: Inputs, asked: Mapping[str, Any]) -> OwnEngine:
+    """The engine that is asked for; what is wrong is noted."""
+    share = inputs.ask("memory_fraction")
+    return OwnEngine(
+        python=asked["engine_python"] or sys.executable,
+        concurrencies=_list(inputs, "--concurrency", asked["concurrency"], _CONCURRENCY, "16,64,256"),
+        most=_count(inputs, "max_num_seqs"),
+        tensor_parallel=_count(inputs, "rollout_tensor_parallel"),
+        pipeline_parallel=_count(inputs, "rollout_pipeline_parallel") or 1,
+        dtype=inputs.choose("rollout_dtype", TORCH_DTYPES, default="bf16", why="as models are trained"),
+        kv_dtype=inputs.choose("kv_dtype", KV_DTYPES),
+        memory_fraction=share.number if share.known else None,
+        arguments=_engine_args(inputs, asked["engine_arg"]),
+    )
+
+
+def _trainer(inputs: Inputs, asked: Mapping[str, Any]) -> OwnTrainer:
+    """The trainer and the ranks of a weight sync that are asked for; what is wrong is noted."""
+    try:
+        torchrun = tuple(shlex.split(asked["torchrun"] or ""))
+    except ValueError as error:
+        inputs.fault(f"cannot be read: {error}", "--torchrun", "close its quotes")
+        torchrun = ()
+    return OwnTrainer(
+        python=asked["trainer_python"] or asked["engine_python"] or sys.executable,
+        processes=_count(inputs, "trainer_gpus") if inputs.by_flag("trainer_gpus") else None,  # not the plan's GPUs
+        micro_batch_tokens=_count(inputs, "micro_batch_tokens"),
+        recompute=inputs.choose("recompute"),
+        torchrun=torchrun,
+        buckets=_list(inputs, "--buckets", asked["buckets"], _BUCKET, "64MB,512MB"),
+        sender_ranks=_count(inputs, "sender_ranks"),
+        receiver_ranks=_count(inputs, "receiver_ranks"),
+        engine_update=asked["engine_update"],
+    )
+
+
+def _count(inputs: Inputs, key: str) -> int | None:
+    """A whole number, where somebody says it: what nobody says follows from the machine."""
+    found = inputs.ask(key, assume=False)
+    return int(found.number) if found.known else None
+
+
+def _list(inputs: Inputs, flag: str, text: str | None, kind: Quantity, example: str) -> tuple[int, ...] | None:
+    """Quantities with commas in between, in their order of size."""
+    if text is None:
+        return None
+    found = set()
+    for part in text.split(","):
+        try:
+            found.add(int(kind.read(part.strip())))
+        except ValueError as error:
+            inputs.fault(str(error), flag, f"write it as {example}")
+    return tuple(sorted(found))
+
+
+def _engine_args(inputs: Inputs, entries: list[str] | None) -> dict[str, Any]:
+    """Arguments of vLLM's LLM: names of Python, values as in YAML."""
+    import yaml
+
+    found: dict[str, Any] = {}
+    for entry in entries or []:
+        name, equals, value = entry.partition("=")
+        name = name.strip().lstrip("-").replace("-", "_")
+        if not equals or not name.isidentifier():
+            inputs.fault(f"{entry!r} is not NAME=VALUE", "--engine-arg", "write it as enforce_eager=true")
+            continue
+        try:
+            found[name] = yaml.safe_load(value)
+        except yaml.YAMLError:
+            inputs.fault(f"the value of {entry!r} cannot be read", "--engine-arg", "write true, 32 or text")
+    return found
+
+
+def _stages(inputs: Inputs, text: str | None) -> tuple[Stage, ...] | None:
+    """The stages that --only names, in the order in which they run; None where it names none."""
+    if text is None:
+        return None
+    wanted = [part.strip() for part in text.split(",") if part.strip()]
+    for name in wanted:
+        if name not in STAGES:
+            inputs.fault(f"{name!r} cannot be measured", "--only", f"known: {', '.join(STAGES)}")
+    if not wanted:
+        inputs.fault("names nothing", "--only", f"known: {', '.join(STAGES)}")
+    return tuple(stage for stage in STAGES if stage in wanted)
+
+
+def _check_model(
+    inputs: Inputs, model: MeasuredModel | None, work: Workload | None, engine: OwnEngine, servers: RunningServers
+) -> None:
+    """What a model cannot do, found out before an engine is started for it."""
+    if model is None or model.profile is None:
+        return
+    shape, shared = model.profile.architecture, engine.tensor_parallel or 1
+    if shape.attention and not servers.targets and shape.attention.heads % shared:
+        what = f"{shape.attention.heads} heads of {model.name} cannot be shared by {shared} GPUs"
+        inputs.fault(what, inputs.place("rollout_tensor_parallel"), "choose a divisor of the heads")
+    longest = work.prompt_tokens + (work.cap or work.mean) if work else 0
+    if longest > shape.max_context:
+        what = f"prompt and response of {longest:,.0f} tokens exceed the {shape.max_context:,} that {model.name} takes"
+        inputs.fault(what, "--max-response-tokens", "lower the cap, or shorten the prompt")

@@ -1,0 +1,217 @@
+"""`rlsize measure`: rollouts, train steps and weight syncs on the GPUs at hand."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.reports.report import Report
+from rlsize.shell.command import quantity
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import asks
+
+if TYPE_CHECKING:
+    from rlsize.facts.rates import Rates
+
+INTERRUPTED = 130
+_ROLLOUT, _TRAINER, _SYNC, _ACCESS = "Rollout", "Trainer", "Weight sync", "Access"
+
+Only = Annotated[
+    str | None,
+    quantity("--only", "What to measure, of rollout, train and sync; by default what the machine can.", metavar="LIST"),
+]
+DummyWeights = Annotated[
+    bool,
+    typer.Option(
+        "--dummy-weights",
+        help="Random weights: nothing is downloaded, and speed needs no more.",
+        rich_help_panel="Inputs",
+    ),
+]
+Quick = Annotated[
+    bool, typer.Option("--quick", help="A first look: two levels, 45 s for each kind.", rich_help_panel="Inputs")
+]
+Show = Annotated[str | None, quantity("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE")]
+Urls = Annotated[
+    list[str] | None,
+    quantity("--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"),
+]
+Concurrency = Annotated[
+    str | None, quantity("--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST")
+]
+EnginePython = Annotated[
+    str | None, quantity("--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH")
+]
+EngineArgs = Annotated[
+    list[str] | None,
+    quantity("--engine-arg", "An argument of vLLM's LLM, as enforce_eager=true; repeatable.", _ROLLOUT, "NAME=VALUE"),
+]
+TrainerPython = Annotated[
+    str | None,
+    quantity("--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"),
+]
+Torchrun = Annotated[
+    str | None,
+    quantity("--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"),
+]
+Buckets = Annotated[str | None, quantity("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", _SYNC, "LIST")]
+EngineUpdate = Annotated[
+    bool,
+    typer.Option(
+        "--engine-update",
+        help="Also time how a running vLLM loads new weights; writes two checkpoints to a temporary folder.",
+        rich_help_panel=_SYNC,
+    ),
+]
+TokenFile = Annotated[
+    str | None,
+    quantity(
+        "--token-file",
+        "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
+        _ACCESS,
+        "FILE",
+    ),
+]
+Authority = Annotated[
+    str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
+]
+Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
+Save = Annotated[
+    str | None, quantity("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
+]
+Log = Annotated[str | None, quantity("--log", "Keep what engines and trainers print.", "Output", "FILE")]
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+
+
+@asks(
+    Inputs=("model", ("measurement_seconds", "--seconds|--measurement-seconds"), "device", "seed"),
+    Workload=(
+        "prompts_per_step",
+        "group_size",
+        "prompt_tokens",
+        "response_tokens",
+        "response_cv",
+        "max_response_tokens",
+        "temperature",
+    ),
+    Rollout=(
+        "max_num_seqs",
+        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
+        "rollout_pipeline_parallel",
+        ("rollout_dtype", "--dtype|--rollout-dtype"),
+        "kv_dtype",
+        "memory_fraction",
+        "start_seconds",
+    ),
+    Trainer=("trainer_gpus", "micro_batch_tokens", "recompute"),
+    Weight_sync=("sender_ranks", "receiver_ranks"),
+    Access=("timeout_seconds",),
+)
+def measure(
+    inputs: Inputs,
+    context: typer.Context,
+    only: Only = None,
+    dummy_weights: DummyWeights = False,
+    quick: Quick = False,
+    show: Show = None,
+    url: Urls = None,
+    concurrency: Concurrency = None,
+    engine_python: EnginePython = None,
+    engine_arg: EngineArgs = None,
+    trainer_python: TrainerPython = None,
+    torchrun: Torchrun = None,
+    buckets: Buckets = None,
+    engine_update: EngineUpdate = False,
+    token_file: TokenFile = None,
+    ca: Authority = None,
+    insecure: Insecure = False,
+    save: Save = None,
+    log: Log = None,
+    force: Force = False,
+) -> Report:
+    """
+    Measure rollouts, train steps and weight syncs on the GPUs at hand.
+
+    Any Hugging Face id is a model here too.
+
+    Example:  rlsize measure examples/grpo-32b.yaml --model qwen3-8b --save rates.yaml
+    """
+    asked = {name: value for name, value in locals().items() if name not in {"inputs", "context"}}
+    if show is not None:
+        from rlsize.commands.measure.report import measure_report
+        from rlsize.readers.rates import read_rates
+
+        if save is not None or log is not None:
+            raise InputError(
+                Fault("measures nothing, so there is nothing to write", "--show", "leave --save and --log")
+            )
+        return measure_report(read_rates(show))
+    from rlsize.shell.output_files import check_files
+
+    check_files(inputs, [save, log, context.obj.get("plot")], force=force)
+    return _measured(context, inputs, asked)
+
+
+def _measured(context: typer.Context, inputs: Inputs, asked: dict[str, Any]) -> Report:
+    """Measure, show, save; in this order, so that nothing is lost to a full disk."""
+    from rlsize.commands.measure.report import measure_report
+    from rlsize.commands.measure.run import MeasurementOutcome, run
+    from rlsize.shell.answer import deliver
+
+    try:
+        outcome = run(inputs, asked)
+    except KeyboardInterrupt:  # before anything had begun
+        outcome = MeasurementOutcome(interrupted=True)
+    if outcome.rates is None:
+        if outcome.interrupted:
+            from rlsize.shell.failures import tell
+
+            tell(UnfinishedError(Fault("interrupted before anything was measured", "measure", "let it run longer")))
+            raise typer.Exit(INTERRUPTED)
+        raise UnfinishedError(*outcome.faults)
+    save = asked["save"]
+    report = measure_report(outcome.rates, inputs.shown(), [*inputs.notes, *outcome.notes])
+    if save is None and not (outcome.interrupted or outcome.faults):
+        return report
+    deliver(report, context.obj)
+    if save is not None:
+        _save(save, outcome.rates, force=asked["force"])
+        sys.stderr.write(f"wrote {save}; size with `rlsize fleet --consume ... --per-instance {save}`\n")
+    if outcome.interrupted:
+        raise typer.Exit(INTERRUPTED)
+    if outcome.faults:
+        raise UnfinishedError(*outcome.faults)
+    raise typer.Exit(0)
+
+
+def _save(path: str, rates: Rates, *, force: bool) -> None:
+    """
+    Write the rates file; where that fails, beside the system's temporary files.
+
+    Raises:
+        UnfinishedError: It could not be written where it was asked for; says where it is instead.
+    """
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.rates_file import rates_text
+
+    text = rates_text(rates)
+    try:
+        write_whole(path, text, force)
+    except InputError as error:
+        raise UnfinishedError(Fault(error.faults[0].what, path, _elsewhere(text))) from None
+
+
+def _elsewhere(text: str) -> str:
+    """Keep what was measured somewhere, and say where."""
+    import tempfile
+
+    try:
+        with tempfile.NamedTemporaryFile("w", suffix=".yaml", prefix="rates-", delete=False, encoding="utf-8") as file:
+            file.write(text)
+    except OSError:
+        sys.stderr.write(text)
+        return "the rates file is printed above, as no disk takes it"
+    return f"what was measured is in {file.name}"

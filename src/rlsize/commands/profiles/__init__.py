@@ -1,0 +1,1 @@
+"""`rlsize profiles`: the GPUs, links, models, prices and clusters that rlsize knows."""

@@ -1,0 +1,1 @@
+"""`rlsize validate`: predictions against recorded measurements, class by class."""
