@@ -28,15 +28,6 @@ ROWS = (
         "time to load large weights from a slow disk",
     ),
     Row(
-        "timeout_seconds",
-        Quantity("s", most=600.0),
-        "Longest wait for one page.",
-        "",
-        "--timeout",
-        10.0,
-        "a page that takes longer says nothing of now",
-    ),
-    Row(
         "device",
         Word(("auto", "cuda", "cpu")),
         "What trainers and weight syncs run on.",

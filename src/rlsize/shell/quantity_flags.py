@@ -140,7 +140,9 @@ def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """What the flags of quantities say, by key, of all that a function was called with."""
     said = {name.removeprefix(_PREFIX): text for name, text in arguments.items() if name.startswith(_PREFIX)}
     return {
-        key: ",".join(text) if isinstance(text, (list, tuple)) else text for key, text in said.items() if text is not None
+        key: ",".join(text) if isinstance(text, (list, tuple)) else text
+        for key, text in said.items()
+        if text is not None
     }
 
 

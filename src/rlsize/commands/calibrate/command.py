@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlsize.commands import flags
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
+from rlsize.shell import quantity_flags
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
 
@@ -83,7 +83,7 @@ def calibrate(
     link: Link = None,
     save: Save = None,
     force: Force = False,
-    profiles: flags.Profiles = None,
+    profiles: quantity_flags.Profiles = None,
 ) -> Report:
     """
     Compare a measurement with the predictions, stage by stage.
