@@ -78,5 +78,6 @@ def report(
         results=shown,
         inputs=told.inputs,
         warnings=told.warnings,
+        notes=tuple(inputs.notes),
         quiet=frozenset(figure.key for figure in shown if figure is not where),
     )

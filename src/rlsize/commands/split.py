@@ -106,7 +106,7 @@ def _of_the_loop(results: Sequence[Figure], found: Evaluation, *, stated: bool) 
     What doubling a pool brings is for `rlsize iteration` to say, which knows how the phases follow each other.
     """
     if not stated:  # its GPUs are shared, so that every split is another loop
-        results = [replace(one, key=f"best_{one.key}") if one.key in AT_SPLIT else one for one in results]
+        results = [replace(one, key=f"best_split_{one.key}") if one.key in AT_SPLIT else one for one in results]
     from rlsize.loop.answer import agreed
 
     return agreed([one for one in results if "speedup" not in one.key], found)
@@ -132,7 +132,8 @@ def _rollout_rate(inputs: Inputs, both: Sides, size: Figure) -> Figure:
         inputs.fault("two rates of the rollout side", f"{inputs.flag(key)}, {inputs.flag(whole)}", "keep one")
     if said.known and (inputs.by_flag(key) or not inputs.gives(whole)):
         return said
-    found = apply(key, matching.rate_per_gpu, rate=both.rate, gpus=size)
+    own = "rollout_gpu_in_loop_tokens_per_second" if both.rate.key != whole else key  # as the rate of an instance
+    found = apply(own, matching.rate_per_gpu, rate=both.rate, gpus=size)
     return inputs.keep(found) if found.known else said
 
 
@@ -180,7 +181,7 @@ def split_report(
         notes: Why an input is what it is.
     """
     found = {figure.key: figure for figure in answer.results}
-    best = found | {key.removeprefix("best_"): one for key, one in found.items() if key.startswith("best_")}
+    best = found | {key.removeprefix("best_split_"): one for key, one in found.items() if key.startswith("best_split_")}
     return Report(
         command="split",
         headline=_headline(best, inputs) + _compared(answer, found),
@@ -195,7 +196,7 @@ def split_report(
 
 def _compared(answer: SplitAnswer, found: dict[str, Figure]) -> str:
     """What a split that was said does beside the best one."""
-    key, stated, best = "loop_tokens_per_second", found.get("instances"), found.get("best_instances")
+    key, stated, best = "loop_tokens_per_second", found.get("instances"), found.get("best_split_instances")
     if stated is None or best is None or stated.value == best.value:
         return ""
     row = next(row for row in answer.neighbours if row["instances"].value == stated.value)

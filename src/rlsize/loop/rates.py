@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching
@@ -101,6 +101,10 @@ def consumed(said: Said, batch: Figure, train: Figure) -> Figure:
             agree(said, stated, derived, "tok/s", "batch over train seconds")
         if said.by_flag(key) or not any(flagged):
             return stated
+    if train.band is not None and not batch.band:  # the one is the other turned over, so their bands are
+        low, high = train.band
+        ends = matching.consumption(batch.number, high), matching.consumption(batch.number, low)
+        derived = replace(derived, band=ends)
     return said.keep(derived)
 
 
@@ -181,7 +185,8 @@ def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequenc
     if not rest:
         return f"Headroom 1: the rate in {file} already includes {named}."
     missing = ", ".join(part.replace("_", " ") for part in rest)
-    return f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; what is left is for {missing}."
+    held_already = f"the rate in {file} already includes {named}"
+    return f"Headroom {left:.3g}, not {full:g}: {held_already}; what is left is for {missing}."
 
 
 def _trainer(said: Said, batch: Figure) -> tuple[Figure, Figure]:
@@ -220,7 +225,7 @@ def measured_on(said: Said) -> Figure:
 
 
 def waste(said: Said) -> Figure:
-    """Response tokens generated for each one that is trained: said, or worked out of its causes; 1 where nobody says."""
+    """Response tokens generated for each one that is trained: said, worked out of its causes, or 1."""
     key, causes = "tokens_generated_per_trained_token", ("oversampling", "kept_fraction", "dropped_fraction")
     told = [one for one in causes if said.gives(one)]
     if not told:

@@ -99,10 +99,22 @@ def searched(
     for key in ("memory_fraction", "transport"):
         if not said.gives(key):
             said.used.pop(key, None)  # it goes with the mode
+    places = ("mode", "rollout_gpus", "trainer_gpus", "instances", "max_staleness")
+    passed_over = [f"placement.{key}" for key in places if said.said(f"placement.{key}") is not None]
+    passed_over += [row.scenario for row in QUANTITIES.values() if _laid_out(said, row.scenario)]
+    if passed_over:
+        said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours.")
     answer = planned(loop.outlook, space, wanted.objective, own, tell)
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
+
+
+def _laid_out(said: Said, place: str) -> bool:
+    """Whether the scenario says something of a layout, which a search chooses."""
+    searched_keys = ("rollout.tensor_parallel", "rollout.pipeline_parallel", "rollout.data_parallel")
+    own = place.startswith("trainer.parallelism.") or place in {*searched_keys, "trainer.recompute"}
+    return (own or place == "trainer.micro_batch_tokens") and said.said(place) is not None
 
 
 def refuse_lacking(loop: Loop) -> None:

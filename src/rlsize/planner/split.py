@@ -92,7 +92,7 @@ def split_gpus(question: SplitQuestion, random: Random | tuple[Draw, ...] | None
     def results(changed: SplitQuestion) -> list[Figure]:
         found = [*at_split(changed, asked), *_scaling(changed, asked), *_colocated(changed)]
         if question.instances is not None:
-            found += [replace(figure, key=f"best_{figure.key}") for figure in at_split(changed, best)]
+            found += [replace(figure, key=f"best_split_{figure.key}") for figure in at_split(changed, best)]
         return found
 
     near = sorted({count for count in (*range(best - 3, best + 4), asked) if 1 <= count <= most})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
 
-_QUIET = frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"})
+BEST = "best_"
+"""What keys of the best plan begin with: it is another loop than the one that was said."""
+_QUIET = frozenset(
+    BEST + key for key in ("tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second")
+)
 _TITLES = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}
 
 
@@ -63,7 +68,10 @@ def plan_report(
     return Report(
         command="plan",
         headline=headline(chosen),
-        results=(*_words(chosen), *chosen.evaluation.results.values()),
+        results=tuple(
+            replace(figure, key=f"{BEST}{figure.key}")
+            for figure in (*_words(chosen), *chosen.evaluation.results.values())
+        ),
         inputs=tuple(inputs),
         tables=tables,
         warnings=(*warnings, *tight(answer)),
@@ -110,9 +118,9 @@ def headline(chosen: Choice) -> str:
 def _words(chosen: Choice) -> list[Figure]:
     placement = chosen.evaluation.placement
     bottleneck = (
-        "the rollout fleet"
+        "rollout"
         if chosen.best.results["generation_seconds"] > chosen.best.results["train_seconds"]
-        else "the trainer"
+        else "trainer"
     )
     found = [placement["mode"], _layout("rollout_layout", chosen.best.place.fleet.name)]
     found.append(_layout("trainer_layout", chosen.best.place.trainer.name))

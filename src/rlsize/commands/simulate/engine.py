@@ -58,9 +58,9 @@ def engine_of(inputs: Inputs, base: EngineSetting | None, count: int, samples: i
         return None
     inputs.keep(Figure(key="slots", value=found.slots, provenance="given" if stated.known else "default"))
     for key, value in (
-        ("fixed_step_seconds", found.fixed_seconds),
-        ("sample_step_seconds", found.sample_seconds),
-        ("kv_token_step_seconds", found.kv_seconds),
+        ("step_fixed", found.fixed_seconds),
+        ("step_sample", found.sample_seconds),
+        ("step_kv_token", found.kv_seconds),
     ):
         inputs.keep(Figure(key=key, value=value, provenance=origin, source=why))
     held = float(int(cache.number)) if cache.known else found.kv_tokens
