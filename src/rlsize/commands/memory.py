@@ -86,7 +86,10 @@ def memory(inputs: Inputs) -> Report:
         layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
         start = engine_start(replace(question.engine, layout=layout), belief, seed)
     report = memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
-    return replace(report, no=report.no or (loop is not None and bool(loop.refused)))
+    if loop is None or loop.refused or not report.no:
+        return report
+    told = "what was measured of the loop has shown that it runs: this bill is too high for it"
+    return replace(report, no=False, warnings=(*report.warnings, told))
 
 
 def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
@@ -206,6 +209,7 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
         "prompt_tokens": prompt,
         "response_tokens": response,
         "response_cv": cv,
+        "capped": cap.known and cap.provenance == "given",
         "longest_tokens": Figure(
             key="longest_tokens", value=longest, provenance="predicted", source=f"a prompt, and {how}"
         ),

@@ -144,7 +144,7 @@ def on_trainer(question: MemoryQuestion) -> TrainerMemory | None:
 
 def _load(question: MemoryQuestion, layout: Layout) -> TrainerLoad:
     tokens = question.micro_batch_tokens if question.micro_batch_tokens.known else _NO_TOKENS
-    longest = question.longest_tokens if question.longest_tokens.known else _NO_TOKENS
+    longest = question.longest_tokens if question.longest_tokens.known and question.capped else _NO_TOKENS
     lora = question.lora_rank.known
     return TrainerLoad(
         shape=question.shape,

@@ -56,6 +56,7 @@ class MemoryQuestion:
         rollout_tensor_parallel: GPUs that share each layer of an instance; absent where nobody says. [1]
         rollout_pipeline_parallel: Pipeline stages of an instance. [1]
         micro_batch_tokens: Tokens of one forward and backward pass of a data-parallel rank. [token]
+        capped: Whether somebody said the cap, so that a micro-batch is known to hold the longest sequence.
         longest_tokens: The longest sequence, which a micro batch and a cache must hold whole; absent where nobody says
             how long samples are. [token]
         recompute: What activations are recomputed.
@@ -87,6 +88,7 @@ class MemoryQuestion:
     rollout_pipeline_parallel: Figure = _NO_PIPELINE
     micro_batch_tokens: Figure = absent("micro_batch_tokens", "--micro-batch-tokens")
     longest_tokens: Figure = absent("longest_tokens", "--response-tokens")
+    capped: bool = True
     recompute: Recomputation = RECOMPUTATIONS["full"]
     engine: CapacityQuestion | None = None
     constants: Mapping[str, Figure] = field(default_factory=constant_figures)

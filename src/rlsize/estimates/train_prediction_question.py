@@ -141,6 +141,8 @@ class TrainQuestion:
         overlapped: Whether tensor-parallel transfers overlap with matrix products.
         native_attention: Whether attention kernels are made for this generation of GPU: FlashAttention-3 or cuDNN on
             Hopper, where FlashAttention-2 is the rule.
+        capped: Whether somebody said how long a sequence gets, so that a micro-batch is known to hold the longest; a
+            trainer whose longest sequence nobody knows is run with micro-batches that hold it.
         workload: pretraining, or rl with its ragged sequences and small micro-batches.
     """
 
@@ -172,6 +174,7 @@ class TrainQuestion:
     fused: bool = False
     overlapped: bool = False
     native_attention: bool = False
+    capped: bool = True
     workload: Workload = "rl"
 
     @property

@@ -38,6 +38,7 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
         longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
     """
     shape = memory_shape(question.model, model_size(question.model).params)
+    longest = longest_tokens if question.capped else 0.0
     adapters = None
     if question.lora_rank is not None:
         rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
@@ -54,7 +55,7 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
         shards /= float(question.context)  # those of a question are data x context ranks
     return TrainerLoad(
         shape=shape,
-        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest_tokens, float(question.context)),
+        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, float(question.context)),
         tensor=float(question.tensor),
         pipeline=float(question.pipeline),
         context=float(question.context),

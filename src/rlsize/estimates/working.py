@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields, is_dataclass, replace
+from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from random import Random
 
     from rlsize.equations._ops import Real
 
@@ -95,12 +95,19 @@ class Draw:
     """
     One joint draw of the uncertain inputs.
 
-    The same input has the same value wherever it is used; a figure that was worked out is worked out again.
+    The same input has the same value wherever it is used, whatever else is asked beside it; a figure that was worked
+    out is worked out again.
     """
 
     def __init__(self, random: Random) -> None:
-        self.random = random
+        self.base = random.random()
         self.roots: dict[tuple[str, str, float], float] = {}
+
+    def copied(self) -> Draw:
+        """The same draw, to take more values into."""
+        other = Draw(Random(0))  # noqa: S311 (its own stream is not used)
+        other.base, other.roots = self.base, dict(self.roots)
+        return other
 
     def of(self, figure: Figure) -> Figure:
         """The figure in this draw."""
@@ -112,7 +119,8 @@ class Draw:
             return replace(figure, value=value, inputs=inputs)
         root = (figure.key, figure.source, figure.number)
         if root not in self.roots:
-            self.roots[root] = _within(figure, self.random)
+            own = Random(f"{self.base} {figure.key}")  # noqa: S311 (draws for a band, not for a secret)
+            self.roots[root] = _within(figure, own)
         return replace(figure, value=self.roots[root], deviation=0.0)
 
     def through(self, question: Q) -> Q:

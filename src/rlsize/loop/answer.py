@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rollout_batch
@@ -45,7 +46,12 @@ def answer_of(loop: Loop) -> Evaluation:
     """
     if loop.place is None:
         return Evaluation(placement={}, results={}, refused=loop.refused)
-    return evaluation(loop.outlook, loop.place, scatter_name(loop.place), _details)
+    found = evaluation(loop.outlook, loop.place, scatter_name(loop.place), _details)
+    word = loop.pools.mode  # several words say one way to lay a loop out, and the answer has the one that was said
+    if not word:
+        return found
+    mode = replace(found.placement["mode"], value=word)
+    return replace(found, placement={**found.placement, "mode": mode})
 
 
 def agreed(figures: Iterable[Figure], found: Evaluation) -> tuple[Figure, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
@@ -42,12 +42,14 @@ class Pools:
         gpus: Of both sides.
         rollout: Of the fleet; absent where both sides share, or nobody says.
         trainer: Of the trainer; absent likewise.
+        mode: The word that was said for it; empty where a search chooses.
     """
 
     loop: Loop
     gpus: Figure
     rollout: Figure
     trainer: Figure
+    mode: str = ""
 
     @property
     def split(self) -> bool:
@@ -66,7 +68,8 @@ def pools(said: Said) -> Pools:
     loop = mode(said, two=rollout.known or trainer.known)
     found = _shared(said, total, rollout, trainer) if loop == "colocated" else _two(said, loop, total, rollout, trainer)
     said.need(found.gpus, INSTEAD)
-    return found
+    word = said.used.get("mode")
+    return replace(found, mode="" if word is None else str(word.value))
 
 
 def mode(said: Said, *, two: bool) -> Loop:

@@ -218,7 +218,10 @@ def measured_on(said: Said) -> Figure:
             )
         )
     if not pool.known:
-        own = said.used.get("trainer_gpus") or said.ask("trainer_gpus")  # all of them, where both sides share them
+        shared = said.said("placement.mode") == "colocated" and not said.gives("trainer_gpus")
+        own = said.used.get("trainer_gpus") or said.ask(
+            "gpus" if shared else "trainer_gpus"
+        )  # all of them, where both sides share them
         pool = said.keep(Figure(key="measured_trainer_gpus", value=own.value, source=own.source, missing=own.missing))
     said.need(pool, "train seconds hold for a number of GPUs: say which")
     return pool

@@ -141,7 +141,9 @@ def resolve(said: Said, *, placed: bool = True) -> Loop:
     found = pools(said)
     said.warnings[:0] = said.notes[notes:]  # that nobody said how the loop is laid out decides all the rest
     del said.notes[notes:]
-    return resolve_on(said, found, placed=placed)
+    loop = resolve_on(said, found, placed=placed)
+    said.refused = loop.refused
+    return loop
 
 
 def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:

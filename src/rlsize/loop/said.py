@@ -29,6 +29,7 @@ class Said(Protocol):
         notes: What explains the answer.
         rates: The rates file that was named, once it is loaded.
         rates_name: Its name.
+        refused: Why the loop that was said cannot run; empty where it can, or where none was resolved.
         rates_failed: Whether it could not be read; the fault is noted.
     """
 
@@ -38,6 +39,7 @@ class Said(Protocol):
     notes: list[str]
     rates: Rates | None
     rates_name: str
+    refused: str
     rates_failed: bool
 
     def ask(self, key: str, *, default: float | None = None, why: str = "", assume: bool = True) -> Figure:

@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from rlsize.planner.tables import Rejections
 
 MODES: tuple[Kind, ...] = ("colocated", "synchronous", "one-step-off", "async", "hybrid")
-"""Ways to lay a loop out in time that are searched."""
+"""Ways to lay a loop out in time that can be searched."""
+
+_UNASKED = MODES[:-1]  # a scenario cannot say a hybrid loop, so that one is searched where it is asked for
 
 _OBJECTIVES: tuple[Objective, ...] = ("time", "cost", "gpus")
 _RECOMPUTES = ("none", "selective", "full")
@@ -96,6 +98,7 @@ def searched(
             said.warnings.append(f"yours cannot run, and is not ranked: {loop.refused}")
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
+    said.used.pop("max_staleness", None)
     for key in ("memory_fraction", "transport"):
         if not said.gives(key):
             said.used.pop(key, None)  # it goes with the mode
@@ -231,7 +234,7 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
     return Space(
         fleets=_fleets(loop, wanted.rollout, stock[0], wanted.degrees, rejected),
         trainers=_trainers(loop, wanted.trainer, stock[1], wanted.degrees, rejected),
-        loops=wanted.modes or MODES,
+        loops=wanted.modes or _UNASKED,
         staleness=wanted.staleness,
         transports=transports,
         micro_batches=micro_batches,

@@ -235,8 +235,7 @@ def joint_draws(loop: Loop, leaves: Mapping[str, Figure]) -> tuple[Draw, ...]:
     found = worked(loop.outlook.drawn, loop.place, loop.outlook.noise(scatter_name(loop.place)))
     joint = []
     for index, draw in enumerate(loop.outlook.joint.joint):
-        own = Draw(draw.random)
-        own.roots = dict(draw.roots)
+        own = draw.copied()
         for key, figure in leaves.items():
             values = found[key]
             value = float(values[index]) if getattr(values, "ndim", 0) else float(values)

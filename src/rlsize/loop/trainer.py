@@ -83,6 +83,7 @@ def train_question(
         **how,
         passes=passes,
         pass_models=extra,
+        capped=lengths.stated_cap,
         workload="rl" if rl else "pretraining",
     )
     for objection in objections(question, spread.gpus.number):

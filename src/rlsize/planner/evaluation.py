@@ -210,7 +210,7 @@ def placed(place: Placement) -> dict[str, Figure]:
         "trainer_gpus": place.trainer_gpus,
         "instances": place.instances,
         "gpus_per_instance": place.fleet.gpus,
-        "max_staleness": place.staleness,
+        "max_staleness": place.max_staleness,
         "transport": place.transport,
         "rollout_gpu": place.fleet.gpu or None,
         "trainer_gpu": place.trainer.gpu or None,

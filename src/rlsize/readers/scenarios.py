@@ -44,8 +44,8 @@ class ScenarioFile:
         return self.document.where(tuple(key.split(".")))
 
     def leaves(self) -> tuple[str, ...]:
-        """The dotted keys that it gives a value, but for its budget."""
-        return tuple(key for key in _leaves(self.document.data) if not key.startswith("budget."))
+        """The dotted keys that it gives a value."""
+        return tuple(_leaves(self.document.data))
 
     @property
     def folder(self) -> Path:

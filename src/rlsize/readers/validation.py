@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 VERSION = 1
+_OF_A_KEY = frozenset({"missing", "missing_argument", "unexpected_keyword_argument", "extra_forbidden"})
 _NAMED_KEYS = 3  # of those that a mapping takes, in a message
 
 
@@ -99,7 +100,7 @@ def _header_faults(document: Document, header: dict[Any, Any], kind: str, todo: 
 def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Path_) -> list[Fault]:
     faults: dict[str, Fault] = {}
     for error in errors:
-        location = _location(error["loc"], document.data, path)
+        location = _location(error["loc"], document.data, path, lacks=error["type"] in _OF_A_KEY)
         where = document.where(location)
         if error["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
             known = _keys_at(kind, location[len(path) : -1])
@@ -117,8 +118,16 @@ def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Pa
     return list(faults.values())
 
 
-def _location(loc: tuple[int | str, ...], data: Any, path: Path_) -> Path_:  # noqa: ANN401 (any YAML content)
-    """The part of pydantic's location that exists in the file: it adds names of types, which mean nothing to a user."""
+def _location(loc: tuple[int | str, ...], data: Any, path: Path_, *, lacks: bool) -> Path_:  # noqa: ANN401 (any YAML content)
+    """
+    The part of pydantic's location that exists in the file: it adds names of types, which mean nothing to a user.
+
+    Args:
+        loc: The location.
+        data: The file's content.
+        path: Where in the file the checked part stands.
+        lacks: Whether the last part is a key that the file lacks or should lack.
+    """
     node = data
     for part in path:
         node = node[part]
@@ -126,7 +135,7 @@ def _location(loc: tuple[int | str, ...], data: Any, path: Path_) -> Path_:  # n
     for position, part in enumerate(loc):
         if _holds(node, part):
             node = node[part]
-        elif position < len(loc) - 1 or "[" in str(part) or "-" in str(part):
+        elif not lacks or position < len(loc) - 1:
             continue
         kept.append(part)
     return tuple(kept)

@@ -134,7 +134,7 @@ def _sentence(text: str) -> str:
 
 def _headline(checked: Checked) -> str:
     if checked.impossible:
-        return f"Over budget: {IMPOSSIBLE}. {_sentence(checked.impossible)}"
+        return f"Over budget: {IMPOSSIBLE}: {checked.impossible}."
     count = len(checked.lines)
     broken, doubtful = checked.count("fail"), checked.count("warn")
     if broken:

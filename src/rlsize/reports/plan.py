@@ -118,9 +118,7 @@ def headline(chosen: Choice) -> str:
 def _words(chosen: Choice) -> list[Figure]:
     placement = chosen.evaluation.placement
     bottleneck = (
-        "rollout"
-        if chosen.best.results["generation_seconds"] > chosen.best.results["train_seconds"]
-        else "trainer"
+        "rollout" if chosen.best.results["generation_seconds"] > chosen.best.results["train_seconds"] else "trainer"
     )
     found = [placement["mode"], _layout("rollout_layout", chosen.best.place.fleet.name)]
     found.append(_layout("trainer_layout", chosen.best.place.trainer.name))

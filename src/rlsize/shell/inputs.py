@@ -77,6 +77,7 @@ class Inputs:
         self.notes: list[str] = []
         self.rates: Rates | None = None
         self.rates_name = ""
+        self.refused = ""
         self.rates_failed = False
         self.offered: tuple[str | None, dict[str, str | None]] | None = None
         self.unpredicted: dict[str, str] = {}
@@ -315,8 +316,9 @@ class Inputs:
         for key, text in self.texts.items():
             row = QUANTITIES[key]
             if isinstance(row.kind, Quantity):
-                self._stated_text(row)
-            elif isinstance(row.kind, Word) and not row.kind.listed and key not in self.flags:
+                if not (row.kind.or_file and str(text).endswith((".yaml", ".yml"))):
+                    self._parsed(key, self.flag(key), text, row.kind)
+            elif isinstance(row.kind, Word) and not row.kind.listed:
                 self._known_word(row, str(text))
 
     def _known_word(self, row: Row, text: str) -> None:
@@ -335,7 +337,8 @@ class Inputs:
 
     def _seen(self, leaf: str) -> bool:
         """Whether a key of the scenario was looked at, or one that it stands for."""
-        return any(place == leaf or place.startswith(f"{leaf}.") for place in self.looked)
+        top = leaf.partition(".")[0]
+        return top in self.looked or any(place == leaf or place.startswith(f"{leaf}.") for place in self.looked)
 
     def model(self) -> Model | None:
         """The model's profile, or its config.json as one; None where none is named, or where it cannot be read."""

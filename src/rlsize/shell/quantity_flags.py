@@ -239,7 +239,10 @@ def _asking(
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
             inputs.check_texts()
             report = command(inputs, **own)
-            unused = inputs.unused() if isinstance(report, Report) else ()
+            if not isinstance(report, Report):
+                return report
+            report = replace(report, no=report.no or bool(inputs.refused))
+            unused = inputs.unused()
             if not unused:
                 return report
             return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}."))

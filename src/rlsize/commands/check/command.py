@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlsize.facts.budget import Budget
+    from rlsize.loop.resolve import Loop
     from rlsize.facts.plan import Plan
     from rlsize.planner.evaluation import Evaluation
     from rlsize.readers.budgets import BudgetFile
@@ -87,7 +88,7 @@ def check(
         loop = resolve(inputs)
         refuse_lacking(loop)
         found = answer_of(loop)
-        checked = _judged(inputs, against, found, strict=strict, saving=save is not None)
+        checked = _judged(inputs, against, found, strict=strict, saving=save is not None, measured=_measured(loop))
         kept = []
         if save is not None and loop.place is not None:
             save_plan(save, inputs, "check", loop, loop.place, found, force=force)
@@ -166,6 +167,7 @@ def _opened(
     own = tried(lambda: read_budget(budget)) if budget is not None else None
     plan = tried(lambda: read_plan(baseline)) if baseline is not None else None
     inside = budget_in(inputs.file) if inputs.file else None
+    inputs.looked.add("budget")
     budgets = tuple(file for file in (own, inside) if file is not None)
     if not budgets and not faults:
         todo = "name a file, or give the scenario a `budget:` section"
@@ -175,9 +177,17 @@ def _opened(
     return _Against(budgets=budgets, baseline=plan, baseline_name=baseline or "")
 
 
-def _judged(inputs: Inputs, against: _Against, found: Evaluation, *, strict: bool, saving: bool) -> Checked:
+def _measured(loop: Loop) -> frozenset[str]:
+    """Results on the memory of sides whose rates were measured: they have shown that they fit."""
+    sides = {"rollout": loop.known.rate.known, "trainer": loop.known.train_seconds.known}
+    return frozenset(f"{side}_memory_headroom_fraction" for side, known in sides.items() if known)
+
+
+def _judged(
+    inputs: Inputs, against: _Against, found: Evaluation, *, strict: bool, saving: bool, measured: frozenset[str]
+) -> Checked:
     """
-    The verdict on every limit.
+    The verdict on every limit; memory of a side whose rate was measured is judged where a limit asks for it only.
 
     Raises:
         InputError: A limit cannot be judged.
@@ -187,7 +197,8 @@ def _judged(inputs: Inputs, against: _Against, found: Evaluation, *, strict: boo
 
     lines: tuple[Line, ...] = ()
     if not found.refused:
-        lines = judged(found.results, against.budget, against.baseline) + misfits(found.results, against.budget)
+        lines = judged(found.results, against.budget, against.baseline)
+        lines += misfits({key: one for key, one in found.results.items() if key not in measured}, against.budget)
     waiting = [line for line in lines if saving and line.lacking == "baseline"]
     if waiting:
         names = ", ".join(line.name for line in waiting)

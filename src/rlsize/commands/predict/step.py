@@ -130,7 +130,7 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     """The report about a loop that cannot run."""
     reason = loop.refused
     where = f"on {loop.pools.gpus.number:g} shared" if loop.pools.shared else _split(loop)
-    said = f"{reason[0].upper()}{reason[1:]} ({loop.pools.loop} {where})."
+    said = f"The loop cannot run: {reason} ({loop.pools.loop} {where})."
     return Report(
         command="predict step",
         headline=f"{said} {_way_out(loop, stages)}",
