@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.gpu_memory import GpuMemory
     from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
 
@@ -93,11 +94,11 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
-    from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
+    from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.dtype import BYTES_PER_PARAM
     from rlsize.facts.quantisation import WIDTHS
     from rlsize.loop.models import tenants
-    from rlsize.loop.trainer import check_heads, passes_of, trainer_layout
+    from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
 
     params = inputs.keep(model_params(inputs, _text(inputs, "model"), _text(inputs, "params"))[0])
@@ -110,8 +111,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
-    optimizer, gradients = inputs.choose("optimizer"), inputs.choose("gradients")
-    width = inputs.used["gradients"]
+    optimizer = inputs.choose("optimizer")
     tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
     adapters_off = rank.known and kept.reference is None
@@ -134,12 +134,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         reward_params=kept.reward_params,
         known_shape=shape,
         optimizer=OPTIMIZERS[optimizer],
-        bytes_per_gradient=Figure(
-            key="bytes_per_gradient",
-            value=BYTES_PER_GRADIENT[gradients],
-            provenance=width.provenance,
-            source=f"{width.value} gradients: {width.source}",
-        ),
+        bytes_per_gradient=_gradient_bytes(inputs),
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
@@ -154,13 +149,34 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         context_tokens=context,
         **lengths,
     )
-    if shape is not None and tensor.known:
-        check_heads(inputs, tensor.source, int(tensor.number), shape)
-    longest = shape.architecture.max_context if shape is not None and shape.architecture else 0
-    live = question.context
-    if shape is not None and live.known and live.number > longest:
-        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
+    if shape is not None:
+        _check_shape(inputs, shape, tensor, question.context)
     return question
+
+
+def _gradient_bytes(inputs: Inputs) -> Figure:
+    """Bytes of a gradient, of the number type that was chosen."""
+    from rlsize.facts.algorithm import BYTES_PER_GRADIENT
+
+    gradients = inputs.choose("gradients")
+    width = inputs.used["gradients"]
+    return Figure(
+        key="bytes_per_gradient",
+        value=BYTES_PER_GRADIENT[gradients],
+        provenance=width.provenance,
+        source=f"{width.value} gradients: {width.source}",
+    )
+
+
+def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
+    """Heads that an instance cannot split are a fault; samples longer than the model reads are a warning."""
+    from rlsize.loop.trainer import check_heads
+
+    if tensor.known:
+        check_heads(inputs, tensor.source, int(tensor.number), shape)
+    longest = shape.architecture.max_context if shape.architecture else 0
+    if live.known and live.number > longest:
+        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
 
 
 def _text(inputs: Inputs, key: str) -> str | None:

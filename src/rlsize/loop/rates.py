@@ -181,7 +181,8 @@ def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequenc
     if not rest:
         return f"Headroom 1: the rate in {file} already includes {named}."
     missing = ", ".join(part.replace("_", " ") for part in rest)
-    return f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; what is left is for {missing}."
+    had = f"the rate in {file} already includes {named}"
+    return f"Headroom {left:.3g}, not {full:g}: {had}; what is left is for {missing}."
 
 
 def _trainer(said: Said, batch: Figure) -> tuple[Figure, Figure]:
@@ -220,7 +221,7 @@ def measured_on(said: Said) -> Figure:
 
 
 def waste(said: Said) -> Figure:
-    """Response tokens generated for each one that is trained: said, or worked out of its causes; 1 where nobody says."""
+    """Response tokens generated for each one that is trained: said, or of its causes; 1 where nobody says."""
     key, causes = "tokens_generated_per_trained_token", ("oversampling", "kept_fraction", "dropped_fraction")
     told = [one for one in causes if said.gives(one)]
     if not told:

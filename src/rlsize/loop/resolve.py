@@ -18,7 +18,6 @@ from rlsize.loop.rates import known_rates, waste
 from rlsize.loop.seed import seed_of
 from rlsize.loop.workload import batch_tokens, group_size, lengths, samples
 from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
-from rlsize.planner.outlook import outlook_of
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -151,6 +150,8 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     Raises:
         InputError: All that is missing or wrong.
     """
+    from rlsize.planner.outlook import outlook_of
+
     seed = seed_of(said)
     known = known_rates(said)
     prices = gpu_hours(said)
@@ -502,7 +503,8 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         stated = stated_instances(said)
         if stated.known and stated.number != instances:
             what = f"{stated.number:g} instances of {fleet.gpus:g} are not the {rollout:g} rollout GPUs"
-            raise InputError(Fault(what, stated.source, "leave one of them out"))
+            said.fault(what, stated.source, "leave one of them out")
+            said.settle()
         rest = rollout - instances * fleet.gpus
         idle = f"{rest:g} rollout GPUs make no whole instance of {fleet.gpus:g}: they stay idle, and are not counted"
         if rest and idle not in said.warnings:

@@ -214,7 +214,6 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     """
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.planner.placed_results import drawn_results
     from rlsize.reports.plan import late_words
 
     loop = resolve(inputs)
@@ -226,8 +225,7 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     if loop.place is None:
         return Side(name=name, inputs=inputs, found=found, outlook=None, draws={})
     inputs.warnings += late_words(loop.outlook, loop.place)
-    draws = drawn_results(loop.outlook, loop.place)
-    return Side(name=name, inputs=inputs, found=found, outlook=loop.outlook, draws=draws)
+    return Side(name=name, inputs=inputs, found=found, outlook=loop.outlook, draws=found.draws)
 
 
 def differences_of(first: Side, second: Side) -> tuple[Difference, ...]:
