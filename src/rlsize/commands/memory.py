@@ -71,15 +71,17 @@ def memory(inputs: Inputs) -> Report:
     hardware = None if gpu is None else _hardware(inputs, question, gpu)
     seed = seed_of(inputs)
     inputs.settle()
-    belief = inputs.belief(STAGE)
+    told = profile is not None or inputs.gives("calibration")
+    belief = inputs.belief(STAGE) if told else None  # numbers of a model that is not named need no numpy
+    values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
     engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
-    question = replace(question, constants=constant_figures(belief.central()), engine=engine)
+    question = replace(question, constants=constant_figures(values), engine=engine)
     random = Random(seed) if uncertain_inputs(question) else None  # noqa: S311 (draws for a band, not for a secret)
     answer = bill_memory(question, random)
     fit = fit_memory(question, hardware) if hardware else None
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()
-    if judged is not None and question.engine is not None:
+    if judged is not None and question.engine is not None and belief is not None:
         from rlsize.estimates.engine_start import engine_start
         from rlsize.facts.records.record import Layout
 
@@ -196,8 +198,6 @@ def _published(profile: Model | None) -> str:
 
 def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
     """Prompt, response, spread, and the longest sequence of a step: what says how long a sample in flight is."""
-    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
-
     nothing = absent("response_tokens", "--context")
     response = inputs.ask("response_tokens") if wanted else nothing
     if not response.known:
@@ -206,6 +206,8 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
             "response_tokens": nothing,
             "longest_tokens": absent("longest_tokens", "--response-tokens"),
         }
+    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+
     prompt, cv, cap = inputs.ask("prompt_tokens"), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
     prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
     batch = StepBatch(

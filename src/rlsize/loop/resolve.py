@@ -497,9 +497,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
     place: Placement | None
     try:
         rollout, trainer = _sides(said, loop)
-        instances = rounded_down(matching.instances_of(gpus=rollout, gpus_per_instance=fleet.gpus))
-        if instances < 1:
-            raise Refused(f"{rollout:g} rollout GPUs do not hold an instance of {fleet.gpus:g}")
+        instances = _whole_instances(rollout, fleet.gpus)
         stated = stated_instances(said)
         if stated.known and stated.number != instances:
             what = f"{stated.number:g} instances of {fleet.gpus:g} are not the {rollout:g} rollout GPUs"
@@ -532,6 +530,19 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         return replace(loop, place=place)
     smaller = _smaller_passes(said, loop)
     return replace(loop, refused=reason) if smaller is None else as_stated(said, smaller)
+
+
+def _whole_instances(gpus: float, size: float) -> int:
+    """
+    Instances that GPUs hold.
+
+    Raises:
+        Refused: They hold none.
+    """
+    instances = rounded_down(matching.instances_of(gpus=gpus, gpus_per_instance=size))
+    if instances < 1:
+        raise Refused(f"{gpus:g} rollout GPUs do not hold an instance of {size:g}")
+    return instances
 
 
 def _smaller_passes(said: Said, loop: Loop) -> Loop | None:
