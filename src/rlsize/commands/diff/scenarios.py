@@ -14,12 +14,13 @@ from rlsize.shell.failures import in_own_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    import numpy as np
     import typer
+    from numpy.typing import NDArray
 
     from rlsize.errors import Fault
     from rlsize.planner.evaluation import Evaluation
     from rlsize.planner.outlook import Outlook
-    from rlsize.planner.placed_results import Array
     from rlsize.readers.scenario_changes import Leaf
     from rlsize.readers.scenarios import ScenarioFile
     from rlsize.reports.report import Report
@@ -48,7 +49,7 @@ class Side:
     inputs: Inputs
     found: Evaluation
     outlook: Outlook | None
-    draws: Mapping[str, Array]
+    draws: Mapping[str, NDArray[np.float64]]
 
 
 def scenarios_compared(
