@@ -102,7 +102,10 @@ def input_keys() -> list[list[str]]:
             if not said and explained.get("equation"):
                 said = page(explained["equation"]).summary
             found[key] = found.get(key) or said
-    return [[f"`{key}`", _unit(key), _row(key) or MEANINGS.get(key) or text or _meaning(key)] for key, text in sorted(found.items())]
+    return [
+        [f"`{key}`", _unit(key), _row(key) or MEANINGS.get(key) or text or _meaning(key)]
+        for key, text in sorted(found.items())
+    ]
 
 
 def row_keys() -> list[list[str]]:

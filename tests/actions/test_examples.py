@@ -11,10 +11,10 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from rlsize.shell.app import COMMANDS
 from rlsize.facts.budget import set_limits
 from rlsize.readers.budgets import read_budget
 from rlsize.readers.plans import read_plan
+from rlsize.shell.app import COMMANDS
 
 
 def steps(root: Path, name: str) -> list[dict[str, Any]]:

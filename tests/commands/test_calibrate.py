@@ -90,6 +90,20 @@ def test_another_model_is_warned_about(rlsize: Any, scenario: Path, tmp_path: Pa
     assert "layout of an instance TP2 PP1 DP1" in said
 
 
+@pytest.mark.parametrize(("degree", "warned"), [("2", False), ("4", True)])
+def test_another_instance_is_warned_about(
+    rlsize: Any, scenario: Path, tmp_path: Path, degree: str, *, warned: bool
+) -> None:
+    """A rate that is asked by itself is of an instance too, and its layout is compared with that of the calibration."""
+    file = tmp_path / "calibration.yaml"
+    assert rlsize("calibrate", str(scenario), "--rate", "64=2400", "--save", str(file)).code == 0
+    asked = ("--model", "qwen3-32b", "--gpu", "h100-sxm", "--response-tokens", "1536")
+    ran = rlsize("predict", "rollout", *asked, "--rollout-tensor-parallel", degree, "--calibration", str(file))
+    assert ran.code == 0
+    said = " ".join(ran.stderr.split())
+    assert ("layout of an instance TP2 PP1 DP1, and here it is TP4 PP1 DP1" in said) == warned
+
+
 def test_records_and_flags_go_together(rlsize: Any, scenario: Path, tmp_path: Path) -> None:
     """A record is read as `validate` reads it; what cannot be used is told with its reason."""
     runs = tmp_path / "runs.yaml"

@@ -85,7 +85,7 @@ def test_both_sides_are_the_loops_as_they_are_written(diff: Diff, edit: Edit) ->
     ran = diff(*files, "--json")
     for name, file in zip(("before", "after"), files, strict=True):
         for key, figure in _worked_out(Inputs(file)).results.items():
-            if figure.known:
+            if figure.known and not isinstance(figure.value, str):
                 row = _row(ran, "results", quantity=key)
                 assert row[name] == pytest.approx(figure.value)
                 assert (row[f"{name}_low"], row[f"{name}_high"]) == pytest.approx(figure.band or (None, None))

@@ -33,7 +33,7 @@ def test_one_command_loads_no_other() -> None:
         "import typer\n"
         "group = typer.main.get_command(app)\n"
         "group.get_command(typer.Context(group), 'rollout')\n"
-        "others = ('numpy', 'rlsize.commands.predict_train', 'rlsize.commands.predict_sync')\n"
+        "others = ('numpy', 'rlsize.commands.predict.train', 'rlsize.commands.predict.sync')\n"
         "sys.exit(any(name in sys.modules for name in others))"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -15,8 +15,8 @@ import pytest
 import typer
 
 import rlsize
-from rlsize.shell.app import app
 from rlsize.reports.equation_page import equation_names, page
+from rlsize.shell.app import app
 
 _ROW = re.compile(r"^\| `(?P<key>[^`]+)` \|", re.MULTILINE)
 _ASKING = {"number", "word"}  # methods of Inputs that take a key first

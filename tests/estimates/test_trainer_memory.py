@@ -102,7 +102,7 @@ def test_gradients_hide_behind_activations() -> None:
 
 def question(**changed: Any) -> TrainQuestion:
     """Qwen3-32B on H100s, with a reference beside it."""
-    said = {
+    said: dict[str, Any] = {
         "model": CATALOGUE.get("model", "qwen3-32b"),
         "gpu": CATALOGUE.get("gpu", "h100-sxm"),
         "gpus": 32.0,

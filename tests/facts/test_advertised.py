@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import get_args
-
 import pytest
 
 from rlsize.facts.advertised import ADVERTISED_AS_SUM, AdvertisedLink, advertised_as_sum

@@ -155,6 +155,7 @@ def test_an_instance_has_the_cache_of_predictions() -> None:
     fit = fit_memory(asked, hardware())
     assert fit.first_rollout is not None
     assert fit.first_rollout.gpus == 4
+    assert asked.engine is not None
     expected = []
     for tensor in (1, 2, 4, 8):
         engine = EngineQuestion(

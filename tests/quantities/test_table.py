@@ -56,10 +56,22 @@ def test_a_row_says_what_it_is_how_it_is_said_and_why_its_default_holds(row: Row
         assert row.default in row.kind.known
 
 
+SEARCHED = [key for key in QUANTITIES if key.startswith("searched_")]
+
+
 def test_no_flag_says_two_quantities() -> None:
     """A flag means the same in every command that does not give it a name of its own."""
-    said = [flag for row in QUANTITIES.values() for flag in row.flags]
+    said = [flag for key, row in QUANTITIES.items() if key not in SEARCHED for flag in row.flags]
     assert len(said) == len(set(said))
+
+
+@pytest.mark.parametrize("key", SEARCHED)
+def test_what_a_plan_may_try_is_said_by_the_flag_of_the_quantity_as_a_list(key: str) -> None:
+    """`plan --tensor-parallel 1,2` and `memory --tensor-parallel 2` are about the same quantity."""
+    one = key.removeprefix("searched_")
+    quantity = QUANTITIES[one] if one in QUANTITIES else QUANTITIES[one.removesuffix("s")]
+    assert QUANTITIES[key].flags == quantity.flags[:1]
+    assert QUANTITIES[key].kind == Text("LIST")
 
 
 def _hints(kind: type, above: str = "") -> dict[str, Any]:

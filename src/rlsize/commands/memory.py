@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.gpu_memory import GpuMemory
     from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
 
@@ -70,15 +71,17 @@ def memory(inputs: Inputs) -> Report:
     hardware = None if gpu is None else _hardware(inputs, question, gpu)
     seed = seed_of(inputs)
     inputs.settle()
-    belief = inputs.belief(STAGE)
+    told = profile is not None or inputs.gives("calibration")
+    belief = inputs.belief(STAGE) if told else None  # numbers of a model that is not named need no numpy
+    values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
     engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
-    question = replace(question, constants=constant_figures(belief.central()), engine=engine)
+    question = replace(question, constants=constant_figures(values), engine=engine)
     random = Random(seed) if uncertain_inputs(question) else None  # noqa: S311 (draws for a band, not for a secret)
     answer = bill_memory(question, random)
     fit = fit_memory(question, hardware) if hardware else None
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()
-    if judged is not None and question.engine is not None:
+    if judged is not None and question.engine is not None and belief is not None:
         from rlsize.estimates.engine_start import engine_start
         from rlsize.facts.records.record import Layout
 
@@ -96,11 +99,11 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
-    from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
+    from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.dtype import BYTES_PER_PARAM
     from rlsize.facts.quantisation import WIDTHS
     from rlsize.loop.models import tenants
-    from rlsize.loop.trainer import check_heads, passes_of, trainer_layout
+    from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
 
     params = inputs.keep(model_params(inputs, _text(inputs, "model"), _text(inputs, "params"))[0])
@@ -113,8 +116,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
-    optimizer, gradients = inputs.choose("optimizer"), inputs.choose("gradients")
-    width = inputs.used["gradients"]
+    optimizer = inputs.choose("optimizer")
     tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
     adapters_off = rank.known and kept.reference is None
@@ -137,12 +139,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         reward_params=kept.reward_params,
         known_shape=shape,
         optimizer=OPTIMIZERS[optimizer],
-        bytes_per_gradient=Figure(
-            key="bytes_per_gradient",
-            value=BYTES_PER_GRADIENT[gradients],
-            provenance=width.provenance,
-            source=f"{width.value} gradients: {width.source}",
-        ),
+        bytes_per_gradient=_gradient_bytes(inputs),
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
@@ -157,13 +154,34 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         context_tokens=context,
         **lengths,
     )
-    if shape is not None and tensor.known:
-        check_heads(inputs, tensor.source, int(tensor.number), shape)
-    longest = shape.architecture.max_context if shape is not None and shape.architecture else 0
-    live = question.context
-    if shape is not None and live.known and live.number > longest:
-        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
+    if shape is not None:
+        _check_shape(inputs, shape, tensor, question.context)
     return question
+
+
+def _gradient_bytes(inputs: Inputs) -> Figure:
+    """Bytes of a gradient, of the number type that was chosen."""
+    from rlsize.facts.algorithm import BYTES_PER_GRADIENT
+
+    gradients = inputs.choose("gradients")
+    width = inputs.used["gradients"]
+    return Figure(
+        key="bytes_per_gradient",
+        value=BYTES_PER_GRADIENT[gradients],
+        provenance=width.provenance,
+        source=f"{width.value} gradients: {width.source}",
+    )
+
+
+def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
+    """Heads that an instance cannot split are a fault; samples longer than the model reads are a warning."""
+    from rlsize.loop.trainer import check_heads
+
+    if tensor.known:
+        check_heads(inputs, tensor.source, int(tensor.number), shape)
+    longest = shape.architecture.max_context if shape.architecture else 0
+    if live.known and live.number > longest:
+        inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
 
 
 def _text(inputs: Inputs, key: str) -> str | None:
@@ -183,8 +201,6 @@ def _published(profile: Model | None) -> str:
 
 def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
     """Prompt, response, spread, and the longest sequence of a step: what says how long a sample in flight is."""
-    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
-
     nothing = absent("response_tokens", "--context")
     response = inputs.ask("response_tokens") if wanted else nothing
     if not response.known:
@@ -193,6 +209,8 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
             "response_tokens": nothing,
             "longest_tokens": absent("longest_tokens", "--response-tokens"),
         }
+    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+
     prompt, cv, cap = inputs.ask("prompt_tokens"), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
     prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
     batch = StepBatch(

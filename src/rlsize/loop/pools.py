@@ -109,11 +109,8 @@ def _shared(said: Said, total: Figure, rollout: Figure, trainer: Figure) -> Pool
 
 def _two(said: Said, loop: Loop, total: Figure, rollout: Figure, trainer: Figure) -> Pools:
     """GPUs of two pools; what is not said of them is what the other leaves."""
-    given = [figure for figure in (rollout, trainer) if figure.known]
-    if total.known and said.by_flag("gpus") and given and not _by_flag(said, "rollout_gpus", "trainer_gpus"):
-        for figure in given:  # the scenario's split is of another number of GPUs
-            said.used.pop(figure.key, None)
-        rollout, trainer = absent("rollout_gpus", "--rollout-gpus"), absent("trainer_gpus", "--trainer-gpus")
+    if said.by_flag("gpus") and not _by_flag(said, "rollout_gpus", "trainer_gpus"):
+        rollout, trainer = _unsaid(said, rollout), _unsaid(said, trainer)
     if rollout.known and trainer.known:
         both = apply("gpus", rl_step.gpus_of_both, rollout_gpus=rollout, trainer_gpus=trainer)
         if total.known and both.number > total.number:
@@ -137,3 +134,11 @@ def _two(said: Said, loop: Loop, total: Figure, rollout: Figure, trainer: Figure
     if total.known:
         said.keep(total)
     return Pools(loop=loop, gpus=total, rollout=rollout, trainer=trainer)
+
+
+def _unsaid(said: Said, figure: Figure) -> Figure:
+    """One side of a scenario's split, where a flag gives another number of GPUs: it no longer holds."""
+    if not figure.known:
+        return figure
+    said.used.pop(figure.key, None)
+    return absent(figure.key, said.flag(figure.key))

@@ -18,7 +18,6 @@ from rlsize.loop.rates import known_rates, waste
 from rlsize.loop.seed import seed_of
 from rlsize.loop.workload import batch_tokens, group_size, lengths, samples
 from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
-from rlsize.planner.outlook import outlook_of
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -153,6 +152,8 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     Raises:
         InputError: All that is missing or wrong.
     """
+    from rlsize.planner.outlook import outlook_of
+
     seed = seed_of(said)
     known = known_rates(said)
     prices = gpu_hours(said)
@@ -498,13 +499,12 @@ def as_stated(said: Said, loop: Loop) -> Loop:
     place: Placement | None
     try:
         rollout, trainer = _sides(said, loop)
-        instances = rounded_down(matching.instances_of(gpus=rollout, gpus_per_instance=fleet.gpus))
-        if instances < 1:
-            raise Refused(f"{rollout:g} rollout GPUs do not hold an instance of {fleet.gpus:g}")
+        instances = _whole_instances(rollout, fleet.gpus)
         stated = stated_instances(said)
         if stated.known and stated.number != instances:
             what = f"{stated.number:g} instances of {fleet.gpus:g} are not the {rollout:g} rollout GPUs"
-            raise InputError(Fault(what, stated.source, "leave one of them out"))
+            said.fault(what, stated.source, "leave one of them out")
+            said.settle()
         rest = rollout - instances * fleet.gpus
         idle = f"{rest:g} rollout GPUs make no whole instance of {fleet.gpus:g}: they stay idle, and are not counted"
         if rest and idle not in said.warnings:
@@ -532,6 +532,19 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         return replace(loop, place=place)
     smaller = _smaller_passes(said, loop)
     return replace(loop, refused=reason) if smaller is None else as_stated(said, smaller)
+
+
+def _whole_instances(gpus: float, size: float) -> int:
+    """
+    Instances that GPUs hold.
+
+    Raises:
+        Refused: They hold none.
+    """
+    instances = rounded_down(matching.instances_of(gpus=gpus, gpus_per_instance=size))
+    if instances < 1:
+        raise Refused(f"{gpus:g} rollout GPUs do not hold an instance of {size:g}")
+    return instances
 
 
 def _smaller_passes(said: Said, loop: Loop) -> Loop | None:

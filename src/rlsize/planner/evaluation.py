@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
+
+    from numpy.typing import NDArray
 
     from rlsize.estimates.step_assembly import Step
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -40,6 +42,7 @@ class Evaluation:
         warnings: What the reader must know before trusting it.
         notes: What explains it.
         refused: Why the loop cannot run so; empty where it can. There are no results then.
+        draws: The joint draws behind the bands, by key.
     """
 
     placement: Mapping[str, Figure]
@@ -47,6 +50,7 @@ class Evaluation:
     warnings: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     refused: str = ""
+    draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
 
 
 def evaluation(outlook: Outlook, place: Placement, name: str, details: Details | None = None) -> Evaluation:
@@ -65,7 +69,8 @@ def evaluation(outlook: Outlook, place: Placement, name: str, details: Details |
     figures = _all_results(outlook.explained, place, 1.0, details)
     spread = _all_results(outlook.drawn, place, outlook.noise(name), details)
     banded = {key: _banded(figure, spread.get(key)) for key, figure in figures.items()}
-    return Evaluation(placement=placed(place), results=banded)
+    draws = {key: np.broadcast_to(np.asarray(value, dtype=np.float64), (DRAWS,)) for key, value in spread.items()}
+    return Evaluation(placement=placed(place), results=banded, draws=draws)
 
 
 def worked(setting: Setting, place: Placement, noise: Any = 1.0) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)

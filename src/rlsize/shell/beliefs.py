@@ -115,9 +115,9 @@ def _degree(inputs: Inputs, key: str, scenario: str, *, alone: bool) -> float | 
 
 
 def _rollout_layout(inputs: Inputs, *, alone: bool) -> str | None:
-    tensor = _degree(inputs, "tensor_parallel", "rollout.tensor_parallel", alone=alone)
-    pipeline = _degree(inputs, "pipeline_parallel", "rollout.pipeline_parallel", alone=alone)
-    data = _degree(inputs, "data_parallel", "rollout.data_parallel", alone=alone)
+    tensor = _degree(inputs, "rollout_tensor_parallel", "rollout.tensor_parallel", alone=alone)
+    pipeline = _degree(inputs, "rollout_pipeline_parallel", "rollout.pipeline_parallel", alone=alone)
+    data = _degree(inputs, "rollout_data_parallel", "rollout.data_parallel", alone=alone)
     return None if tensor is None else rollout_layout(tensor, pipeline or 1, data or 1)
 
 

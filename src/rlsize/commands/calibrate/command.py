@@ -178,7 +178,7 @@ def _bandwidth(inputs: Inputs, bandwidth: str | None, link: str | None) -> Figur
     """Of the link that a measured weight sync went over."""
     if bandwidth is None and link is None:
         return absent("bandwidth_bytes_per_second", "--link or --bandwidth")
-    from rlsize.commands.link_choice import paths
+    from rlsize.commands.calibrate.link_choice import paths
 
     said = {"bandwidth": bandwidth, "link": link, "gpu": None, "cluster": None}
     found = paths(inputs, said, None, absent("trainer_gpus", "--trainer-gpus")).between.bandwidth

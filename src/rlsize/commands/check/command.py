@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlsize.facts.budget import Budget
-    from rlsize.loop.resolve import Loop
     from rlsize.facts.plan import Plan
+    from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
     from rlsize.readers.budgets import BudgetFile
     from rlsize.reports.check import Checked, Place

@@ -14,12 +14,13 @@ from rlsize.shell.failures import in_own_words
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
+    import numpy as np
     import typer
+    from numpy.typing import NDArray
 
     from rlsize.errors import Fault
     from rlsize.planner.evaluation import Evaluation
     from rlsize.planner.outlook import Outlook
-    from rlsize.planner.placed_results import Array
     from rlsize.readers.scenario_changes import Leaf
     from rlsize.readers.scenarios import ScenarioFile
     from rlsize.reports.report import Report
@@ -48,7 +49,7 @@ class Side:
     inputs: Inputs
     found: Evaluation
     outlook: Outlook | None
-    draws: Mapping[str, Array]
+    draws: Mapping[str, NDArray[np.float64]]
 
 
 def scenarios_compared(
@@ -214,7 +215,6 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     """
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.planner.placed_results import drawn_results
     from rlsize.reports.plan import late_words
 
     loop = resolve(inputs)
@@ -226,8 +226,7 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     if loop.place is None:
         return Side(name=name, inputs=inputs, found=found, outlook=None, draws={})
     inputs.warnings += late_words(loop.outlook, loop.place)
-    draws = drawn_results(loop.outlook, loop.place)
-    return Side(name=name, inputs=inputs, found=found, outlook=loop.outlook, draws=draws)
+    return Side(name=name, inputs=inputs, found=found, outlook=loop.outlook, draws=found.draws)
 
 
 def differences_of(first: Side, second: Side) -> tuple[Difference, ...]:
