@@ -91,8 +91,8 @@ def memory(inputs: Inputs) -> Report:
     report = memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
     if loop is None or loop.refused or not report.no:
         return report
-    told = "what was measured of the loop has shown that it runs: this bill is too high for it"
-    return replace(report, no=False, warnings=(*report.warnings, told))
+    shown = "what was measured of the loop has shown that it runs: this bill is too high for it"
+    return replace(report, no=False, warnings=(*report.warnings, shown))
 
 
 def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:

@@ -590,6 +590,16 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
         raise InputError(Fault("nobody says how the GPUs are split", "placement", todo))
     from rlsize.planner.step_ways import best_split
 
+    own_gpus = loop.stages.train.gpus
+    if (said.gives("fsdp") or said.gives("data_parallel")) and isinstance(own_gpus, Figure):
+        rest = found.gpus.number - own_gpus.number
+        if rest < 1:
+            raise Refused(
+                f"the trainer's layout takes {own_gpus.number:g} of {found.gpus.number:g} GPUs: none are left"
+            )
+        for key, value in (("rollout_gpus", rest), ("trainer_gpus", own_gpus.number)):
+            said.keep(Figure(key=key, value=int(value), provenance="default", source="what the trainer's layout takes"))
+        return rest, own_gpus.number
     plan = loop.stages.plan
     own = plan.engines[False]
     if isinstance(own, str):

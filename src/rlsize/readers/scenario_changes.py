@@ -193,6 +193,8 @@ def _from_folder(file: ScenarioFile, leaf: Leaf) -> Any:  # noqa: ANN401 (any YA
 
 def _is_path(path: Path_, value: str) -> bool:
     """Whether a key that may name a file does: a bare name of a model is a profile's, and ~ is in no other folder."""
+    if path[0] == "rates":
+        return value.endswith((".yaml", ".yml"))  # a rate with a spread is text too
     if path != ("model",):
         return True
     return not value.startswith("~") and (value.startswith(".") or "/" in value or value.endswith(".json"))

@@ -36,6 +36,10 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
             budget = read_budget(file).budget, file
         except InputError as error:
             inputs.blame(error, file)
+    limits = inputs.file.leaves() if inputs.file is not None and file is None else ()
+    kept = [leaf for leaf in limits if leaf.startswith("budget.")]
+    if kept:
+        inputs.notes.append(f"Limits that a plan keeps: {', '.join(kept)}")
     with late_progress("searching") as tell:
         found = searched(inputs, budget, tell)
     chosen = found.planned.chosen

@@ -245,7 +245,7 @@ def _asking(
             unused = inputs.unused()
             if not unused:
                 return report
-            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}."))
+            return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"))
 
         own = [each for one in declared for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY

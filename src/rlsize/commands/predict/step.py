@@ -130,13 +130,13 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     """The report about a loop that cannot run."""
     reason = loop.refused
     where = f"on {loop.pools.gpus.number:g} shared" if loop.pools.shared else _split(loop)
-    said = f"The loop cannot run: {reason} ({loop.pools.loop} {where})."
     return Report(
         command="predict step",
-        headline=f"{said} {_way_out(loop, stages)}",
+        headline=f"The loop cannot run: {reason}.",
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         inputs=inputs.shown(),
         warnings=tuple(inputs.warnings),
+        notes=(f"{loop.pools.loop} {where}: {_way_out(loop, stages)}", *inputs.notes),
         no=True,
     )
 
