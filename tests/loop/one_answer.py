@@ -266,7 +266,9 @@ def verdicts(answers: Iterable[Answer], bound: str = "") -> Iterator[Disagreemen
     why = next((answer.words for answer in [*refused, *judged] if answer.code), "")
     if len({answer.code == 0 for answer in judged if answer not in replaced}) > 1:
         yield Disagreement("whether the loop can be", verdict)
-    elif len({answer.fault for answer in refused}) > 1 or any(why not in answer.prose for answer in judged):
+    elif len({answer.fault for answer in refused}) > 1 or any(
+        why not in answer.prose for answer in judged if answer not in replaced
+    ):
         yield Disagreement("words of the refusal", verdict)
     steps = [a for a in judged if a.code == 0 and a.command != OWN_CLOCK and "step_seconds" in a.document["results"]]
     plain = {answer.command: str(answer.document["headline"]) for answer in steps if bound}

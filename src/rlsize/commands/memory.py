@@ -63,8 +63,6 @@ def memory(inputs: Inputs) -> Report:
     from rlsize.reports.memory import memory_report
 
     loop = resolve(inputs) if described(inputs) else None
-    if loop is not None and loop.refused:
-        inputs.warnings.append(loop.refused)
     profile = inputs.model()
     question = _question(inputs, profile)
     gpu = inputs.gpu()

@@ -82,8 +82,6 @@ def sync(
     loop = None
     if described(inputs) and predicted_as(inputs) and not any(map(inputs.by_flag, ("params", "cluster"))):
         loop = resolve(inputs)
-        if loop.refused:
-            inputs.warnings.append(f"the loop cannot run: {loop.refused}")
     weights, method = _weights(inputs), _method(inputs)
     senders = inputs.used.get("trainer_gpus") or inputs.ask("trainer_gpus")
     ways = paths(inputs, senders)

@@ -241,7 +241,10 @@ def _asking(
             report = command(inputs, **own)
             if not isinstance(report, Report):
                 return report
-            report = replace(report, no=report.no or bool(inputs.refused))
+            if inputs.refused:
+                why = f"The loop cannot run: {inputs.refused}."
+                told = () if why in report.headline else (why,)
+                report = replace(report, no=True, warnings=(*told, *report.warnings))
             unused = inputs.unused()
             if not unused:
                 return report

@@ -196,7 +196,9 @@ def _judged(
     from rlsize.verdicts.budget import judged, misfits
 
     lines: tuple[Line, ...] = ()
-    if not found.refused:
+    if found.refused:
+        inputs.notes.append(f"Not judged: {', '.join(f'budget.{key}' for key in against.budget.limits)}")
+    else:
         lines = judged(found.results, against.budget, against.baseline)
         lines += misfits({key: one for key, one in found.results.items() if key not in measured}, against.budget)
     waiting = [line for line in lines if saving and line.lacking == "baseline"]

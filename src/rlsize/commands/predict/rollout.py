@@ -99,8 +99,6 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
         narrower = fits_narrower(stages.rollout, stages.belief.central())
         return _does_not_fit(inputs, stages.rollout, loop.refused, stages.fits, narrower=narrower)
     found = answer_of(loop)
-    if loop.refused:
-        inputs.warnings.append(f"the loop cannot run: {loop.refused}")
     fleet = inputs.used.get("instances", absent("instances", "--rollout-gpus"))
     in_flight = found.results.get("samples_in_flight", absent("concurrency", "--concurrency"))
     question = replace(

@@ -54,8 +54,6 @@ def predict_sync(inputs: Inputs) -> Report:
     if loop is not None and loop.stages is not None and loop.place is not None:
         outlook, told = _in_a_loop(loop, sync_outlook(_of_a_loop(loop), loop.stages.belief, seed_of(inputs)))
     else:
-        if loop is not None and loop.refused:
-            inputs.warnings.append(f"the loop cannot run: {loop.refused}")
         outlook = sync_outlook(_alone(inputs), inputs.belief(STAGE), seed_of(inputs))
         told = (outlook.seconds,)
     return Report(

@@ -82,8 +82,6 @@ def predict_train(inputs: Inputs) -> Report:
             question = replace(question, gpus=gpus)
         belief = loop.stages.belief
     answer = predicted_train_step(question, belief, seed_of(inputs), batch_tokens(inputs))
-    if loop is not None and loop.refused:
-        inputs.warnings.append(f"the loop cannot run: {loop.refused}")
     elif loop is not None:
         answer = _in_a_loop(loop, question, answer)
     return Report(
