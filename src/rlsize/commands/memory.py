@@ -114,7 +114,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
-    optimizer = inputs.choose("optimizer")
+    optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
     tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
     adapters_off = rank.known and kept.reference is None
@@ -137,7 +137,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         reward_params=kept.reward_params,
         known_shape=shape,
         optimizer=OPTIMIZERS[optimizer],
-        bytes_per_gradient=_gradient_bytes(inputs),
+        bytes_per_gradient=width,
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
