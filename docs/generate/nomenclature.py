@@ -36,6 +36,8 @@ COLUMNS = (
     | DIFFED_COLUMNS
 )
 GROUPED = {"profiles list", "profiles show"}  # whose tables are one for each kind, or part of a profile
+_ANOTHER_LOOP = {"best_": "at the best split", "judged_": "of the fleet that is judged beside the match"}
+"""Prefixes of results about another loop than the one that was stated."""
 _SYMBOL = re.compile(r", (?:[A-Za-z](?:_\w+)?'?\*?|t_\w+|idle)(?=[.;:,]|$)")
 
 
@@ -102,7 +104,10 @@ def input_keys() -> list[list[str]]:
             if not said and explained.get("equation"):
                 said = page(explained["equation"]).summary
             found[key] = found.get(key) or said
-    return [[f"`{key}`", _unit(key), _row(key) or MEANINGS.get(key) or text or _meaning(key)] for key, text in sorted(found.items())]
+    return [
+        [f"`{key}`", _unit(key), _row(key) or MEANINGS.get(key) or text or _meaning(key)]
+        for key, text in sorted(found.items())
+    ]
 
 
 def row_keys() -> list[list[str]]:
@@ -151,10 +156,14 @@ def _row(key: str) -> str:
 
 
 def _meaning(key: str, *equations: str) -> str:
-    if _row(key):
-        return _row(key)
-    if key.removeprefix("expected_").removeprefix("nameplate_") in MEANINGS or key in MEANINGS:
-        return MEANINGS.get(key) or MEANINGS[key.removeprefix("expected_").removeprefix("nameplate_")]
+    """What a result means: where a quantity can be said too, its row speaks to those who say it."""
+    for prefix, about in _ANOTHER_LOOP.items():
+        if key.startswith(prefix) and key not in MEANINGS:
+            return f"{_meaning(key.removeprefix(prefix), *equations).rstrip('.')}: {about}."
+    bare = key.removeprefix("expected_").removeprefix("nameplate_")
+    told = MEANINGS.get(key) or MEANINGS.get(bare) or _row(key)
+    if told:
+        return told
     if equations:
         return page(equations[0]).summary
     said = {name.strip("`"): meaning for name, _, meaning, _ in arguments()}
