@@ -1,5 +1,5 @@
 # The two set-up commands of the README are `make demo` and `make test`; `make check` is what CI runs.
-# `make quick` is what a change to one equation or command needs, with `ALSO=tests/cli/test_cost.py` what belongs to it.
+# `make quick` is what a change to one equation or command needs, with `ALSO=tests/commands/test_cost.py` what belongs to it.
 # Nothing but Python >= 3.11 and make is needed; everything else goes into .venv.
 
 PYTHON ?= python3
@@ -11,8 +11,8 @@ SCHEMA := docs/reference/scenario.schema.json
 REVIEW := docs/reviews/review-32b
 PYTEST_FLAGS ?= -q -n auto
 QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts tests/architecture tests/examples \
-	tests/docs/test_commands.py tests/cli/test_startup.py tests/cli/test_bad_input.py tests/cli/test_alerts.py \
-	tests/cli/test_init.py
+	tests/docs/test_commands.py tests/commands/test_startup.py tests/commands/test_bad_input.py tests/commands/test_alerts.py \
+	tests/commands/test_init.py
 
 .PHONY: demo quick test check lint format types imports docs docs-write test-wheel engine test-engine browser test-browser \
 	prometheus test-prometheus \
