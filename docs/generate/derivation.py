@@ -12,8 +12,8 @@ import typer
 
 from generate.files import ROOT, fenced
 from generate.worked import calculation
-from rlsize.shell.app import app
 from rlsize.reports.equation_page import page
+from rlsize.shell.app import app
 
 if TYPE_CHECKING:
     from rlsize.facts.figure import Figure

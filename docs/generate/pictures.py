@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from generate.files import ROOT
-from rlsize.shell.app import app
 from rlsize.reports.chart import Panels
+from rlsize.shell.app import app
 from rlsize.writers.plot import picture
 
 if TYPE_CHECKING:
