@@ -38,6 +38,10 @@ class Desk:
         self.copy(name, text.strip() + "\n")
         return fenced(text, "yaml")
 
+    def shown(self, name: str) -> str:
+        """A file that a command wrote."""
+        return fenced((self._folder / name).read_text(encoding="utf-8"), "yaml")
+
     def change(self, name: str, old: str, new: str, as_name: str = "") -> str:
         """
         A file with some text replaced, as a diff.

@@ -57,6 +57,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--at": _ENGINES,
         "--prometheus": _ENGINES,
         "--selector": _ENGINES,
+        "--apply": "it writes a file",
         "--base": "it names the manifest that there is",
         "--borrow": _KUEUE,
         "--cohort": _KUEUE,
@@ -87,6 +88,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--plot": _FORM,
         "--profiles": "it says where profiles are",
         "--seed": "it says which draws are behind a band",
+        "--set": "it says any key of a scenario, whose own flag is given by a line where it has one",
         "--strict": "it says what a verdict of warn counts as",
     }
 )
@@ -139,6 +141,8 @@ rlsize split --gpus 64 --per-instance examples/rates-lower-bound.yaml --accept-l
     --gpus-per-instance 2 --trainer-gpus 32 --consume 39321.6 --prompts 64 --group 8 --response-tokens 1536 \\
     --tokens-per-trained-token 1.5 --params 32e9 --gpu h100-sxm
 rlsize split examples/grpo-32b.yaml --train-seconds 20
+rlsize split --gpus 64 --rollout-gpus 32 --trainer-gpus 32 --measured-trainer-gpus 16 --per-instance 4000 \\
+    --gpus-per-instance 2 --train-seconds 40 --prompts 64 --group 8 --response-tokens 1536
 rlsize split --gpus 64 --rollout-tps 2000 --trainer-tps 3000 \\
     --oversampling 1.3 --kept-fraction 0.8 --dropped-fraction 0.05
 rlsize backlog examples/grpo-32b.yaml --instances 15
@@ -163,12 +167,13 @@ rlsize memory --model qwen3-32b --algorithm ppo --critic --reference --reward-mo
     --reference-params 32B --reward-params 8B --optimizer adamw --gradients fp32 --fsdp 64 --trainer-gpus 64 \\
     --micro-batch-tokens 2048 --recompute full --instances 4 --rollout-tensor-parallel 4 \\
     --rollout-pipeline-parallel 1 --rollout-dtype bf16 --kv-dtype fp8 --concurrency 64 --prompt-tokens 300 \\
-    --response-tokens 1536 --response-cv 0.8 --gpu h100-sxm --memory-fraction 0.85
+    --response-tokens 1536 --response-cv 0.8 --max-response-tokens 8k --prompts 64 --group 8 --old-logprob --offload \\
+    --mode sync --gpus 80 --rollout-gpus 16 --gpu h100-sxm --memory-fraction 0.85
 rlsize memory --params 70e9 --algorithm grpo --zero 1 --data-parallel 8 --tensor-parallel 8 \\
     --pipeline-parallel 2 --context-parallel 1
 rlsize memory --model qwen3-30b-a3b --expert-parallel 8 --fsdp 8 --lora-rank 16 --context 4000 --concurrency 8
 rlsize iteration --instances 8 --group 8 --group-seconds 3 --prompts 32 --train-seconds 5 --mode colocated \\
-    --sync-seconds 1 --swap-seconds 3 --rollout-gpus 32 --trainer-gpus 32 --verify-seconds 2.5
+    --sync-seconds 1 --swap-seconds 3 --gpus 32 --rollout-gpus 32 --trainer-gpus 32 --verify-seconds 2.5
 rlsize iteration --instances 8 --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
     --headroom 0.8 --response-tokens 1536 --samples 512 --train-seconds 20 --mode overlapped --rollout-gpus 32 \\
     --trainer-gpus 32 --swap-seconds 3 --verify-seconds 2.5
@@ -180,7 +185,7 @@ rlsize cost --rollout-gpus 26 --trainer-gpus 32 --train-seconds 20 --trainer-idl
     --preemptible-fraction 0.5 --preemptible-gpu-hour 1.25 --lost-fraction 0.1
 rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --prompts 64 --group 8 \\
     --response-tokens 1536 --gpu-hour 2.5
-rlsize cost --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --price nebius-h100-sxm-8x
+rlsize cost --mode async --gpus 58 --rollout-gpus 26 --trainer-gpus 32 --step-seconds 20 --price nebius-h100-sxm-8x
 rlsize predict rollout --model qwen3-32b --gpu h200-sxm --engine vllm --engine-version 0.18 --tensor-parallel 2 \\
     --pipeline-parallel 1 --data-parallel 1 --dtype bf16 --kv-dtype fp8 --memory-fraction 0.85 --max-num-seqs 256 \\
     --served --prompt-tokens 1024 --response-tokens 4096 --response-cv 0.8 --max-response-tokens 16k --prompts 64 \\
@@ -195,9 +200,10 @@ rlsize predict train --model qwen3-30b-a3b --gpu h100-sxm --prompts 64 --group 8
     --micro-batch-tokens 8192 --recompute selective --optimizer adamw --gradients fp32 --offload --algorithm ppo \\
     --old-logprob --reference --critic --reward-model --dtype fp8 --fp8-scaling row --compiled \\
     --async-tensor-parallel --native-attention
-rlsize predict train --model qwen3-8b --gpu h100-sxm --trainer-gpus 16 --fsdp 16 --samples 512 --response-tokens 3200
+rlsize predict train --model qwen3-8b --gpu h100-sxm --mode sync --gpus 32 --rollout-gpus 16 --trainer-gpus 16 \\
+    --fsdp 16 --lora-rank 16 --samples 512 --response-tokens 3200 --max-response-tokens 16k
 rlsize predict sync --model qwen3-32b --gpu h100-sxm --transport nccl-broadcast --dtype fp8 --trainer-gpus 16 \\
-    --rollout-gpus 16 --gpus-per-instance 2 --bucket "2 GB"
+    --rollout-gpus 16 --gpus-per-instance 2 --mode async --gpus 32 --tensor-parallel 2 --bucket "2 GB"
 rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rollout-gpus 16 --trainer-gpus 16 \\
     --max-staleness 1 --transport nccl-broadcast --prompts 64 --group 8 --prompt-tokens 300 --response-tokens 3200 \\
     --response-cv 0.8 --max-response-tokens 16k --updates 1 --mini-batches 1 --engine vllm --engine-version 0.18 \\
@@ -207,7 +213,7 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rol
     --micro-batch-tokens 16k --recompute full --optimizer adamw --gradients bf16 --offload --dtype bf16 --compiled \\
     --native-attention --algorithm grpo --old-logprob --reference --critic --reward-model
 rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 --samples 512 --response-tokens 3200 \\
-    --fsdp 32
+    --fsdp 32 --lora-rank 16
 rlsize predict step examples/unmeasured-8b.yaml
 rlsize simulate --mode async --max-staleness 2 --over-stale drop --queue-order completion --queue-steps 3 \\
     --prompts 16 --group 4 --prompt-tokens 300 --response-tokens 1000 --response-cv 1 --max-response-tokens 8k \\
@@ -248,6 +254,10 @@ rlsize plan --gpus 32 --per-instance examples/rates-lower-bound.yaml --accept-lo
     --consume 20000 --measured-trainer-gpus 16 --prompts 64 --group 8 --response-tokens 1536
 rlsize plan --model qwen3-8b --rollout-pool l40s:16:0.9 --trainer-pool h100-sxm:8:2.5 --gpu h100-sxm --prompts 32 \\
     --group 8 --response-tokens 1k --recompute full --context-parallel 1
+rlsize plan --model qwen3-8b --gpu h100-sxm --gpus 16 --prompts 32 --group 8 --response-tokens 1k --recompute full \\
+    --context-parallel 1 --updates 1 --mini-batches 1 --engine vllm --engine-version 0.18 --kv-dtype bf16 \\
+    --memory-fraction 0.9 --max-num-seqs 256 --gradients bf16 --lora-rank 16 --dtype bf16 --compiled \\
+    --native-attention --old-logprob --reference --critic --reward-model
 rlsize plan examples/grpo-32b.yaml
 rlsize plan --model llama3.1-70b --gpu l4 --gpus 4 --prompts 16 --group 8 --response-tokens 1k
 rlsize report examples/unmeasured-8b.yaml --output FOLDER/review.html --title Review --question "How many?" \\
@@ -257,6 +267,18 @@ rlsize report examples/unmeasured-8b.yaml --output FOLDER/review.html --title Re
 rlsize report examples/unmeasured-8b.yaml --output FOLDER/pools.html --rollout-pool l40s:16:0.9 \\
     --trainer-pool h100-sxm:8:2.5 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95
 rlsize report examples/unmeasured-8b.yaml --output FOLDER/priced.html --price nebius-h100-sxm-8x --mode async
+rlsize report examples/unmeasured-8b.yaml --output FOLDER/said.html --mode async --rollout-gpus 16 \\
+    --trainer-gpus 16 --whole-nodes --prompts 32 --group 8 --samples 256 --prompt-tokens 300 --response-tokens 1k \\
+    --response-cv 0.8 --max-response-tokens 4k --updates 1 --mini-batches 1 --engine vllm --engine-version 0.18 \\
+    --rollout-dtype bf16 --kv-dtype bf16 --memory-fraction 0.9 --max-num-seqs 256 --rollout-tensor-parallel 1 \\
+    --rollout-data-parallel 1 --optimizer adamw --gradients bf16 --lora-rank 16 --offload --dtype bf16 --compiled \\
+    --native-attention --tensor-parallel 1 --pipeline-parallel 1 --context-parallel 1 --expert-parallel 1 \\
+    --recompute full --micro-batch-tokens 8k --algorithm grpo --old-logprob --reference --critic --reward-model
+rlsize report examples/grpo-32b.yaml --output FOLDER/measured.html --per-instance examples/rates-lower-bound.yaml \\
+    --accept-lower-bound --gpus-per-instance 2 --headroom 0.9 --consume 20000 --measured-trainer-gpus 16 \\
+    --sync-seconds 1
+rlsize report examples/grpo-32b.yaml --output FOLDER/typed.html --rollout-tps 2000 --trainer-tps 6000 \\
+    --batch-tokens 786432 --train-seconds 20
 rlsize diff examples/unmeasured-8b.yaml examples/longer-8b.yaml --of step_seconds --split shapley --gpu-hour 2.5 \\
     --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 1000
 rlsize diff examples/rates.yaml examples/rates-lower-bound.yaml --scenario examples/grpo-32b.yaml \\
@@ -279,6 +301,8 @@ rlsize diagnose examples/operate/starving.jsonl --price nebius-h100-sxm-8x
 rlsize alerts examples/baseline.yaml --engine vllm --trainer-selector 'job="trainer"' --metric queue=my_queue \\
     --kubernetes --label release=prometheus --name loop
 rlsize alerts examples/baseline.yaml --engine-only --grafana
+rlsize alerts examples/grpo-32b.yaml --per-instance examples/rates-lower-bound.yaml --accept-lower-bound \\
+    --gpus-per-instance 2 --train-seconds 20
 rlsize manifest --platform keda --instances 13 --gpus-per-instance 2 --rollout-gpus 26 --trainer-gpus 16 \\
     --gpus-per-node 8 --engine vllm --concurrency 64 --name rollout --namespace rl --min 13 --max 16 \\
     --prometheus http://prometheus:9090 --selector 'job="rollout"' --threshold 64 --target deployment

@@ -66,7 +66,7 @@ def _section(name: str, command: Any, common: set[str]) -> str:  # noqa: ANN401 
     panels: dict[str, list[list[str]]] = {}
     for parameter in command.params:
         shared = parameter.name in common and _panel(parameter) == OUTPUT_PANEL
-        if parameter.name not in _HELP and not shared:
+        if parameter.name not in _HELP and not shared and not getattr(parameter, "hidden", False):
             panels.setdefault(_panel(parameter), []).append([_signature(parameter), _meaning(parameter)])
     parts += [table([panel, ""], rows) for panel, rows in panels.items()]
     return "\n".join(parts)

@@ -4,15 +4,9 @@ from __future__ import annotations
 
 PLANNED: dict[str, str] = {
     "bottleneck": "The side that takes longer for a step.",
-    "finish_by_seconds": "Time in which the run must end.",
-    "least_steps_per_day": "Optimizer steps a day that must be reached.",
-    "measured_trainer_gpus": "GPUs that the busy trainer seconds were measured on.",
-    "memory_margin": "Share of memory that stays free on both sides.",
-    "objective": "What a plan makes small: time, cost or gpus.",
     "page": "File that the page was written to.",
     "plan_exists": "Whether any plan keeps all limits.",
     "rollout_layout": "How an instance is built: its GPU and degrees of parallelism.",
-    "simulated_plans": "Plans that are ranked again by the simulator.",
     "trainer_layout": "How the trainer is spread: sharding and degrees of parallelism.",
 }
 

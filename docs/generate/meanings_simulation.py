@@ -4,14 +4,9 @@ from __future__ import annotations
 
 SIMULATED: dict[str, str] = {
     "fixed_step_seconds": "Engine step with nothing in it, t_0.",
-    "kv_after_sync": "What becomes of the KV cache of samples that go on with new weights: kept or recomputed.",
     "kv_token_step_seconds": "What each live KV token adds to an engine step, t_2.",
-    "length_distribution": "Family of response lengths: lognormal, gamma, constant or empirical.",
-    "length_drift": "Relative growth of the mean response length over 1,000 optimizer steps.",
-    "mode": "How rollout and training follow each other.",
     "points": "Points of a grid that were run.",
     "sample_step_seconds": "What each running sample adds to an engine step, t_1.",
-    "seeds": "Runs with different seeds.",
     "simulated_backlog_samples": "Finished samples that wait to be trained when an optimizer step ends, in the mean.",
     "simulated_backlog_steps": "The same in batches.",
     "simulated_best_step_seconds": "The shortest mean step time of a grid.",
@@ -34,7 +29,6 @@ SIMULATED: dict[str, str] = {
     "simulated_step_p50_seconds": "Median time of an optimizer step.",
     "simulated_step_p95_seconds": "95th percentile of the time of an optimizer step.",
     "simulated_step_seconds": "Mean time of an optimizer step.",
-    "simulated_steps": "Optimizer steps of each run.",
     "simulated_steps_per_day": "Optimizer steps in a day.",
     "simulated_sync_fraction": "Share of the trainer's time in weight syncs or change-overs.",
     "simulated_tail_idle_fraction": "Share of the instances' time with nothing to run while others finish a batch.",
@@ -45,13 +39,6 @@ SIMULATED: dict[str, str] = {
     "simulated_waiting_for_samples_fraction": "Share of the trainer's time in which it waits for samples.",
     "simulated_waiting_seconds": "Time of an optimizer step in which the trainer waits for samples.",
     "slots": "Samples that an instance runs at once.",
-    "step_fixed": "Engine step with nothing in it, t_0, as it was said.",
-    "step_kv_token": "What each live KV token adds to an engine step, t_2, as it was said.",
-    "step_prompt_token": "What each prompt token that is computed adds to an engine step, t_3, as it was said.",
-    "step_sample": "What each running sample adds to an engine step, t_1, as it was said.",
-    "swap_seconds": "Seconds that a colocated step spends changing over, both ways together.",
-    "sync_every": "Optimizer steps from one weight sync to the next.",
-    "sync_way": "What running samples do during a weight sync.",
 }
 
 SIMULATED_COLUMNS: dict[str, str] = {

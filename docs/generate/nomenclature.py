@@ -36,6 +36,8 @@ COLUMNS = (
     | DIFFED_COLUMNS
 )
 GROUPED = {"profiles list", "profiles show"}  # whose tables are one for each kind, or part of a profile
+_ANOTHER_LOOP = {"best_": "at the best split", "judged_": "of the fleet that is judged beside the match"}
+"""Prefixes of results about another loop than the one that was stated."""
 _SYMBOL = re.compile(r", (?:[A-Za-z](?:_\w+)?'?\*?|t_\w+|idle)(?=[.;:,]|$)")
 
 
@@ -154,10 +156,14 @@ def _row(key: str) -> str:
 
 
 def _meaning(key: str, *equations: str) -> str:
-    if _row(key):
-        return _row(key)
-    if key.removeprefix("expected_").removeprefix("nameplate_") in MEANINGS or key in MEANINGS:
-        return MEANINGS.get(key) or MEANINGS[key.removeprefix("expected_").removeprefix("nameplate_")]
+    """What a result means: where a quantity can be said too, its row speaks to those who say it."""
+    for prefix, about in _ANOTHER_LOOP.items():
+        if key.startswith(prefix) and key not in MEANINGS:
+            return f"{_meaning(key.removeprefix(prefix), *equations).rstrip('.')}: {about}."
+    bare = key.removeprefix("expected_").removeprefix("nameplate_")
+    told = MEANINGS.get(key) or MEANINGS.get(bare) or _row(key)
+    if told:
+        return told
     if equations:
         return page(equations[0]).summary
     said = {name.strip("`"): meaning for name, _, meaning, _ in arguments()}

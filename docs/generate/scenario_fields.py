@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import types
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from generate.markdown import table
@@ -13,6 +13,7 @@ from rlsize.facts.fields import Quantity, Says, Uncertain
 from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.facts.rates import Rates
 from rlsize.quantities.scenario import Scenario
+from rlsize.quantities.table import PLACES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -60,7 +61,13 @@ def budget() -> str:
 
 def scenario_fields() -> list[Field]:
     """All fields of a scenario, in the order of the file."""
-    return list(_fields(Scenario, ""))
+    return [replace(field, default=_default_of(field)) for field in _fields(Scenario, "")]
+
+
+def _default_of(field: Field) -> str:
+    """What holds where a scenario does not say it: what the quantity's row has, for all commands."""
+    row = PLACES.get(field.key)
+    return field.default if row is None or row.default is None else f"`{_yaml(row.default)}`"
 
 
 def rates_fields() -> list[Field]:
@@ -138,6 +145,8 @@ def _words(part: Any) -> list[str]:  # noqa: ANN401 (any annotation)
 
 
 def _yaml(value: object) -> str:
+    if isinstance(value, float):
+        return f"{value:g}"
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import replace
 from pathlib import PurePath
 from typing import Annotated
@@ -62,7 +63,7 @@ def report(
         inputs.shown(),
         title=title or f"Capacity review: {model.title if model is not None else 'an RL loop'}",
         question=question or "",
-        command=inputs.command_line("report"),
+        command=f"{inputs.command_line('report')} {_said(title, question, path)}",
         made_with=f"rlsize {VERSION}, facts {facts_digest(inputs.folders)}",
         warnings=inputs.warnings,
         notes=inputs.notes,
@@ -81,3 +82,9 @@ def report(
         notes=tuple(inputs.notes),
         quiet=frozenset(figure.key for figure in shown if figure is not where),
     )
+
+
+def _said(title: str | None, question: str | None, path: str) -> str:
+    """The flags that are about the page, so that its command writes the very same one."""
+    flags = (("--title", title), ("--question", question), ("-o", path))
+    return shlex.join(word for flag, text in flags if text for word in (flag, text))

@@ -140,7 +140,8 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     rollout = trainer
     if not shared or inputs.by_flag("rollout_gpus"):
         usual = round(trainer.number) if trainer.known else _USUAL_GPUS
-        rollout = inputs.ask("rollout_gpus", default=usual, why="as many as the trainer")
+        chosen = inputs.used.get("rollout_gpus")
+        rollout = chosen or inputs.ask("rollout_gpus", default=usual, why="as many as the trainer")
     bucket = inputs.ask("bucket_bytes")
     inputs.settle()
     if model is None or gpu is None:

@@ -13,7 +13,7 @@ from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Report
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import PRICES, asks
+from rlsize.shell.quantity_flags import PRICES, REFUSED, asks
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -120,7 +120,8 @@ class Orders:
     Trouble=TROUBLE,
     Prices=PRICES,
     Runs=(("simulated_steps", "--steps"), "seeds", "seed", "parallel_runs", "most_samples"),
-    Inputs=("calibration", "step_seconds"),
+    Inputs=("calibration",),
+    Refused=REFUSED,
 )
 def simulate(
     inputs: Inputs,
