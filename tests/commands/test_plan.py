@@ -63,7 +63,7 @@ def test_given_rates_need_nothing_else(rlsize: Any) -> None:
     """The split of the lesson, and all modes beside it; what cannot be known says what it lacks."""
     document = rlsize(*FLAGS, "--json").document
     results = document["results"]
-    assert results["step_seconds"] == pytest.approx(786_432 / 96_000)
+    assert results["best_step_seconds"] == pytest.approx(786_432 / 96_000)
     modes = {row["mode"] for row in document["rows"]["candidates"]}
     assert modes == {"colocated", "synchronous", "one-step-off", "async", "hybrid"}
     pools = next(row for row in document["rows"]["candidates"] if row["mode"] == "async")
@@ -91,9 +91,9 @@ def test_modes_and_numbers_of_gpus_are_narrowed(rlsize: Any) -> None:
 def test_a_price_turns_gpu_hours_into_dollars(rlsize: Any) -> None:
     """A step of 8.192 s on 64 GPUs at $3 an hour; a run of 1,000 of them."""
     results = rlsize(*FLAGS, "--gpu-hour", "3", "--steps", "1000", "--json").results
-    assert results["cost_per_step_usd"] == pytest.approx(64 * 8.192 / 3600 * 3)
-    assert results["cost_per_run_usd"] == pytest.approx(1000 * results["cost_per_step_usd"])
-    assert results["run_seconds"] == pytest.approx(8192.0)
+    assert results["best_cost_per_step_usd"] == pytest.approx(64 * 8.192 / 3600 * 3)
+    assert results["best_cost_per_run_usd"] == pytest.approx(1000 * results["best_cost_per_step_usd"])
+    assert results["best_run_seconds"] == pytest.approx(8192.0)
 
 
 @pytest.mark.parametrize(
@@ -109,8 +109,8 @@ def test_a_deadline_asks_for_the_fewest_gpus_unless_said_otherwise(
 ) -> None:
     """5,000 steps of 786,432 tokens a day."""
     results = rlsize(*FLAGS, *asked, "--json").results
-    assert results["gpus"] == gpus
-    assert results["steps_per_day"] >= 5000
+    assert results["best_gpus"] == gpus
+    assert results["best_steps_per_day"] >= 5000
 
 
 def test_a_model_needs_no_rates(rlsize: Any) -> None:
@@ -121,8 +121,8 @@ def test_a_model_needs_no_rates(rlsize: Any) -> None:
     for key in ("step_seconds", "cost_per_step_usd", "train_seconds", "generation_seconds"):
         low, high = explain[key]["band"]
         assert low < results[key] < high
-    assert results["trainer_memory_headroom_fraction"] >= 0.05
-    assert results["rollout_memory_headroom_fraction"] >= 0.05
+    assert results["best_trainer_memory_headroom_fraction"] >= 0.05
+    assert results["best_rollout_memory_headroom_fraction"] >= 0.05
 
 
 def test_a_given_rate_has_no_layout_that_contradicts_its_gpus(rlsize: Any, folder: Path) -> None:
@@ -139,7 +139,7 @@ def test_an_engine_that_sets_memory_aside_is_planned_like_one_with_a_share(rlsiz
     steps = {}
     for engine in ("vllm", "sglang"):
         (folder / "s.yaml").write_text(f"{NODE}rollout: {{engine: {engine}}}\n", encoding="utf-8")
-        steps[engine] = rlsize("plan", "s.yaml", "--mode", "async", "--json").results["step_seconds"]
+        steps[engine] = rlsize("plan", "s.yaml", "--mode", "async", "--json").results["best_step_seconds"]
     assert steps["sglang"] == pytest.approx(steps["vllm"], rel=0.1)
 
 
@@ -169,7 +169,7 @@ def test_gpus_that_cost_nothing_are_no_trouble(rlsize: Any, prices: tuple[str, .
     """A step for nothing: what costs something is beyond every ratio, and no number is made up for it."""
     ran = rlsize(*FLAGS, *prices, "--objective", "cost", "--json")
     assert ran.code == 0
-    assert ran.results["cost_per_step_usd"] == 0.0
+    assert ran.results["best_cost_per_step_usd"] == 0.0
     rows = json.loads(ran.stdout, parse_constant=no_constant)["rows"]["candidates"]
     assert all((row["times_best"] is None) == (row["cost_per_step_usd"] > 0) for row in rows)
 
@@ -293,9 +293,9 @@ def test_a_saved_plan_reads_back(rlsize: Any, folder: Path) -> None:
         if isinstance(value, float) and key in saved.results:
             assert saved.results[key].value == pytest.approx(value, rel=1e-6)
     band = ran.document["explain"]["step_seconds"]["band"]
-    assert [saved.results["step_seconds"].low, saved.results["step_seconds"].high] == pytest.approx(band, rel=1e-6)
-    assert saved.placement["mode"].value == ran.results["mode"]
-    assert saved.placement["trainer_gpus"].value == ran.results["trainer_gpus"]
+    assert [saved.results["best_step_seconds"].low, saved.results["best_step_seconds"].high] == pytest.approx(band, rel=1e-6)
+    assert saved.placement["mode"].value == ran.results["best_mode"]
+    assert saved.placement["trainer_gpus"].value == ran.results["best_trainer_gpus"]
     assert saved.inputs["model"].value == "qwen3-8b"
     assert "cost_per_step_usd" not in saved.results  # nobody said a price
     assert saved.command.startswith("rlsize plan")

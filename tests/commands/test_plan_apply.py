@@ -48,7 +48,8 @@ def planned(request: pytest.FixtureRequest, rlsize: Any, tmp_path: Path, monkeyp
 def test_an_applied_plan_is_the_plan(rlsize: Any, planned: Any, file: str) -> None:
     """The very numbers and bands of the plan, by a check and by a plan that finds it in the scenario as yours."""
     checked = rlsize("check", file, "--set", "budget.gpus=100000", "--json").document
-    for key, value in planned["results"].items():
+    for best, value in planned["results"].items():
+        key = best.removeprefix("best_")
         if key in checked["results"] and isinstance(value, float):
             assert checked["results"][key] == value, key
             assert checked["explain"][key].get("band") == planned["explain"][key].get("band"), key
@@ -63,13 +64,13 @@ def test_an_applied_plan_is_predicted_and_reviewed_alike(rlsize: Any, planned: A
     if "model" in planned["inputs"] and not {"train_seconds", "instance_tokens_per_second"} & planned["inputs"].keys():
         step = rlsize("predict", "step", "s.yaml", "--json").results
         for key in ("step_seconds", "generation_seconds", "train_seconds", "sync_seconds"):
-            assert step[key] == pytest.approx(planned["results"][key], rel=1e-9)
-    asked = ("--mode", planned["results"]["mode"], "--objective", planned["inputs"]["objective"])
+            assert step[key] == pytest.approx(planned["results"][f"best_{key}"], rel=1e-9)
+    asked = ("--mode", planned["results"]["best_mode"], "--objective", planned["inputs"]["objective"])
     reviewed = rlsize("report", "s.yaml", "-o", "r.html", *asked, "--json")
     assert reviewed.code == 0
     for key in ("step_seconds", "cost_per_step_usd", "gpus"):
-        if planned["results"][key] is not None:
-            assert reviewed.results[key] == pytest.approx(planned["results"][key], rel=1e-9)
+        if planned["results"][f"best_{key}"] is not None:
+            assert reviewed.results[f"best_{key}"] == pytest.approx(planned["results"][f"best_{key}"], rel=1e-9)
     assert not [one for one in reviewed.document["warnings"] if "cannot run" in one]
 
 
@@ -186,7 +187,7 @@ def test_files_are_named_from_where_the_scenario_lies(
     asked = ("plan", str(checkout / "examples" / "grpo-32b.yaml"), "--per-instance", "rates.yaml", "--mode", "async")
     planned = rlsize(*asked, "--apply", "sub/s.yaml", "--json").results
     checked = rlsize("check", "sub/s.yaml", "--set", "budget.gpus=100000", "--json").results
-    assert checked["step_seconds"] == planned["step_seconds"]
+    assert checked["step_seconds"] == planned["best_step_seconds"]
     assert "../rates.yaml" in Path("sub/s.yaml").read_text(encoding="utf-8")
 
 
@@ -236,5 +237,5 @@ def test_a_review_needs_two_rates_and_no_more(rlsize: Any, tmp_path: Path, monke
     asked = (*RATES, "--mode", "async")
     reviewed = rlsize("report", *asked, "-o", "r.md", "--json").results
     planned = rlsize("plan", *asked, "--json").results
-    assert reviewed["step_seconds"] == planned["step_seconds"]
+    assert reviewed["best_step_seconds"] == planned["best_step_seconds"]
     assert "rlsize report --gpus 64" in Path("r.md").read_text(encoding="utf-8")

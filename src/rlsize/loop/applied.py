@@ -141,8 +141,8 @@ def _trainer(loop: Loop, place: Placement) -> dict[str, Any]:
         found["rates.measured_trainer_gpus"] = place.trainer.measured_gpus.number
         seconds, ratio = loop.known.train_seconds, place.trainer.measured_gpus.number / float(place.trainer_gpus)
         if seconds.function is None and ratio != 1.0:  # the placement's own seconds, as they were worked out for it
-            spread = f" ± {seconds.deviation * ratio:.6g}" if seconds.deviation else ""
-            found["rates.train_seconds"] = f"{seconds.number * ratio:.12g}{spread} s"
+            scatter = f" ± {seconds.deviation * ratio:.6g}" if seconds.deviation else ""
+            found["rates.train_seconds"] = f"{seconds.number * ratio:.12g}{scatter} s"
             found["rates.measured_trainer_gpus"] = place.trainer_gpus
     if loop.stages is None or place.trainer.question is None:
         return found

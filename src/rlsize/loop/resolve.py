@@ -23,6 +23,7 @@ from rlsize.planner.rounding import rounded_down
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Engine
@@ -590,16 +591,9 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
         raise InputError(Fault("nobody says how the GPUs are split", "placement", todo))
     from rlsize.planner.step_ways import best_split
 
-    own_gpus = loop.stages.train.gpus
-    if (said.gives("fsdp") or said.gives("data_parallel")) and isinstance(own_gpus, Figure):
-        rest = found.gpus.number - own_gpus.number
-        if rest < 1:
-            raise Refused(
-                f"the trainer's layout takes {own_gpus.number:g} of {found.gpus.number:g} GPUs: none are left"
-            )
-        for key, value in (("rollout_gpus", rest), ("trainer_gpus", own_gpus.number)):
-            said.keep(Figure(key=key, value=int(value), provenance="default", source="what the trainer's layout takes"))
-        return rest, own_gpus.number
+    laid_out = _by_layout(said, loop.stages.train.gpus, found)
+    if laid_out is not None:
+        return laid_out
     plan = loop.stages.plan
     own = plan.engines[False]
     if isinstance(own, str):
@@ -612,6 +606,23 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
     split = f"{best.rollout_gpus:g} + {best.trainer_gpus:g}"
     said.notes.append(f"Nobody said how the GPUs are split: {split} is the quickest.")
     return best.rollout_gpus, best.trainer_gpus
+
+
+def _by_layout(said: Said, own: Real | Figure, found: Pools) -> tuple[float, float] | None:
+    """
+    GPUs of both sides where the trainer's layout says how many it takes; None where it does not.
+
+    Raises:
+        Refused: It leaves none.
+    """
+    if not (said.gives("fsdp") or said.gives("data_parallel")) or not isinstance(own, Figure):
+        return None
+    rest = found.gpus.number - own.number
+    if rest < 1:
+        raise Refused(f"the trainer's layout takes {own.number:g} of {found.gpus.number:g} GPUs: none are left")
+    for key, value in (("rollout_gpus", rest), ("trainer_gpus", own.number)):
+        said.keep(Figure(key=key, value=int(value), provenance="default", source="what the trainer's layout takes"))
+    return rest, own.number
 
 
 def why_not(loop: Loop, place: Placement) -> str:

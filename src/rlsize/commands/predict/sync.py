@@ -133,7 +133,7 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     shared = TRANSPORTS[name].colocated
     both = inputs.ask("gpus") if shared else absent("gpus", "")
     usual, why = (both.number, "both sides share the GPUs") if both.known else (_USUAL_GPUS, "a node")
-    trainer = inputs.ask("trainer_gpus", default=usual, why=why)
+    trainer = inputs.used.get("trainer_gpus") or inputs.ask("trainer_gpus", default=usual, why=why)
     size = instance_gpus(inputs)
     if not size.known:
         size = inputs.keep(Figure(key="gpus_per_instance", value=1, provenance="default", source="one GPU each"))

@@ -82,7 +82,7 @@ def predict_train(inputs: Inputs) -> Report:
             question = replace(question, gpus=gpus)
         belief = loop.stages.belief
     answer = predicted_train_step(question, belief, seed_of(inputs), batch_tokens(inputs))
-    elif loop is not None:
+    if loop is not None and not loop.refused:
         answer = _in_a_loop(loop, question, answer)
     return Report(
         command="predict train",
