@@ -72,7 +72,8 @@ def report(
     text = html_text(page) if PurePath(path).suffix.lower() == ".html" else page_markdown(page)
     write_whole(path, text, force=force)
     where = Figure(key="page", value=path, provenance="given", source="--output")
-    shown = (where, *(figure for figure in told.results if figure.known))
+    best = (replace(figure, key=told.of + figure.key) for figure in told.results if figure.known)
+    shown = (where, *best)
     return Report(
         command="report",
         headline=f"Wrote {path}. {told.headline}",

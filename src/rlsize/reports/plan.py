@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
@@ -26,10 +25,8 @@ if TYPE_CHECKING:
     from rlsize.planner.simulation import Ranked
 
 BEST = "best_"
-"""What keys of the best plan begin with: it is another loop than the one that was said."""
-_QUIET = frozenset(
-    BEST + key for key in ("tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second")
-)
+"""What keys of the best plan begin with in JSON: it is another loop than the one that was said."""
+_QUIET = frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"})
 _TITLES = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}
 
 
@@ -68,10 +65,8 @@ def plan_report(
     return Report(
         command="plan",
         headline=headline(chosen),
-        results=tuple(
-            replace(figure, key=f"{BEST}{figure.key}")
-            for figure in (*_words(chosen), *chosen.evaluation.results.values())
-        ),
+        results=(*_words(chosen), *chosen.evaluation.results.values()),
+        of=BEST,
         inputs=tuple(inputs),
         tables=tables,
         warnings=(*warnings, *tight(answer)),

@@ -79,6 +79,7 @@ class Report:
         chart: The picture.
         no: Whether the answer is no (exit code 1).
         quiet: Keys of results that JSON carries and the table leaves out.
+        of: What keys of results begin with in JSON, where they are of another loop than the one that was said.
     """
 
     command: str
@@ -91,6 +92,7 @@ class Report:
     chart: Picture | None = None
     no: bool = False
     quiet: frozenset[str] = frozenset()
+    of: str = ""
 
     @property
     def told(self) -> tuple[Figure, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.reports.equation_page import page
@@ -32,6 +33,8 @@ def json_text(report: Report, facts_digest: str) -> str:
 
 def json_object(report: Report, facts_digest: str) -> dict[str, Any]:
     """The report as plain data."""
+    if report.of:
+        report = replace(report, of="", results=tuple(replace(one, key=report.of + one.key) for one in report.results))
     return {
         "schema_version": SCHEMA_VERSION,
         "command": report.command,
