@@ -23,6 +23,7 @@ RESULTS = {
     "loop_tokens_per_gpu_second", "generation_seconds", "tail_seconds", "train_seconds", "sync_seconds",
     "sync_exposed_seconds", "overhead_seconds", "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction",
 }  # fmt: skip
+BEST = {f"best_{key}" for key in RESULTS}
 ROWS = {
     "candidates": {
         "mode", "rollout_gpus", "trainer_gpus", "max_staleness", "rollout_layout", "trainer_layout", "step_seconds",
@@ -65,16 +66,16 @@ def test_given_rates_need_nothing_else(rlsize: Any) -> None:
     results = document["results"]
     assert results["best_step_seconds"] == pytest.approx(786_432 / 96_000)
     modes = {row["mode"] for row in document["rows"]["candidates"]}
-    assert modes == {"colocated", "synchronous", "one-step-off", "async", "hybrid"}
+    assert modes == {"colocated", "synchronous", "one-step-off", "async"}
     pools = next(row for row in document["rows"]["candidates"] if row["mode"] == "async")
     assert (pools["rollout_gpus"], pools["trainer_gpus"]) == (48, 16)
     lacking = {key for key, value in results.items() if value is None}
     assert lacking == {
-        "cost_per_step_usd",
-        "cost_per_run_usd",
-        "run_seconds",
-        "rollout_memory_headroom_fraction",
-        "trainer_memory_headroom_fraction",
+        "best_cost_per_step_usd",
+        "best_cost_per_run_usd",
+        "best_run_seconds",
+        "best_rollout_memory_headroom_fraction",
+        "best_trainer_memory_headroom_fraction",
     }
     assert all(document["explain"][key]["reason"].startswith("needs --") for key in lacking)
 
@@ -117,10 +118,10 @@ def test_a_model_needs_no_rates(rlsize: Any) -> None:
     """All of a predicted plan has bands, memory included."""
     ran = rlsize(*MODEL, "--gpus", "16", "--gpu-hour", "2", "--json")
     results, explain = ran.results, ran.document["explain"]
-    assert all(results[key] is not None for key in RESULTS - {"run_seconds", "cost_per_run_usd"})
+    assert all(results[key] is not None for key in BEST - {"best_run_seconds", "best_cost_per_run_usd"})
     for key in ("step_seconds", "cost_per_step_usd", "train_seconds", "generation_seconds"):
-        low, high = explain[key]["band"]
-        assert low < results[key] < high
+        low, high = explain[f"best_{key}"]["band"]
+        assert low < results[f"best_{key}"] < high
     assert results["best_trainer_memory_headroom_fraction"] >= 0.05
     assert results["best_rollout_memory_headroom_fraction"] >= 0.05
 
@@ -186,7 +187,7 @@ def test_measured_rates_of_a_scenario_go_before_predictions(rlsize: Any, checkou
     assert (yours["mode"], yours["rollout_gpus"], yours["trainer_gpus"]) == ("async", 32, 32)
     assert yours["step_seconds"] > 20.0
     assert document["inputs"]["instance_tokens_per_second"] == 4000
-    assert document["results"]["step_seconds"] <= yours["step_seconds"]
+    assert document["results"]["best_step_seconds"] <= yours["step_seconds"]
     assert all(row["rollout_layout"].endswith("tp2") for row in rows)
 
 
@@ -196,8 +197,8 @@ def test_what_nobody_measured_is_predicted(rlsize: Any, checkout: Path) -> None:
     rows = document["rows"]["candidates"]
     assert rows[-1]["verdict"].startswith("yours")
     assert rows[0]["step_seconds"] <= rows[-1]["step_seconds"]
-    assert document["results"]["gpus"] <= 32
-    assert document["results"]["staleness_steps"] <= 8
+    assert document["results"]["best_gpus"] <= 32
+    assert document["results"]["best_staleness_steps"] <= 8
 
 
 def test_a_scenarios_budget_is_kept(rlsize: Any, folder: Path) -> None:
@@ -208,9 +209,9 @@ def test_a_scenarios_budget_is_kept(rlsize: Any, folder: Path) -> None:
     (folder / "b.yaml").write_text("rlsize: {kind: budget, version: 1}\ngpus: 32\n", encoding="utf-8")
     own = rlsize("plan", "s.yaml", "--json").document
     assert all(row["max_staleness"] == 0 for row in own["rows"]["candidates"] if row["verdict"][:5] != "yours")
-    assert own["results"]["gpus"] <= 24
+    assert own["results"]["best_gpus"] <= 24
     other = rlsize("plan", "s.yaml", "--budget", "b.yaml", "--json").results
-    assert 24 < other["gpus"] <= 32
+    assert 24 < other["best_gpus"] <= 32
 
 
 # ---- forms ----
@@ -222,7 +223,7 @@ def test_json_has_all_rows_and_no_number_that_is_none(rlsize: Any, asked: tuple[
     ran = rlsize(*asked, "--json")
     document = json.loads(ran.stdout, parse_constant=no_constant)
     assert document["command"] == "plan"
-    assert document["results"].keys() >= RESULTS
+    assert document["results"].keys() >= BEST
     for name, keys in ROWS.items():
         assert document["rows"][name]
         for row in document["rows"][name]:
@@ -289,11 +290,12 @@ def test_a_saved_plan_reads_back(rlsize: Any, folder: Path) -> None:
     ran = rlsize(*MODEL, "--gpus", "16", "--save", "p.yaml", "--json")
     saved = read_plan("p.yaml")
     assert (folder / "p.yaml").exists()
-    for key, value in ran.results.items():
+    for best, value in ran.results.items():
+        key = best.removeprefix("best_")
         if isinstance(value, float) and key in saved.results:
             assert saved.results[key].value == pytest.approx(value, rel=1e-6)
-    band = ran.document["explain"]["step_seconds"]["band"]
-    assert [saved.results["best_step_seconds"].low, saved.results["best_step_seconds"].high] == pytest.approx(band, rel=1e-6)
+    band = ran.document["explain"]["best_step_seconds"]["band"]
+    assert [saved.results["step_seconds"].low, saved.results["step_seconds"].high] == pytest.approx(band, rel=1e-6)
     assert saved.placement["mode"].value == ran.results["best_mode"]
     assert saved.placement["trainer_gpus"].value == ran.results["best_trainer_gpus"]
     assert saved.inputs["model"].value == "qwen3-8b"

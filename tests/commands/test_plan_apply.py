@@ -52,7 +52,7 @@ def test_an_applied_plan_is_the_plan(rlsize: Any, planned: Any, file: str) -> No
         key = best.removeprefix("best_")
         if key in checked["results"] and isinstance(value, float):
             assert checked["results"][key] == value, key
-            assert checked["explain"][key].get("band") == planned["explain"][key].get("band"), key
+            assert checked["explain"][key].get("band") == planned["explain"][best].get("band"), key
     for key, value in checked["inputs"].items():
         if key in planned["inputs"] and key not in {"gpus", "max_staleness", "measured_trainer_gpus"}:
             assert value == planned["inputs"][key], key
