@@ -36,7 +36,11 @@ COLUMNS = (
     | DIFFED_COLUMNS
 )
 GROUPED = {"profiles list", "profiles show"}  # whose tables are one for each kind, or part of a profile
-_ANOTHER_LOOP = {"best_split_": "at the best split", "best_": "of the best plan", "judged_": "of the fleet that is judged beside the match"}
+_ANOTHER_LOOP = {
+    "best_split_": "at the best split",
+    "best_": "of the best plan",
+    "judged_": "of the fleet that is judged beside the match",
+}
 """Prefixes of results about another loop than the one that was stated."""
 _SYMBOL = re.compile(r", (?:[A-Za-z](?:_\w+)?'?\*?|t_\w+|idle)(?=[.;:,]|$)")
 

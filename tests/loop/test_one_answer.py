@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from tests.loop.one_answer import (
-    SEARCHES,
     HEAD,
     NEAR,
+    SEARCHES,
     Answer,
     Desk,
     disagreements,
