@@ -199,7 +199,7 @@ def test_a_trainer_that_does_not_fit_is_a_no(predicted: Run) -> None:
     ran = predicted(*ASK[2:], "--model", "llama3.1-70b", "--mode", "colocated", "--gpus", "8")
     said = " ".join(ran.stdout.split())
     assert ran.exit_code == 1
-    assert "The trainer of llama3.1-70b does not fit on 8 x h100-sxm" in said
+    assert "the trainer of llama3.1-70b does not fit on 8 x h100-sxm" in said
     assert re.search(r"It fits on \d+ trainer GPUs", said)
 
 

@@ -127,7 +127,7 @@ def test_a_fitted_step_time_is_used(rlsize: Run, checkout: Path) -> None:
     rates = str(checkout / "examples" / "measured-cpu.yaml")
     change = {"per_instance": rates, "instances": "1", "prompts": "2", "max_response_tokens": "2000"}
     inputs = rlsize("simulate", *line("--concurrency", **change), "--json").document["inputs"]
-    assert inputs["sample_step_seconds"] > 0
+    assert inputs["step_sample"] > 0
     assert "instance_tokens_per_second" not in inputs
     assert "(measured)" in " ".join(rlsize("simulate", *line("--concurrency", **change)).stdout.split())
 

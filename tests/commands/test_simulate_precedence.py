@@ -14,14 +14,14 @@ LOOP = ("simulate", str(EXAMPLES / "matched-loop.yaml"), "--steps", "3", "--seed
 def test_a_rate_goes_before_the_step_time_of_the_scenario(rlsize: Any) -> None:
     """64 slots at 3,200 tok/s are steps of 20 ms, whatever the scenario's step time is."""
     inputs = rlsize(*LOOP, "--per-instance", "3200").document["inputs"]
-    assert inputs["fixed_step_seconds"] == pytest.approx(0.02)
-    assert inputs["sample_step_seconds"] == 0.0
+    assert inputs["step_fixed"] == pytest.approx(0.02)
+    assert inputs["step_sample"] == 0.0
 
 
 def test_a_step_time_goes_before_a_rate_of_the_scenario(rlsize: Any) -> None:
     """The flag's step time is the engine's, where the scenario has a rate."""
     said = ("simulate", str(EXAMPLES / "grpo-32b.yaml"), "--step-fixed", "7 ms", *LOOP[2:])
-    assert rlsize(*said).document["inputs"]["fixed_step_seconds"] == pytest.approx(0.007)
+    assert rlsize(*said).document["inputs"]["step_fixed"] == pytest.approx(0.007)
 
 
 def test_a_rate_and_a_step_time_by_flag_are_one_too_many(rlsize: Any) -> None:

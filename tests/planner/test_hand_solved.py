@@ -319,9 +319,9 @@ def test_the_rule_of_thumb_for_7b_holds_in_memory(gpus: float) -> None:
 def test_the_planner_splits_16_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any) -> None:
     """256 prompts x 8 samples of 1,000 tokens on 16 H100: within 4 to 8 GPUs on either side."""
     results = rlsize(*SEVEN, "--gpus", "16", "--json").results
-    assert results["mode"] == "async"
-    assert 4 <= results["rollout_gpus"] <= 8
-    assert 4 <= results["trainer_gpus"] <= 8
+    assert results["best_mode"] == "async"
+    assert 4 <= results["best_rollout_gpus"] <= 8
+    assert 4 <= results["best_trainer_gpus"] <= 8
 
 
 def test_the_planner_splits_8_gpus_for_7b_as_the_rule_of_thumb_does(rlsize: Any) -> None:

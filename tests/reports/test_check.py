@@ -83,7 +83,7 @@ def test_a_loop_that_cannot_run_is_a_no_without_limits() -> None:
     found = Checked(lines=(), impossible="2 GPUs do not hold an instance of 4", loop=Place(file="s.yaml", line=7))
     report = check_report(found)
     assert report.no
-    assert report.headline == "Over budget: the loop cannot run. 2 GPUs do not hold an instance of 4."
+    assert report.headline == "Over budget: the loop cannot run: 2 GPUs do not hold an instance of 4."
     assert report.tables == {}
     (one,) = findings(found)
     assert (one.level, one.file, one.line) == ("failure", "s.yaml", 7)

@@ -318,8 +318,18 @@ class Inputs:
             if isinstance(row.kind, Quantity):
                 if not (row.kind.or_file and str(text).endswith((".yaml", ".yml"))):
                     self._parsed(key, self.flag(key), text, row.kind)
-            elif isinstance(row.kind, Word) and not row.kind.listed:
-                self._known_word(row, str(text))
+
+    def check_unasked(self) -> None:
+        """
+        Refuse words of flags that nothing asked for, as nothing has judged them; numbers were judged before.
+
+        Raises:
+            InputError: All of them.
+        """
+        for key in (key for key in self.texts if key not in self.asked):
+            if isinstance(QUANTITIES[key].kind, Word):
+                self._known_word(QUANTITIES[key], str(self.texts[key]))
+        self.settle()
 
     def _known_word(self, row: Row, text: str) -> None:
         if text not in row.words:

@@ -241,6 +241,7 @@ def _asking(
             report = command(inputs, **own)
             if not isinstance(report, Report):
                 return report
+            inputs.check_unasked()
             if inputs.refused:
                 why = f"The loop cannot run: {inputs.refused}."
                 told = () if why in report.headline else (why,)
