@@ -162,7 +162,7 @@ def test_a_split_that_was_said_is_judged_beside_the_best(rlsize: Run) -> None:
     base = ("split", "--rollout-tps", "2000", "--trainer-tps", "6000", "--rollout-gpus", "32", "--trainer-gpus", "32")
     ran = rlsize(*base, "--json")
     assert ran.results["loop_tokens_per_second"] == 64_000
-    assert (ran.results["best_split_rollout_gpus"], ran.results["best_loop_tokens_per_second"]) == (48, 96_000)
+    assert (ran.results["best_split_rollout_gpus"], ran.results["best_split_loop_tokens_per_second"]) == (48, 96_000)
     assert 32 in [row["rollout_gpus"] for row in ran.document["rows"]["neighbours"]]
     assert rlsize(*base, "--gpus", "60").code == 2
 

@@ -140,7 +140,7 @@ def test_model_and_gpu_are_enough(rlsize: Run, checkout: Path) -> None:
     assert ran.code == 0
     assert "The engine step is predicted" in said
     inputs = rlsize("simulate", path, *QUICK, "--json").document["inputs"]
-    assert min(inputs[f"{part}_step_seconds"] for part in ("fixed", "sample", "kv_token")) > 0
+    assert min(inputs[f"step_{part}"] for part in ("fixed", "sample", "kv_token")) > 0
 
 
 def test_a_rate_scales_the_predicted_step(rlsize: Run, checkout: Path) -> None:
@@ -150,7 +150,7 @@ def test_a_rate_scales_the_predicted_step(rlsize: Run, checkout: Path) -> None:
         rlsize("simulate", path, *QUICK, "--per-instance", rate, "--json").document["inputs"] for rate in ("2k", "4k")
     )
     for part in ("fixed", "sample", "kv_token"):
-        assert two[f"{part}_step_seconds"] == pytest.approx(one[f"{part}_step_seconds"] / 2)
+        assert two[f"step_{part}"] == pytest.approx(one[f"step_{part}"] / 2)
 
 
 def test_a_rate_alone_is_the_same_at_every_batch(rlsize: Run) -> None:

@@ -315,9 +315,9 @@ class Inputs:
         """Note a fault for every flag whose text is nothing that its quantity takes, whether it is used or not."""
         for key, text in self.texts.items():
             row = QUANTITIES[key]
-            if isinstance(row.kind, Quantity):
-                if not (row.kind.or_file and str(text).endswith((".yaml", ".yml"))):
-                    self._parsed(key, self.flag(key), text, row.kind)
+            kind = row.kind
+            if isinstance(kind, Quantity) and not (kind.or_file and str(text).endswith((".yaml", ".yml"))):
+                self._parsed(key, self.flag(key), text, kind)
 
     def check_unasked(self) -> None:
         """
