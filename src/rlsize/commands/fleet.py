@@ -61,7 +61,8 @@ def fleet(inputs: Inputs) -> Report:
     if both.loop is None:
         judge(inputs, "trainer", question.consumption, question.trainer_gpus, "the trainer's consumption")
         judge(inputs, "rollout", question.instance_rate, question.gpus_per_instance, "an instance's rate")
-    caching = _caching(inputs, question) if inputs.gives("prompt_tokens") else None
+    prompts = inputs.gives("prompt_tokens") and inputs.ask("prompt_tokens").value  # of no length nothing is cached
+    caching = _caching(inputs, question) if prompts else None
     inputs.settle()
     listed = {figure.source for figure in prices if "price profile" in figure.source}
     inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(listed)]

@@ -147,7 +147,7 @@ def hits(said: Said, engine: str, prompt: Figure, instances: Figure) -> Figure:
     key, stated, group = "hit_fraction", said.ask("hit_fraction"), said.ask("group_size")
     if stated.known:
         return stated
-    if not (group.known and prompt.known) or group.number <= 1:
+    if not (group.known and prompt.known) or group.number <= 1 or not prompt.number:
         return Figure(key=key, value=0.0, provenance="default", source="no groups, so no prompt is seen twice")
     own = engine_defaults(engine)
     block = said.ask("block_tokens", default=float(own.block_tokens), why=f"default of {own.name}")
