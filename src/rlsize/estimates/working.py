@@ -119,7 +119,7 @@ class Draw:
             return replace(figure, value=value, inputs=inputs)
         root = (figure.key, figure.source, figure.number)
         if root not in self.roots:
-            own = Random(f"{self.base} {figure.key} {figure.number}")  # noqa: S311 (draws for a band, not for a secret)
+            own = Random(f"{self.base} {figure.key} {figure.deviation / figure.number:.9g}")  # noqa: S311 (draws for a band, not for a secret)
             self.roots[root] = _within(figure, own)
         return replace(figure, value=self.roots[root], deviation=0.0)
 
