@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING
 
-from rlsize.equations.headroom import standard_error
 from rlsize.errors import InputError
-from rlsize.estimates.headroom import headroom_left
-from rlsize.facts.figure import Figure, absent
-from rlsize.facts.headroom import HEADROOM_PARTS
-from rlsize.quantities.table import QUANTITIES
+from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
     from rlsize.facts.rates import InstanceRate
     from rlsize.shell.inputs import Inputs
@@ -69,25 +64,6 @@ def _doubts(inputs: Inputs, file: str) -> Iterator[str]:
             yield f"{file} was measured with {measured:,.0f} {what}, and the scenario plans {planned:,.0f}"
 
 
-def measured_rate(inputs: Inputs, headroom: str | None, full: float) -> tuple[Figure, Figure]:
-    """The instance rate of the rates file that was loaded, and the headroom for what it does not hold yet."""
-    rates, file = inputs.rates, inputs.rates_name
-    rate = rates.instance_tokens_per_second if rates is not None else None
-    if rates is None or rate is None:
-        todo = "save one with `rlsize observe URL... --save rates.yaml`"
-        inputs.fault("holds no instance_tokens_per_second", file, todo)
-        return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
-    figure = Figure(
-        key="instance_tokens_per_second",
-        value=rate.mean,
-        provenance="measured",
-        source=f"{file}: {rates.source.method}, {rates.measured_at}",
-        deviation=0.0 if rate.lower_bound else _deviation(rate),  # what a bound leaves open has no two-sided spread
-        least=0.0,
-    )
-    return inputs.keep(figure), _headroom(inputs, file, rates.includes, headroom, full)
-
-
 def trainer_gpus(inputs: Inputs) -> Figure:
     """
     GPUs of the trainer; a fault where a rates file measured its train step on another number.
@@ -134,35 +110,3 @@ def _lower_bound(inputs: Inputs, file: str, rate: InstanceRate, *, accepted: boo
             "sizing from demand ratchets the fleet upwards: measure under load (lift the backpressure for the window), "
             "or give --accept-lower-bound",
         )
-
-
-def _deviation(rate: InstanceRate) -> float:
-    """Standard error of the mean: over the instances, or of a single one over time, where that was measured."""
-    if rate.spread is None or rate.instances < 2:  # noqa: PLR2004 (a spread needs two)
-        return rate.standard_error or 0.0
-    return float(standard_error(rate.spread, rate.instances))
-
-
-def _headroom(inputs: Inputs, file: str, includes: Sequence[str], text: str | None, full: float) -> Figure:
-    said = inputs.number("headroom", "--headroom", text, QUANTITIES["headroom"].quantity, scenario="rates.headroom")
-    if said.known:
-        return said
-    held = [part for part in HEADROOM_PARTS if part in includes]
-    rest = [part for part in HEADROOM_PARTS if part not in includes]
-    left = headroom_left(includes, full)
-    if not math.isclose(full, 1.0):
-        inputs.notes.append(_why(file, left.number, full, held, rest))
-    return inputs.keep(left)
-
-
-def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequence[str]) -> str:
-    if not held:
-        return f"Headroom {left:.3g}: {file} says of nothing that its rate includes it."
-    named = ", ".join(part.replace("_", " ") for part in held)
-    if not rest:
-        return f"Headroom 1: the rate in {file} already includes {named}."
-    missing = ", ".join(part.replace("_", " ") for part in rest)
-    return (
-        f"Headroom {left:.3g}, not {full:g}: the rate in {file} already includes {named}; "
-        f"what is left is for {missing}."
-    )

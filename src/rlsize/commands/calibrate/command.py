@@ -178,12 +178,14 @@ def _bandwidth(inputs: Inputs, bandwidth: str | None, link: str | None) -> Figur
     """Of the link that a measured weight sync went over."""
     if bandwidth is None and link is None:
         return absent("bandwidth_bytes_per_second", "--link or --bandwidth")
-    from rlsize.commands.calibrate.link_choice import paths
+    from rlsize.shell.links import paths
 
-    said = {"bandwidth": bandwidth, "link": link, "gpu": None, "cluster": None}
-    found = paths(inputs, said, None, absent("trainer_gpus", "--trainer-gpus")).between.bandwidth
-    inputs.used.pop("achievable_fraction", None)  # the share of a link is what a calibration finds
-    return found
+    named = inputs.instead(bandwidth_bytes_per_second=bandwidth, link=link, gpu=None, cluster=None)
+    found = paths(named, absent("trainer_gpus", "--trainer-gpus")).between.bandwidth
+    for fault in named.faults:
+        inputs.fault(fault.what, fault.where, fault.todo)
+    inputs.warnings += named.warnings
+    return inputs.keep(found)
 
 
 def _check_target(inputs: Inputs, path: str, *, force: bool) -> None:
