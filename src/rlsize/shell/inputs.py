@@ -435,64 +435,6 @@ class Inputs:
             self.looked.add("--calibration")
         return belief_of(self, name, *stages, planned=planned)
 
-    def number(
-        self,
-        key: str,
-        flag: str,
-        text: str | float | None,
-        kind: Quantity,
-        *,
-        scenario: str = "",
-        default: float | None = None,
-        why: str = "",
-    ) -> Figure:
-        """
-        A number: from the flag, else the scenario, else the default; a figure that names the flag where none has it.
-
-        Args:
-            key: The figure's name.
-            flag: The flag, for messages.
-            text: What the flag says; None when it was not given.
-            kind: Unit and limits.
-            scenario: Dotted key in a scenario file.
-            default: The value when nobody says.
-            why: Where the default comes from.
-        """
-        if text is not None:
-            return self._keep(self._parsed(key, flag, text, kind))
-        said = self.said(scenario)
-        if said is not None:
-            value, deviation = (said.value, said.deviation) if isinstance(said, Uncertain) else (said, 0.0)
-            stated = Figure(key=key, value=value, deviation=deviation, source=self.where(scenario))
-            return self._keep(self._stated(stated, kind))
-        if default is not None:
-            return self._keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {flag}"))
-        return absent(key, flag)
-
-    def word(
-        self,
-        key: str,
-        flag: str,
-        text: str | None,
-        known: Mapping[str, Any] | list[str],
-        *,
-        scenario: str = "",
-        default: str = "",
-    ) -> str:
-        """One of a few words: from the flag, else the scenario, else the default; an unknown one is a fault."""
-        from rlsize.errors import suggestion
-
-        value, where = text, flag
-        if value is None:
-            said = self.said(scenario)
-            value, where = (str(said), self.where(scenario)) if said is not None else (default, "")
-        if where and value not in known:
-            self.fault(f"{value!r} is unknown", where, suggestion(value, known))
-            value = default
-        provenance = "given" if where else "default"
-        self._keep(Figure(key=key, value=value or None, source=where or f"default of {flag}", provenance=provenance))  # type: ignore[arg-type]  # a literal
-        return value
-
     def keep(self, figure: Figure) -> Figure:
         """Note a figure among the inputs, so that the answer can show it."""
         return self._keep(figure)

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from rlsize.facts.model import Model
     from rlsize.shell.inputs import Inputs
-from rlsize.quantities.table import QUANTITIES
 
 FLAG = "--model"
 PARAMS_FLAG = "--params"
@@ -37,7 +36,7 @@ def model_params(inputs: Inputs, model: str | None, params: str | None) -> tuple
     if params is not None:
         if model is not None:
             inputs.fault("--model and --params both name a model", PARAMS_FLAG, "leave one of them out")
-        return _all_active(inputs.number("params", PARAMS_FLAG, params, QUANTITIES["params"].quantity))
+        return _all_active(inputs.ask("params"))
     said = inputs.said("model") if model is None else None
     if isinstance(said, ModelNumbers):
         return _numbers(inputs, said)
