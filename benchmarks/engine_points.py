@@ -23,7 +23,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import Lengths, engine, steady
-from rlsize.estimates.working import numbers
+from rlsize.estimates.figures import numbers
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from rlsize.equations import matching
-from rlsize.estimates.working import numbers
+from rlsize.estimates.figures import numbers
 from rlsize.facts.figure import Figure, absent
 from rlsize.flow import Flow, rule
 from rlsize.rules.queue import RULES

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from rlsize.commands.measure.rollout import scrape_as
-from rlsize.estimates.growth import grown
+from rlsize.estimates.counter_growth import grown
 from rlsize.estimates.rollout_rate import Interval, finite_batch, intervals, level
 from rlsize.estimates.rollout_summary import crosschecks
 from rlsize.estimates.step_time_fit import step_time_fit

@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
+from rlsize.estimates.all_constants import all_constants, all_stages
 from rlsize.estimates.belief import Belief, conditioned, prior
 from rlsize.estimates.calibration_belief import believed, differences, kept, objection, widened
-from rlsize.estimates.stages import all_constants, all_stages
 from rlsize.facts.calibration import CalibratedConstant, Calibration, CalibrationSetting
 from rlsize.readers.calibrations import calibration_of, read_calibration
 from rlsize.readers.yaml_documents import parse_document

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rlsize.estimates.belief import interval, prior
 from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.engine_memory import CapacityQuestion, KvCapacity, kv_capacity
-from rlsize.estimates.working import apply, numbers
+from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.quantisation import WIDE_ATTENTION_FP8, uniform
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.estimates.growth import lengths_grown, syncs_grown, unfinished_tokens
+from rlsize.estimates.counter_growth import lengths_grown, syncs_grown, unfinished_tokens
 from rlsize.estimates.length_fit import length_doubts, length_fit, pasted
 from rlsize.estimates.lengths import response_lengths
 from rlsize.facts.counters import Buckets, EngineCounters, Snapshot, Totals

@@ -14,9 +14,9 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.rollout_prediction import check_fits, engine, first_and_later, fixed_lengths, steady
-from rlsize.estimates.working import apply, numbers
 from rlsize.facts.kernels import Kernels
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.record import Layout, Refused

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from rlsize.estimates.belief import conditioned, interval, prior, scattered
 from rlsize.estimates.constants_sync import STAGE
+from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.sync_outlook import sync_outlook
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_bytes, sync_time
-from rlsize.estimates.working import apply, numbers
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

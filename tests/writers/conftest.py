@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from rlsize.equations.matching import required_supply
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table

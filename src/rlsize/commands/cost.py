@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching
 from rlsize.errors import InputError
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.plausible import judge
 from rlsize.loop.pools import pools

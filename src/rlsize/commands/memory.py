@@ -55,8 +55,8 @@ def memory(inputs: Inputs) -> Report:
     from random import Random
 
     from rlsize.estimates.constants_memory import STAGE, constant_figures
+    from rlsize.estimates.figures import uncertain_inputs
     from rlsize.estimates.memory import bill_memory
-    from rlsize.estimates.working import uncertain_inputs
     from rlsize.loop.resolve import described, resolve
     from rlsize.loop.seed import seed_of
     from rlsize.planner.memory_fit import fit_memory

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rl_step
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import PLAIN_HEADROOM
 from rlsize.loop.plausible import judge

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import memory_fit, mixture_of_experts, parameters
-from rlsize.estimates.working import apply, total
+from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import loop_time, matching
 from rlsize.estimates.alert_thresholds import BUDGETED, RULES, Lacking
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.alerts import SIDES, AlertLimit, AlertPlan, AlertTimes
 from rlsize.units import show
 

@@ -11,8 +11,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.equations import budget, imbalance, loop_time, matching, redundancy, rl_step
+from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import expected_hits
-from rlsize.estimates.working import apply
 from rlsize.facts.alerts import AlertLimit
 from rlsize.facts.figure import Figure, absent
 

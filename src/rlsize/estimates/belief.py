@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from rlsize.estimates.working import DRAWS, HIGH, LOW
+from rlsize.estimates.figures import DRAWS, HIGH, LOW
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence

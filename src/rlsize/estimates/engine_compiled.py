@@ -15,7 +15,7 @@ from rlsize.estimates.engine_links import links
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.engine_work import EngineWork
-from rlsize.estimates.working import numbers
+from rlsize.estimates.figures import numbers
 from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.kernels import pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native

@@ -5,7 +5,7 @@ from __future__ import annotations
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.growth import grown
+from rlsize.estimates.counter_growth import grown
 from rlsize.facts.evidence import EngineLoad
 
 if TYPE_CHECKING:

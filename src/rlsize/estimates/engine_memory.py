@@ -103,7 +103,7 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
     What an engine has for its KV cache, and how much that holds.
 
     Args:
-        work: `working.apply` or `working.numbers`.
+        work: `figures.apply` or `figures.numbers`.
         question: The engine on its GPUs.
         values: The constants of `constants_memory.STAGE` by name: numbers, or arrays of draws.
     """

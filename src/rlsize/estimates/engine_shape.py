@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_memory, memory_fit, mixture_of_experts, parameters
+from rlsize.estimates.figures import apply, total
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_parts import stated, working_width
 from rlsize.estimates.remembered import remembered
-from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_memory import STAGE, constant_figures
 from rlsize.estimates.engine_memory import kv_capacity
-from rlsize.estimates.working import apply, numbers
+from rlsize.estimates.figures import apply, numbers
 
 if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief

@@ -70,7 +70,7 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
     Seconds of a decode step by part.
 
     Args:
-        work: `working.apply` or `working.numbers`.
+        work: `figures.apply` or `figures.numbers`.
         numbers: The replica; figures where `work` explains.
         host: Its engine's host.
         load: What it works on; arrays of loads work alike.

@@ -52,7 +52,7 @@ def transfers(work: Work, n: Numbers, tokens: Any, starts: Starts, values: Mappi
     Seconds of all-reduces, exchange and small kernels for the tokens of one data-parallel rank.
 
     Args:
-        work: `working.apply` or `working.numbers`.
+        work: `figures.apply` or `figures.numbers`.
         n: The replica; figures where `work` explains.
         tokens: Tokens that the rank works on.
         starts: Fixed times.

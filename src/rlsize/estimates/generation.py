@@ -58,7 +58,7 @@ def generation(work: Work, asked: Engine, batch: StepBatch, values: Mapping[str,
     Time until the fleet has generated the samples of one optimizer step.
 
     Args:
-        work: `working.numbers`; the integral over the drain has no figure of its own.
+        work: `figures.numbers`; the integral over the drain has no figure of its own.
         asked: One instance.
         batch: The samples.
         values: Constants of rollout and memory by name: numbers, or arrays of draws.

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import batch_drain, long_tail, prefill
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths
-from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable

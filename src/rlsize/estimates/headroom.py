@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations.headroom import remaining_headroom
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS
 

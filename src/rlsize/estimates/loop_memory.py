@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import planning
 from rlsize.estimates.engine_compiled import capacity
 from rlsize.estimates.engine_memory import CapacityQuestion, memory_share
-from rlsize.estimates.working import numbers
+from rlsize.estimates.figures import numbers
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.records.record import Refused
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import memory_fit, training_peak
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.engine_weights import weight_bytes
+from rlsize.estimates.figures import apply, total, with_bands
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
 from rlsize.estimates.trainer_memory import Beside, TrainerLoad, pass_tokens, trainer_memory
 from rlsize.estimates.training_state import (
@@ -24,7 +25,6 @@ from rlsize.estimates.training_state import (
     trained,
     trainer_parts,
 )
-from rlsize.estimates.working import apply, total, with_bands
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import KV_WIDTHS
 from rlsize.facts.records.record import Layout as EngineLayout

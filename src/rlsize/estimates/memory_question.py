@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache
 from rlsize.estimates.constants_memory import constant_figures
+from rlsize.estimates.figures import apply
 from rlsize.estimates.memory_shape import MemoryShape, shapeless
-from rlsize.estimates.working import apply
 from rlsize.facts.algorithm import RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 

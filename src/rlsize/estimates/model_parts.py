@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import mixture_of_experts, parameters, recurrent
-from rlsize.estimates.working import apply, total
+from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, recurrent
+from rlsize.estimates.figures import apply, total
 from rlsize.estimates.model_parts import model_parts, stated
 from rlsize.estimates.remembered import remembered
-from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure
 from rlsize.facts.model import Computed
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.growth import grown, hit_fraction, mean_grown, mean_response_tokens, restart, syncs_grown
+from rlsize.estimates.counter_growth import grown, hit_fraction, mean_grown, mean_response_tokens, restart, syncs_grown
 from rlsize.estimates.observing_doubts import doubts, fitted_lengths
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.saturation import ENOUGH, saturation
@@ -19,7 +19,7 @@ from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, R
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.estimates.growth import Ends
+    from rlsize.estimates.counter_growth import Ends
     from rlsize.facts.counters import EngineCounters, Snapshot
     from rlsize.facts.headroom import HeadroomPart
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.growth import grown, lengths_grown, mean_response_tokens, unfinished_tokens
+from rlsize.estimates.counter_growth import grown, lengths_grown, mean_response_tokens, unfinished_tokens
 from rlsize.estimates.length_fit import length_doubts, length_fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.estimates.growth import Ends
+    from rlsize.estimates.counter_growth import Ends
     from rlsize.facts.lengths import LengthFit
     from rlsize.facts.observations import Observation
 

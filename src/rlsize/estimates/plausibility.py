@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.errors import Fault
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 from rlsize.units import show
 

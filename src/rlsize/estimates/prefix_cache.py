@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import redundancy
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 
 if TYPE_CHECKING:
     from rlsize.facts.figure import Figure

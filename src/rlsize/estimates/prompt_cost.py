@@ -54,7 +54,7 @@ def prompt_seconds(
     Engine time that one prompt takes from the samples in flight.
 
     Args:
-        work: `working.apply` or `working.numbers`.
+        work: `figures.apply` or `figures.numbers`.
         numbers: The replica.
         host: Its engine's host.
         tokens: Prompt tokens that are computed, and the mean response length.

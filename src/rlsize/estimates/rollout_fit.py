@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import lengths_of
 from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engine
 from rlsize.estimates.rollout_question import bare, step_batch
-from rlsize.estimates.working import numbers
 from rlsize.facts.quantisation import WIDTHS, native, uniform
 from rlsize.facts.records.record import Refused
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, memory, memory_fit
-from rlsize.estimates.working import apply, total
+from rlsize.estimates.figures import apply, total
 from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import WIDTHS

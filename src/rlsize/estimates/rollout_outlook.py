@@ -11,11 +11,11 @@ from rlsize.equations import decode_step, matching, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout
 from rlsize.estimates.belief import interval, scattered, sensitivity
 from rlsize.estimates.engine_compiled import capacity
+from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.generation import affine, generation, lengths_of
 from rlsize.estimates.rollout_prediction import first_and_later, steady
 from rlsize.estimates.rollout_question import bare, drawn, figures, most, offered, step_batch
 from rlsize.estimates.rollout_sweep import Sweep, sweep
-from rlsize.estimates.working import DRAWS, apply, numbers
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:

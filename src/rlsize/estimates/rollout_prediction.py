@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.estimates.engine_compiled import capacity, compiled
 from rlsize.estimates.engine_step import Load, host_of, step_parts, step_seconds
+from rlsize.estimates.figures import apply
 from rlsize.estimates.prompt_cost import prompt_seconds
-from rlsize.estimates.working import apply
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.records.record import Refused

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import rollout_batch
+from rlsize.estimates.figures import DRAWS, Draw, apply, uncertain
 from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.rollout_prediction import engine_limit
-from rlsize.estimates.working import DRAWS, Draw, apply, uncertain
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations.engine_step import live_kv_tokens
 from rlsize.equations.redundancy import cacheable_prompt_tokens
-from rlsize.estimates.growth import grown, hit_fraction
+from rlsize.estimates.counter_growth import grown, hit_fraction
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import FiniteBatch, RolloutLevel
 

@@ -10,11 +10,11 @@ import numpy as np
 from rlsize.equations import decode_step, kernel_time, matching, prefill, rollout_batch
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_rollout import STAGE
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import lengths_of
 from rlsize.estimates.rollout_prediction import engine_limit, first_and_later, steady
 from rlsize.estimates.rollout_question import bare, drawn, step_batch
 from rlsize.estimates.rollout_rate import NEAR_BEST
-from rlsize.estimates.working import numbers
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import loop_time, matching, train_step
 from rlsize.estimates.block_bootstrap import standard_error
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.run_log import StepRecord
 from rlsize.facts.run_summary import RunSummary, SetApart

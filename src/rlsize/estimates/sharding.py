@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import memory_fit
+from rlsize.estimates.figures import apply
 from rlsize.estimates.layout_rules import Degrees
-from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

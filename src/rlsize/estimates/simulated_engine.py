@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rlsize.equations import engine_step, kernel_time, rollout_batch
 from rlsize.estimates.affine_line import affine
 from rlsize.estimates.engine_compiled import capacity
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation_batch import lengths_of
 from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
-from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

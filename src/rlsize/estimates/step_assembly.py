@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import iteration, kernel_time, loop_time, planning, rl_step, rollout_batch
-from rlsize.estimates.summing import added
+from rlsize.estimates.figures import added
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -89,7 +89,7 @@ def assembled(work: Work, parts: LoopParts) -> Step:
     A step from its parts.
 
     Args:
-        work: `working.apply` for figures that explain themselves, `numbers` for numbers and arrays.
+        work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         parts: The parts.
     """
     busy = work(
@@ -184,7 +184,7 @@ def idle_fractions(work: Work, loop: Loop, step: Step) -> tuple[Any, Any]:
     Shares of a step in which rollout and trainer GPUs wait; shared ones work in both phases.
 
     Args:
-        work: `working.apply` for figures that explain themselves, `numbers` for numbers and arrays.
+        work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         loop: How the phases follow each other.
         step: The step.
     """

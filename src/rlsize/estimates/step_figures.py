@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import decode_step, rollout_batch
-from rlsize.estimates.stages import all_constants
-from rlsize.estimates.working import apply
+from rlsize.estimates.all_constants import all_constants
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import rl_step, rollout_batch, train_step
+from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import OVERLAPPING
-from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -6,12 +6,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching, redundancy, rl_step
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
-from rlsize.estimates.working import numbers
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def put_together(work: Work, question: StepQuestion, phases: Phases, values: Map
     A step from its stages: slower within a loop than alone, one after the other or at once, with what comes on top.
 
     Args:
-        work: `working.apply` for figures that explain themselves, `numbers` for numbers and arrays.
+        work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         question: The loop.
         phases: Its stages.
         values: Constants of all stages by name.

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_achieved, sync_pause, weight_sync
+from rlsize.estimates.figures import apply
 from rlsize.estimates.sync_methods import METHODS, payload, transfer_seconds
-from rlsize.estimates.working import apply
 from rlsize.facts.dtype import BYTES_PER_INDEX
 from rlsize.facts.figure import Figure, absent
 

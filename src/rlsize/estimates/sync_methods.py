@@ -7,8 +7,8 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.equations import sync_transports, weight_sync
+from rlsize.estimates.figures import apply
 from rlsize.estimates.sync_links import expected_bandwidth
-from rlsize.estimates.working import apply
 from rlsize.facts.dtype import BYTES_PER_INDEX, BYTES_PER_SCALE, FP8_BYTES, PARAMS_PER_SCALE
 from rlsize.facts.figure import Figure, absent
 

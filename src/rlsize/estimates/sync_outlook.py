@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.estimates.belief import interval, scattered, sensitivity
 from rlsize.estimates.constants_sync import STAGE
+from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.sync_prediction import TRANSPORTS, sync_bytes, sync_time
-from rlsize.estimates.working import apply, numbers
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

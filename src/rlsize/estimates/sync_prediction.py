@@ -152,7 +152,7 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
     Seconds of one weight update.
 
     Args:
-        work: `working.apply` or `working.numbers`.
+        work: `figures.apply` or `figures.numbers`.
         question: The update.
         values: The constants of `constants_sync.STAGE` by name: numbers, or arrays of draws.
     """

@@ -12,13 +12,12 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, memory, train_step_traffic
 from rlsize.equations import train_step as equations
-from rlsize.estimates.summing import added
+from rlsize.estimates.figures import added, apply
 from rlsize.estimates.train_prediction_gpu import bare_train_gpu, train_gpu
 from rlsize.estimates.train_prediction_pass import attention_flops, pass_parts
 from rlsize.estimates.train_prediction_question import FORWARD, TRAINING, TrainQuestion, check
 from rlsize.estimates.train_prediction_setting import Setting
 from rlsize.estimates.train_prediction_shape import bare_train_shape, train_shape
-from rlsize.estimates.working import apply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -62,7 +61,7 @@ def train_step(work: Callable[..., Real], question: TrainQuestion, values: Mappi
     The time of a training step.
 
     Args:
-        work: `estimates.working.apply` for figures that explain themselves, `numbers` for numbers and arrays.
+        work: `estimates.figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         question: What is asked.
         values: The constants of `constants_train`, by name: figures, numbers, or arrays of draws.
 

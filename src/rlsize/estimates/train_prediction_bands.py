@@ -12,9 +12,9 @@ from rlsize.equations import matching, train_step_traffic
 from rlsize.equations import train_step as equations
 from rlsize.estimates.belief import interval, scattered, sensitivity
 from rlsize.estimates.constants_train import STAGE
+from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
 from rlsize.estimates.train_prediction import train_step
 from rlsize.estimates.train_prediction_question import bare_question, stated
-from rlsize.estimates.working import DRAWS, Draw, apply, numbers, uncertain
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, train_step, train_step_kernels, train_step_traffic, training_flops
-from rlsize.estimates.summing import added
+from rlsize.estimates.figures import added
 from rlsize.estimates.train_prediction_traffic import exchanged, gathering
 
 if TYPE_CHECKING:

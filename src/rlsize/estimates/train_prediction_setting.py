@@ -22,7 +22,7 @@ class Setting:
     What the parts of a pass have in common.
 
     Args:
-        work: `apply` or `numbers` of `estimates.working`.
+        work: `apply` or `numbers` of `estimates.figures`.
         question: What is asked.
         shape: The model's numbers.
         gpu: The GPU's numbers.

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.estimates.figures import total
 from rlsize.estimates.model_parts import model_parts, stated, working_width
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.remembered import remembered
-from rlsize.estimates.working import total
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

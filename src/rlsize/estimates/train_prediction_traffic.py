@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import train_step, train_step_kernels, train_step_traffic
-from rlsize.estimates.summing import added
+from rlsize.estimates.figures import added
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real

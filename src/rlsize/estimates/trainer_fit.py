@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import memory_fit, planning
 from rlsize.estimates.adapters import lora_params
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import Beside, TrainerLoad, pass_tokens, trainer_memory
-from rlsize.estimates.working import numbers
 from rlsize.facts.figure import Figure
 from rlsize.facts.memory_margin import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused

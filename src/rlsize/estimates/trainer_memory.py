@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import activations, memory, memory_fit, training_peak
 from rlsize.estimates.engine_shape import Plain
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
     What each GPU of a trainer holds at its peak.
 
     Args:
-        work: `working.apply` or `working.numbers`.
+        work: `figures.apply` or `figures.numbers`.
         load: What has to be held.
         values: The constants of `constants_memory.STAGE` by name.
     """
@@ -249,7 +249,7 @@ def _states(work: Work, load: TrainerLoad, key: str, params: tuple[Any, Any], wi
     Bytes of some state on each GPU: dealt out by model parallelism, shared by data-parallel ranks.
 
     Args:
-        work: `working.apply` or `working.numbers`.
+        work: `figures.apply` or `figures.numbers`.
         load: How it is spread.
         key: The result's name.
         params: Parameters outside and inside routed experts. [param]

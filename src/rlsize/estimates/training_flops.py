@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, parameters, training_flops
+from rlsize.estimates.figures import apply, total
 from rlsize.estimates.model_parts import stated
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.working import apply, total
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

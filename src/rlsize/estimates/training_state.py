@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import memory
 from rlsize.estimates.adapters import lora_params
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rollout_batch
+from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
-from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure
 from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import Evaluation, evaluation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
-from rlsize.estimates.working import apply, rounded
+from rlsize.estimates.figures import apply, rounded
 from rlsize.facts.figure import (
     Figure,
     absent,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import rl_step
+from rlsize.estimates.all_constants import all_constants, all_stages
 from rlsize.estimates.belief import sensitivity
 from rlsize.estimates.constants_step import STAGE
-from rlsize.estimates.stages import all_constants, all_stages
+from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.estimates.step_loops import Way
-from rlsize.estimates.working import DRAWS, apply, numbers
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
 from rlsize.planner.bands import band_of

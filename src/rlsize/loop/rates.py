@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching
 from rlsize.equations.headroom import standard_error
+from rlsize.estimates.figures import apply
 from rlsize.estimates.headroom import headroom_left
-from rlsize.estimates.working import apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS, PLAIN_HEADROOM
 from rlsize.loop.instance_count import instance_gpus

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, planning, train_step
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused

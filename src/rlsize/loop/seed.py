@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.working import uncertain_inputs
+from rlsize.estimates.figures import uncertain_inputs
 
 if TYPE_CHECKING:
     from random import Random

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.errors import InputError
-from rlsize.estimates.working import Draw, apply
+from rlsize.estimates.figures import Draw, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
 from rlsize.facts.records.record import Refused
@@ -341,12 +341,12 @@ def _instance_alone(said: Said) -> Figure:
         InputError: What is missing, or wrong.
         Refused: It does not fit.
     """
+    from rlsize.estimates.figures import numbers
     from rlsize.estimates.generation import lengths_of
     from rlsize.estimates.rollout_fit import usual_degree
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_prediction import check_fits, engine
     from rlsize.estimates.rollout_question import bare, step_batch
-    from rlsize.estimates.working import numbers
     from rlsize.loop.instance import degrees, instance
     from rlsize.loop.resolve import load
     from rlsize.loop.workload import lengths

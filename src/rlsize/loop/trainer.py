@@ -6,12 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import train_step
+from rlsize.estimates.figures import apply
 from rlsize.estimates.layout_rules import heads_objection, model_objections, rank_objections
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.sharding import FULLY_SHARDED, WEIGHT_STAGE, Layout
 from rlsize.estimates.train_prediction_question import Sharding, TrainQuestion, objections
-from rlsize.estimates.working import apply
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
 from rlsize.facts.figure import Figure
 from rlsize.loop.models import tenants

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import long_tail, matching, redundancy
+from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import expected_hits
-from rlsize.estimates.working import apply
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
 

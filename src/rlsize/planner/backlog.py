@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.working import with_bands
+from rlsize.estimates.figures import with_bands
 from rlsize.facts.figure import Figure, absent
 from rlsize.flow import flow_of
 from rlsize.rules.queue import RULES
@@ -13,7 +13,7 @@ from rlsize.rules.queue import RULES
 if TYPE_CHECKING:
     from random import Random
 
-    from rlsize.estimates.working import Draw
+    from rlsize.estimates.figures import Draw
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from rlsize.equations import matching, redundancy
+from rlsize.estimates.figures import apply, rounded
 from rlsize.estimates.prefix_cache import expected_hits
-from rlsize.estimates.working import apply, rounded
 from rlsize.facts.figure import Figure  # noqa: TC001 (dataclass fields)
 from rlsize.planner.rounding import rounded_up
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import rl_step
-from rlsize.estimates.working import DRAWS
+from rlsize.estimates.figures import DRAWS
 from rlsize.facts.figure import Figure
 from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import evaluation, worked

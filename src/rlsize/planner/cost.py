@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import imbalance, iteration, loop_time, money
-from rlsize.estimates.working import apply, total, with_bands
+from rlsize.estimates.figures import apply, total, with_bands
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from random import Random
 
-    from rlsize.estimates.working import Draw
+    from rlsize.estimates.figures import Draw
 
 POOLS = ("rollout", "trainer")
 

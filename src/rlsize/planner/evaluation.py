@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import iteration, loop_time, matching, money, rollout_batch, train_step, train_step_traffic
+from rlsize.estimates.figures import DRAWS, apply
 from rlsize.estimates.step_assembly import assembled, idle_fractions
-from rlsize.estimates.working import DRAWS, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.bands import band_of
 from rlsize.planner.memory_left import MEMORY_KEYS, memory_of

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching, money
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.working import apply, rounded, with_bands
+from rlsize.estimates.figures import apply, rounded, with_bands
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
     from random import Random
 
-    from rlsize.estimates.working import Draw
+    from rlsize.estimates.figures import Draw
 
 _NAMEPLATE = Figure(key="headroom", value=1.0, provenance="default", source="nameplate: the rate as it is")
 _MET = 0.99  # of the demand: a window's edges and rounding hide the last per cent

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import lengths_of
 from rlsize.estimates.rollout_fit import why_not
 from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import bare, step_batch
-from rlsize.estimates.working import numbers
 from rlsize.planner.rounding import WITHIN, rounded_down
 
 if TYPE_CHECKING:

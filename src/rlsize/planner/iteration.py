@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rlsize.equations import iteration, loop_time, matching
-from rlsize.estimates.working import apply, total
+from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:

@@ -6,14 +6,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import iteration, matching
-from rlsize.estimates.working import apply, rounded, with_bands
+from rlsize.estimates.figures import apply, rounded, with_bands
 from rlsize.planner.iteration import IterationQuestion, iteration_results, mode_rows, rollout_time, scored_samples
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:
     from random import Random
 
-    from rlsize.estimates.working import Draw
+    from rlsize.estimates.figures import Draw
     from rlsize.facts.figure import Figure
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, matching, memory, memory_fit
 from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.figures import apply, rounded, total
 from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory import (
     TRAINER_POOL,
@@ -20,7 +21,6 @@ from rlsize.estimates.memory import (
     weights_per_gpu,
 )
 from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
-from rlsize.estimates.working import apply, rounded, total
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down

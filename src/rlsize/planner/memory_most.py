@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import training_peak
+from rlsize.estimates.figures import apply, rounded, total
 from rlsize.estimates.memory import on_trainer, reserved
-from rlsize.estimates.working import apply, rounded, total
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.estimates.working import DRAWS, Draw, apply, numbers, uncertain
+from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
 from rlsize.planner.setting import Setting
 
 if TYPE_CHECKING:

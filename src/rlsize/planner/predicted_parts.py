@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import iteration, redundancy, rl_step, rollout_batch
+from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
@@ -16,7 +17,6 @@ from rlsize.estimates.step_prediction import BLOCK_TOKENS, overhead_in_loop, sui
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.estimates.train_prediction_question import stated
-from rlsize.estimates.working import apply, numbers
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.planner.step_parts import generated_samples

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.working import numbers
+from rlsize.estimates.figures import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Setting:
     Who works a loop out, of what.
 
     Args:
-        work: `working.apply` for figures, `numbers` for numbers and arrays.
+        work: `figures.apply` for figures, `numbers` for numbers and arrays.
         said: The value of an input.
         values: Constants by name; empty where nothing is predicted.
         problem: The loop.

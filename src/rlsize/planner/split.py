@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.working import apply, with_bands
+from rlsize.estimates.figures import apply, with_bands
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
     from random import Random
 
-    from rlsize.estimates.working import Draw
+    from rlsize.estimates.figures import Draw
 
 AT_SPLIT = (
     "rollout_gpus", "trainer_gpus", "instances", "bottleneck", "idle_fraction", "idle_gpus",

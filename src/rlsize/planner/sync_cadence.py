@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_pause
+from rlsize.estimates.figures import apply, rounded, with_bands
 from rlsize.estimates.sync import SyncQuestion, link_rows, method_rows, sync_results
-from rlsize.estimates.working import apply, rounded, with_bands
 from rlsize.planner.rounding import rounded_up
 
 if TYPE_CHECKING:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import kernel_time
+from rlsize.estimates.figures import uncertain
 from rlsize.estimates.step_assembly import assembled
-from rlsize.estimates.working import uncertain
 from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import results_of
 from rlsize.planner.step_parts import loop_parts

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.calibration_belief import objection
-from rlsize.estimates.stages import all_constants
 from rlsize.facts.calibration import Calibration
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import read_document

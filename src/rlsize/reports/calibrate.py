@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.calibrating import half_band
-from rlsize.estimates.stages import all_constants
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.units import show

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations import matching
 from rlsize.errors import InputError
-from rlsize.estimates.working import apply, rounded
+from rlsize.estimates.figures import apply, rounded
 from rlsize.facts.figure import absent
 from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
 from rlsize.facts.plan import PlanFigure

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import budget as equations
-from rlsize.estimates.working import apply, numbers
+from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.memory_margin import MEMORY_MARGIN

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, rollout_batch
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.evidence import Diagnosis, Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts import diagnosis_checks as checks

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 from rlsize.equations import redundancy
 from rlsize.estimates.block_bootstrap import mean_change
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.evidence import Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts.diagnosis_rates import (

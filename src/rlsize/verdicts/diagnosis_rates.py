@@ -7,8 +7,8 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching, rollout_batch, train_step
+from rlsize.estimates.figures import apply, rounded
 from rlsize.estimates.headroom import headroom_left
-from rlsize.estimates.working import apply, rounded
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
 

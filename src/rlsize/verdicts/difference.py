@@ -17,7 +17,7 @@ import numpy as np
 
 from rlsize.equations import budget as equations
 from rlsize.estimates.belief import interval
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ import numpy as np
 
 from rlsize.equations import budget, loop_time, train_step
 from rlsize.estimates.block_bootstrap import mean_change
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.evidence import Finding
 from rlsize.facts.figure import Figure, absent
 

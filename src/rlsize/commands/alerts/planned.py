@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import matching, rl_step
 from rlsize.errors import DoesNotFitError, Fault, InputError
 from rlsize.estimates.alert_plan import LONGEST_STEP
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.alerts import BudgetLine, PlannedLoop
 from rlsize.facts.figure import Figure
 from rlsize.shell.inputs import SMALLEST

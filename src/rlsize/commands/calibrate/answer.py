@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.calibrate.sources import PHASES, Gathered, of_flags, other_mode, plan_scenario, settings
 from rlsize.errors import Fault, InputError
-from rlsize.estimates import planned
+from rlsize.estimates import stage_predictions
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Calibrated, Candidate, calibrated, contradiction, outlooks
 from rlsize.estimates.calibration_belief import kept
@@ -133,14 +133,16 @@ def _of_step(gathered: Gathered) -> list[_Offer]:
     """The step of the scenario's loop, its phases, and the same in another mode."""
     if gathered.step is None:
         return []
-    stages, question = planned.STEP_STAGES, gathered.step
+    stages, question = stage_predictions.STEP_STAGES, gathered.step
     noise = stages[0].noise
     found = [
-        Candidate(what=f"{what}, {question.loop}", predict=planned.phase_seconds(question, field), noise=noise)
+        Candidate(
+            what=f"{what}, {question.loop}", predict=stage_predictions.phase_seconds(question, field), noise=noise
+        )
         for field, what in PHASES.values()
     ]
     other = other_mode(question)
-    predict = planned.phase_seconds(other, "seconds")
+    predict = stage_predictions.phase_seconds(other, "seconds")
     try:
         predict(prior(*stages).central())
     except Refused:  # that mode does not run on these GPUs
@@ -152,8 +154,8 @@ def _of_rollout(gathered: Gathered) -> list[_Offer]:
     """Rates of an instance at some concurrencies, the planned one first."""
     if gathered.rollout is None:
         return []
-    plan, wanted, stages = gathered.rollout, gathered.concurrency, planned.ROLLOUT_STAGES
-    text = "as many in flight as fit" if wanted == planned.ALL_THAT_FIT else f"{wanted:g} in flight"
+    plan, wanted, stages = gathered.rollout, gathered.concurrency, stage_predictions.ROLLOUT_STAGES
+    text = "as many in flight as fit" if wanted == stage_predictions.ALL_THAT_FIT else f"{wanted:g} in flight"
     levels = [(wanted, text), *((level, f"{level:g} in flight") for level in _CONCURRENCIES if level != wanted)]
     found = []
     for level, name in levels:
@@ -169,11 +171,11 @@ def _of_rest(gathered: Gathered) -> list[_Offer]:
     """Train step and weight sync by themselves, where they are not phases of a loop."""
     found: list[_Offer] = []
     if gathered.train is not None:
-        stages = planned.TRAIN_STAGES
-        predict = planned.train_alone(gathered.train)
+        stages = stage_predictions.TRAIN_STAGES
+        predict = stage_predictions.train_alone(gathered.train)
         found.append((Candidate(what="train step by itself", predict=predict, noise=stages[0].noise), stages))
     if gathered.sync is not None and gathered.step is None:
-        stages = planned.SYNC_STAGES
-        predict = planned.sync_seconds(gathered.sync)
+        stages = stage_predictions.SYNC_STAGES
+        predict = stage_predictions.sync_seconds(gathered.sync)
         found.append((Candidate(what="weight sync", predict=predict, noise=stages[0].noise), stages))
     return found

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.calibrate.sources import MOST_SCATTER, profiles_of, rollout_of, rollout_setting, train_point
 from rlsize.equations import train_step, weight_sync
-from rlsize.estimates import planned
+from rlsize.estimates import stage_predictions
 from rlsize.estimates.calibrating import SCATTER, Point
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.train_prediction import TrainQuestion
-from rlsize.estimates.working import numbers
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.records.record import Refused
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.commands.calibrate.sources import Gathered
-    from rlsize.estimates.planned import RolloutPlan
+    from rlsize.estimates.stage_predictions import RolloutPlan
     from rlsize.facts.figure import Figure, Value
     from rlsize.facts.measured import Scatter
     from rlsize.facts.rates import Rates
@@ -60,7 +60,7 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
                     name,
                     question,
                     (rates.train.train_seconds, _scatter(rates.train.scatter)),
-                    planned.train_alone(question),
+                    stage_predictions.train_alone(question),
                 )
             )
     if rates.sync is not None and rates.sync.methods:
@@ -113,7 +113,7 @@ def _named(inputs: Inputs, file: str, kind: tuple[str, Any], text: str | None) -
 
 
 def _levels(plan: RolloutPlan, name: str, rates: Rates) -> list[Point]:
-    stage = planned.ROLLOUT_STAGES[0]
+    stage = stage_predictions.ROLLOUT_STAGES[0]
 
     def point(what: str, rate: float, scatter: float, concurrency: float) -> Point:
         return Point(
@@ -124,7 +124,7 @@ def _levels(plan: RolloutPlan, name: str, rates: Rates) -> list[Point]:
             scatter=scatter,
             noise=stage.noise,
             predict=plan.rate(concurrency),
-            stages=planned.ROLLOUT_STAGES,
+            stages=stage_predictions.ROLLOUT_STAGES,
             setting=rollout_setting(plan),
             series=f"{name}: rate of an instance",
             place=concurrency,
@@ -144,7 +144,7 @@ def _levels(plan: RolloutPlan, name: str, rates: Rates) -> list[Point]:
                 "rate with as many in flight as fit",
                 whole.mean,
                 min(max(SCATTER, error / whole.mean), MOST_SCATTER),
-                planned.ALL_THAT_FIT,
+                stage_predictions.ALL_THAT_FIT,
             )
         )
     return found
@@ -200,9 +200,9 @@ def _sync_point(found: Gathered, name: str, rates: Rates, bandwidth: Figure) -> 
             unit="s",
             measured=best.seconds,
             scatter=_scatter(best.scatter),
-            noise=planned.SYNC_STAGES[0].noise,
+            noise=stage_predictions.SYNC_STAGES[0].noise,
             predict=predict,
-            stages=planned.SYNC_STAGES,
+            stages=stage_predictions.SYNC_STAGES,
             setting=CalibrationSetting(model=rates.conditions.model),
         )
     )

@@ -10,8 +10,8 @@ from rlsize.commands.calibrate.sources import PHASES
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Point
-from rlsize.estimates.planned import RolloutPlan
 from rlsize.estimates.recorded import registry, rl_step
+from rlsize.estimates.stage_predictions import RolloutPlan
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records.engine import EngineRecord
 from rlsize.facts.records.record import Refused

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching
 from rlsize.errors import InputError
-from rlsize.estimates import planned
+from rlsize.estimates import stage_predictions
 from rlsize.estimates.calibrating import SCATTER, Point
-from rlsize.estimates.planned import RolloutPlan
+from rlsize.estimates.stage_predictions import RolloutPlan
 from rlsize.estimates.step_loops import Way, bare, step_question
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 from rlsize.estimates.train_prediction_question import bare_question
@@ -75,7 +75,7 @@ class Gathered:
     points: list[Point] = field(default_factory=list)
     unused: list[tuple[str, str]] = field(default_factory=list)
     rollout: RolloutPlan | None = None
-    concurrency: float = planned.ALL_THAT_FIT
+    concurrency: float = stage_predictions.ALL_THAT_FIT
     train: TrainQuestion | None = None
     sync: SyncTimeQuestion | None = None
     step: StepQuestion | None = None
@@ -96,7 +96,7 @@ class Gathered:
 def plan_scenario(inputs: Inputs, found: Gathered) -> None:
     """Plans of the scenario; what it does not say enough for stays None."""
     silent, said = Gathered(), inputs.said("rollout.concurrency")
-    found.concurrency = float(said) if said else planned.ALL_THAT_FIT
+    found.concurrency = float(said) if said else stage_predictions.ALL_THAT_FIT
     found.step = silent.tried("step", lambda: loop_of(inputs.apart()))
     step = found.step
     found.rollout = silent.tried("rollout", lambda: rollout_of(inputs.apart(), step))
@@ -258,9 +258,9 @@ def train_point(name: str, question: TrainQuestion, measured: tuple[float, float
         unit="s",
         measured=measured[0],
         scatter=measured[1],
-        noise=planned.TRAIN_STAGES[0].noise,
+        noise=stage_predictions.TRAIN_STAGES[0].noise,
         predict=predict,
-        stages=planned.TRAIN_STAGES,
+        stages=stage_predictions.TRAIN_STAGES,
         setting=train_setting(question),
         series=series,
         place=float(question.gpus),
@@ -308,16 +308,18 @@ def _phase(inputs: Inputs, found: Gathered, phase: str, figure: Figure) -> Point
         unit="s",
         measured=figure.number,
         scatter=_said_scatter(figure),
-        noise=planned.STEP_STAGES[0].noise,
-        predict=planned.phase_seconds(question, field),
-        stages=planned.STEP_STAGES,
+        noise=stage_predictions.STEP_STAGES[0].noise,
+        predict=stage_predictions.phase_seconds(question, field),
+        stages=stage_predictions.STEP_STAGES,
         setting=setting_of(question.engine.question, question.train),
     )
 
 
 def _train(inputs: Inputs, figure: Figure) -> Point:
     question = train_of(inputs.apart())
-    return train_point(figure.source, question, (figure.number, _said_scatter(figure)), planned.train_seconds(question))
+    return train_point(
+        figure.source, question, (figure.number, _said_scatter(figure)), stage_predictions.train_seconds(question)
+    )
 
 
 def _sync(inputs: Inputs, sync: Figure) -> Point:
@@ -328,9 +330,9 @@ def _sync(inputs: Inputs, sync: Figure) -> Point:
         unit="s",
         measured=sync.number,
         scatter=_said_scatter(sync),
-        noise=planned.SYNC_STAGES[0].noise,
-        predict=planned.sync_seconds(asked),
-        stages=planned.SYNC_STAGES,
+        noise=stage_predictions.SYNC_STAGES[0].noise,
+        predict=stage_predictions.sync_seconds(asked),
+        stages=stage_predictions.SYNC_STAGES,
         setting=CalibrationSetting(model=asked.model.name, gpu=asked.gpu.name),
     )
 
@@ -342,9 +344,9 @@ def _flag_rate(plan: RolloutPlan, concurrency: float, rate: Figure) -> Point:
         unit="token/s",
         measured=rate.number,
         scatter=_said_scatter(rate),
-        noise=planned.ROLLOUT_STAGES[0].noise,
+        noise=stage_predictions.ROLLOUT_STAGES[0].noise,
         predict=plan.rate(concurrency),
-        stages=planned.ROLLOUT_STAGES,
+        stages=stage_predictions.ROLLOUT_STAGES,
         setting=rollout_setting(plan),
         series="--rate",
         place=concurrency,

@@ -143,7 +143,7 @@ def _draws(figures: tuple[Mapping[str, Figure], Mapping[str, Figure]], seed: int
     """Draws of both sides, by key."""
     import numpy as np
 
-    from rlsize.estimates.working import DRAWS
+    from rlsize.estimates.figures import DRAWS
     from rlsize.planner.outlook import draws
 
     joint = draws(seed)

@@ -118,7 +118,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
 def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Engine) -> tuple[Figure, ...]:
     """The results, where the rate of an instance is known and need not be predicted."""
     from rlsize.equations import matching
-    from rlsize.estimates.working import apply
+    from rlsize.estimates.figures import apply
 
     rate = loop.known.rate
     if not rate.known:

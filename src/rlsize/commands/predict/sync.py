@@ -93,8 +93,8 @@ def _in_a_loop(loop: Loop, alone: SyncOutlook) -> tuple[SyncOutlook, tuple[Figur
     Returns:
         What is predicted, and the seconds as the loop has them; beside it, where they are known, what is predicted.
     """
+    from rlsize.estimates.figures import apply, numbers
     from rlsize.estimates.step_prediction import sync_in_loop
-    from rlsize.estimates.working import apply, numbers
     from rlsize.loop.answer import agreed, answer_of
     from rlsize.planner.bands import band_of
 

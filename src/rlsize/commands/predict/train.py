@@ -119,8 +119,8 @@ def _alone(inputs: Inputs) -> TrainQuestion:
 def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> TrainAnswer:
     """The answer as the loop has it: slower beside a fleet, or as it was measured."""
     from rlsize.equations import kernel_time, matching, train_step
+    from rlsize.estimates.figures import apply
     from rlsize.estimates.train_prediction_bands import TrainPart
-    from rlsize.estimates.working import apply
     from rlsize.loop.answer import agreed, answer_of
 
     found = answer_of(loop)
@@ -167,7 +167,7 @@ def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> Train
 def _mfu(own: Mapping[str, Figure], slow: Figure, seconds: Figure) -> Figure:
     """Model FLOPs of the update as a loop slows it, over the peak."""
     from rlsize.equations import kernel_time, matching
-    from rlsize.estimates.working import apply
+    from rlsize.estimates.figures import apply
 
     alone = own["mfu_fraction"].inputs
     update = apply("update_seconds", kernel_time.slowed, seconds=own["update_seconds"], slowdown=slow)

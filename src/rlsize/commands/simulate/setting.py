@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.commands.simulate.engine import engine_of
 from rlsize.equations import iteration, matching, rollout_batch
 from rlsize.errors import InputError
-from rlsize.estimates.working import apply
+from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import instance_gpus, instances

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.rollout_prediction import check_fits, engine, fixed_lengths, offline, steady
-from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

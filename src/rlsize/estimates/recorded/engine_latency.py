@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.recorded.engine import layout_of, predicted, replica, scatter_of, served_by
 from rlsize.estimates.rollout_prediction import first_and_later
-from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

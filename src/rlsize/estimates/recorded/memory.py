@@ -8,10 +8,10 @@ from rlsize.equations import training_peak
 from rlsize.equations.engine_memory import in_gib
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
 from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
-from rlsize.estimates.working import numbers
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:

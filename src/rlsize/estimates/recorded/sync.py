@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.constants_sync import STAGE
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.sync_prediction import SyncTimeQuestion, sync_time
-from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import train_step_kernels
 from rlsize.estimates.constants_train import STAGE
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.train_prediction import TrainQuestion, train_step
-from rlsize.estimates.working import numbers
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ from random import Random
 import pytest
 
 from rlsize.equations.matching import consumption, required_supply
-from rlsize.estimates.working import Draw, apply, rounded, total, with_bands
+from rlsize.estimates.figures import Draw, apply, rounded, total, with_bands
 from rlsize.facts.figure import Figure, absent
 
 
