@@ -12,7 +12,7 @@ import pytest
 
 from rlsize.commands.measure import command
 from rlsize.commands.measure.asked import measurement
-from rlsize.commands.measure.stages import StageResults, Workbench, run_stage
+from rlsize.commands.measure.run import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
 from rlsize.quantities.table import QUANTITIES
@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Python without torch and vLLM, whatever the one that runs the tests has."""
-    monkeypatch.setattr("rlsize.measure.probe.libraries", lambda *_: frozenset())
+    monkeypatch.setattr("rlsize.measure.jobs.libraries", lambda *_: frozenset())
 
 
 def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_gpu_that_is_not_there_is_asked_for_in_vain(
     rlsize: Any, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless the machine has one, --device cuda is refused before anything starts."""
-    monkeypatch.setattr("rlsize.measure.gpu_state.gpu_states", lambda *_: [])
+    monkeypatch.setattr("rlsize.measure.machine_state.gpu_states", lambda *_: [])
     asked = rlsize("measure", "--model", str(model), "--device", "cuda")
     assert asked.code == 2
     assert "no GPU was found" in asked.stderr
@@ -179,7 +179,7 @@ def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
         switches = dict.fromkeys(("dummy_weights", "quick", "insecure", "engine_update"), False)
         names = ("only", "url", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python")
         asked = measurement(inputs, {**dict.fromkeys((*names, "engine_arg", "trainer_python")), **switches}, tmp_path)
-        return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None, log=lambda _: None)
+        return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None)
 
     return made
 

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlsize.facts.model import Architecture, Attention, FeedForward, Mamba, Model
-from rlsize.measure.train_result import Heard, TrainJob, train_result
+from rlsize.measure.train import TrainerEvents, TrainJob, train_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.measure.train_result import TrainResult
+    from rlsize.measure.train import TrainResult
 
 SHAPE = Architecture(
     source="config",
@@ -33,9 +33,9 @@ PHASES = {"logprob": 1.0, "forward": 2.0, "backward": 4.0, "optimizer": 3.0}
 
 def heard(
     factors: Sequence[float] = (1.0, 1.0, 1.0), *, gpus: bool = True, timed: int = 2, **events: dict[str, Any]
-) -> Heard:
+) -> TrainerEvents:
     """A trainer on two ranks with two micro-batches a step, whose steps take so many times the usual."""
-    found = Heard()
+    found = TrainerEvents()
     ready = {"versions": {"torch": "2"}, "gpus": ["H100"] * 2 * gpus, "world": 2, "params": 123, "config": {"a": 1}}
     found.take({"event": "ready", "attention": "flash", **ready})
     found.take({"event": "plan", "micro_batches": 2, "micro_batches_timed": timed, "tokens_timed": 50 * timed})
@@ -48,7 +48,7 @@ def heard(
     return found
 
 
-def result(said: Heard, **changed: Any) -> TrainResult:
+def result(said: TrainerEvents, **changed: Any) -> TrainResult:
     """The figures, of a job some of whose fields are changed."""
     fields = {"model": "m", "lengths": JOB.lengths, "group_size": 2, "micro_batch_tokens": 100, "profile": PROFILE}
     return train_result(TrainJob(**{**fields, **changed}), said)
