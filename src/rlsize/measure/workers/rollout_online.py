@@ -20,6 +20,14 @@ from typing import Any
 from rlsize.measure.workers.events import say
 from rlsize.measure.workers.load import Commands, Group, Phase, Tale
 
+PATIENCE_SECONDS = 10.0  # a server that answers nothing for so long, while it is asked all the time, has gone
+LONGEST_SILENCE_SECONDS = 600.0  # of a stream: its request may wait that long for room in the batch
+LONGEST_PAUSE_SECONDS = 1.0  # between two attempts while it says that it is busy
+LARGEST_PAGE = 32 * 2**20
+BUSY = frozenset({429, 503})
+IN_FLIGHT = ("vllm:num_requests_running", "vllm:num_requests_waiting")
+LAST = Group("settle", prompt_tokens=1, samples=1, response_tokens=1)
+NOTHING = {"phase": "", "groups": [], "refill": [], "concurrency": 1, "page_seconds": 1.0, "seconds": None}
 LARGEST_CHUNK = 16 * 2**10  # bytes of a stream for each token asked for; a stream with more is none
 
 
@@ -29,7 +37,7 @@ class ServerGoneError(Exception):
 
 class Stream:
     """
-    One stream.
+    The server-sent events of one streaming request, counted without parsing each token's.
 
     Args:
         group: What was asked for.
@@ -98,23 +106,6 @@ def usage(line: bytes) -> int | None:
         return int(json.loads(line)["usage"]["completion_tokens"])
     except (ValueError, LookupError, TypeError):
         return None
-
-
-PATIENCE_SECONDS = 10.0  # a server that answers nothing for so long, while it is asked all the time, has gone
-LONGEST_SILENCE_SECONDS = 600.0  # of a stream: its request may wait that long for room in the batch
-LONGEST_PAUSE_SECONDS = 1.0  # between two attempts while it says that it is busy
-LARGEST_PAGE = 32 * 2**20
-BUSY = frozenset({429, 503})
-IN_FLIGHT = (
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
-    "sglang:num_running_reqs",
-    "sglang:num_queue_reqs",
-)
-
-
-LAST = Group("settle", prompt_tokens=1, samples=1, response_tokens=1)
-NOTHING = {"phase": "", "groups": [], "refill": [], "concurrency": 1, "page_seconds": 1.0, "seconds": None}
 
 
 class Server:
@@ -311,10 +302,7 @@ async def settled(server: Server) -> None:
     """
     for _ in range(100):
         lines = (await server.page()).splitlines()
-        running = [
-            line for line in lines if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting"))
-        ]
-        if all(line.rstrip().endswith((" 0.0", " 0")) for line in running):
+        if all(line.rstrip().endswith((" 0.0", " 0")) for line in lines if line.startswith(IN_FLIGHT)):
             break
         await asyncio.sleep(0.1)
     await server.generate(LAST, Tale(Phase(NOTHING)))

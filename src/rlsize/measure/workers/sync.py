@@ -29,11 +29,17 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 LONGEST_WAIT = timedelta(minutes=20)  # ranks wait for one that reads, allocates or hashes a large model
+HASHED_AT_ONCE = 2**26  # bytes copied to the host in one piece
+LEAST_REPEATS = 5
+LONE_PASSES = 3  # the median of so many is the time of a tensor sent alone
+TOLD_EVERY = 0.5  # seconds between two reports of progress
 
 
 class Ranks:
     """
     Who is who, in the process groups that torchrun started.
+
+    The first ranks are the trainer's, the first of them sends, all after them receive.
 
     Args:
         trainers: Ranks that hold shards; the rest receive.
@@ -112,9 +118,6 @@ class Ranks:
         return total if self.rank == 0 else 0.0
 
 
-HASHED_AT_ONCE = 2**26  # bytes copied to the host in one piece
-
-
 def tensor_counts(source: str) -> list[int]:
     """
     Elements of every parameter of a model, in its order; tied ones once. Nothing is allocated.
@@ -131,7 +134,10 @@ def tensor_counts(source: str) -> list[int]:
 
 class Weights:
     """
-    What one rank holds.
+    The weights that a sync sends, as one rank holds them.
+
+    They are kept as raw bytes. A broadcast only copies, so its speed does not depend on the type, and the comparison
+    of sender and receiver is one of bytes anyway.
 
     A trainer rank keeps an equal part of every tensor, the last ones padded, as FSDP does; with several of them, room
     to gather the largest tensor comes on top. A receiver keeps everything.
@@ -298,11 +304,6 @@ class Bucketed:
 
     def _filled(self, pieces: list[Piece]) -> torch.Tensor:
         return self._bucket[: pieces[-1].at + pieces[-1].size]
-
-
-LEAST_REPEATS = 5
-LONE_PASSES = 3  # the median of so many is the time of a tensor sent alone
-TOLD_EVERY = 0.5  # seconds between two reports of progress
 
 
 def main(job: dict[str, Any]) -> None:

@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from rlsize.measure.workers.train_plan import Lengths, MicroBatch, Plan
 
 PHASES = ("logprob", "forward", "backward", "optimizer")
+CLIP = 0.2  # of the ratio to the old policy, both ways
+LARGEST_GRADIENT = 1.0  # norm to which gradients are clipped
+LEARNING_RATE_TIMES_WIDTH = 0.02  # Adam moves each weight by its rate, so each layer moves a logit by about as much
+COMPANY = ((1, 1),)  # what a rank trains, at no weight, while others have a micro-batch and it has none
+LONGEST = 256  # tokens of a sequence whose FLOPs are counted: the square of scores is kept, so it has to be short
+SEQUENCES = 4
 
 
 class Clock:
@@ -90,12 +96,6 @@ def agreed(decision: float) -> float:
     found = torch.tensor(decision, dtype=torch.float64)
     distributed.broadcast(found, src=0)
     return float(found.item())
-
-
-CLIP = 0.2  # of the ratio to the old policy, both ways
-LARGEST_GRADIENT = 1.0  # norm to which gradients are clipped
-LEARNING_RATE_TIMES_WIDTH = 0.02  # Adam moves each weight by its rate, so each layer moves a logit by about as much
-COMPANY = ((1, 1),)  # what a rank trains, at no weight, while others have a micro-batch and it has none
 
 
 @dataclass(frozen=True)
@@ -240,15 +240,18 @@ def loss_scale(lengths: Sequence[Lengths], samples: Sequence[int], ranks: int) -
     return ranks / sum(lengths[sample][1] for sample in samples)
 
 
-LONGEST = 256  # tokens of a sequence that is counted: the square of scores is kept, so it has to be short
-SEQUENCES = 4
-
-
 def counted(trainer: Trainer, work: Work, plan: Plan, rank: int) -> dict[str, Any]:
     """
-    Count one small micro-batch, made of the first samples of each rank's first one, cut short.
+    FLOPs of a forward and a backward pass as torch's own FlopCounterMode counts them, to set beside the equations.
 
-    All ranks must call it.
+    It counts matrix products (mm, addmm, bmm, baddbmm), convolutions and the fused attention kernels of GPUs, by the
+    shapes that go in. It does not count the attention kernel of CPUs, products grouped over experts (aten._grouped_mm)
+    nor anything done element by element: norms, softmax, rotary positions, activation functions, the loss, the
+    optimizer. So attention is made of plain products here (the math backend, where a mask saves nothing and each
+    sequence is a full square), experts run one by one, and nothing is recomputed.
+
+    What is counted is one small micro-batch, made of the first samples of each rank's first one, cut short. All ranks
+    must call it.
 
     Args:
         trainer: The trainer; it is not to be timed any more.
