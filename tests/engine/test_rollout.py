@@ -25,7 +25,7 @@ from rlsize.measure.instances import Instance, started
 from rlsize.measure.jobs import command
 from rlsize.measure.machine_state import descendants
 from rlsize.measure.rollout import Record, RolloutPlan, measure_rollout
-from rlsize.readers.rates import read_rates
+from rlsize.readers.saved_files import read_rates
 
 BLOCK = 32
 PROMPT = 128  # four blocks; the last token of a prompt is always computed, so three of them can be found again

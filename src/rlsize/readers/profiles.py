@@ -8,6 +8,7 @@ new one is one new file; a user's file replaces the shipped one of the same name
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -15,16 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from rlsize.errors import Fault, InputError, nearest, suggestion
 from rlsize.facts.gpu import completed
 from rlsize.facts.sourced import unverified
-from rlsize.readers.kinds import FOLDERS, KINDS
+from rlsize.readers.file_kinds import FOLDERS, KINDS
 from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
-from rlsize.readers.profile_folders import (
-    VARIABLE,
-    is_folder,
-    profile_files,
-    shipped_folder,
-    unlistable,
-    user_folders,
-)
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import read_bytes, read_document
 
@@ -38,6 +31,55 @@ if TYPE_CHECKING:
     from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
     from rlsize.readers.yaml_documents import Document
+
+VARIABLE = "RLSIZE_PROFILES"
+SUFFIX = ".yaml"
+
+
+def shipped_folder() -> Path:
+    """The profiles inside an installed package, else those of the checkout."""
+    package = Path(__file__).parents[1]
+    return package / "profiles" if (package / "profiles").is_dir() else package.parents[1] / "profiles"
+
+
+def user_folders(given: Iterable[str | Path] = (), environment: str | None = None) -> list[Path]:
+    """
+    The folders of RLSIZE_PROFILES, then the given ones; later folders win.
+
+    >>> [str(folder) for folder in user_folders(["b"], environment="a")]
+    ['a', 'b']
+    """
+    listed = os.environ.get(VARIABLE, "") if environment is None else environment
+    return [Path(text) for text in (*listed.split(os.pathsep), *given) if str(text)]
+
+
+def profile_files(folder: Path, kind: str) -> list[Path]:
+    """
+    The files of the profiles of a kind in one folder, sorted; none where it has no folder of that kind.
+
+    Raises:
+        InputError: The folder cannot be listed.
+    """
+    try:
+        return sorted(path for path in (folder / FOLDERS[kind]).iterdir() if path.suffix == SUFFIX)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise InputError(unlistable(folder, error)) from None
+
+
+def unlistable(folder: Path, error: OSError) -> Fault:
+    """The fault of a folder whose content cannot be seen."""
+    return Fault(f"cannot be listed: {error.strerror or error}", str(folder), "check its permissions")
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder and one may look."""
+    try:
+        return path.is_dir()
+    except OSError:  # a parent that may not be entered, a name too long
+        return False
+
 
 __all__ = ["FOLDERS", "VARIABLE", "Catalogue", "shipped_folder", "unverified", "user_folders"]
 

@@ -24,9 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlsize.facts.counters import EngineCounters
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import Target
-    from rlsize.readers.metrics.tables import Kind
+    from rlsize.readers.http_pages import Access, Target
+    from rlsize.readers.metrics.tables import EngineKind
     from rlsize.readers.prometheus_api import Samples
 
 MOST_PAGES = 100_000  # of all targets; as many as a watch keeps
@@ -165,7 +164,7 @@ def _pages(name: str, own: Sequence[Samples], window: float, end: float) -> list
     return readings or [Reading(name, fault=Fault("has no samples of its tokens", name, "does it count them?"))]
 
 
-def _series(own: Sequence[Samples], kind: Kind) -> dict[int, list[Series]]:
+def _series(own: Sequence[Samples], kind: EngineKind) -> dict[int, list[Series]]:
     """A target's pages of one kind, by the milliseconds of their scrape."""
     wanted = [samples for samples in own if kind.wanted(samples.name)]
     pages: dict[int, list[Series]] = {}

@@ -44,6 +44,16 @@ class Document:
     data: Any
     lines: dict[Path_, int] = field(default_factory=dict)
 
+    @property
+    def kind(self) -> Any:  # noqa: ANN401 (as it is written)
+        """The kind that its header says; None where it does not say."""
+        header = self.data.get("rlsize") if isinstance(self.data, dict) else None
+        return header.get("kind") if isinstance(header, dict) else None
+
+    def line(self, path: Path_) -> int | None:
+        """The line of a path, or of its nearest parent that the file has; None where there is none."""
+        return next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
+
     def where(self, path: Path_) -> str:
         """
         File, line and key of a path, or of its nearest parent that the file has.
@@ -51,7 +61,7 @@ class Document:
         >>> Document("a.yaml", {}, {("gpu",): 3}).where(("gpu", "memory"))
         'a.yaml:3: gpu.memory'
         """
-        known = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
+        known = self.line(path)
         place = self.name if known is None else f"{self.name}:{known}"
         dotted = ".".join(str(part) for part in path)
         return f"{place}: {dotted}" if dotted else place
@@ -75,13 +85,8 @@ def read_bytes(path: str | Path, largest: int = LARGEST_FILE) -> bytes:
         with file.open("rb") as stream:
             content = stream.read(largest + 1)
     except (OSError, ValueError) as error:
-        raise InputError(
-            Fault(
-                f"cannot be read: {getattr(error, 'strerror', None) or error}",
-                str(path),
-                "check the path and its permissions",
-            )
-        ) from None
+        what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError(Fault(what, str(path), "check the path and its permissions")) from None
     if len(content) > largest:
         raise InputError(Fault(f"is larger than {largest // 2**20} MiB", str(path), "is it the file you meant?"))
     return content

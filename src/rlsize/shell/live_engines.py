@@ -19,8 +19,7 @@ from rlsize.shell.command import quantity
 if TYPE_CHECKING:
     from rlsize.facts.evidence import EngineLoad
     from rlsize.facts.observations import Observation
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import Target
+    from rlsize.readers.http_pages import Access, Target
     from rlsize.readers.metrics.pages import Reading
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.named_inputs import NamedInputs
@@ -274,7 +273,7 @@ def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
     Raises:
         InputError: All faults of the inputs so far, the URLs and the token; nothing is asked for before.
     """
-    from rlsize.readers.http_targets import targets
+    from rlsize.readers.http_pages import targets
     from rlsize.readers.metrics.pages import live_reader
 
     length = _window(inputs, said)
@@ -298,9 +297,9 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
         InputError: All faults of the inputs so far; nothing is asked for before. Or no engines are there.
         UnfinishedError: The server cannot be reached, or refuses.
     """
-    from rlsize.readers.http_targets import api_target
+    from rlsize.readers.http_pages import api_target
     from rlsize.readers.prometheus import scraped
-    from rlsize.readers.prometheus_asking import matchers, moment
+    from rlsize.readers.prometheus_api import matchers, moment
 
     length = _window(inputs, said)
     chosen, end, found = "", None, []
@@ -321,7 +320,7 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
 
 def _window(inputs: Inputs, said: WatchFlags) -> Figure:
     """How long to watch; durations may be written as Prometheus writes them, too: 5m, 1h30m."""
-    from rlsize.readers.prometheus_asking import duration
+    from rlsize.readers.prometheus_api import duration
 
     if said.window is not None:
         seconds = duration(said.window)
@@ -336,8 +335,7 @@ def _access(inputs: Inputs, said: WatchFlags, found: list[Target]) -> Access:
     Raises:
         InputError: All faults of the inputs so far.
     """
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import LOGIN_VARIABLE, basic_login, bearer_token
+    from rlsize.readers.http_pages import LOGIN_VARIABLE, Access, basic_login, bearer_token
 
     patience = inputs.ask("timeout_seconds")
     token, login = "", None

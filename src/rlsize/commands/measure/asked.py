@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from rlsize.facts.measured import Stage
     from rlsize.facts.model import Model
-    from rlsize.readers.http_targets import Target
+    from rlsize.readers.http_pages import Target
     from rlsize.shell.inputs import Inputs
 
 NO_MODEL, NAME_ONE = "no model is named", "name a profile, a folder with a config.json or a Hugging Face id"
@@ -377,7 +377,7 @@ def _servers(inputs: Inputs, asked: Mapping[str, Any]) -> RunningServers:
     found: list[Target] = []
     token = ""
     if asked["url"]:
-        from rlsize.readers.http_targets import bearer_token, targets
+        from rlsize.readers.http_pages import bearer_token, targets
 
         try:
             found = targets(asked["url"])

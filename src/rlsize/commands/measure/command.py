@@ -142,7 +142,7 @@ def measure(
     asked = {name: value for name, value in locals().items() if name not in {"inputs", "context"}}
     if show is not None:
         from rlsize.commands.measure.report import measure_report
-        from rlsize.readers.rates import read_rates
+        from rlsize.readers.saved_files import read_rates
 
         if save is not None or log is not None:
             raise InputError(

@@ -14,7 +14,7 @@ from rlsize.facts.measured import RolloutMeasured
 from rlsize.facts.rates import MeasuredInstance, RateConditions
 from rlsize.measure.instances import started
 from rlsize.measure.jobs import StageResult, command
-from rlsize.readers.http_targets import TOKEN_VARIABLE
+from rlsize.readers.http_pages import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlsize.facts.rollout_run import PhaseRun
     from rlsize.measure.instances import Instance
     from rlsize.measure.rollout import Record, RolloutPlan
-    from rlsize.readers.http_targets import Target
+    from rlsize.readers.http_pages import Target
 
 
 UNKNOWN_VOCABULARY = 1000  # token ids that every model has

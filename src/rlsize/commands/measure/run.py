@@ -407,7 +407,7 @@ def _machine(gpus: list[str], results: StageResults, *, remote: bool) -> Any:
 
 def without_secrets(words: list[str]) -> list[str]:
     """The command line as it may be written into a file: a URL loses user, password and query."""
-    from rlsize.readers.http_targets import masked
+    from rlsize.readers.http_pages import masked
 
     return [masked(word) if "@" in word or "?" in word else word for word in words]
 

@@ -1,8 +1,9 @@
 """
-Results of `vllm bench throughput`, `vllm bench serve` and `vllm bench latency`.
+Results of `vllm bench throughput`, `serve` and `latency`; and of InferenceX, a variant of `serve`.
 
 Keys as in vLLM 0.32 and 0.33, `vllm/benchmarks/{throughput,serve,latency}.py`. A `.pytorch.json` beside a result holds
-the same run once more.
+the same run once more. InferenceX gives latencies in seconds and without `_ms`, keys as in the files that it publishes;
+GPUs and parallelism stand in the file's name only.
 """
 
 from __future__ import annotations
@@ -23,9 +24,11 @@ if TYPE_CHECKING:
 THROUGHPUT = "vllm bench throughput"
 SERVE = "vllm bench serve"
 LATENCY = "vllm bench latency"
+INFERENCEX = "InferenceX"
 TOTAL = "prompt and response tokens together"
 PROMPTS = "prompts, not samples: with --n each prompt makes n of them"
 MILLISECONDS = 1e-3
+_SLOW = 10.0  # seconds between two tokens that say that the unit is another one
 
 _RATES = re.compile(r"Throughput: +([\d.]+) requests/s, +([\d.]+) total tokens/s, +([\d.]+) output tokens/s")
 _PROMPT_TOKENS = re.compile(r"Total num prompt tokens: +(\d+)\s*\n")
@@ -196,3 +199,19 @@ def vllm_latency(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
             holds_tail=True,
         )
     ]
+
+
+def inferencex(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+    """
+    The run of a result.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    record = Record(data, where)
+    result = served(record, INFERENCEX, suffix="", scale=1.0)
+    if result.seconds_per_token is not None and result.seconds_per_token > _SLOW:
+        key = result.keys["seconds_per_token"]
+        record.fault(f"{result.seconds_per_token:g} s between two tokens is too long: is it in milliseconds?", key)
+        return [record.result(INFERENCEX)]
+    return [result]

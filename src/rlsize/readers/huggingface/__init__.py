@@ -15,10 +15,8 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.model_size import with_computed
 from rlsize.facts.model import Model
 from rlsize.readers.huggingface.architecture import read_architecture
-from rlsize.readers.huggingface.config_file import FILE_NAME, config_path, read_config
-from rlsize.readers.huggingface.families import FAMILIES, UNKNOWN, UNREADABLE
-from rlsize.readers.huggingface.keys import Keys, shown
-from rlsize.readers.huggingface.known_keys import REFUSED, changes_nothing
+from rlsize.readers.huggingface.config import FILE_NAME, Keys, config_path, read_config, shown
+from rlsize.readers.huggingface.families import FAMILIES, REFUSED, UNKNOWN, UNREADABLE, changes_nothing
 from rlsize.readers.yaml_documents import read_bytes
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.facts.counters import EngineCounters
-    from rlsize.readers.metrics.tables import Kind
+    from rlsize.readers.metrics.tables import EngineKind
 
 KINDS = (VLLM, SGLANG, TRTLLM)
 _OTHERS = {"tgi": "TGI", "sgl_router": "SGLang's router", "smg": "a SGLang gateway", "lmdeploy": "LMDeploy"}
@@ -42,7 +42,7 @@ def text_engines(text: str, instance: str) -> list[EngineCounters]:
     return found
 
 
-def _no_engine(names: Sequence[str], kind: Kind, instance: str) -> Fault:
+def _no_engine(names: Sequence[str], kind: EngineKind, instance: str) -> Fault:
     known = ", ".join(one.title for one in KINDS[:-1]) + f" and {KINDS[-1].title}"
     other = next(
         (title for prefix, title in _OTHERS.items() if any(re.match(f"{prefix}[:_]", name) for name in names)), None

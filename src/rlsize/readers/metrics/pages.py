@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rlsize.errors import Fault
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import Target
+    from rlsize.readers.http_pages import Access, Target
 
 
 @dataclass(frozen=True, slots=True)
