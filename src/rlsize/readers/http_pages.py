@@ -30,6 +30,14 @@ LONGEST_URL = 2000
 MASK = "***"
 OK = 200
 TOGETHER = 32  # pages in flight at a time
+_WHO = f"give a token in {TOKEN_VARIABLE} or with --token-file, or a login in {LOGIN_VARIABLE}"
+_WHERE = "vLLM and SGLang serve theirs under /metrics, TensorRT-LLM under /prometheus/metrics"
+_REFUSALS = {
+    401: (": it wants to know who asks", _WHO),
+    403: (": it wants to know who asks", _WHO),
+    404: (": there is no such page", _WHERE),
+}
+"""What a status means, and what to do about it."""
 
 _SCHEME = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:(?![0-9])")
 _UNPRINTABLE = re.compile(r"[\s\x00-\x20\x7f]")
@@ -53,11 +61,8 @@ class Target:
     @property
     def exposed(self) -> bool:
         """Whether others on the way can read what is sent there."""
-        return urlsplit(self.url).scheme == "http" and urlsplit(self.url).hostname not in {
-            "localhost",
-            "127.0.0.1",
-            "::1",
-        }
+        parts = urlsplit(self.url)
+        return parts.scheme == "http" and parts.hostname not in {"localhost", "127.0.0.1", "::1"}
 
 
 def targets(urls: Iterable[str]) -> list[Target]:
@@ -79,13 +84,8 @@ def targets(urls: Iterable[str]) -> list[Target]:
             faults.append(Fault(str(error), masked(url), "write http://HOST:PORT, https://HOST/metrics or HOST:PORT"))
             continue
         if target.url in found:
-            faults.append(
-                Fault(
-                    "is named twice",
-                    target.shown,
-                    "name each engine once; data-parallel ranks of one page are told apart",
-                )
-            )
+            todo = "name each engine once; data-parallel ranks of one page are told apart"
+            faults.append(Fault("is named twice", target.shown, todo))
         found[target.url] = target
     if faults:
         raise InputError(*faults)
@@ -142,17 +142,14 @@ def bearer_token(environment: Mapping[str, str], path: str | None) -> str:
     if path and not token:
         raise InputError(Fault("is empty", where, "write the token into it"))
     if token and (not token.isascii() or _UNPRINTABLE.search(token)):
-        raise InputError(
-            Fault(
-                "is not a token: it holds blanks or characters that no header may carry",
-                where,
-                "write the token alone, on one line",
-            )
-        )
+        what = "is not a token: it holds blanks or characters that no header may carry"
+        raise InputError(Fault(what, where, "write the token alone, on one line"))
     return token
 
 
 def _target(url: str, path: str = DEFAULT_PATH) -> Target:
+    import httpx
+
     if len(url) > LONGEST_URL or not url:
         raise ValueError("is no URL" if not url else "is too long for a URL")
     if _UNPRINTABLE.search(url):
@@ -169,18 +166,12 @@ def _target(url: str, path: str = DEFAULT_PATH) -> Target:
     login = (parts.username or "", parts.password or "") if "@" in parts.netloc else None
     where = parts.path if parts.path not in {"", "/"} else path
     clean = SplitResult(parts.scheme, parts.netloc.rpartition("@")[2], where, parts.query, "")
-    _check_for_httpx(urlunsplit(clean))
-    shown = clean.netloc if where == path and not parts.query else masked(urlunsplit(clean))
-    return Target(urlunsplit(clean), shown, login)
-
-
-def _check_for_httpx(url: str) -> None:
-    import httpx
-
     try:
-        httpx.URL(url)
+        httpx.URL(urlunsplit(clean))
     except (httpx.InvalidURL, UnicodeError):
         raise ValueError("is no URL") from None
+    shown = clean.netloc if where == path and not parts.query else masked(urlunsplit(clean))
+    return Target(urlunsplit(clean), shown, login)
 
 
 def masked(url: str) -> str:
@@ -303,75 +294,43 @@ async def _fetch_one(
 
     import httpx
 
-    try:
-        async with asyncio.timeout(access.seconds):
-            return await _read(client, page, access, clock, told)
-    except InputError as error:
-        return page, error.faults[0]
-    except (TimeoutError, httpx.TimeoutException):
-        fault = Fault(f"gave no whole page within {access.seconds:g} s", page.shown, "is it up? --timeout allows more")
-    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError) as error:
-        fault = _broken(error, page, access)
-    return page, fault
-
-
-async def _read(
-    client: httpx.AsyncClient, page: Target, access: Access, clock: Callable[[], float], told: frozenset[int]
-) -> Page:
-    import httpx
-
     login = access.login_of(page)
     auth: Any = httpx.BasicAuth(*login) if login else None
     headers = {"Authorization": f"Bearer {access.token}"} if access.token and not login else {}
-    async with client.stream("GET", page.url, headers=headers, auth=auth) as response:
-        answered = clock()
-        if response.status_code not in told:
-            _check_answer(response, page, access)
-        content = bytearray()
-        async for chunk in response.aiter_raw():
-            content += chunk
-            if len(content) > access.largest:
-                raise InputError(_too_large(page, access))
-    return Page(page, answered, bytes(content), response.status_code)
+    content = bytearray()
+    try:
+        async with (
+            asyncio.timeout(access.seconds),
+            client.stream("GET", page.url, headers=headers, auth=auth) as answer,
+        ):
+            answered = clock()
+            if answer.status_code not in told:
+                _check_answer(answer, page, access)
+            async for chunk in answer.aiter_raw():
+                content += chunk
+                if len(content) > access.largest:
+                    return page, _too_large(page, access)
+            return Page(page, answered, bytes(content), answer.status_code)
+    except InputError as error:
+        return page, error.faults[0]
+    except (TimeoutError, httpx.TimeoutException):
+        todo = "is it up? --timeout allows more"
+        return page, Fault(f"gave no whole page within {access.seconds:g} s", page.shown, todo)
+    except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, UnicodeError) as error:
+        return page, _broken(error, page, access)
 
 
 def _check_answer(response: httpx.Response, page: Target, access: Access) -> None:
     status = response.status_code
-    if 300 <= status < 400:  # noqa: PLR2004 (HTTP's redirects)
-        goal = masked(without(response.headers.get("location", "nowhere"), *access.secrets(page)))
-        raise InputError(
-            Fault(
-                f"answers {status}, a redirect to {goal}",
-                page.shown,
-                "redirects are not followed; name the page itself",
-            )
-        )
-    if status in {401, 403}:
-        raise InputError(
-            Fault(
-                f"answers {status}: it wants to know who asks",
-                page.shown,
-                f"give a token in {TOKEN_VARIABLE} or with --token-file, or a login in {LOGIN_VARIABLE}",
-            )
-        )
-    if status == 404:  # noqa: PLR2004 (HTTP's not found)
-        raise InputError(
-            Fault(
-                "answers 404: there is no such page",
-                page.shown,
-                "vLLM and SGLang serve theirs under /metrics, TensorRT-LLM under /prometheus/metrics",
-            )
-        )
     if status != OK:
-        raise InputError(Fault(f"answers {status} instead of a page", page.shown, "look at the engine's log"))
+        what, todo = _REFUSALS.get(status, (" instead of a page", "look at the engine's log"))
+        if 300 <= status < 400:  # noqa: PLR2004 (HTTP's redirects)
+            goal = masked(without(response.headers.get("location", "nowhere"), *access.secrets(page)))
+            what, todo = f", a redirect to {goal}", "redirects are not followed; name the page itself"
+        raise InputError(Fault(f"answers {status}{what}", page.shown, todo))
     if response.headers.get("content-encoding", "identity").lower() != "identity":
-        raise InputError(
-            Fault(
-                "sends a compressed page though asked for a plain one",
-                page.shown,
-                "name the engine itself, not a proxy",
-            )
-        )
+        what, todo = "sends a compressed page though asked for a plain one", "name the engine itself, not a proxy"
+        raise InputError(Fault(what, page.shown, todo))
     length = response.headers.get("content-length", "")
     if length.isdecimal() and (len(length) > 15 or int(length) > access.largest):  # noqa: PLR2004 (more digits than any size)
         raise InputError(_too_large(page, access))
@@ -385,16 +344,10 @@ def _broken(error: Exception, page: Target, access: Access) -> Fault:
     text = without(" ".join(str(error).split()), *access.secrets(page))
     text = text if len(text) <= 160 else f"{text[:156]}..."  # noqa: PLR2004 (two lines of a terminal)
     if "CERTIFICATE_VERIFY_FAILED" in text:
-        return Fault(
-            f"shows a certificate that is not trusted ({text})",
-            page.shown,
-            "name its authority with --ca FILE, or skip the check with --insecure",
-        )
-    return Fault(
-        f"cannot be read: {text or 'the connection broke off'}",
-        page.shown,
-        "check the address, and whether the engine is up",
-    )
+        todo = "name its authority with --ca FILE, or skip the check with --insecure"
+        return Fault(f"shows a certificate that is not trusted ({text})", page.shown, todo)
+    what = f"cannot be read: {text or 'the connection broke off'}"
+    return Fault(what, page.shown, "check the address, and whether the engine is up")
 
 
 def _trust(access: Access) -> ssl.SSLContext | bool:

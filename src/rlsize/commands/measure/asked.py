@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import re
 import shlex
 import ssl
@@ -19,13 +18,14 @@ from rlsize.facts.figure import Figure
 from rlsize.facts.measured import STAGES
 from rlsize.quantities.scenario import ModelNumbers
 from rlsize.quantities.table import QUANTITIES
+from rlsize.shell.access import access_to, blamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.facts.measured import Stage
     from rlsize.facts.model import Model
-    from rlsize.readers.http_pages import Target
+    from rlsize.readers.http_pages import Access, Target
     from rlsize.shell.inputs import Inputs
 
 NO_MODEL, NAME_ONE = "no model is named", "name a profile, a folder with a config.json or a Hugging Face id"
@@ -196,17 +196,6 @@ class Workload:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RunningServers:
-    """Servers that run already, and how to ask them; without targets, an engine is started."""
-
-    targets: tuple[Target, ...]
-    token: str
-    authority: str | None
-    insecure: bool
-    timeout: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class OwnEngine:
     """A rollout engine to start; what is None is left to its own defaults."""
 
@@ -255,7 +244,8 @@ class Measurement:
         start_seconds: Most that an engine or trainer may take to start. [s]
         seed: Of lengths, prompts and weights.
         device: cuda, cpu, or auto.
-        servers: Servers to reach.
+        targets: Servers that run already and are to be reached; without them, an engine is started.
+        access: How to ask them.
         engine: An engine to start.
         trainer: A trainer to run, and the ranks of a weight sync.
     """
@@ -268,7 +258,8 @@ class Measurement:
     start_seconds: float
     seed: int
     device: str
-    servers: RunningServers
+    targets: tuple[Target, ...]
+    access: Access
     engine: OwnEngine
     trainer: OwnTrainer
 
@@ -302,13 +293,14 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
     model = measured_model(inputs, dummy=asked["dummy_weights"], folder=folder)
     work = _workload(inputs, model.profile.architecture.max_context if model and model.profile else None)
     only = _stages(inputs, asked["only"])
-    servers, engine, trainer = _servers(inputs, asked), _engine(inputs, asked), _trainer(inputs, asked)
+    servers, access = _servers(inputs, asked)
+    engine, trainer = _engine(inputs, asked), _trainer(inputs, asked)
     quick = QUICK_SECONDS if asked["quick"] else None
     seconds = inputs.ask("measurement_seconds", default=quick, why="a quick look")
     start, device = inputs.ask("start_seconds"), inputs.choose("device")
-    if model is None and not (servers.targets and only in {None, ("rollout",)}) and not inputs.faults:
+    if model is None and not (servers and only in {None, ("rollout",)}) and not inputs.faults:
         inputs.fault(NO_MODEL, "--model", NAME_ONE)  # servers alone say what they serve
-    _check_model(inputs, model, work, engine, servers)
+    _check_model(inputs, model, work, engine, starts=not servers)
     return Measurement(
         model=model,
         work=inputs.settled(work),
@@ -318,7 +310,8 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
         start_seconds=start.number,
         seed=int(inputs.keep(Figure(key="seed", value=seed_of(inputs), source="--seed")).number),
         device=device,
-        servers=servers,
+        targets=servers,
+        access=access,
         engine=engine,
         trainer=trainer,
     )
@@ -371,33 +364,24 @@ def _plain(context: int | None) -> dict[str, float]:
     return {"prompts_per_step": 32, "group_size": 8, "prompt_tokens": prompt, "response_tokens": mean}
 
 
-def _servers(inputs: Inputs, asked: Mapping[str, Any]) -> RunningServers:
-    """The servers that --url names, and the token for them; what is wrong is noted."""
-    timeout = inputs.ask("timeout_seconds")
-    found: list[Target] = []
-    token = ""
-    if asked["url"]:
-        from rlsize.readers.http_pages import bearer_token, targets
+def _servers(inputs: Inputs, asked: Mapping[str, Any]) -> tuple[tuple[Target, ...], Access]:
+    """The servers that --url names, and how to ask them; what is wrong is noted."""
+    from rlsize.readers.http_pages import Access, targets
 
-        try:
+    found: list[Target] = []
+    if asked["url"]:
+        with blamed(inputs, "--url"):
             found = targets(asked["url"])
-            token = bearer_token(os.environ, asked["token_file"])
-        except InputError as error:
-            inputs.faults.extend(error.faults)
-    if token and any(target.exposed for target in found):
-        inputs.warnings.append("the token goes over plain http, which anyone on the way can read; https hides it")
+        access = access_to(found, inputs, asked["token_file"], asked["ca"], insecure=asked["insecure"])
+    else:
+        inputs.ask("timeout_seconds")
+        access = Access(authority=asked["ca"])
     try:
         ssl.create_default_context(cafile=asked["ca"])
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         inputs.fault(f"{asked['ca']} cannot be read as certificates: {reason}", "--ca", "give a PEM file")
-    return RunningServers(
-        targets=tuple(found),
-        token=token,
-        authority=asked["ca"],
-        insecure=asked["insecure"],
-        timeout=timeout.number if timeout.known else 0.0,
-    )
+    return tuple(found), access
 
 
 def _engine(inputs: Inputs, asked: Mapping[str, Any]) -> OwnEngine:
@@ -487,13 +471,13 @@ def _stages(inputs: Inputs, text: str | None) -> tuple[Stage, ...] | None:
 
 
 def _check_model(
-    inputs: Inputs, model: MeasuredModel | None, work: Workload | None, engine: OwnEngine, servers: RunningServers
+    inputs: Inputs, model: MeasuredModel | None, work: Workload | None, engine: OwnEngine, *, starts: bool
 ) -> None:
     """What a model cannot do, found out before an engine is started for it."""
     if model is None or model.profile is None:
         return
     shape, shared = model.profile.architecture, engine.tensor_parallel or 1
-    if shape.attention and not servers.targets and shape.attention.heads % shared:
+    if shape.attention and starts and shape.attention.heads % shared:
         what = f"{shape.attention.heads} heads of {model.name} cannot be shared by {shared} GPUs"
         inputs.fault(what, inputs.place("rollout_tensor_parallel"), "choose a divisor of the heads")
     longest = work.prompt_tokens + (work.cap or work.mean) if work else 0

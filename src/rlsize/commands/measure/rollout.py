@@ -61,9 +61,9 @@ class MeasuredEngines:
 
     def start(self, say: Callable[[str, float], None]) -> list[Instance]:
         """Start an engine, or reach the servers."""
-        if self.asked.servers.targets:
-            say(f"reaching {len(self.asked.servers.targets)} server(s)", 0.0)
-            for target in self.asked.servers.targets:
+        if self.asked.targets:
+            say(f"reaching {len(self.asked.targets)} server(s)", 0.0)
+            for target in self.asked.targets:
                 self.instances.append(self._reached(target))
             _check_context(self.plan, self.instances)
         else:
@@ -88,19 +88,19 @@ class MeasuredEngines:
         return started("engine", argv, place, scrape_as("engine"), self.asked.start_seconds)
 
     def _reached(self, target: Target) -> Instance:
-        place, servers = self._place("client"), self.asked.servers
+        place, access = self._place("client"), self.asked.access
         profile = self.asked.model.profile if self.asked.model else None
         job = {
             "base": target.url.removesuffix("/metrics").rstrip("/"),
-            "login": target.login,
+            "login": access.login_of(target),
             "temperature": self.asked.work.temperature,
             "vocabulary": profile.architecture.vocab_size if profile else UNKNOWN_VOCABULARY,
-            "timeout_seconds": servers.timeout,
-            "authority": servers.authority,
-            "insecure": servers.insecure,
+            "timeout_seconds": access.seconds,
+            "authority": access.authority,
+            "insecure": access.insecure,
         }
         argv = command(sys.executable, "rollout_online", job, place)
-        patience, token = REACH * servers.timeout, {TOKEN_VARIABLE: servers.token}  # in the environment: it is no file
+        patience, token = REACH * access.seconds, {TOKEN_VARIABLE: access.token}  # in the environment: it is no file
         return started(target.shown, argv, place, scrape_as(target.shown), patience, token)
 
     def _place(self, kind: str) -> Path:
@@ -174,7 +174,7 @@ def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], No
     engines = MeasuredEngines(asked, plan, folder)
     try:
         instances = engines.start(say)
-        record = measure_rollout(instances, plan, say, engines.engine if not asked.servers.targets else None)
+        record = measure_rollout(instances, plan, say, engines.engine if not asked.targets else None)
     finally:
         engines.end()
     return _outcome(asked, plan, engines, record)
@@ -197,7 +197,7 @@ def rollout_plan(asked: Measurement) -> RolloutPlan:
         seconds=asked.seconds,
         seed=asked.seed,
         quick=asked.quick,
-        nonce=secrets.token_hex(4) if asked.servers.targets else "",
+        nonce=secrets.token_hex(4) if asked.targets else "",
     )
 
 
@@ -206,7 +206,7 @@ def _outcome(asked: Measurement, plan: RolloutPlan, engines: MeasuredEngines, re
 
     facts: Mapping[str, Any] = engines.instances[0].facts
     gpus = list(facts.get("gpus") or [])
-    if asked.servers.targets:  # a server does not tell its GPUs, and an engine on a CPU has none
+    if asked.targets:  # a server does not tell its GPUs, and an engine on a CPU has none
         size = float(asked.engine.gpus) if asked.engine.tensor_parallel else None
     else:
         size = float(facts["gpus_per_instance"]) if gpus else None
@@ -258,8 +258,8 @@ def _conditions(
         temperature=asked.work.temperature,
         dtype=facts.get("dtype"),
         kv_dtype=facts.get("kv_dtype"),
-        tensor_parallel=asked.engine.tensor_parallel or (None if asked.servers.targets else 1),
-        dummy_weights=None if asked.servers.targets or model is None else model.dummy,
+        tensor_parallel=asked.engine.tensor_parallel or (None if asked.targets else 1),
+        dummy_weights=None if asked.targets or model is None else model.dummy,
     )
 
 
@@ -279,5 +279,5 @@ def _placement(asked: Measurement, facts: Mapping[str, Any]) -> Iterator[str]:
     if "gpus" in facts and not facts["gpus"]:
         yield "the engine ran on a CPU: its rate sizes no GPU fleet"
     model = asked.model
-    if model and model.dummy and model.profile and model.profile.architecture.moe and not asked.servers.targets:
+    if model and model.dummy and model.profile and model.profile.architecture.moe and not asked.targets:
         yield "random weights send tokens to all experts evenly, which trained ones do not: a step reads more of them"

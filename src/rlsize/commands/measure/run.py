@@ -90,7 +90,7 @@ def _lacking(stage: Stage, asked: Measurement, gpus: list[str], *, named: bool) 
     """What this machine lacks for a stage."""
     from rlsize.measure.jobs import libraries
 
-    if stage == "rollout" and asked.servers.targets:
+    if stage == "rollout" and asked.targets:
         return None
     if asked.model is None:
         return Fault(NO_MODEL, "--model", NAME_ONE)
@@ -159,7 +159,7 @@ def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
             raise KeyboardInterrupt
         if found.partial:
             raise UnfinishedStageError(Fault(found.partial, stage, "its whole log: --log FILE"))
-    if stage != "rollout" or not asked.servers.targets:
+    if stage != "rollout" or not asked.targets:
         if watch.before and (on_gpus or stage == "rollout"):
             results.doubts += watch.doubts()
         elif before is not None:
@@ -372,7 +372,7 @@ def _rates(chosen: Measurement, inputs: Inputs, gpus: list[str], results: StageR
     return measured_rates(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
         conditions=conditions,
-        machine=_machine(gpus, results, remote=bool(chosen.servers.targets)),
+        machine=_machine(gpus, results, remote=bool(chosen.targets)),
         rollout=rollout.measured if rollout else None,
         instances=rollout.instances if rollout else (),
         engine=rollout.engine if rollout else None,

@@ -13,7 +13,7 @@ from rlsize.facts.run_log import RunLog, StepRecord
 from rlsize.readers.logs.forms import tensorboard
 from rlsize.readers.logs.mapping import Mapper
 from rlsize.readers.logs.merging import Parts, merged
-from rlsize.readers.logs.recognising import Kind, first_record, kind_of, names
+from rlsize.readers.logs.recognising import LogKind, first_record, kind_of, names
 from rlsize.readers.logs.rows import Row, Skips
 from rlsize.readers.logs.source import opened
 
@@ -53,7 +53,7 @@ def read_log(path: str, format: str | None = None, tell: Callable[[float], None]
 @contextmanager
 def _rows(
     path: str, name: str | None, skips: Skips, tell: Callable[[float], None] | None
-) -> Iterator[tuple[Kind, Iterator[Row]]]:
+) -> Iterator[tuple[LogKind, Iterator[Row]]]:
     """What a log is, and its rows."""
     if path != "-" and Path(path).is_dir():
         with _folder(path, name, skips) as found:
@@ -70,7 +70,7 @@ def _rows(
 
 
 @contextmanager
-def _folder(path: str, name: str | None, skips: Skips) -> Iterator[tuple[Kind, Iterator[Row]]]:
+def _folder(path: str, name: str | None, skips: Skips) -> Iterator[tuple[LogKind, Iterator[Row]]]:
     """What the event files of a folder are, and their rows."""
     files = sorted(file for file in Path(path).glob(_EVENTS) if file.is_file())
     if not files:
@@ -124,7 +124,7 @@ class _Steps:
         return found
 
 
-def _log(path: str, kind: Kind, rows: Iterable[Row], skips: Skips) -> RunLog:
+def _log(path: str, kind: LogKind, rows: Iterable[Row], skips: Skips) -> RunLog:
     """The steps of rows, with all that must be said of them."""
     framework = kind.framework
     mapper = Mapper(framework, skips)
@@ -180,7 +180,7 @@ def _told(skips: Skips) -> str:
     return "".join(f"; {entry.count:,} not used: {entry.why} (first at {entry.first})" for entry in skips.listing())
 
 
-def _nothing(path: str, kind: Kind, skips: Skips) -> Fault:
+def _nothing(path: str, kind: LogKind, skips: Skips) -> Fault:
     return Fault(
         f"a log of {kind.framework.name} ({kind.form.name}) without one whole step{_told(skips)}",
         path,
