@@ -29,10 +29,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.facts.benchmark_result import BenchmarkResult
-    from rlsize.readers.bench.documents import JsonObject
 
-    FromObject = Callable[[Mapping[str, Any], str], list[BenchmarkResult]]
-    FromText = Callable[[str, str], list[BenchmarkResult]]
+    FromObject = Callable[[Mapping[str, Any], str], BenchmarkResult | list[BenchmarkResult]]
+    FromText = Callable[[str, str], BenchmarkResult | list[BenchmarkResult]]
 
 _OBJECTS: Mapping[str, FromObject] = {
     "guidellm": guidellm,
@@ -92,7 +91,7 @@ def benchmark_results(content: bytes, name: str, format: str | None = None) -> l
     printed = _PRINTED.get(form or "")
     if printed is None:
         raise InputError(Fault("is no benchmark's result that is known", name, _INSTEAD))
-    return printed(text, name)
+    return _listed(printed(text, name))
 
 
 def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResult]:
@@ -103,8 +102,12 @@ def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResul
     found: list[BenchmarkResult] = []
     faults = list(parts.faults)
     for part, kind in zip(parts.whole, kinds, strict=True):
+        reader = _OBJECTS.get(kind or "")
         try:
-            found += _results(part, kind)
+            if reader is not None:
+                found += _listed(reader(part.data, part.where))
+            else:
+                faults.append(Fault("is no benchmark's result that is known", part.where, _INSTEAD))
         except InputError as error:
             faults += error.faults
     if not found:
@@ -114,11 +117,8 @@ def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResul
     return found
 
 
-def _results(part: JsonObject, kind: str | None) -> list[BenchmarkResult]:
-    reader = _OBJECTS.get(kind or "")
-    if reader is None:
-        raise InputError(Fault("is no benchmark's result that is known", part.where, _INSTEAD))
-    return reader(part.data, part.where)
+def _listed(found: BenchmarkResult | list[BenchmarkResult]) -> list[BenchmarkResult]:
+    return found if isinstance(found, list) else [found]
 
 
 def _keys(data: Mapping[str, Any]) -> list[str]:

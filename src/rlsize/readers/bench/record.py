@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 MOST = 1e15  # tokens, seconds or requests per second that no benchmark reaches
 MOST_WORD = 200
+WHOLE_RUN = {"holds_ramp": True, "holds_tail": True}  # fields of a result whose rate covers filling and draining
 _FIELDS = frozenset(BenchmarkResult.__dataclass_fields__)
 _AGREE = 0.02  # share by which two ways to the same rate may differ
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import WHOLE_RUN, Record
 
 if TYPE_CHECKING:
     from rlsize.facts.benchmark_result import BenchmarkResult
@@ -36,7 +36,7 @@ _LABELS = {
 _AGREE = 0.03
 
 
-def trtllm_printed(text: str, where: str) -> list[BenchmarkResult]:
+def trtllm_printed(text: str, where: str) -> BenchmarkResult:
     """
     The run of a text block; a line that does not end is not used.
 
@@ -57,31 +57,28 @@ def trtllm_printed(text: str, where: str) -> list[BenchmarkResult]:
     _check(record, response, prompt_length, response_length)
     tensor = record.number("tensor_parallel", "TP Size")
     pipeline = record.number("pipeline_parallel", "PP Size")
-    return [
-        record.result(
-            TOOL,
-            engine="trtllm",
-            model=record.text("model", "Model"),
-            duration_seconds=record.number("duration_seconds", "Total Latency (ms)", scale=MILLISECONDS),
-            requests=requests,
-            prompt_tokens=_product(prompt_length, requests),
-            response_tokens=_product(response_length, requests),
-            response_tokens_per_second=response,
-            total_tokens_per_second=record.number("total_tokens_per_second", "Total Token Throughput (tokens/sec)"),
-            mean_concurrency=record.number("mean_concurrency", "Number of concurrent requests"),
-            sent_at_once=True,
-            tensor_parallel=tensor,
-            gpus=_product(tensor, pipeline),
-            seconds_per_token=record.latency(
-                "seconds_per_token", "Average time-per-output-token [TPOT] (ms)", scale=MILLISECONDS
-            ),
-            first_token_seconds=record.latency(
-                "first_token_seconds", "Average time-to-first-token [TTFT] (ms)", scale=MILLISECONDS
-            ),
-            holds_ramp=True,
-            holds_tail=True,
-        )
-    ]
+    return record.result(
+        TOOL,
+        engine="trtllm",
+        model=record.text("model", "Model"),
+        duration_seconds=record.number("duration_seconds", "Total Latency (ms)", scale=MILLISECONDS),
+        requests=requests,
+        prompt_tokens=_product(prompt_length, requests),
+        response_tokens=_product(response_length, requests),
+        response_tokens_per_second=response,
+        total_tokens_per_second=record.number("total_tokens_per_second", "Total Token Throughput (tokens/sec)"),
+        mean_concurrency=record.number("mean_concurrency", "Number of concurrent requests"),
+        sent_at_once=True,
+        tensor_parallel=tensor,
+        gpus=_product(tensor, pipeline),
+        seconds_per_token=record.latency(
+            "seconds_per_token", "Average time-per-output-token [TPOT] (ms)", scale=MILLISECONDS
+        ),
+        first_token_seconds=record.latency(
+            "first_token_seconds", "Average time-to-first-token [TTFT] (ms)", scale=MILLISECONDS
+        ),
+        **WHOLE_RUN,
+    )
 
 
 def _labelled(text: str) -> list[tuple[str, str]]:

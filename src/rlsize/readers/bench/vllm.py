@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.bench.documents import MOST_RECORDS
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import WHOLE_RUN, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -36,7 +36,7 @@ _RESPONSE_TOKENS = re.compile(r"Total num output tokens: +(\d+)\s*\n")
 _LONGEST = 24  # digits
 
 
-def vllm_throughput(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def vllm_throughput(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The JSON of `vllm bench throughput --output-json`, which does not tell prompt from response tokens.
 
@@ -54,20 +54,17 @@ def vllm_throughput(data: Mapping[str, Any], where: str) -> list[BenchmarkResult
     tokens = record.number("total_num_tokens", "total_num_tokens")
     if tokens is not None and duration and abs(tokens / duration - total) > 0.02 * total:
         record.warnings.append(f"total_num_tokens over elapsed_time is {tokens / duration:,.1f}, not {total:,.1f}")
-    return [
-        record.result(
-            THROUGHPUT,
-            engine="vllm",
-            model=record.text("model", "model_id"),
-            duration_seconds=duration,
-            requests=record.needed("requests", "num_requests"),
-            requests_are_prompts=True,
-            total_tokens_per_second=total,
-            sent_at_once=True,
-            holds_ramp=True,
-            holds_tail=True,
-        )
-    ]
+    return record.result(
+        THROUGHPUT,
+        engine="vllm",
+        model=record.text("model", "model_id"),
+        duration_seconds=duration,
+        requests=record.needed("requests", "num_requests"),
+        requests_are_prompts=True,
+        total_tokens_per_second=total,
+        sent_at_once=True,
+        **WHOLE_RUN,
+    )
 
 
 def vllm_throughput_printed(text: str, where: str) -> list[BenchmarkResult]:
@@ -113,12 +110,11 @@ def _printed_run(rates: re.Match[str], rest: str, where: str) -> BenchmarkResult
         total_tokens_per_second=record.needed("total_tokens_per_second", "total tokens/s"),
         duration_seconds=tokens / rate if tokens and rate else None,
         sent_at_once=True,
-        holds_ramp=True,
-        holds_tail=True,
+        **WHOLE_RUN,
     )
 
 
-def vllm_serve(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def vllm_serve(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The JSON of `vllm bench serve --save-result`; with `--save-detailed` it has the length of every response.
 
@@ -126,7 +122,7 @@ def vllm_serve(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
         InputError: All that is wrong with it.
     """
     record = Record(data, where)
-    return [served(record, SERVE, suffix="_ms", scale=MILLISECONDS)]
+    return served(record, SERVE, suffix="_ms", scale=MILLISECONDS)
 
 
 def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkResult:
@@ -162,8 +158,7 @@ def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkRes
         first_token_seconds=record.latency(
             "first_token_seconds", *(f"{which}{suffix}" for which in ("mean_ttft", "median_ttft")), scale=scale
         ),
-        holds_ramp=True,
-        holds_tail=True,
+        **WHOLE_RUN,
     )
 
 
@@ -173,7 +168,7 @@ def _engine(record: Record) -> str:
     return backend if backend in {"vllm", "sglang", "trtllm", "tensorrt-llm", "tgi", "lmdeploy"} else ""
 
 
-def vllm_latency(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def vllm_latency(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The JSON of `vllm bench latency --output-json`: seconds of a batch, whose size and lengths it does not say.
 
@@ -188,20 +183,17 @@ def vllm_latency(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
         "the batch size and the number of output tokens are not in the file, so it holds no rate: it is their product "
         "over avg_latency"
     )
-    return [
-        record.result(
-            LATENCY,
-            engine="vllm",
-            model=record.text("model", "model_id"),
-            batch_seconds=seconds,
-            sent_at_once=True,
-            holds_ramp=True,
-            holds_tail=True,
-        )
-    ]
+    return record.result(
+        LATENCY,
+        engine="vllm",
+        model=record.text("model", "model_id"),
+        batch_seconds=seconds,
+        sent_at_once=True,
+        **WHOLE_RUN,
+    )
 
 
-def inferencex(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def inferencex(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The run of a result.
 
@@ -213,5 +205,5 @@ def inferencex(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
     if result.seconds_per_token is not None and result.seconds_per_token > _SLOW:
         key = result.keys["seconds_per_token"]
         record.fault(f"{result.seconds_per_token:g} s between two tokens is too long: is it in milliseconds?", key)
-        return [record.result(INFERENCEX)]
-    return [result]
+        return record.result(INFERENCEX)
+    return result
