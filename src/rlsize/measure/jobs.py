@@ -120,10 +120,17 @@ class WorkerEvents:
 
     name: str
     repeated: str
-    when_full: str
+    when_full: str = ""
     results: list[dict[str, Any]] = field(default_factory=list)
     others: dict[str, dict[str, Any]] = field(default_factory=dict)
     partial: str = ""
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Keep an event; of those that are no measurements the first of each kind, as later faults follow from it."""
+        if event["event"] == self.repeated:
+            self.results.append(event)
+        else:
+            self.others.setdefault(event["event"], event)
 
     def listen(self, argv: Sequence[str], folder: Path, silence: float, told: Callable[[dict[str, Any]], None]) -> None:
         """
@@ -142,10 +149,7 @@ class WorkerEvents:
         try:
             with Child(argv, folder, self.name, staged(folder)) as child:
                 while (event := child.hear(silence)) is not None:
-                    if event["event"] == self.repeated:
-                        self.results.append(event)
-                    else:
-                        self.others.setdefault(event["event"], event)  # of ranks that fail the first: it tells why
+                    self.take(event)
                     told(event)
         except KeyboardInterrupt:
             if not self.results:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -13,7 +13,7 @@ from rlsize.estimates.scatter import scatter
 from rlsize.estimates.training_flops import training_flops_per_token
 from rlsize.facts.measured import TrainMeasured, TrainPhase
 from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
-from rlsize.measure.jobs import WIDE, StageResult, command, launcher
+from rlsize.measure.jobs import WIDE, StageResult, WorkerEvents, command, launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -115,36 +115,12 @@ class TrainResult(StageResult[TrainMeasured]):
     flops: CountedFlops | None = None
 
 
-@dataclass(slots=True)
-class TrainerEvents:
-    """Events of one trainer, by kind; `step` events in their order."""
-
-    ready: dict[str, Any] = field(default_factory=dict)
-    plan: dict[str, Any] = field(default_factory=dict)
-    steps: list[dict[str, Any]] = field(default_factory=list)
-    memory: dict[str, Any] = field(default_factory=dict)
-    flops: dict[str, Any] = field(default_factory=dict)
-    failed: dict[str, Any] = field(default_factory=dict)
-    out_of_memory: dict[str, Any] = field(default_factory=dict)
-    done: dict[str, Any] = field(default_factory=dict)
-
-    def take(self, event: dict[str, Any]) -> None:
-        """Keep an event; of faults the first, as later ones follow from it."""
-        kind = event["event"]
-        if kind == "step":
-            self.steps.append(event)
-        elif kind in {"ready", "plan", "memory", "flops", "failed", "out_of_memory", "done"} and not getattr(
-            self, kind
-        ):
-            setattr(self, kind, event)
-
-    @property
-    def timed(self) -> list[dict[str, Any]]:
-        """Steps after warm-up."""
-        return [step for step in self.steps if not step["warm_up"]]
+def timed_steps(heard: WorkerEvents) -> list[dict[str, Any]]:
+    """Steps after warm-up."""
+    return [step for step in heard.results if not step["warm_up"]]
 
 
-def train_result(job: TrainJob, heard: TrainerEvents, doubts: Sequence[str] = (), partial: str = "") -> TrainResult:
+def train_result(job: TrainJob, heard: WorkerEvents, doubts: Sequence[str] = (), partial: str = "") -> TrainResult:
     """
     The figures of a trainer that timed a step or more.
 
@@ -154,6 +130,7 @@ def train_result(job: TrainJob, heard: TrainerEvents, doubts: Sequence[str] = ()
         doubts: Doubts that arose on the way.
         partial: Why it ended before its time.
     """
+    ready = heard.others["ready"]
     flops = training_flops_per_token(job.profile, job.totals) if job.profile else None
     measured = _measured(job, heard, flops)
     counted = _counted(job, heard)
@@ -161,35 +138,36 @@ def train_result(job: TrainJob, heard: TrainerEvents, doubts: Sequence[str] = ()
     found = [*doubts, *step_doubts(measured, heard), *model_doubts(job.profile), *notes, *flops_doubts(counted)]
     return TrainResult(
         measured=measured,
-        versions=dict(heard.ready["versions"]),
-        gpus=list(heard.ready["gpus"]),
-        config=dict(heard.ready["config"]),
+        versions=ready["versions"],
+        gpus=ready["gpus"],
+        config=ready["config"],
         doubts=found,
         flops=counted,
         partial=partial,
     )
 
 
-def _measured(job: TrainJob, heard: TrainerEvents, flops: TrainingFlops | None) -> TrainMeasured:
-    tokens, responses, ranks = sum(job.totals), sum(response for _, response in job.lengths), heard.ready["world"]
-    phases, whole = _phases(heard, tokens)
+def _measured(job: TrainJob, heard: WorkerEvents, flops: TrainingFlops | None) -> TrainMeasured:
+    ready, plan, timed = heard.others["ready"], heard.others["plan"], timed_steps(heard)
+    tokens, responses, ranks = sum(job.totals), sum(response for _, response in job.lengths), ready["world"]
+    phases, whole = _phases(timed, plan, tokens)
     seconds = fmean(whole)
     update_seconds = sum(phase.seconds for phase in phases if phase.name != WITHOUT)
     update_rate = tokens / update_seconds / ranks
     matrices = flops.flops_per_token.number if flops else None
     attention = flops.attention_flops_per_token.number if flops else None
     both = flops.flops_per_token.number + flops.attention_flops_per_token.number if flops else None
-    peak = job.peak_flops if heard.ready["gpus"] else None
+    peak = job.peak_flops if ready["gpus"] else None
     return TrainMeasured(
         gpus=ranks,
-        params=float(heard.ready["params"]),
+        params=float(ready["params"]),
         step_samples=len(job.lengths),
         step_response_tokens=float(responses),
         step_total_tokens=float(tokens),
         micro_batch_tokens=job.micro_batch_tokens,
-        micro_batches=heard.plan["micro_batches"],
-        micro_batches_timed=heard.plan["micro_batches_timed"],
-        steps_timed=len(heard.timed),
+        micro_batches=plan["micro_batches"],
+        micro_batches_timed=plan["micro_batches_timed"],
+        steps_timed=len(timed),
         train_seconds=seconds,
         scatter=scatter(whole),
         gpu_response_tokens_per_second=responses / seconds / ranks,
@@ -200,20 +178,22 @@ def _measured(job: TrainJob, heard: TrainerEvents, flops: TrainingFlops | None) 
         attention_flops_per_token=attention,
         mfu=_mfu(update_rate, matrices, peak),
         mfu_with_attention=_mfu(update_rate, both, peak),
-        peak_memory_bytes=heard.memory.get("bytes"),
-        losses=[step["loss"] for step in heard.steps],
-        setting=_setting(job, heard.ready),
+        peak_memory_bytes=heard.others.get("memory", {}).get("bytes"),
+        losses=[step["loss"] for step in heard.results],
+        setting=_setting(job, ready),
     )
 
 
-def _phases(heard: TrainerEvents, tokens: int) -> tuple[list[TrainPhase], list[float]]:
+def _phases(
+    timed: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], tokens: int
+) -> tuple[list[TrainPhase], list[float]]:
     """Phases of a whole step, and the seconds of each step that was timed; what was left out is scaled by tokens."""
-    scale, repeats = tokens / heard.plan["tokens_timed"], heard.plan["micro_batches_timed"]
-    found, whole = [], [0.0] * len(heard.timed)
-    for name in heard.timed[0]["phases"]:
+    scale, repeats = tokens / plan["tokens_timed"], plan["micro_batches_timed"]
+    found, whole = [], [0.0] * len(timed)
+    for name in timed[0]["phases"]:
         times = 1 if name == PER_STEP else repeats
         factor = 1.0 if name == PER_STEP else scale
-        seconds = [float(step["phases"][name]) for step in heard.timed]
+        seconds = [float(step["phases"][name]) for step in timed]
         each = [value / times for value in seconds]
         whole = [total + factor * value for total, value in zip(whole, seconds, strict=True)]
         found.append(
@@ -244,20 +224,21 @@ def _setting(job: TrainJob, ready: Mapping[str, Any]) -> dict[str, str]:
     }
 
 
-def _counted(job: TrainJob, heard: TrainerEvents) -> CountedFlops | None:
-    if not heard.flops:
+def _counted(job: TrainJob, heard: WorkerEvents) -> CountedFlops | None:
+    flops = heard.others.get("flops")
+    if not flops:
         return None
-    lengths = heard.flops["lengths"]
+    lengths = flops["lengths"]
     expected = training_flops_per_token(job.profile, lengths).counted_flops_per_token.number if job.profile else None
     return CountedFlops(
-        counted_per_token=heard.flops["flops"] / sum(lengths),
+        counted_per_token=flops["flops"] / sum(lengths),
         expected_per_token=expected,
         tokens=sum(lengths),
-        operations={name: float(count) for name, count in heard.flops["operations"].items()},
+        operations={name: float(count) for name, count in flops["operations"].items()},
     )
 
 
-def step_doubts(measured: TrainMeasured, heard: TrainerEvents) -> Iterator[str]:
+def step_doubts(measured: TrainMeasured, heard: WorkerEvents) -> Iterator[str]:
     """
     What makes one doubt the seconds of a step, in sentences.
 
@@ -265,7 +246,8 @@ def step_doubts(measured: TrainMeasured, heard: TrainerEvents) -> Iterator[str]:
         measured: The figures.
         heard: What the trainer said.
     """
-    seconds = [float(step["seconds"]) for step in heard.timed]
+    timed = timed_steps(heard)
+    seconds = [float(step["seconds"]) for step in timed]
     if len(seconds) < ENOUGH_STEPS:
         yield f"only {len(seconds)} steps were timed, too few to tell how much they scatter; give it more time"
     if measured.scatter and measured.scatter.cv > WIDE:
@@ -278,11 +260,12 @@ def step_doubts(measured: TrainMeasured, heard: TrainerEvents) -> Iterator[str]:
             f"{measured.micro_batches_timed} of {measured.micro_batches} micro-batches were timed in each step, and "
             "the rest was scaled by tokens; give it more time for whole steps"
         )
-    outside = 1 - sum(sum(step["phases"].values()) for step in heard.timed) / sum(seconds)
+    outside = 1 - sum(sum(step["phases"].values()) for step in timed) / sum(seconds)
     if outside > UNSEEN:
         yield f"{100 * outside:.0f} % of the time of a step lies between its phases and is in no figure"
-    if heard.done.get("left_out"):
-        yield f"the trainer left out what the model has: {', '.join(heard.done['left_out'])}"
+    left_out = heard.others.get("done", {}).get("left_out")
+    if left_out:
+        yield f"the trainer left out what the model has: {', '.join(left_out)}"
 
 
 def _trend(seconds: Sequence[float]) -> Iterator[str]:
@@ -341,9 +324,9 @@ def measure_train(
     while True:
         attempt = folder / f"train-{job.micro_batch_tokens}"
         attempt.mkdir()
-        heard = TrainerEvents()
+        heard = WorkerEvents(NAME, repeated="step")
         partial = _attempt(job, python, attempt, seconds, say, heard)
-        if not heard.out_of_memory or heard.done:
+        if "out_of_memory" not in heard.others or "done" in heard.others:
             return train_result(job, heard, doubts, partial)
         smaller = _smaller(job)
         doubts.append(
@@ -363,7 +346,7 @@ def _smaller(job: TrainJob) -> TrainJob:
 
 
 def _attempt(
-    job: TrainJob, python: str, folder: Path, seconds: float, say: Callable[[str, float], None], heard: TrainerEvents
+    job: TrainJob, python: str, folder: Path, seconds: float, say: Callable[[str, float], None], heard: WorkerEvents
 ) -> str:
     """Run one trainer and keep what it says; returns why it ended before its time, or nothing."""
     told = asdict(replace(job, profile=None)) | {"seconds": seconds}
@@ -372,28 +355,29 @@ def _attempt(
         try:
             _listen(job, child, seconds, say, heard)
         except KeyboardInterrupt:
-            if not heard.timed:
+            if not timed_steps(heard):
                 raise
-            return "" if heard.done else "interrupted"
+            return "" if "done" in heard.others else "interrupted"
         except ChildDiedError as error:
-            if heard.done or heard.out_of_memory:  # it fell over on its way out, or said why it went
+            if heard.others.keys() & {"done", "out_of_memory"}:  # it fell over on its way out, or said why it went
                 return ""
-            fault = _first_fault(error, heard, killed=_killed(child))
-            if heard.timed:
+            killed = _killed(child)
+            fault = _first_fault(error, heard.others.get("failed"), killed=killed)
+            if timed_steps(heard):
                 return fault.what
-            if not (error.memory or _killed(child)):
+            if not (error.memory or killed):
                 raise ChildDiedError(fault) from None
-            heard.out_of_memory = {"text": fault.what}
+            heard.others["out_of_memory"] = {"text": fault.what}
     return ""
 
 
 def _listen(
-    job: TrainJob, child: Child, seconds: float, say: Callable[[str, float], None], heard: TrainerEvents
+    job: TrainJob, child: Child, seconds: float, say: Callable[[str, float], None], heard: WorkerEvents
 ) -> None:
     say("trainer starts", 0.0)
     silence = job.start_seconds + PATIENCE * seconds
-    while not heard.out_of_memory:
-        event = child.hear(silence if heard.ready else job.start_seconds)
+    while "out_of_memory" not in heard.others:
+        event = child.hear(silence if "ready" in heard.others else job.start_seconds)
         if event is None:
             break
         heard.take(event)
@@ -402,19 +386,21 @@ def _listen(
         elif event["event"] == "progress" and event["step"] > 0:
             share = max(event["step"] / event["of"], event["seconds"] / seconds)
             say(f"train step {event['step']} of {event['of']}", min(1.0, share))
-    if not heard.ready and job.torchrun and not heard.out_of_memory:  # another node's part: rank 0 tells its own rlsize
+    if "out_of_memory" in heard.others:
+        return
+    if "ready" not in heard.others and job.torchrun:  # another node's part: rank 0 tells its own rlsize
         raise UnfinishedError(Fault("rank 0 is on another node, which has the figures", NAME, "look there"))
-    if not (heard.out_of_memory or heard.timed):
+    if not timed_steps(heard):
         raise ChildDiedError(Fault("ended without a step: " + child.last_words(), NAME, WHOLE_LOG))
 
 
-def _first_fault(error: ChildDiedError, heard: TrainerEvents, *, killed: bool) -> Fault:
+def _first_fault(error: ChildDiedError, failed: Mapping[str, Any] | None, *, killed: bool) -> Fault:
     """The fault that a rank told, or was too dead to tell; torchrun itself only says that one failed."""
     fault = error.faults[0]
     if killed:  # before what other ranks told: they fail because they lost this one
         return replace(fault, what="a rank was killed, as the kernel does where memory runs out")
-    if heard.failed:
-        return replace(fault, what=f"rank {heard.failed['rank']} failed: {heard.failed['text']}")
+    if failed:
+        return replace(fault, what=f"rank {failed['rank']} failed: {failed['text']}")
     return fault
 
 
