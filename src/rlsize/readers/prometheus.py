@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 MOST_PAGES = 100_000  # of all targets; as many as a watch keeps
 STALE_LOOKS = 3.0  # scrapes that a target may have missed at the window's end ...
 STALE_SHARE = 0.1  # ... unless that is less than this share of the window
+_SOUGHT = "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
 _PLACE = ("cluster", "namespace", "instance", "pod")  # labels that tell targets apart
 _COPIES = ("job", "prometheus", "prometheus_replica")  # labels that only tell who scraped them
 
@@ -80,7 +81,12 @@ def scraped(
     found = [samples for samples in found if any(kind.wanted(samples.name) for kind in KINDS)]
     engines = [samples for samples in found if any(kind.prefix.match(samples.name) for kind in KINDS)]
     if not engines:
-        raise InputError(_nothing(matchers, window, server))
+        chosen = f" for {{{word(matchers, 200)}}}" if matchers else ""
+        names = (
+            "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
+        )
+        what = f"has no series of engines{chosen} in a window of {window:g} s; sought were {names}"
+        raise InputError(Fault(what, server.shown, "check --selector and --at; does Prometheus scrape the engines?"))
     targets, copies = _targets(found)
     named = _named(targets)
     if sum(len(_moments(own)) for own in named.values()) > MOST_PAGES:
@@ -94,13 +100,6 @@ def wanted_names() -> str:
     """The regular expression that all names of metrics match that some kind of engine is read from."""
     parts = [f"{kind.prefix.pattern}(?:{'|'.join(sorted(kind.names))})" for kind in KINDS]
     return "|".join([*parts, *sorted({name for kind in KINDS for name in kind.bare})])
-
-
-def _nothing(matchers: str, window: float, server: Target) -> Fault:
-    chosen = f" for {{{word(matchers, 200)}}}" if matchers else ""
-    names = "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
-    what = f"has no series of engines{chosen} in a window of {window:g} s; sought were {names}"
-    return Fault(what, server.shown, "check --selector and --at; does Prometheus scrape the engines?")
 
 
 def _targets(found: Iterable[Samples]) -> tuple[dict[tuple[str, ...], list[Samples]], list[str]]:

@@ -129,20 +129,6 @@ class Samples:
     values: tuple[tuple[int, float], ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """
-    What a query gave.
-
-    Args:
-        result: Its result, as it came.
-        warnings: What the server warned of.
-    """
-
-    result: Any
-    warnings: tuple[str, ...] = ()
-
-
 def server_time(server: Target, access: Access, clock: Callable[[], float]) -> float:
     """
     The server's own clock, in seconds since 1970: its samples bear its times, not ours.
@@ -151,7 +137,7 @@ def server_time(server: Target, access: Access, clock: Callable[[], float]) -> f
         UnfinishedError: It cannot be reached, or refuses.
         InputError: It is no Prometheus.
     """
-    result = _asked(server, access, clock, {"query": "time()"}).result
+    result, _ = _asked(server, access, clock, {"query": "time()"})
     try:
         seconds = float(result[1])
     except (TypeError, ValueError, LookupError):
@@ -180,26 +166,30 @@ def raw_samples(
         InputError: It is no Prometheus, or cannot make sense of the query.
     """
     query = {"query": f"{selector}[{round(1000 * window)}ms]", "time": f"{end:.3f}"}
-    answer = _asked(server, access, clock, query)
-    if not isinstance(answer.result, list):
+    result, warnings = _asked(server, access, clock, query)
+    if not isinstance(result, list):
         raise InputError(_stranger(server))
-    return [_samples(entry, server) for entry in answer.result], answer.warnings
+    return [_samples(entry, server) for entry in result], warnings
 
 
-def _asked(server: Target, access: Access, clock: Callable[[], float], query: Mapping[str, str]) -> Answer:
+def _asked(
+    server: Target, access: Access, clock: Callable[[], float], query: Mapping[str, str]
+) -> tuple[Any, tuple[str, ...]]:
+    """What a query gave, as it came, and what the server warned of."""
     page = replace(server, url=f"{server.url}{PATH}?{urlencode(query)}")
     (outcome,) = fetch([page], access, clock, REFUSALS)
     if not isinstance(outcome, Page):
         fault = outcome[1]
-        large = fault.what.startswith("sends more than")
-        raise UnfinishedError(Fault(fault.what, server.shown, _SMALLER if large else _reach(fault)))
+        todo = _SMALLER if fault.what.startswith("sends more than") else fault.todo.replace("the engine", "Prometheus")
+        raise UnfinishedError(Fault(fault.what, server.shown, todo))
     if outcome.status != OK:
         raise _refused(outcome, access)
-    return _answer(_loaded(outcome.content), server)
-
-
-def _reach(fault: Fault) -> str:
-    return fault.todo.replace("the engine", "Prometheus") if "engine" in fault.todo else fault.todo
+    document = _loaded(outcome.content)
+    if not isinstance(document, dict) or document.get("status") != "success":
+        raise InputError(_stranger(server))
+    data, warnings = document.get("data"), document.get("warnings")
+    told = tuple(_line(text) for text in warnings[:3]) if isinstance(warnings, list) else ()
+    return data.get("result") if isinstance(data, dict) else None, told
 
 
 def _loaded(content: bytes) -> Any:  # noqa: ANN401 (whatever a server sends)
@@ -207,14 +197,6 @@ def _loaded(content: bytes) -> Any:  # noqa: ANN401 (whatever a server sends)
         return json.loads(content)
     except (ValueError, RecursionError):
         return None
-
-
-def _answer(document: Any, server: Target) -> Answer:  # noqa: ANN401 (whatever a server sends)
-    if not isinstance(document, dict) or document.get("status") != "success":
-        raise InputError(_stranger(server))
-    data, warnings = document.get("data"), document.get("warnings")
-    told = [_line(text) for text in warnings[:3]] if isinstance(warnings, list) else []
-    return Answer(data.get("result") if isinstance(data, dict) else None, tuple(told))
 
 
 def _refused(page: Page, access: Access) -> InputError | UnfinishedError:

@@ -149,7 +149,7 @@ def _next(text: str, position: int) -> int:
 
 def _read(text: str, position: int, where: str) -> tuple[Mapping[str, Any], int]:
     try:
-        value, end = _decoded(text, position)
+        value, end = _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
         raise InputError(_broken(text, position, error, where)) from None
     except RecursionError:
@@ -170,10 +170,6 @@ def _broken(text: str, position: int, error: json.JSONDecodeError, where: str) -
         pass
     after = f", and all behind the key {last[1]}" if last else ""
     return Fault(f"was cut: its closing brace is missing{after}", where, _AGAIN)
-
-
-def _decoded(text: str, position: int) -> tuple[Any, int]:
-    return _DECODER.raw_decode(text, position)
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -43,7 +43,9 @@ def trtllm_printed(text: str, where: str) -> BenchmarkResult:
     Raises:
         InputError: All that is wrong with it.
     """
-    found = _labelled(text)
+    lines = (line for line in text.split("\n")[:-1] if len(line) <= _LONGEST_LINE)  # the last one may be cut
+    parts = ((label.strip(), value.strip()) for label, _, value in (line.partition(":") for line in lines))
+    found = [(label, value) for label, value in parts if label in _LABELS and value]
     record = Record(dict(found), where)
     for label, count in Counter(label for label, _ in found).items():
         if count > 1:
@@ -79,13 +81,6 @@ def trtllm_printed(text: str, where: str) -> BenchmarkResult:
         ),
         **WHOLE_RUN,
     )
-
-
-def _labelled(text: str) -> list[tuple[str, str]]:
-    """The wanted lines `label: value`; the last one only where it ends, as it may be cut."""
-    lines = (line for line in text.split("\n")[:-1] if len(line) <= _LONGEST_LINE)
-    found = ((label.strip(), value.strip()) for label, _, value in (line.partition(":") for line in lines))
-    return [(label, value) for label, value in found if label in _LABELS and value]
 
 
 def _product(first: float | None, second: float | None) -> float | None:

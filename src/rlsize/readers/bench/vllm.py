@@ -34,6 +34,7 @@ _RATES = re.compile(r"Throughput: +([\d.]+) requests/s, +([\d.]+) total tokens/s
 _PROMPT_TOKENS = re.compile(r"Total num prompt tokens: +(\d+)\s*\n")
 _RESPONSE_TOKENS = re.compile(r"Total num output tokens: +(\d+)\s*\n")
 _LONGEST = 24  # digits
+_ENGINES = frozenset({"vllm", "sglang", "trtllm", "tensorrt-llm", "tgi", "lmdeploy"})  # `openai` is only the interface
 
 
 def vllm_throughput(data: Mapping[str, Any], where: str) -> BenchmarkResult:
@@ -132,9 +133,10 @@ def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkRes
     if lengths and failed:  # a request that failed has length 0 there
         lengths = tuple(length for length in lengths if length)
     rate = record.limit("request_rate", "request_rate")
+    backend = record.text("engine", "backend", "endpoint_type")
     return record.result(
         tool,
-        engine=_engine(record),
+        engine=backend if backend in _ENGINES else "",
         model=record.text("model", "model_id"),
         dataset=record.text("dataset", "dataset_name"),
         measured_at=record.moment("date"),
@@ -160,12 +162,6 @@ def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkRes
         ),
         **WHOLE_RUN,
     )
-
-
-def _engine(record: Record) -> str:
-    """The engine, where `backend` names one: `openai` is only the interface."""
-    backend = record.text("engine", "backend", "endpoint_type")
-    return backend if backend in {"vllm", "sglang", "trtllm", "tensorrt-llm", "tgi", "lmdeploy"} else ""
 
 
 def vllm_latency(data: Mapping[str, Any], where: str) -> BenchmarkResult:

@@ -180,11 +180,8 @@ class Keys:
 
     def unread(self) -> list[str]:
         """The keys that carry a value and that nobody has asked for."""
-        return sorted(key for key, value in self.data.items() if key not in self._asked and not _empty(value))
-
-
-def _empty(value: object) -> bool:
-    return value is None or value is False or value in (0, "", [], {})
+        empty: tuple[Any, ...] = (None, False, 0, "", [], {})
+        return sorted(key for key, value in self.data.items() if key not in self._asked and value not in empty)
 
 
 def shown(value: object) -> str:

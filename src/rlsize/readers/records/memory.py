@@ -37,6 +37,7 @@ ENGINE_FIELDS = (
     "non_torch_gib",
 )
 _PEAK = "peak_gib_per_gpu"
+_CACHE = "kv_cache_gib_per_gpu"
 _LEAST_CACHE = 0.02  # of the weights: a smaller cache is the rest of a subtraction, and says nothing
 _ANY_GPU = "h100-sxm"
 _NO_GRAPHS = (0, 19)  # vLLM counts CUDA graphs from about this version; read in 0.32
@@ -59,6 +60,11 @@ _LADDER = (  # torchtune's optimisations, each row with all before it
     "activation offloading",
     "8-bit",
 )
+_TRAITS = {
+    "compile": "compiled",
+    "chunked": "chunked_loss",
+    "activation offloading": "activations_offloaded",
+}  # of those, what a prediction asks about
 _FLAGS = {
     "compiled": "compile",
     "optimizer_offload": "cpu offload",
@@ -144,15 +150,7 @@ def _torchtune(row: Mapping[str, Any], words: str, assumed: list[str]) -> dict[s
 
 def _ladder(rung: int, adapters: bool, quantised: bool) -> dict[str, Any]:
     done = set(_LADDER[: rung + 1])
-    traits = {
-        trait
-        for trait, name in (
-            ("compiled", "compile"),
-            ("chunked_loss", "chunked"),
-            ("activations_offloaded", "activation offloading"),
-        )
-        if name in done
-    }
+    traits = {trait for name, trait in _TRAITS.items() if name in done}
     widths = _BF16_8BIT if "8-bit" in done else _BF16_STATES
     if adapters:
         widths = _FROZEN_4BIT if quantised else _FROZEN
@@ -211,13 +209,16 @@ def _positive(row: Mapping[str, Any], key: str) -> float:
 
 
 def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str, Any]:
-    measured = {name: _positive(row, name) for name in ENGINE_FIELDS if _positive(row, name)}
-    _drop_remainders(measured)
+    measured = {name: found for name in ENGINE_FIELDS if (found := _positive(row, name))}
+    if 0 < measured.get(_CACHE, 0.0) < _LEAST_CACHE * measured.get("weights_gib_per_gpu", 0.0):
+        del measured[_CACHE]  # the difference of large sizes: its relative error means nothing
     if not measured:
         raise Refused("no size that is positive")
     words = parsing.text(row, "engine").lower() or "vllm"
     stack = engine_defaults(words).name
-    version = _version(words)
+    cached = (parsing.text(row, "kv_dtype") or parsing.text(row, "kv_cache_dtype")).lower()
+    numbers = re.search(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", words)
+    version = tuple(int(part) for part in numbers.groups() if part) if numbers else ()
     if not any(name in words for name in (*ENGINES, "sgl", "trt")):
         assumed.append("engine not known, taken for vllm")
     if not version and stack == "vllm":
@@ -228,7 +229,7 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
         "version": ".".join(map(str, version)),
         "measured": measured,
         "weights": _weights(row, model, assumed),
-        "kv_dtype": _kv_dtype(row),
+        "kv_dtype": next((dtype for dtype in sorted(KV_WIDTHS, key=len, reverse=True) if dtype in cached), "bf16"),
         "memory_fraction": min(_positive(row, "gpu_memory_utilization") or _positive(row, "memory_fraction"), 1.0),
         "batched_tokens": _positive(row, "max_num_batched_tokens"),
         "max_sequences": _positive(row, "max_num_seqs")
@@ -237,18 +238,6 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
         "graphs_counted": version >= _NO_GRAPHS,
         "windows_whole": () < version < _KEEPS_WINDOWS,
     }
-
-
-def _drop_remainders(measured: dict[str, float]) -> None:
-    """A cache that is almost nothing is the difference of large sizes: its relative error means nothing."""
-    cache, weights = measured.get("kv_cache_gib_per_gpu"), measured.get("weights_gib_per_gpu")
-    if cache and weights and cache < _LEAST_CACHE * weights:
-        del measured["kv_cache_gib_per_gpu"]
-
-
-def _version(text: str) -> tuple[int, ...]:
-    found = re.search(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", text)
-    return tuple(int(part) for part in found.groups() if part) if found else ()
 
 
 def _weights(row: Mapping[str, Any], model: str, assumed: list[str]) -> WeightTypes | None:
@@ -276,8 +265,3 @@ def _dtype(text: str) -> str:
         if not found and re.search(pattern, text):
             return dtype
     return found
-
-
-def _kv_dtype(row: Mapping[str, Any]) -> str:
-    text = (parsing.text(row, "kv_dtype") or parsing.text(row, "kv_cache_dtype")).lower()
-    return next((dtype for dtype in sorted(KV_WIDTHS, key=len, reverse=True) if dtype in text), "bf16")
