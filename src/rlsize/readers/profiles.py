@@ -164,9 +164,8 @@ class Catalogue:
             aliases = self._alias_names(kind)
             if wanted not in aliases:
                 shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-                raise InputError(
-                    Fault(f"there is no {kind} profile {shown!r}", todo=_nearest(shown, self.names(kind), aliases))
-                )
+                todo = _nearest(shown, self.names(kind), aliases)
+                raise InputError(Fault(f"there is no {kind} profile {shown!r}", todo=todo))
             wanted = aliases[wanted]
         return files[wanted]
 
@@ -218,8 +217,10 @@ class Catalogue:
         for layer, folder in enumerate(self.folders):
             for kind in FOLDERS:
                 for path in profile_files(folder, kind):
-                    content = _bytes_or_none(path)
-                    normal = b"unreadable" if content is None else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                    try:
+                        normal = read_bytes(path).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                    except InputError:
+                        normal = b"unreadable"
                     hashed.update(f"{layer} {path.parent.name}/{path.name} {len(normal)}\n".encode("utf-8", "replace"))
                     hashed.update(normal)
         return hashed.hexdigest()[:16]
@@ -268,17 +269,18 @@ class Catalogue:
 
     def _read(self, kind: str, path: Path) -> _Reading:
         if path not in self._readings:
-            self._readings[path] = _reading(kind, path)
+            try:
+                document = opened(read_document(path), kind)
+                profile = validated(KINDS[kind].fact(), document)
+                self._readings[path] = _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))
+            except InputError as error:
+                self._readings[path] = _Reading(faults=error.faults)
         return self._readings[path]
 
     def _files(self, kind: str) -> dict[str, Path]:
         if kind not in FOLDERS:
-            raise InputError(
-                Fault(
-                    f"there is no kind of profile {kind[:_LONGEST_NAME]!r}",
-                    todo=suggestion(kind[:_LONGEST_NAME], FOLDERS),
-                )
-            )
+            shown = kind[:_LONGEST_NAME]
+            raise InputError(Fault(f"there is no kind of profile {shown!r}", todo=suggestion(shown, FOLDERS)))
         if kind not in self._paths:
             listed = [path for folder in self.folders for path in profile_files(folder, kind)]
             self._paths[kind] = {path.stem.lower(): path for path in listed}
@@ -308,19 +310,3 @@ def _nearest(name: str, names: list[str], aliases: Mapping[str, str]) -> str:
     if wanted and 0 < len(holding) <= _MOST_OFFERED:
         return f"did you mean {' or '.join(holding)}?"
     return suggestion(name, [*names, *aliases])
-
-
-def _bytes_or_none(path: Path) -> bytes | None:
-    try:
-        return read_bytes(path)
-    except InputError:
-        return None
-
-
-def _reading(kind: str, path: Path) -> _Reading:
-    try:
-        document = opened(read_document(path), kind)
-        profile = validated(KINDS[kind].fact(), document)
-    except InputError as error:
-        return _Reading(faults=error.faults)
-    return _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))

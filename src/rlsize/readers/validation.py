@@ -49,10 +49,7 @@ def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
     data = document.data
     for part in path:
         data = data[part]
-    if not isinstance(data, dict):
-        raise InputError(
-            Fault("is empty" if data is None else "is not a mapping of keys to values", document.where(path))
-        )
+    _check_mapping(data, document.where(path))
     try:
         checked: T = adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
     except ValidationError as error:
@@ -67,10 +64,7 @@ def opened(document: Document, kind: str) -> Document:
     Raises:
         InputError: The header is missing, or names another kind or version.
     """
-    if not isinstance(document.data, dict):
-        raise InputError(
-            Fault("is empty" if document.data is None else "is not a mapping of keys to values", document.name)
-        )
+    _check_mapping(document.data, document.name)
     header = document.data.get("rlsize")
     todo = f"its first line should be `rlsize: {{kind: {kind}, version: {VERSION}}}`"
     if not isinstance(header, dict) or "kind" not in header:
@@ -80,6 +74,11 @@ def opened(document: Document, kind: str) -> Document:
         raise InputError(*faults)
     rest = {key: value for key, value in document.data.items() if key != "rlsize"}
     return dataclasses.replace(document, data=rest)
+
+
+def _check_mapping(data: object, where: str) -> None:
+    if not isinstance(data, dict):
+        raise InputError(Fault("is empty" if data is None else "is not a mapping of keys to values", where))
 
 
 def _header_faults(document: Document, header: dict[Any, Any], kind: str, todo: str) -> Iterator[Fault]:

@@ -135,7 +135,11 @@ def parse_document(text: str, name: str) -> Document:
         _check_events(text, name)
         root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        raise InputError(_yaml_fault(error, name)) from None
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
+        where = f"{name}:{mark.line + 1}" if mark is not None else name
+        todo = "mend the line or the one above it"
+        raise InputError(Fault(f"is not valid YAML: {problem}", where, todo)) from None
     builder = _Builder(name)
     data = builder.build(root, ()) if root is not None else None
     if builder.faults:
@@ -160,13 +164,6 @@ def _check_events(text: str, name: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise InputError(Fault(f"is nested more than {DEEPEST} levels deep", where, "is it the file you meant?"))
-
-
-def _yaml_fault(error: Exception, name: str) -> Fault:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
-    where = f"{name}:{mark.line + 1}" if mark is not None else name
-    return Fault(f"is not valid YAML: {problem}", where, "mend the line or the one above it")
 
 
 class _Builder:
@@ -194,10 +191,8 @@ class _Builder:
                 continue
             key = str(key_node.value)
             if key in result:
-                first = self.lines[(*path, key)]
-                self.faults.append(
-                    Fault(f"the key {key} stands twice, first on line {first}", where, "keep one of them")
-                )
+                what = f"the key {key} stands twice, first on line {self.lines[(*path, key)]}"
+                self.faults.append(Fault(what, where, "keep one of them"))
                 continue
             self.lines[(*path, key)] = key_node.start_mark.line + 1
             result[key] = self.build(value_node, (*path, key))
