@@ -54,11 +54,8 @@ def _no_engine(names: Sequence[str], kind: EngineKind, instance: str) -> Fault:
     if other:
         todo = f"name engines of {known}, or give `fleet --per-instance` a benchmark's rate"
         return Fault(f"is a page of {other}; {other} pages are not read", instance, todo)
-    return Fault(
-        f"holds no metrics of {known}, but {_listed(names)}",
-        instance,
-        "name the engines' own pages, http://HOST:PORT/metrics; TensorRT-LLM's is /prometheus/metrics",
-    )
+    todo = "name the engines' own pages, http://HOST:PORT/metrics; TensorRT-LLM's is /prometheus/metrics"
+    return Fault(f"holds no metrics of {known}, but {_listed(names)}", instance, todo)
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
