@@ -16,6 +16,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
 from rlsize.facts.measured import STAGES
+from rlsize.facts.rates import RateConditions
 from rlsize.quantities.scenario import ModelNumbers
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.access import access_to, blamed
@@ -264,6 +265,18 @@ class Measurement:
     trainer: OwnTrainer
 
     @property
+    def conditions(self) -> RateConditions:
+        """Under which rates are measured, as far as they were asked for."""
+        return RateConditions(
+            model=self.model.name if self.model else None,
+            mean_response_tokens=self.work.mean,
+            mean_prompt_tokens=float(self.work.prompt_tokens),
+            group_size=float(self.work.group_size),
+            response_cv=self.work.cv,
+            max_response_tokens=self.work.cap,
+        )
+
+    @property
     def named_model(self) -> MeasuredModel:
         """
         The model, for a stage that cannot do without.
@@ -462,11 +475,9 @@ def _stages(inputs: Inputs, text: str | None) -> tuple[Stage, ...] | None:
     if text is None:
         return None
     wanted = [part.strip() for part in text.split(",") if part.strip()]
-    for name in wanted:
-        if name not in STAGES:
-            inputs.fault(f"{name!r} cannot be measured", "--only", f"known: {', '.join(STAGES)}")
-    if not wanted:
-        inputs.fault("names nothing", "--only", f"known: {', '.join(STAGES)}")
+    wrong = [f"{name!r} cannot be measured" for name in wanted if name not in STAGES]
+    for what in wrong if wanted else ["names nothing"]:
+        inputs.fault(what, "--only", f"known: {', '.join(STAGES)}")
     return tuple(stage for stage in STAGES if stage in wanted)
 
 

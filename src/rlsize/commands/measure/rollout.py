@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.measure.asked import KV_DTYPES, TORCH_DTYPES
@@ -177,7 +177,7 @@ def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], No
         record = measure_rollout(instances, plan, say, engines.engine if not asked.targets else None)
     finally:
         engines.end()
-    return _outcome(asked, plan, engines, record)
+    return _outcome(asked, engines, record)
 
 
 def rollout_plan(asked: Measurement) -> RolloutPlan:
@@ -201,7 +201,7 @@ def rollout_plan(asked: Measurement) -> RolloutPlan:
     )
 
 
-def _outcome(asked: Measurement, plan: RolloutPlan, engines: MeasuredEngines, record: Record) -> RolloutResult:
+def _outcome(asked: Measurement, engines: MeasuredEngines, record: Record) -> RolloutResult:
     from rlsize.estimates.rollout_summary import rollout_doubts, rollout_measured
 
     facts: Mapping[str, Any] = engines.instances[0].facts
@@ -229,7 +229,7 @@ def _outcome(asked: Measurement, plan: RolloutPlan, engines: MeasuredEngines, re
     own = all(run.own_counters for runs in levels.values() for run in runs)
     return RolloutResult(
         measured=measured,
-        conditions=_conditions(asked, plan, facts, measured, record),
+        conditions=_conditions(asked, facts, measured, record),
         instances=_each(levels[measured.at_concurrency], record),
         engine=next(run.snapshots[0].counters.engine for runs in levels.values() for run in runs) if own else None,
         gpus_per_instance=size,
@@ -242,19 +242,15 @@ def _outcome(asked: Measurement, plan: RolloutPlan, engines: MeasuredEngines, re
 
 
 def _conditions(
-    asked: Measurement, plan: RolloutPlan, facts: Mapping[str, Any], measured: RolloutMeasured, record: Record
+    asked: Measurement, facts: Mapping[str, Any], measured: RolloutMeasured, record: Record
 ) -> RateConditions:
-    lengths = record.work.response_tokens
-    model = asked.model
-    return RateConditions(
+    lengths, model = record.work.response_tokens, asked.model
+    return replace(
+        asked.conditions,
         model=model.name if model else facts.get("model"),
         mean_response_tokens=sum(lengths) / len(lengths),
-        mean_prompt_tokens=float(plan.prompt_tokens),
-        group_size=float(plan.group_size),
         prefix_cache_hit_fraction=measured.prefix_cache_hit_fraction,
         kv_cache_tokens=measured.kv_cache_tokens,
-        response_cv=plan.cv,
-        max_response_tokens=plan.cap,
         temperature=asked.work.temperature,
         dtype=facts.get("dtype"),
         kv_dtype=facts.get("kv_dtype"),

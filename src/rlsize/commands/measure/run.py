@@ -354,24 +354,11 @@ def _rates(chosen: Measurement, inputs: Inputs, gpus: list[str], results: StageR
     from datetime import UTC, datetime
 
     from rlsize.estimates.measured_rates import measured_rates
-    from rlsize.facts.rates import RateConditions
 
     rollout = results.rollout
-    conditions = (
-        rollout.conditions
-        if rollout
-        else RateConditions(
-            model=chosen.model.name if chosen.model else None,
-            mean_response_tokens=chosen.work.mean,
-            mean_prompt_tokens=float(chosen.work.prompt_tokens),
-            group_size=float(chosen.work.group_size),
-            response_cv=chosen.work.cv,
-            max_response_tokens=chosen.work.cap,
-        )
-    )
     return measured_rates(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        conditions=conditions,
+        conditions=rollout.conditions if rollout else chosen.conditions,
         machine=_machine(gpus, results, remote=bool(chosen.targets)),
         rollout=rollout.measured if rollout else None,
         instances=rollout.instances if rollout else (),
