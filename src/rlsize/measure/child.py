@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, UnfinishedError
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -182,8 +183,7 @@ class Child:
         lines = self._tail().splitlines()
         telling = (line for line in lines if not any(word in line for word in _VAGUE))
         errors = [found["error"] for line in telling if (found := _WORDS.search(line))]
-        told = (errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1]
-        return told if len(told) <= _TOLD else f"{told[: _TOLD - 4]}..."
+        return cut((errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1], _TOLD)
 
     def _tail(self) -> str:
         with suppress(OSError), self.log.open("rb") as log:

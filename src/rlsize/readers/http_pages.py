@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from rlsize.errors import Fault, InputError
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     import ssl
@@ -179,7 +180,7 @@ def masked(url: str) -> str:
     text = "".join(character if character.isprintable() else "?" for character in url)
     text = re.sub(r"(//)?[^/@\s]*@", lambda match: f"{match[1] or ''}{MASK}@", text)
     text = re.sub(r"\?.*", f"?{MASK}", text)
-    return text if len(text) <= 100 else f"{text[:96]}..."  # noqa: PLR2004 (a line of a terminal)
+    return cut(text, 100)
 
 
 def without(text: str, *secrets: str) -> str:
@@ -341,8 +342,7 @@ def _too_large(page: Target, access: Access) -> Fault:
 
 
 def _broken(error: Exception, page: Target, access: Access) -> Fault:
-    text = without(" ".join(str(error).split()), *access.secrets(page))
-    text = text if len(text) <= 160 else f"{text[:156]}..."  # noqa: PLR2004 (two lines of a terminal)
+    text = cut(without(" ".join(str(error).split()), *access.secrets(page)), 160)
     if "CERTIFICATE_VERIFY_FAILED" in text:
         todo = "name its authority with --ca FILE, or skip the check with --insecure"
         return Fault(f"shows a certificate that is not trusted ({text})", page.shown, todo)

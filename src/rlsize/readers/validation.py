@@ -11,6 +11,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from rlsize.errors import Fault, InputError, suggestion
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -177,5 +178,4 @@ def _dataclasses_in(kind: Any) -> list[type]:  # noqa: ANN401 (a type hint)
 
 
 def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:36]}..."  # noqa: PLR2004 (about half a line)
+    return cut(repr(value), 40)

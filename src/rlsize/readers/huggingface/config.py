@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.yaml_documents import read_text
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -190,5 +191,4 @@ def shown(value: object) -> str:
         return value
     if isinstance(value, (list, dict)):
         return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
-    text = ascii(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 4]}..."
+    return cut(ascii(value), _LONGEST_SHOWN)

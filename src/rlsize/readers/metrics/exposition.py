@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -150,5 +151,4 @@ def _parsed(kept: list[tuple[int, str]], name: str) -> list[Series]:
 
 
 def _brief(line: str) -> str:
-    text = line.strip()
-    return repr(text if len(text) <= 60 else f"{text[:56]}...")  # noqa: PLR2004 (fits a line of a terminal)
+    return repr(cut(line.strip(), 60))

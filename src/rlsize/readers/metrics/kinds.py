@@ -10,6 +10,7 @@ from rlsize.readers.metrics.exposition import metric_names, series
 from rlsize.readers.metrics.sglang import KIND as SGLANG
 from rlsize.readers.metrics.trtllm import KIND as TRTLLM
 from rlsize.readers.metrics.vllm import KIND as VLLM
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -59,5 +60,5 @@ def _no_engine(names: Sequence[str], kind: EngineKind, instance: str) -> Fault:
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
-    shown = ", ".join(name if len(name) <= 60 else f"{name[:56]}..." for name in names[:most])  # noqa: PLR2004 (fits a line of a terminal)
+    shown = ", ".join(cut(name, 60) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "no series at all"
