@@ -162,7 +162,11 @@ def _during(states: Sequence[GpuState], *, sampled: bool) -> Iterator[str]:
         yield f"had {_processes(max(foreign))} computing on it in {share}: rates are too low."
     if not sampled:  # one look after the end says nothing about load
         return
-    yield from _throttled(states)
+    throttled = [state for state in states if state.throttles]
+    if states and len(throttled) / len(states) > THROTTLED:
+        reasons = sorted({reason for state in throttled for reason in state.throttles})
+        share = f"{100 * len(throttled) / len(states):.0f} % of the samples"
+        yield f"was throttled in {share} ({', '.join(reasons)}): a cooler one is faster."
     yield from _slowed(states)
     busy = [state.utilisation_fraction for state in states if state.utilisation_fraction is not None]
     if busy and fmean(busy) < IDLE:
@@ -171,14 +175,6 @@ def _during(states: Sequence[GpuState], *, sampled: bool) -> Iterator[str]:
 
 def _processes(count: int) -> str:
     return "another process" if count == 1 else f"{count} other processes"
-
-
-def _throttled(states: Sequence[GpuState]) -> Iterator[str]:
-    slowed = [state for state in states if state.throttles]
-    if states and len(slowed) / len(states) > THROTTLED:
-        reasons = sorted({reason for state in slowed for reason in state.throttles})
-        share = len(slowed) / len(states)
-        yield f"was throttled in {100 * share:.0f} % of the samples ({', '.join(reasons)}): a cooler one is faster."
 
 
 def _slowed(states: Sequence[GpuState]) -> Iterator[str]:

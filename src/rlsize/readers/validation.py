@@ -7,6 +7,7 @@ Every fault of a file is reported at once, with file, line, key and, for an unkn
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
@@ -56,6 +57,21 @@ def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
     except ValidationError as error:
         raise InputError(*_faults(error.errors(include_url=False), kind, document, path)) from None
     return checked
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """
+    A JSON object whose keys stand once each, as a hook for `json`.
+
+    Raises:
+        ValueError: One stands twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise ValueError(f"the key {ascii(twice)[:60]} stands twice")
+    return found
 
 
 def opened(document: Document, kind: str) -> Document:

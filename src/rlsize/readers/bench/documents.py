@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.validation import unique_keys
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
@@ -172,16 +172,7 @@ def _broken(text: str, position: int, error: json.JSONDecodeError, where: str) -
     return Fault(f"was cut: its closing brace is missing{after}", where, _AGAIN)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        twice = next(key for key, count in counts.items() if count > 1)
-        raise ValueError(f"the key {ascii(twice)[:60]} stands twice")
-    return found
-
-
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
 _BY_KEYS = (

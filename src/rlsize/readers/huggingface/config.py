@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.validation import unique_keys
 from rlsize.readers.yaml_documents import read_text
 from rlsize.units import cut
 
@@ -45,7 +46,7 @@ def read_config(path: Path) -> dict[str, Any]:
     """
     text = read_text(path, LARGEST_FILE)
     try:
-        data = json.loads(text, object_pairs_hook=_unique, parse_constant=_finite, parse_float=_finite)
+        data = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_finite, parse_float=_finite)
     except json.JSONDecodeError as error:
         where = f"{path}:{error.lineno}"
         raise InputError(Fault(f"is not valid JSON: {error.msg}", where, "is it the config.json of a model?")) from None
@@ -67,15 +68,6 @@ def _depth(data: Any) -> int:  # noqa: ANN401 (any JSON value)
         depth += 1
         level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
     return depth
-
-
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
-    for key, value in pairs:
-        if key in found:
-            raise ValueError(f"the key {ascii(key)[:60]} stands twice")
-        found[key] = value
-    return found
 
 
 def _finite(text: str) -> float:
