@@ -33,6 +33,15 @@ NO_MODEL, NAME_ONE = "no model is named", "name a profile, a folder with a confi
 CONFIG = "config.json"
 _HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
+TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "bfloat16"}
+KV_DTYPES = {"bf16": "auto", "fp16": "auto", "fp32": "auto", "fp8": "fp8"}
+QUICK_SECONDS = 45.0
+_CONCURRENCY = Quantity("count", most=65_536, whole=True)
+_BUCKET = Quantity("B", least=1e3, most=1e12)
+_WHY = "nobody said"
+_CAP_FACTOR = 4  # the plain workload's cap, in mean lengths
+_PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a model's context
+_MOST = {"prompts_per_step": 1e6, "group_size": 4096, "prompt_tokens": 1e7, "response_tokens": 1e7}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,18 +160,6 @@ def _written(profile: Model, folder: Path) -> str:
     place.mkdir()
     (place / CONFIG).write_text(json.dumps(config_of(profile), indent=2), encoding="utf-8")
     return str(place)
-
-
-TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "bfloat16"}
-KV_DTYPES = {"bf16": "auto", "fp16": "auto", "fp32": "auto", "fp8": "fp8"}
-QUICK_SECONDS = 45.0
-_CONCURRENCY = Quantity("count", most=65_536, whole=True)
-_BUCKET = Quantity("B", least=1e3, most=1e12)
-
-_WHY = "nobody said"
-_CAP_FACTOR = 4  # the plain workload's cap, in mean lengths
-_PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a model's context
-_MOST = {"prompts_per_step": 1e6, "group_size": 4096, "prompt_tokens": 1e7, "response_tokens": 1e7}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
