@@ -147,9 +147,8 @@ def _pages(name: str, own: Sequence[Samples], window: float, end: float) -> list
     gaps = [(after - before) / 1000.0 for before, after in pairwise(last)]
     if silent > max(STALE_LOOKS * median(gaps) if gaps else 0.0, STALE_SHARE * window):
         what = f"fell silent: the last sample is {silent:.0f} s older than the window's end"
-        return [
-            Reading(name, fault=Fault(what, name, "is it down, or no longer scraped? --at looks at an earlier window"))
-        ]
+        todo = "is it down, or no longer scraped? --at looks at an earlier window"
+        return [Reading(name, fault=Fault(what, name, todo))]
     found: dict[int, list[EngineCounters]] = {}
     for kind in KINDS:
         for moment, page in _series(own, kind).items():
@@ -167,9 +166,7 @@ def _series(own: Sequence[Samples], kind: EngineKind) -> dict[int, list[Series]]
     """A target's pages of one kind, by the milliseconds of their scrape."""
     wanted = [samples for samples in own if kind.wanted(samples.name)]
     pages: dict[int, list[Series]] = {}
-    if not any(kind.prefix.match(samples.name) for samples in wanted):
-        return pages
-    for samples in wanted:
+    for samples in wanted if any(kind.prefix.match(samples.name) for samples in wanted) else ():
         for moment, value in samples.values:
             if 0 <= value <= LARGEST_VALUE:
                 pages.setdefault(moment, []).append(Series(samples.name, samples.labels, value, 0))

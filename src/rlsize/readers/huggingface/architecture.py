@@ -89,8 +89,12 @@ def _mixers(keys: Keys, family: Family, layers: int) -> list[LayerKind]:
         found = _kinds(keys, "layer_types", listed, _LAYER_TYPES, layers)
     elif numbered is not None:
         found = _kinds(keys, "attn_type_list", numbered, _ATTENTION_NUMBERS, layers)
+    elif family.linear and not family.period:
+        keys.fault("layer_types", "is missing", "add it (or attn_type_list)")
+        return []
     elif family.linear:
-        found = _linear(keys, family, layers)
+        interval = keys.whole("full_attention_interval", default=family.period, most=MOST_LAYERS)
+        found = ["linear" if (index + 1) % interval else "full" for index in range(layers)]
     else:
         found = _sliding(keys, family, layers, window)
     if "linear" in found and family.linear is None:
@@ -100,14 +104,6 @@ def _mixers(keys: Keys, family: Family, layers: int) -> list[LayerKind]:
     if "sliding" in found and not window:
         keys.fault("sliding_window", "is missing, but some layers slide", "add it")
     return found
-
-
-def _linear(keys: Keys, family: Family, layers: int) -> list[LayerKind]:
-    if not family.period:
-        keys.fault("layer_types", "is missing", "add it (or attn_type_list)")
-        return []
-    interval = keys.whole("full_attention_interval", default=family.period, most=MOST_LAYERS)
-    return ["linear" if (index + 1) % interval else "full" for index in range(layers)]
 
 
 def _sliding(keys: Keys, family: Family, layers: int, window: int) -> list[LayerKind]:
