@@ -127,8 +127,7 @@ def platform_of(inputs: Inputs, said: ObjectFlags) -> Platform | None:
 
 def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
     """The object as it was asked for; faults are noted."""
-    from rlsize.reports.alerts_text import selector_text
-    from rlsize.shell.selectors import matchers
+    from rlsize.shell.selectors import matchers, selector_text
     from rlsize.writers.manifests.keda import TARGETS
     from rlsize.writers.manifests.names import is_quantity, label_of, toleration_of
     from rlsize.writers.manifests.resize import Wanted
