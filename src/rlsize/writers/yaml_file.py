@@ -1,4 +1,4 @@
-"""A fact as a YAML file that rlsize reads again."""
+"""Facts as YAML files that rlsize reads again: rates, plans, observations, scenarios."""
 
 from __future__ import annotations
 
@@ -10,7 +10,11 @@ from rlsize.facts.fields import Quantity
 from rlsize.units import DIMENSIONS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from rlsize.facts.observation_file import RunObservation
+    from rlsize.facts.plan import Plan
+    from rlsize.facts.rates import Rates
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
@@ -66,3 +70,38 @@ def _with_unit(value: Any, hint: Any) -> Any:  # noqa: ANN401 (a value and its a
         if isinstance(said, Quantity) and not DIMENSIONS[said.unit].bare:
             return f"{value:.12g} {said.unit}"
     return value
+
+
+def rates_text(rates: Rates) -> str:
+    """
+    The YAML of a rates file, which `fleet --per-instance` takes.
+
+    What is unknown is left out, except where its absence is worth seeing.
+    """
+    return yaml_text("rates", {**plain(rates), "gpus_per_instance": rates.gpus_per_instance})
+
+
+def plan_text(plan: Plan) -> str:
+    """The YAML of a plan, which `check --baseline` takes; what is unknown is left out."""
+    return yaml_text("plan", plain(plan))
+
+
+def observation_text(observation: RunObservation) -> str:
+    """The YAML of an observation, which `diagnose --before` takes, a line for each column; nothing of the unknown."""
+    content = plain(observation)
+    steps, columns = content.pop("steps"), content.pop("columns")
+    lines = [f"steps: [{', '.join(map(str, steps))}]\n", "columns:\n" if columns else "columns: {}\n"]
+    lines += [f"  {name}: [{', '.join(f'{value:.9g}' for value in values)}]\n" for name, values in columns.items()]
+    return yaml_text("observation", content) + "".join(lines)
+
+
+def applied_text(sections: Mapping[str, Any], command: str) -> str:
+    """
+    The YAML of a scenario, with the command that wrote it in its first line.
+
+    Args:
+        sections: What it says, section by section.
+        command: The command.
+    """
+    shown = "".join(character if character.isprintable() else "?" for character in command)
+    return f"# {shown}\n{yaml_text('scenario', dict(sections))}"
