@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from rlsize.simulator.history import Span
@@ -111,7 +112,7 @@ def trace_text(spans: Sequence[Span], events: Sequence[Event]) -> str:
     spans = [span for span in spans if math.isfinite(span.start) and math.isfinite(span.end)]
     threads = _threads(spans, events)
     timed = [*_slices(spans, threads), *_batches(spans), *_instants(events, threads)]
-    timed.sort(key=_time)
+    timed.sort(key=itemgetter("ts"))
     encode = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
     lines = ",\n".join(encode(entry) for entry in [*_names(threads), *timed])
     return f'{{"displayTimeUnit": "ms", "traceEvents": [\n{lines}\n]}}\n'
@@ -191,8 +192,3 @@ def _counter(name: str, process: int, at: float, samples: float) -> dict[str, An
 
 def _at(seconds: float) -> float:
     return round(seconds * _MICROSECONDS, _DIGITS)
-
-
-def _time(entry: dict[str, Any]) -> float:
-    at: float = entry["ts"]
-    return at

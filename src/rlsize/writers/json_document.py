@@ -70,20 +70,19 @@ def _explained(report: Report) -> dict[str, dict[str, Any]]:
     """An entry for each input and result; an input that a result has the key of stands under `inputs.KEY`."""
     results = {figure.key: figure for figure in report.results}
     asked = {f"inputs.{f.key}" if f.key in results and results[f.key] != f else f.key: f for f in report.inputs}
-    return {name: _said(_explanation(figure)) for name, figure in (asked | results).items()}
-
-
-def _said(entry: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if value not in (None, "", {})}
+    return {name: _explanation(figure) for name, figure in (asked | results).items()}
 
 
 def _explanation(figure: Figure) -> dict[str, Any]:
+    reason = None if figure.known else f"needs {figure.missing}"
+    if figure.known and _finite(figure) is None:
+        reason = f"{figure.value} is not a finite number"
     found: dict[str, Any] = {
         "provenance": figure.provenance if figure.known else None,
         "source": figure.source,
         "band": list(figure.band) if figure.band else None,
         "deviation": figure.deviation or None,
-        "reason": f"needs {figure.missing}" if not figure.known else _not_finite(figure),
+        "reason": reason,
         "verified": None if figure.verified else False,
         "inputs": {name: _finite(value) for name, value in figure.inputs.items()},
     }
@@ -96,12 +95,7 @@ def _explanation(figure: Figure) -> dict[str, Any]:
             "assumes": entry.assumes,
             "source": entry.source,
         }
-    return found
-
-
-def _not_finite(figure: Figure) -> str | None:
-    value = figure.value
-    return f"{value} is not a finite number" if isinstance(value, float) and not math.isfinite(value) else None
+    return {key: value for key, value in found.items() if value not in (None, "", {})}
 
 
 def rows_text(records: Iterable[PredictedRecord], refused: Iterable[RefusedRecord]) -> str:
@@ -113,7 +107,9 @@ def rows_text(records: Iterable[PredictedRecord], refused: Iterable[RefusedRecor
         low and high are null without a band) or `refused` with the reason.
     """
     lines = [(entry.place, _predicted(entry)) for entry in records]
-    lines += [(entry.place, _refused(entry)) for entry in refused]
+    lines += [
+        (entry.place, {"id": entry.id, "class": entry.class_name or None, "refused": entry.reason}) for entry in refused
+    ]
     ordered = sorted(lines, key=lambda line: line[0])
     return "".join(f"{json.dumps(line, ensure_ascii=False, allow_nan=False)}\n" for _, line in ordered)
 
@@ -143,7 +139,3 @@ def _predicted(entry: PredictedRecord) -> dict[str, Any]:
         "assumed": list(record.assumed),
         "out_of_order": entry.out_of_order or None,
     }
-
-
-def _refused(entry: RefusedRecord) -> dict[str, Any]:
-    return {"id": entry.id, "class": entry.class_name or None, "refused": entry.reason}

@@ -230,15 +230,11 @@ def _plain_rows(chart: Chart) -> list[tuple[str, list[tuple[float, str]]]]:
 
 
 def _bar(name: str, label: int, parts: list[tuple[float, str]], scale: float, chart: Chart) -> Text:
-    pieces = [(_blocks(value * scale), colour) for value, colour in parts]
+    lengths = [(divmod(round(value * scale * 8), 8), colour) for value, colour in parts]
+    pieces = [("█" * whole + _BLOCKS[eighths].strip(), colour) for (whole, eighths), colour in lengths]
     total = sum(value for value, _ in parts)
     shown = f"{100 * total:.1f} %" if chart.percent else short(total)
     return Text.assemble(f"{name:>{label}} ", *pieces, f" {shown}")
-
-
-def _blocks(length: float) -> str:
-    whole, eighths = divmod(round(length * 8), 8)
-    return "█" * whole + (_BLOCKS[eighths] if eighths else "")
 
 
 def _span_rows(chart: Gantt, width: int) -> list[Text]:
