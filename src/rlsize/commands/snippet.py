@@ -10,7 +10,7 @@ from rlsize.errors import DoesNotFitError, Fault, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
-from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
+from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
@@ -30,14 +30,6 @@ _ASKED = (
 _NEEDED = (
     "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "prompts_per_step", "group_size",
 )  # fmt: skip
-Source = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PLAN|SCENARIO",
-        help="A saved plan, a scenario with placement, or an observation; flags override it.",
-        show_default=False,
-    ),
-]
 Name = Annotated[
     str | None,
     quantity(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -14,7 +14,7 @@ from rlsize.facts.figure import Figure
 from rlsize.readers.yaml_documents import read_text
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
-from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
+from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.shell.text_output import delivered
@@ -36,14 +36,6 @@ _SOURCES: Mapping[str, str] = {
     "back_command": "the way back",
 }
 _UNNAMED = "resize.yaml"
-Source = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PLAN|SCENARIO",
-        help="A saved plan, a scenario with placement, or an observation; flags override it.",
-        show_default=False,
-    ),
-]
 
 
 @asks_beside_files(
