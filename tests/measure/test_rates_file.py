@@ -11,7 +11,7 @@ import pytest
 
 from rlsize.facts.rates import Rates
 from rlsize.readers.saved_files import read_calibration, read_rates
-from rlsize.writers.rates_file import rates_text
+from rlsize.writers.yaml_file import rates_text
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from rlsize.facts.rates import (
 )
 from rlsize.readers.saved_files import read_rates
 from rlsize.readers.yaml_documents import parse_document
-from rlsize.writers.rates_file import rates_text
+from rlsize.writers.yaml_file import rates_text
 
 if TYPE_CHECKING:
     from pathlib import Path

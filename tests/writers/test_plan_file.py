@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from rlsize.facts.plan import Plan, PlanFigure
 from rlsize.readers.saved_files import read_plan
 from rlsize.readers.yaml_documents import parse_document
-from rlsize.writers.plan_file import plan_text
+from rlsize.writers.yaml_file import plan_text
 
 ODD = (
     "1e9",

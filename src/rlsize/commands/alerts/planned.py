@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.commands.alerts.thresholds import LONGEST_STEP, PlannedLoop
 from rlsize.equations import matching, rl_step
 from rlsize.errors import DoesNotFitError, Fault, InputError
-from rlsize.estimates.alert_plan import LONGEST_STEP
 from rlsize.estimates.figures import apply
-from rlsize.facts.alerts import BudgetLine, PlannedLoop
 from rlsize.facts.figure import Figure
 from rlsize.shell.inputs import SMALLEST
 
@@ -203,12 +202,13 @@ def _worked_out(inputs: Inputs, source: str, lines: BudgetFile | None, changes: 
     )
 
 
-def _budget(file: BudgetFile | None) -> dict[str, BudgetLine]:
+def _budget(file: BudgetFile | None) -> dict[str, Figure]:
     """The lines of a budget that a threshold follows from."""
-    limits = {} if file is None else {key: file.budget.limits.get(key) for key in _BUDGETED}
-    values = {key: getattr(limit, _BUDGETED[key], None) for key, limit in limits.items()}
+    if file is None:
+        return {}
+    limits = {key: getattr(file.budget.limits.get(key), side, None) for key, side in _BUDGETED.items()}
     return {
-        key: BudgetLine(value, file.where(key, _BUDGETED[key]))
-        for key, value in values.items()
-        if file is not None and value is not None
+        key: Figure(key=key, value=value, source=file.where(key, _BUDGETED[key]))
+        for key, value in limits.items()
+        if value is not None
     }

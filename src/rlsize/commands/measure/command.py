@@ -183,7 +183,7 @@ def _save(path: str, rates: Rates, *, force: bool) -> None:
         UnfinishedError: It could not be written where it was asked for; says where it is instead.
     """
     from rlsize.writers.files import write_whole
-    from rlsize.writers.rates_file import rates_text
+    from rlsize.writers.yaml_file import rates_text
 
     text = rates_text(rates)
     try:

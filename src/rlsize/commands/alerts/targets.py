@@ -11,7 +11,7 @@ from rlsize.errors import Fault, InputError
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from rlsize.facts.alerts import Matcher
+    from rlsize.shell.selectors import Matcher
 
 _CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]|\\[dws]|(?<!\\)\.")
 _TIMES = re.compile(r"(\\.|[^\\])\{(\d{1,2})(?:,\d*)?\}\??")

@@ -8,14 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from rlsize.commands.alerts.cases import Cases
+from rlsize.commands.alerts.rules import AlertSetup, Rules
+from rlsize.commands.alerts.targets import example_labels, matching
+from rlsize.commands.alerts.thresholds import PlannedLoop, alert_plan
 from rlsize.errors import InputError
-from rlsize.estimates.alert_plan import alert_plan
-from rlsize.facts.alerts import AlertSetup, BudgetLine, Matcher, PlannedLoop
 from rlsize.facts.figure import Figure
-from rlsize.reports.alerts import head
-from rlsize.reports.alerts_cases import Cases
-from rlsize.reports.alerts_example import example_labels, matching
-from rlsize.reports.alerts_rules import Rules
+from rlsize.shell.selectors import Matcher
 
 JOB = (Matcher("job", "=", "rollout"),)
 
@@ -23,7 +22,7 @@ JOB = (Matcher("job", "=", "rollout"),)
 def rules_of(numbers: dict[str, float], budget: dict[str, float] | None = None, **setup: Any) -> Rules:
     """Rules of a plan with some numbers."""
     figures = {key: Figure(key=key, value=value) for key, value in {"step_seconds": 60.0, **numbers}.items()}
-    lines = {key: BudgetLine(value, "budget.yaml") for key, value in (budget or {}).items()}
+    lines = {key: Figure(key=key, value=value, source="budget.yaml") for key, value in (budget or {}).items()}
     loop = PlannedLoop(name="plan.yaml", origin="by hand", figures=figures, budget=lines)
     said = {"engine": "vllm", "group": "a", "selector": JOB, **setup}
     return Rules(alert_plan(loop), AlertSetup(**said))
@@ -64,18 +63,18 @@ def test_a_case_is_within_limits_or_beyond_one(plan: dict[str, float], budget: d
         one = rules.plan.limits[signal]
         if signal in {"straggler", "up"}:
             continue
-        limit, sick = one.limit.number, cases._worst(signal)
-        healthy = cases._planned(signal, 0.0)
+        limit, sick = one.limit.number, cases.worst(signal)
+        healthy = cases.planned(signal, 0.0)
         assert healthy <= limit if one.above else healthy >= limit
         assert sick > limit if one.above else sick < limit
         assert sick < 10 * limit or not limit
-    written = cases.all()
-    names = {alert.alert for alert in rules.group().alerts}
-    assert {case.name for case in written.cases} == (names - {"RlsizeSignalMissing"}) | {
+    written = cases.content("rules.yml")["tests"]
+    names = {alert["alert"] for alert in rules.alerts()}
+    assert {case["name"] for case in written} == (names - {"RlsizeSignalMissing"}) | {
         "as planned",
         "nothing is scraped",
     }
-    texts = [text for case in written.cases for _, values in case.series for text in values.split("+")]
+    texts = [text for case in written for one in case["input_series"] for text in one["values"].split("+")]
     assert not [text for text in texts if "e" in text or "nan" in text or "-" in text]
 
 
@@ -83,31 +82,30 @@ def test_engine_only_needs_no_trainer() -> None:
     """Signals of the trainer are left out with a reason, or taken from an expression, and no rule names ours."""
     numbers = {"trainer_idle_fraction": 0.1, "sync_fraction": 0.1, "instances": 1.0}
     rules = rules_of(numbers, engine_only=True, metrics={"idle": "my_idle"})
-    group = rules.group()
-    exprs = [*(one.expr for one in group.records), *(one.expr for one in group.alerts)]
+    exprs = [one["expr"] for one in (*rules.records(), *rules.alerts())]
     assert "avg(my_idle)" in exprs
     assert not [expr for expr in exprs if "rlsize_" in expr]
     assert "--metric sync=EXPR" in rules.left_out["sync"]
     assert rules.left_out["straggler"] == "the plan has one instance"
-    assert any("RlsizeSyncPause" in line for line in head(rules))
+    assert any("RlsizeSyncPause" in line for line in rules.head())
 
 
 def test_every_metric_of_the_trainer_is_explained() -> None:
     """What the rules ask of a trainer stands in the head, with log keys of the frameworks."""
     rules = rules_of({"trainer_idle_fraction": 0.1, "staleness_steps": 2.0, "samples_per_step": 8.0})
-    text = "\n".join(head(rules))
-    for one in rules.group().records:
-        for word in one.expr.replace("(", " ").replace("[", " ").replace(")", " ").split():
+    text = "\n".join(rules.head())
+    for one in rules.records():
+        for word in one["expr"].replace("(", " ").replace("[", " ").replace(")", " ").split():
             assert not word.startswith("rlsize_") or f"{word} (" in text
     assert "timing/train/exposed_generation" in text
-    assert max(map(len, head(rules))) <= 78
+    assert max(map(len, rules.head())) <= 78
 
 
 def test_labels_that_a_target_lacks_do_not_hide_it() -> None:
     """`up` knows no label of the engine's; with nothing but those, instances are not counted."""
     both = (*JOB, Matcher("model_name", "=", "policy"))
     rules = rules_of({"instances": 4.0}, selector=both)
-    exprs = {one.record: one.expr for one in rules.group().records}
+    exprs = {one["record"]: one["expr"] for one in rules.records()}
     assert exprs["rlsize:rollout_instances_up"] == 'sum(up{job="rollout"})'
     assert 'job="rollout",model_name="policy"' in exprs["rlsize:instance_output_tokens_per_second"]
     assert "up" in rules_of({"instances": 4.0}, selector=both[1:]).left_out

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -103,29 +103,27 @@ METRICS: tuple[Metric, ...] = (
 )
 """What a trainer publishes, in the order in which it is explained."""
 
-EXPRS: Mapping[str, str] = MappingProxyType(
+
+class TrainerExpression(NamedTuple):
+    """
+    Where a signal of the trainer comes from.
+
+    Args:
+        expr: The default expression.
+        aggregate: How several series of an expression of the user's own become one.
+    """
+
+    expr: str
+    aggregate: str
+
+
+EXPRESSIONS: Mapping[str, TrainerExpression] = MappingProxyType(
     {
-        "idle": f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
-        "sync": f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))",
-        "queue": f"sum({QUEUED}{{$T}})",
-        "age": f"max({AGE}{{$T}})",
-        "trained": f"sum(rate({TRAINED}{{$T}}[$W]))",
+        "idle": TrainerExpression(f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
+        "sync": TrainerExpression(f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
+        "queue": TrainerExpression(f"sum({QUEUED}{{$T}})", "sum"),
+        "age": TrainerExpression(f"max({AGE}{{$T}})", "max"),
+        "trained": TrainerExpression(f"sum(rate({TRAINED}{{$T}}[$W]))", "sum"),
     }
 )
-"""The default expression of each signal of the trainer."""
-
-OWN: Mapping[str, str] = MappingProxyType(
-    {
-        "idle": "share of the time that the trainer waits, 0 to 1",
-        "sync": "share of the time in weight syncs, 0 to 1",
-        "queue": "finished samples that wait",
-        "age": "age of the oldest of them in optimizer steps",
-        "trained": "trained response tokens per second",
-    }
-)
-"""What expressions of the user's own may stand for."""
-
-AGGREGATES: Mapping[str, str] = MappingProxyType(
-    {"idle": "avg", "sync": "avg", "queue": "sum", "age": "max", "trained": "sum"}
-)
-"""How several series of such an expression become one."""
+"""What is told by the trainer, and what `--metric` may replace."""

@@ -1,20 +1,17 @@
-"""Small forms of Prometheus: numbers, durations, selectors, names, and templates as they will be read."""
+"""Small forms of Prometheus: numbers, durations, expressions, templates as they will be read, and its YAML."""
 
 from __future__ import annotations
 
 import re
 from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.planner.rounding import rounded_up
+from rlsize.writers.yaml_file import dumped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from rlsize.facts.alerts import Matcher
-
-LOOP_LABEL = "loop"
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t"}
 _OPENING = '{{ "{{" }}'  # how a Go template says two braces
 _PLACE = re.compile(r"\$([STW])")
 _TEMPLATED = re.compile(
@@ -22,6 +19,7 @@ _TEMPLATED = re.compile(
     r'\{\{ printf "%(?P<digits>\.\d[gf])" \$value \}\}|' + re.escape(_OPENING)
 )
 _MINUTE = 60
+_WIDTH = 78
 _THOUSAND = 1000
 
 
@@ -51,20 +49,6 @@ def duration(seconds: float) -> str:
     return f"{whole_minutes(seconds)}m"
 
 
-def selector_text(matchers: Iterable[Matcher]) -> str:
-    r"""
-    A selector's inside, its values escaped.
-
-    >>> from rlsize.facts.alerts import Matcher
-    >>> selector_text([Matcher("job", "=", 'a"b'), Matcher("pod", "=~", r"r\d")])
-    'job="a\\"b",pod=~"r\\\\d"'
-    """
-    return ",".join(
-        f'{one.label}{one.operator}"{"".join(_ESCAPES.get(letter, letter) for letter in one.value)}"'
-        for one in matchers
-    )
-
-
 def filled(template: str, *, selector: str = "", trainer: str = "", window: str = "") -> str:
     """
     An expression with its places filled: $S and $T for selectors, $W for a window; what is filled in is not looked at.
@@ -74,11 +58,6 @@ def filled(template: str, *, selector: str = "", trainer: str = "", window: str 
     """
     said = {"S": selector, "T": trainer, "W": window}
     return _PLACE.sub(lambda found: said[found[1]], template if trainer else template.replace("{$T}", ""))
-
-
-def series(name: str, group: str) -> str:
-    """A recorded series of one loop."""
-    return f'{name}{{{LOOP_LABEL}="{group}"}}'
 
 
 def templated(text: str) -> str:
@@ -120,3 +99,9 @@ def humanized(value: float) -> str:
             break
         chosen, value = prefix, value / _THOUSAND if large else value * _THOUSAND
     return f"{value:.4g}{chosen}"
+
+
+def yaml_below(head: Iterable[str], content: Mapping[str, Any]) -> str:
+    """A document below a comment; a line of it that would break out is cut at its end."""
+    lines = [f"# {' '.join(line.splitlines())}".rstrip() for line in head]
+    return "\n".join([*lines, dumped(content, _WIDTH, lambda text: "|" if "\n" in text else None)])
