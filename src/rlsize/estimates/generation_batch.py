@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
 
 Ending = Literal["barrier", "refill"]
-_NO_CAP = 32.0  # mean lengths beyond which hardly a sample goes
+MOST_MEAN_LENGTHS = 32.0
+"""Mean lengths beyond which hardly a sample goes, where nobody says a cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ class Shape:
 
 def shape_of(work: Work, batch: StepBatch) -> Shape:
     """The lengths of a step's samples."""
-    cap = batch.max_tokens if batch.max_tokens is not None else _NO_CAP * batch.response_tokens
+    cap = batch.max_tokens if batch.max_tokens is not None else MOST_MEAN_LENGTHS * batch.response_tokens
     return _shape(work, batch.prompt_tokens, batch.response_tokens, batch.response_cv, cap, batch.hit_ratio)
 
 
