@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 from rlsize.facts.figure import Figure
 from rlsize.reports.before_after import comparison_table
 from rlsize.reports.diagnose_words import CHECKS, action, because, headline, verification
-from rlsize.reports.observe import instances_table
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.run_log import set_apart_words, skipped_words
+from rlsize.reports.running_loop import apart_words, instances_table
 from rlsize.units import show
 from rlsize.verdicts.diagnosis_rates import AGREE
 
@@ -62,7 +61,7 @@ def diagnose_report(
             *_doubts(evidence),
             *warnings,
         ),
-        notes=(*set_apart_words(evidence.run), *skipped_words(evidence.run), *rollback, *notes),
+        notes=(*apart_words(evidence.run), *rollback, *notes),
         no=no,
     )
 

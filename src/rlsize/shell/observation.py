@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations import matching
-from rlsize.errors import InputError
 from rlsize.estimates.figures import apply, rounded
 from rlsize.facts.figure import absent
 from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
@@ -163,17 +162,3 @@ def save_observation(
         columns={name: list(run.columns[name][-MOST_STEPS:]) for name in _COLUMNS if name in run.columns},
     )
     write_whole(path, observation_text(observation), force)
-
-
-def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
-    """Find out before a window is watched whether what is seen can be written after it."""
-    from rlsize.writers.files import check_target
-
-    named = [file for file in files if file]
-    for twice in sorted({file for file in named if named.count(file) > 1}):
-        inputs.fault("is to be written twice", twice, "give each file a name of its own")
-    for file in named:
-        try:
-            check_target(file, force)
-        except InputError as error:
-            inputs.faults.extend(error.faults)

@@ -20,11 +20,11 @@ from rlsize.shell.observation import (
     POOLS,
     ObservedPools,
     allocation_of,
-    check_files,
     pools_of,
     prices_of,
     save_observation,
 )
+from rlsize.shell.output_files import check_files
 from rlsize.shell.quantity_flags import PRICES, Changes, asks_beside_files
 
 if TYPE_CHECKING:
@@ -98,7 +98,7 @@ def diagnose(
         inputs.ask(key)
     pools = pools_of(inputs)
     asked = _asked(inputs)
-    check_files(inputs, record, force=force)
+    check_files(inputs, [record], force=force)
     if before is not None and record == before:
         inputs.fault("is the baseline, the way back", "--record", "write what is now to a file of its own")
     words = failing_words(inputs, fail_on, compared=before is not None)
