@@ -257,7 +257,7 @@ def _from_logs(inputs: Inputs, files: list[str], said: WatchFlags) -> Watched:
     readings: list[Reading] = []
     seconds = 0.0
     for file in files:
-        with _blamed(inputs, file):
+        with blamed(inputs, file):
             logged = engine_log(file, length.number)
             readings += logged.readings
             seconds = max(seconds, logged.window)
@@ -280,7 +280,7 @@ def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
     length = _window(inputs, said)
     step = inputs.ask("every_seconds")
     found: list[Target] = []
-    with _blamed(inputs, ""):
+    with blamed(inputs, ""):
         found = targets(urls)
     access = _access(inputs, said, found)
     seen = watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
@@ -304,13 +304,13 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
 
     length = _window(inputs, said)
     chosen, end, found = "", None, []
-    with _blamed(inputs, "--prometheus"):
+    with blamed(inputs, "--prometheus"):
         found = [api_target(url)]
         inputs.keep(Figure(key="prometheus", value=found[0].shown, source="--prometheus"))
-    with _blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
+    with blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
         chosen = matchers(said.selector or "")
         inputs.keep(Figure(key="selector", value=chosen or None, source="--selector"))
-    with _blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
+    with blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
         end = moment(said.at) if said.at is not None else None
         inputs.keep(Figure(key="at", value=said.at, source="--at"))
     access = _access(inputs, said, found)
@@ -341,9 +341,9 @@ def _access(inputs: Inputs, said: WatchFlags, found: list[Target]) -> Access:
 
     patience = inputs.ask("timeout_seconds")
     token, login = "", None
-    with _blamed(inputs, ""):
+    with blamed(inputs, ""):
         token = bearer_token(os.environ, said.token_file)
-    with _blamed(inputs, ""):
+    with blamed(inputs, ""):
         login = basic_login(os.environ)
     if token and login:
         inputs.fault("a token and a login are given", LOGIN_VARIABLE, "give one of them")
@@ -355,7 +355,7 @@ def _access(inputs: Inputs, said: WatchFlags, found: list[Target]) -> Access:
 
 
 @contextmanager
-def _blamed(inputs: Inputs, flag: str, todo: str = "") -> Iterator[None]:
+def blamed(inputs: Inputs, flag: str, todo: str = "") -> Iterator[None]:
     """Note what is wrong with a flag, and go on."""
     try:
         yield

@@ -59,14 +59,13 @@ def observed_results(
         InputError: All that is wrong with flags and files; or no run tells a rate, and one is needed.
     """
     from rlsize.readers.bench.reading import read_benchmark
+    from rlsize.shell.live_engines import blamed
 
     wanted, share = inputs.ask("concurrency"), inputs.ask("prompt_share")
     results: list[BenchmarkResult] = []
     for file in files:
-        try:
+        with blamed(inputs, file):
             results += read_benchmark(file, format)
-        except InputError as error:
-            inputs.blame(error, file)
     inputs.settle()
     at, rates = datetime.now(UTC).isoformat(timespec="seconds"), None
     asked, gpus, prompts = (figure.number if figure.known else None for figure in (wanted, size, share))

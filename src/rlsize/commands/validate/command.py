@@ -11,7 +11,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import Profiles
+from rlsize.shell.quantity_flags import asks_beside_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -47,12 +47,11 @@ MaxMedian = Annotated[
 MaxP90 = Annotated[str | None, quantity("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")]
 Rows = Annotated[str | None, quantity("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")]
 Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
-Seed = Annotated[
-    str, typer.Option("--seed", help="Seed of the draws behind bands and intervals.", rich_help_panel="Output")
-]
 
 
+@asks_beside_files(Inputs=("seed",))
 def validate(
+    inputs: Inputs,
     context: typer.Context,
     files: Files = None,
     transfer: Transfer = False,
@@ -61,8 +60,6 @@ def validate(
     max_p90: MaxP90 = None,
     rows: Rows = None,
     force: Force = False,
-    seed: Seed = "0",
-    profiles: Profiles = None,
 ) -> Report:
     """
     Grade the predictions against recorded measurements.
@@ -76,7 +73,6 @@ def validate(
     from rlsize.shell.output_files import check_files
     from rlsize.shell.progress import progress
 
-    inputs = Inputs(None, profiles, texts={"seed": seed})
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
     check_files(inputs, [rows, (context.obj or {}).get("plot")], force=force)
     known = predictors()
