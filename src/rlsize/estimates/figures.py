@@ -79,8 +79,8 @@ def known(*figures: Figure, **named: Figure) -> dict[str, Figure]:
     >>> list(known(measured("a", 1), measured("b", None), c=measured("a", 2)))
     ['a', 'c']
     """
-    found = {figure.key: figure for figure in figures} | named
-    return {key: figure for key, figure in found.items() if figure.known}
+    pairs = (*((figure.key, figure) for figure in figures), *named.items())
+    return {key: figure for key, figure in pairs if figure.known}
 
 
 def _constant(name: str, value: float) -> Figure:

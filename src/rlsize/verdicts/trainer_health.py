@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from rlsize.equations import budget, loop_time, train_step
 from rlsize.estimates.block_bootstrap import mean_change
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, known, measured
 from rlsize.facts.evidence import Finding
 from rlsize.facts.figure import Figure, absent
 
@@ -31,8 +32,8 @@ def trainer_health(evidence: Evidence, random: np.random.Generator) -> Finding:
     run = evidence.run
     drift, longer = _drift(evidence, random), _longer(run.columns)
     against = _against(evidence)
-    known = (run.figure("train_seconds"), run.figure("mfu"), evidence.expected_train_seconds, drift, longer, against)
-    figures = {figure.key: figure for figure in known if figure.known}
+    expected = evidence.expected_train_seconds
+    figures = known(run.figure("train_seconds"), run.figure("mfu"), expected, drift, longer, against)
     risen = drift.known and drift.number > REGRESSED
     explained = not longer.known or longer.number >= (drift.number if risen else 0.0)
     if risen and not explained:
@@ -65,13 +66,8 @@ def _against(evidence: Evidence) -> Figure:
 
 def _saved(evidence: Evidence) -> Figure:
     """What the expected train time would save, as a share of the step."""
-    run = evidence.run
-    more = apply(
-        "lost_seconds",
-        budget.change_from_baseline,
-        value=run.figure("train_seconds"),
-        baseline=evidence.expected_train_seconds,
-    )
+    run, expected = evidence.run, evidence.expected_train_seconds
+    more = apply("lost_seconds", budget.change_from_baseline, value=run.figure("train_seconds"), baseline=expected)
     if not more.known or more.number <= 0:
         return absent("gain_fraction", "a measurement after the change")
     return apply("gain_fraction", train_step.time_share, part=more, whole=run.figure("step_seconds"))
@@ -89,26 +85,20 @@ def _drift(evidence: Evidence, random: np.random.Generator) -> Figure:
     change = mean_change(series[:half], series[half:], random)
     if change is None:
         return absent(key, "more settled steps")
-    return Figure(
-        key=key,
-        value=change.fraction if change.told else 0.0,
-        provenance="measured",
-        source=f"second half of {len(series)} steps against the first, per {'step' if tokens is None else 'token'}",
-        band=(change.low, change.high),
-    )
+    source = f"second half of {len(series)} steps against the first, per {'step' if tokens is None else 'token'}"
+    found = measured(key, change.fraction if change.told else 0.0, source)
+    return replace(found, band=(change.low, change.high))
 
 
 def _tokens(columns: Columns) -> Sequence[float] | None:
     """The tokens that each step trains on, or what is in proportion to them; None where nothing tells."""
-    both = (columns.get("response_tokens"), columns.get("prompt_tokens"))
-    found: Sequence[float] | None = _sums(both) if all(both) else None
+    responses, prompts = columns.get("response_tokens"), columns.get("prompt_tokens")
+    found: Sequence[float] | None = None
+    if responses and prompts:
+        found = [response + prompt for response, prompt in zip(responses, prompts, strict=True)]
     for name in ("total_tokens", "response_tokens", "mean_response_tokens"):
         found = found or columns.get(name)
     return found if found and all(found) else None
-
-
-def _sums(columns: Sequence[Sequence[float] | None]) -> list[float]:
-    return [sum(values) for values in zip(*(column for column in columns if column), strict=True)]
 
 
 def _longer(columns: Columns) -> Figure:
@@ -122,7 +112,7 @@ def _longer(columns: Columns) -> Figure:
     if not half or not all(lengths):
         return absent(key, "a log that tells lengths")
     first, second = (
-        Figure(key="mean_tokens", value=float(np.mean(part)), provenance="measured", source=f"{name} half")
+        measured("mean_tokens", float(np.mean(part)), f"{name} half")
         for name, part in (("first", lengths[:half]), ("second", lengths[half:]))
     )
     return apply(key, budget.relative_change, value=second, baseline=first)
