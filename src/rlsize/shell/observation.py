@@ -101,8 +101,8 @@ def rates_of(run: RunSummary, engines: Engines | None, pools: ObservedPools) -> 
     """Both rates, as far as they were seen; None where neither was."""
     from datetime import UTC, datetime
 
+    from rlsize.estimates.measured_rates import with_trainer
     from rlsize.estimates.observing import observed_rates
-    from rlsize.estimates.run_rates import with_trainer
 
     ended = None if engines is None else engines.watched.ended
     at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
