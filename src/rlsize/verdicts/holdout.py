@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Constant, Stage
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.estimates.recorded.registry import Predictor, Profiles
     from rlsize.facts.records.record import Record
     from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf, Say
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.constants import Stage
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.estimates.recorded.registry import Predictor, Profiles
     from rlsize.facts.records.listing import ListedRecord
     from rlsize.facts.records.record import Record
 

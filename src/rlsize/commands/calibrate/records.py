@@ -23,8 +23,7 @@ from rlsize.verdicts.predictions import asked, positive
 
 if TYPE_CHECKING:
     from rlsize.commands.calibrate.points import Gathered
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.estimates.recorded.registry import Predictor, Profiles
     from rlsize.facts.records.record import Record
     from rlsize.shell.inputs import Inputs
 
