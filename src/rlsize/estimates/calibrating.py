@@ -147,7 +147,8 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
     Raises:
         Refused: A point cannot be predicted, or the update does not settle.
     """
-    before = prior(*_all(points, stages))
+    every = {stage.name: stage for stage in (*stages, *(one for point in points for one in point.of.stages))}
+    before = prior(*(every[name] for name in sorted(every)))  # so that the order of sources does not matter
     predict = _together([point.of.predict for point in points])
     first = _checked(points, predict(before.central()))
     if not points:
@@ -176,12 +177,6 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
             for point, earlier, later, deviation in zip(points, first, last, deviations, strict=True)
         ),
     )
-
-
-def _all(points: Sequence[Point], stages: Sequence[Stage]) -> list[Stage]:
-    """Each stage once, by name, so that the order of sources does not matter."""
-    found = {stage.name: stage for stage in (*stages, *(one for point in points for one in point.of.stages))}
-    return [found[name] for name in sorted(found)]
 
 
 def _together(predicts: Sequence[Predict]) -> Callable[[Mapping[str, Real]], list[Any]]:

@@ -61,24 +61,23 @@ def intervals(snapshots: Sequence[Snapshot], work: RolloutWork) -> list[Interval
     for first, second in pairwise(snapshots):
         ends = [(first.counters, second.counters)]
         tokens, seconds = grown(ends, "generation_tokens") or 0.0, second.seconds - first.seconds
-        if tokens > 0 and seconds > 0:
-            found.append(_interval(first, second, tokens, work))
+        if tokens <= 0 or seconds <= 0:
+            continue
+        before, after = first.counters.step_tokens, second.counters.step_tokens
+        steps = after.count - before.count if before is not None and after is not None else 0.0
+        batch = tokens / steps if steps else 0.0
+        computed = grown(ends, "computed_prompt_tokens") or 0.0
+        found.append(
+            Interval(
+                seconds=seconds,
+                tokens=tokens,
+                steps=steps,
+                batch=batch,
+                live_tokens=_live_tokens(first, second, batch, work),
+                prefill_tokens=computed / steps if steps else 0.0,
+            )
+        )
     return found
-
-
-def _interval(first: Snapshot, second: Snapshot, tokens: float, work: RolloutWork) -> Interval:
-    before, after = first.counters.step_tokens, second.counters.step_tokens
-    steps = after.count - before.count if before is not None and after is not None else 0.0
-    batch = tokens / steps if steps else 0.0
-    computed = grown([(first.counters, second.counters)], "computed_prompt_tokens") or 0.0
-    return Interval(
-        seconds=second.seconds - first.seconds,
-        tokens=tokens,
-        steps=steps,
-        batch=batch,
-        live_tokens=_live_tokens(first, second, batch, work),
-        prefill_tokens=computed / steps if steps else 0.0,
-    )
 
 
 def _live_tokens(first: Snapshot, second: Snapshot, batch: float, work: RolloutWork) -> float | None:
@@ -165,13 +164,13 @@ def level(runs: Sequence[PhaseRun], work: RolloutWork) -> RolloutLevel | None:
         live_kv_tokens=sum(tokens * n for tokens, n in live) / sum(n for _, n in live) if live else None,
         prefix_cache_hit_fraction=hit_fraction(ends),
         preemptions=round(grown(ends, "preemptions") or 0.0),
-        finished_samples=sum(_finished_in(run, window) for run, window in zip(runs, windows, strict=True)),
+        finished_samples=sum(
+            done.samples
+            for run, window in zip(runs, windows, strict=True)
+            for done in run.finished
+            if window[0].seconds <= done.seconds <= window[-1].seconds
+        ),
     )
-
-
-def _finished_in(run: PhaseRun, window: Sequence[Snapshot]) -> int:
-    first, last = window[0].seconds, window[-1].seconds
-    return sum(finished.samples for finished in run.finished if first <= finished.seconds <= last)
 
 
 def finite_batch(runs: Sequence[PhaseRun], prompts: int, step_fraction: float) -> FiniteBatch | None:

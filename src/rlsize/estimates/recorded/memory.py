@@ -30,7 +30,11 @@ _GRADED = ("kv_cache_tokens", "weights_gib_per_gpu", "kv_cache_gib_per_gpu", "pe
 
 def predict(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
     """The measured fields: GiB per GPU, and tokens of the cache."""
-    found = _engine(record, profiles, values) if record.kind == "engine" else _training(record, profiles, values)
+    if record.kind == "engine":
+        found = _engine(record, profiles, values)
+    else:
+        peak = trainer_memory(numbers, training_load(record, profiles), values).peak
+        found = {"peak_gib_per_gpu": in_gib(peak)}
     return {name: value for name, value in found.items() if name in record.measured}
 
 
@@ -59,10 +63,6 @@ def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]
         "kv_cache_gib_per_gpu": in_gib(found.kv_bytes),
         "kv_cache_tokens": found.kv_tokens,
     }
-
-
-def _training(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
-    return {"peak_gib_per_gpu": in_gib(trainer_memory(numbers, training_load(record, profiles), values).peak)}
 
 
 def training_load(record: MemoryRecord, profiles: Profiles) -> TrainerLoad:
