@@ -61,6 +61,8 @@ Profiles = Annotated[
     ),
 ]
 
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+"""The flag of commands that write files."""
 
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
 WORKLOAD = (

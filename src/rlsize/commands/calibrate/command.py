@@ -59,7 +59,6 @@ Save = Annotated[
         "--save", metavar="FILE", help="Write a calibration file.", rich_help_panel="Output", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @dataclass(slots=True)
@@ -81,7 +80,7 @@ def calibrate(
     bandwidth: Bandwidth = None,
     link: Link = None,
     save: Save = None,
-    force: Force = False,
+    force: quantity_flags.Force = False,
     profiles: quantity_flags.Profiles = None,
 ) -> Report:
     """

@@ -24,7 +24,7 @@ from rlsize.shell.observation import (
     save_observation,
 )
 from rlsize.shell.output_files import check_files
-from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks_beside_files
+from rlsize.shell.quantity_flags import PRICES, Changes, Force, Unassumed, asks_beside_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -78,7 +78,6 @@ Record = Annotated[
         "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks_beside_files(

@@ -15,7 +15,7 @@ from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watc
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
 from rlsize.shell.observation import POOLS, pools_of, rates_of, save_observation
 from rlsize.shell.output_files import check_files
-from rlsize.shell.quantity_flags import PRICES, asks_beside_files
+from rlsize.shell.quantity_flags import PRICES, Force, asks_beside_files
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
@@ -42,7 +42,6 @@ Record = Annotated[
         "FILE",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks_beside_files(Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
