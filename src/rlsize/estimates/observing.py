@@ -230,7 +230,7 @@ def _affine_hits(group: float | None, prompts: float | None, counters: EngineCou
         return absent("affine_prefix_cache_hit_fraction", "a prefix cache, which is off")
     prompt_tokens = measured("prompt_tokens", prompts, missing="finished samples")
     block_tokens = measured("block_tokens", counters.block_size, missing="a page that states its block size")
-    hits = expected_hits(measured("group_size", group, missing="--group"), prompt_tokens, block_tokens)
+    hits: Figure = expected_hits(measured("group_size", group, missing="--group"), prompt_tokens, block_tokens)
     return replace(hits, key="affine_prefix_cache_hit_fraction")
 
 
