@@ -9,6 +9,7 @@ from rlsize.equations import batch_drain, long_tail, prefill
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths
+from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
 
 Ending = Literal["barrier", "refill"]
-MOST_MEAN_LENGTHS = 32.0
-"""Mean lengths beyond which hardly a sample goes, where nobody says a cap."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

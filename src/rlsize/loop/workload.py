@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import long_tail, matching
 from rlsize.estimates.figures import apply
-from rlsize.estimates.generation_batch import MOST_MEAN_LENGTHS
 from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
+from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model

@@ -10,13 +10,13 @@ from rlsize.commands.calibrate.points import PHASES, LoadedInstance
 from rlsize.equations.long_tail import assumed_cap
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.calibrating import Measurable, Point
-from rlsize.estimates.generation_batch import MOST_MEAN_LENGTHS, StepBatch
+from rlsize.estimates.generation_batch import StepBatch
 from rlsize.estimates.recorded import registry, rl_step
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records.engine import EngineRecord
 from rlsize.facts.records.rl_step import StepRecord
 from rlsize.facts.records.train import TrainRecord
-from rlsize.quantities.workload import RESPONSE_CV
+from rlsize.quantities.workload import MOST_MEAN_LENGTHS, RESPONSE_CV
 from rlsize.readers.records.listing import profiles_of, read_records
 from rlsize.shell.beliefs import rollout_layout, trainer_layout
 from rlsize.verdicts.predictions import asked, positive
