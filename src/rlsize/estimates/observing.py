@@ -197,6 +197,8 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
     group = group_size or (asked if asked is not None and asked > 1 else None)
     prompts = mean_grown(ends, "prompt_lengths")
     preempted = [instance.preemptions_per_second for instance in used if instance.preemptions_per_second is not None]
+    syncs = [instance.weight_syncs for instance in used if instance.weight_syncs is not None]
+    paused = [instance.weight_sync_seconds for instance in used if instance.weight_sync_seconds is not None]
     gpus = {last.gpus for _, last in ends}
     counts = lengths_grown(ends)
     capacities = [last.kv_cache_tokens for _, last in ends if last.kv_cache_tokens]
@@ -211,13 +213,8 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
         affine_prefix_cache_hit_fraction=_affine_hits(group, prompts, ends[0][1]),
         prefix_caching=min((last.prefix_caching for _, last in ends if last.prefix_caching is not None), default=None),
         preemptions_per_second=fmean(preempted) if preempted else None,
-        weight_syncs=max(
-            (instance.weight_syncs for instance in used if instance.weight_syncs is not None), default=None
-        ),
-        weight_sync_seconds=max(
-            (instance.weight_sync_seconds for instance in used if instance.weight_sync_seconds is not None),
-            default=None,
-        ),
+        weight_syncs=max(syncs, default=None),
+        weight_sync_seconds=max(paused, default=None),
         kv_cache_tokens=min(capacities, default=None),
         gpus_per_instance=gpus.pop() if len(gpus) == 1 else None,
         lengths=None if counts is None else length_fit(counts),

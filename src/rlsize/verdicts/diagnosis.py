@@ -16,7 +16,6 @@ from rlsize.facts.evidence import Diagnosis, Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts import diagnosis_checks as checks
 from rlsize.verdicts import diagnosis_rates as rates
-from rlsize.verdicts.trainer_health import trainer_health
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,7 +53,7 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
         *_cache(checks.prefix_cache(evidence)),
         checks.preemptions(evidence),
     )
-    health = (trainer_health(evidence, random), checks.weight_sync(evidence))
+    health = (checks.trainer_health(evidence, random), checks.weight_sync(evidence))
     findings = (*health, checks.idle_ratio(evidence), *free, lost_in_turn(evidence), size)
     return Diagnosis(
         verdict=_verdict(health, size),
