@@ -17,9 +17,8 @@ import pytest
 
 from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.counter_growth import grown
-from rlsize.estimates.rollout_rate import Interval, finite_batch, intervals, level
+from rlsize.estimates.rollout_rate import Interval, finite_batch, intervals, level, step_time_fit
 from rlsize.estimates.rollout_summary import crosschecks
-from rlsize.estimates.step_time_fit import step_time_fit
 from rlsize.facts.measured import StepTimeFit
 from rlsize.measure.instances import Instance, started
 from rlsize.measure.jobs import command

@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.recorded.named import Profiles
+from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.records.listing import ListedRecord, Listing, RefusedRecord
 from rlsize.facts.records.record import Record, Refused
 from rlsize.readers import records as package

@@ -90,10 +90,11 @@ def _results(found: Calibrated, fact: Calibration, outlooks: Sequence[Outlook]) 
 
 
 def _doubt(one: Compared) -> str:
-    side = "above" if one.odd > 0 else "below"
+    what, measured = one.point.of, show(one.point.measured)
     return (
-        f"{one.point.what}: {show(one.point.measured)} {one.point.unit} is {abs(one.odd):.1f} standard deviations "
-        f"{side} what was believed ({show(one.before)}): are model, GPU, lengths, number types and link those that ran?"
+        f"{what.what}: {measured} {what.unit} is {abs(one.odd):.1f} standard deviations "
+        f"{'above' if one.odd > 0 else 'below'} what was believed ({show(one.before)}): are model, GPU, lengths, "
+        "number types and link those that ran?"
     )
 
 
@@ -112,8 +113,8 @@ def _points(compared: Sequence[Compared]) -> Table:
         ),
         rows=tuple(
             {
-                "what": one.point.what,
-                "unit": one.point.unit,
+                "what": one.point.of.what,
+                "unit": one.point.of.unit,
                 "measured": one.point.measured,
                 "predicted": one.before,
                 "low": one.band[0],

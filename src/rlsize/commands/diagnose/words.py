@@ -124,10 +124,6 @@ def _missing_evidence(found: Finding) -> str:
     return "all were read"
 
 
-def _straggling(found: Finding) -> str:
-    return f"Drain or replace {listed(found.names)}"
-
-
 def _straggling_evidence(found: Finding) -> str:
     if found.status == "unknown":
         return "needs the pages of three instances or more"
@@ -246,7 +242,7 @@ _FIXED_ACTIONS = {
 }
 _ACTIONS: Mapping[str, Callable[[Finding], str]] = {
     "missing_instances": _missing,
-    "stragglers": _straggling,
+    "stragglers": lambda found: f"Drain or replace {listed(found.names)}",
     "prefix_cache": _cache,
     "fleet_size": _resize,
 }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from rlsize.commands.observe.benchmark import bench_report
 from rlsize.estimates.bench_rates import benchmark_rates
 from rlsize.facts.benchmark_result import BenchmarkResult
-from rlsize.reports.bench import bench_report
 from rlsize.reports.report import Report
 
 RUN = BenchmarkResult(
