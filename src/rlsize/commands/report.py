@@ -12,6 +12,7 @@ import typer
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
+from rlsize.shell.command import Force
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PLANNED, asks
 
@@ -25,7 +26,6 @@ Title = Annotated[str | None, typer.Option("--title", metavar="TEXT", help="Its 
 Question = Annotated[
     str | None, typer.Option("--question", metavar="TEXT", help="The question that it answers.", show_default=False)
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks(**PLANNED)
@@ -39,7 +39,7 @@ def report(
     """
     from rlsize.reports.plan import plan_report
     from rlsize.reports.review import review_page
-    from rlsize.shell.digest import facts_digest
+    from rlsize.shell.answer import facts_digest
     from rlsize.shell.planning import search
     from rlsize.version import VERSION
     from rlsize.writers.files import check_target, write_whole

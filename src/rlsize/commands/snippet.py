@@ -11,10 +11,10 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
-from rlsize.shell.command import quantity
+from rlsize.shell.answer import delivered
+from rlsize.shell.command import Force, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
-from rlsize.shell.text_output import delivered
 
 if TYPE_CHECKING:
     from rlsize.facts.allocation import Allocation
@@ -51,7 +51,6 @@ Variant = Annotated[
     str | None, quantity("--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME")
 ]
 Output = Annotated[str | None, quantity("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks_beside_files(Inputs=_ASKED)

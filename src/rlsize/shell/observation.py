@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations import matching
-from rlsize.errors import InputError
+from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply, rounded
 from rlsize.facts.figure import absent
 from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
 from rlsize.facts.plan import PlanFigure
+from rlsize.facts.run_summary import RunSummary
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -18,9 +19,9 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
     from rlsize.facts.observations import Observation
     from rlsize.facts.rates import Rates
-    from rlsize.facts.run_summary import RunSummary
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.live_engines import Engines
+
 
 POOLS = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus")
 """The pools of a run, as flags say them."""
@@ -165,15 +166,33 @@ def save_observation(
     write_whole(path, observation_text(observation), force)
 
 
-def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
-    """Find out before a window is watched whether what is seen can be written after it."""
-    from rlsize.writers.files import check_target
+_LONG = 64 * 2**20  # bytes of a log that takes about a second to read
 
-    named = [file for file in files if file]
-    for twice in sorted({file for file in named if named.count(file) > 1}):
-        inputs.fault("is to be written twice", twice, "give each file a name of its own")
-    for file in named:
-        try:
-            check_target(file, force)
-        except InputError as error:
-            inputs.faults.extend(error.faults)
+
+def read_run(inputs: Inputs, logs: list[str], format: str | None) -> RunSummary:  # noqa: A002 (the flag's name)
+    """
+    The training log, summed up; an empty summary where none is named.
+
+    Raises:
+        InputError: All faults so far, and those of the log, where one is named.
+    """
+    if len(logs) > 1:
+        inputs.fault(f"{len(logs)} training logs are named", logs[1], "name one; a run has one trainer")
+    if not logs:
+        return RunSummary()
+    skip = inputs.ask("skipped_steps")
+    inputs.settle()
+    from pathlib import Path
+
+    from rlsize.estimates.run_summary import run_summary
+    from rlsize.readers.logs.reading import read_log
+    from rlsize.shell.progress import late_progress
+
+    file = Path(logs[0])
+    with late_progress("reading") as tell:
+        log = read_log(logs[0], format, tell if file.is_file() and file.stat().st_size > _LONG else None)
+    found = run_summary(log, int(skip.number) if skip.known else None)
+    if not found.steps:
+        todo = "let it run longer, or leave fewer steps out with --skip"
+        raise InputError(Fault("holds no settled step", log.source, todo))
+    return found

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rlsize.loop.resolve import Loop
     from rlsize.loop.search import Searched
     from rlsize.planner.evaluation import Evaluation
@@ -46,7 +48,6 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     if not count.known or chosen is None:
         return found, ()
     from rlsize.planner.simulation import ranked
-    from rlsize.shell.side_by_side import side_by_side
 
     plans = [chosen.best, *chosen.others][: int(count.number)]
     return found, ranked(found.planned.outlook, plans, side_by_side)
@@ -75,7 +76,7 @@ def save_plan(
     """
     from rlsize.loop.applied import applied, nested
     from rlsize.planner.saved_plan import saved_plan
-    from rlsize.shell.digest import facts_digest
+    from rlsize.shell.answer import facts_digest
     from rlsize.writers.files import write_whole
     from rlsize.writers.plan_file import plan_text
 
@@ -111,3 +112,12 @@ def apply_plan(path: str, inputs: Inputs, loop: Loop, place: Placement, *, force
     values = nested(applied(inputs.said_values(path), loop, place))
     write_whole(path, applied_text(values, f"{inputs.command_line('plan')} --apply {path}"), force=force)
     sys.stderr.write(f"wrote {path}\n")
+
+
+def side_by_side(work: Callable[[Any], Any], things: Sequence[Any]) -> list[Any]:
+    """What a function makes of each, in order; in processes where there are several."""
+    if len(things) <= 1:
+        return [work(thing) for thing in things]
+    import joblib
+
+    return list(joblib.Parallel(n_jobs=-1)(joblib.delayed(work)(thing) for thing in things))

@@ -15,6 +15,7 @@ from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
+from rlsize.shell.command import Profiles, argument, quantity
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -29,32 +30,12 @@ _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argu
 
 ScenarioFile = Annotated[
     str | None,
-    typer.Argument(
-        metavar="SCENARIO", help="A scenario file or a saved plan; flags override what it says.", show_default=False
-    ),
+    argument("SCENARIO", "A scenario file or a saved plan; flags override what it says."),
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
+    quantity("--set", "Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.", metavar="KEY=VALUE"),
 ]
-Profiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--profiles",
-        metavar="DIR",
-        help="A folder of your own profiles, on top of the shipped ones; repeatable.",
-        rich_help_panel="Output",
-        show_default=False,
-    ),
-]
-
-
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
 WORKLOAD = (
     "prompts_per_step", "group_size", "samples_per_step", "prompt_tokens", "response_tokens", "response_cv",

@@ -119,8 +119,8 @@ def alerts(
     from rlsize.estimates.alert_plan import alert_plan
     from rlsize.reports.alerts import alerts_report, left_out
     from rlsize.reports.alerts_rules import Rules
+    from rlsize.shell.answer import delivered
     from rlsize.shell.selectors import object_labels
-    from rlsize.shell.text_output import delivered
     from rlsize.writers.files import make_folder, write_whole
 
     faults = inputs.faults

@@ -11,8 +11,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell import quantity_flags
-from rlsize.shell.command import quantity
+from rlsize.shell.command import Force, Profiles, quantity
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -60,7 +59,6 @@ Save = Annotated[
         "--save", metavar="FILE", help="Write a calibration file.", rich_help_panel="Output", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @dataclass(slots=True)
@@ -83,7 +81,7 @@ def calibrate(
     link: Link = None,
     save: Save = None,
     force: Force = False,
-    profiles: quantity_flags.Profiles = None,
+    profiles: Profiles = None,
 ) -> Report:
     """
     Compare a measurement with the predictions, stage by stage.

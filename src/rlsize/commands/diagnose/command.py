@@ -12,7 +12,8 @@ from rlsize.errors import InputError
 from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
-from rlsize.shell.command import quantity
+from rlsize.shell.answer import check_files, deliver
+from rlsize.shell.command import Force, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
@@ -20,9 +21,9 @@ from rlsize.shell.observation import (
     POOLS,
     ObservedPools,
     allocation_of,
-    check_files,
     pools_of,
     prices_of,
+    read_run,
     save_observation,
 )
 from rlsize.shell.quantity_flags import PRICES, Changes, asks_beside_files
@@ -65,7 +66,6 @@ Record = Annotated[
         "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks_beside_files(
@@ -89,8 +89,6 @@ def diagnose(
 
     Example:  rlsize diagnose http://engine-0:8000 http://engine-1:8000 --consume 39321
     """
-    from rlsize.shell.training_logs import read_run
-
     found = named_inputs(inputs, sources or [], watch.format)
     _read(inputs, found, changes or [])
     inputs.load_rates()
@@ -124,8 +122,6 @@ def diagnose(
         note = f"Recorded {record}; compare later with --before {record}."
         report = replace(report, notes=(*report.notes, note))
     if seen is not None and seen.watched.interrupted:
-        from rlsize.shell.answer import deliver
-
         deliver(report, context.obj)
         raise typer.Exit(INTERRUPTED)
     return report

@@ -11,8 +11,8 @@ import typer
 
 from rlsize.commands.init.questions import QUESTIONS
 from rlsize.quantities.table import QUANTITIES
-from rlsize.shell.command import quantity
-from rlsize.shell.quantity_flags import Asks, Profiles, texts_of
+from rlsize.shell.command import Force, Profiles, quantity
+from rlsize.shell.quantity_flags import Asks, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,7 +35,6 @@ Yes = Annotated[
     bool,
     typer.Option("--yes", "-y", help="Ask nothing: flags and usual answers decide.", rich_help_panel="Output"),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 def init(

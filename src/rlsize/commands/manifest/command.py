@@ -14,9 +14,9 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
+from rlsize.shell.answer import delivered
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
-from rlsize.shell.text_output import delivered
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from rlsize.reports.report import Report
+from rlsize.shell.command import Force
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PLANNED, asks
 
@@ -18,7 +19,6 @@ def _file(flag: str, text: str) -> object:
 
 Save = Annotated[str | None, _file("--save", "Write the plan to a file, for check --baseline, diff and every command.")]
 Apply = Annotated[str | None, _file("--apply", "Write a scenario with the plan in it, which every command takes.")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks(**PLANNED)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlsize.reports.report import Column, Report, Table
-from rlsize.shell.quantity_flags import Profiles
+from rlsize.shell.command import Profiles
 
 if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize

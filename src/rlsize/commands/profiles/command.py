@@ -8,8 +8,7 @@ import typer
 
 from rlsize.commands.profiles.add_model import add_model
 from rlsize.reports.report import Report
-from rlsize.shell.command import Command
-from rlsize.shell.quantity_flags import Profiles
+from rlsize.shell.command import Command, Profiles
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 

@@ -9,9 +9,8 @@ import typer
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
-from rlsize.shell.command import quantity
+from rlsize.shell.command import Force, Profiles, quantity
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import Profiles
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,7 +45,6 @@ MaxMedian = Annotated[
 ]
 MaxP90 = Annotated[str | None, quantity("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")]
 Rows = Annotated[str | None, quantity("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 Seed = Annotated[
     str, typer.Option("--seed", help="Seed of the draws behind bands and intervals.", rich_help_panel="Output")
 ]
@@ -73,12 +71,12 @@ def validate(
     from rlsize.estimates.recorded.registry import predictors
     from rlsize.loop.seed import seed_of
     from rlsize.readers.records.listing import read_records
-    from rlsize.shell.output_files import check_files
+    from rlsize.shell.answer import check_files
     from rlsize.shell.progress import progress
 
     inputs = Inputs(None, profiles, texts={"seed": seed})
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
-    check_files(inputs, [rows, (context.obj or {}).get("plot")], force=force)
+    check_files(inputs, rows, (context.obj or {}).get("plot"), force=force)
     known = predictors()
     for name in classes or []:
         if name not in known:
