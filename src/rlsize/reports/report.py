@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rlsize.facts.figure import Figure, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rlsize.reports.chart import Picture
+
 
 Cell: TypeAlias = "Figure | Value"
 Side: TypeAlias = Literal["left", "right"]
@@ -103,3 +104,43 @@ class Report:
 def cell_value(cell: Cell) -> Value:
     """The bare value of a cell."""
     return cell.value if isinstance(cell, Figure) else cell
+
+
+def without_reasons(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with empty cells where an input is missing: one column of it says for all of them which."""
+    return {key: None if isinstance(cell, Figure) and not cell.known else cell for key, cell in row.items()}
+
+
+def refused_report(
+    command: str, reason: str, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]
+) -> Report:
+    """
+    The answer of a command that needs a loop which cannot run: no.
+
+    Args:
+        command: The command.
+        reason: Why it cannot run.
+        inputs: What was said and chosen.
+        warnings: What the reader must know first.
+        notes: What explains it.
+    """
+    return Report(
+        command=command,
+        headline=f"The loop cannot run: {reason}.",
+        results=(Figure(key="loop_runs", value=False, provenance="predicted", source=reason),),
+        inputs=tuple(inputs),
+        warnings=tuple(warnings),
+        notes=tuple(notes),
+        no=True,
+    )
+
+
+def bounded(report: Report, bound: str) -> Report:
+    """
+    The answer as a lower bound.
+
+    Args:
+        report: The answer.
+        bound: What its step does not hold, in words; empty where it holds all.
+    """
+    return replace(report, headline=f"{report.headline.removesuffix('.')}; at least: {bound}.") if bound else report

@@ -42,9 +42,9 @@ COMMANDS: dict[str, Entry] = {
     ),
     "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.command.validate"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.command.init"),
-    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.command.plan"),
+    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.plan"),
     "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.command.check"),
-    "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
+    "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.command.report"),
     "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.command.diff"),
     "observe": Entry(
         "Operate",

@@ -6,8 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.page_table import basis, table_notes
-from rlsize.reports.picture_table import picture_tables, picture_words
+from rlsize.reports.page import basis, picture_tables, picture_words, table_notes
 from rlsize.reports.wording import band, origin_word, shown, words
 from rlsize.writers.html_parts import Html, element, joined
 from rlsize.writers.inline_picture import inline_picture

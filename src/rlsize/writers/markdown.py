@@ -80,7 +80,7 @@ def _grid(header: Sequence[str], sides: Sequence[str], rows: list[list[str]], bo
 
 
 def _explained(report: Report) -> str:
-    from rlsize.reports.explanation import explanations
+    from rlsize.reports.equation_page import explanations
 
     parts = ["#### How each result came about"]
     for explained in explanations(report.results):

@@ -37,8 +37,8 @@ def report(
 
     Example:  rlsize report examples/unmeasured-8b.yaml -o review.html
     """
+    from rlsize.commands.report.review import review_page
     from rlsize.reports.plan import plan_report
-    from rlsize.reports.review import review_page
     from rlsize.shell.answer import facts_digest
     from rlsize.shell.planning import search
     from rlsize.version import VERSION
