@@ -5,20 +5,19 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import typer
-
 from rlsize.reports.report import Report
-from rlsize.shell.command import Force
+from rlsize.shell.command import Force, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PLANNED, asks
 
-
-def _file(flag: str, text: str) -> object:
-    return typer.Option(flag, metavar="FILE", help=text, rich_help_panel="Output", show_default=False)
-
-
-Save = Annotated[str | None, _file("--save", "Write the plan to a file, for check --baseline, diff and every command.")]
-Apply = Annotated[str | None, _file("--apply", "Write a scenario with the plan in it, which every command takes.")]
+Save = Annotated[
+    str | None,
+    quantity("--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"),
+]
+Apply = Annotated[
+    str | None,
+    quantity("--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"),
+]
 
 
 @asks(**PLANNED)
@@ -28,21 +27,23 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, force: Force = 
 
     Example:  rlsize plan --model qwen3-8b --gpu h100-sxm --gpus 32 --prompts 64 --group 16 --response-tokens 2k
     """
+    from rlsize.loop.applied import applied, nested
     from rlsize.reports.plan import plan_report
-    from rlsize.shell.planning import apply_plan, save_plan, search
-    from rlsize.writers.files import check_target
+    from rlsize.shell.planning import save_plan, search
+    from rlsize.writers.applied_scenario import applied_text
+    from rlsize.writers.files import check_target, write_whole
 
     for path in filter(None, (save, apply)):
         check_target(path, force)
     found, ranked = search(inputs)
-    loop, answer = found.loop, found.planned
-    chosen = answer.chosen
+    loop, chosen = found.loop, found.planned.chosen
     if chosen is not None and apply is not None:
-        apply_plan(apply, inputs, loop, chosen.best.place, force=force)
+        values = nested(applied(inputs.said_values(apply), loop, chosen.best.place))
+        write_whole(apply, applied_text(values, inputs.command_line("plan", {"--apply": apply})), force=force)
+        sys.stderr.write(f"wrote {apply}\n")
     if chosen is not None and save is not None:
         lacking = save_plan(save, inputs, "plan", loop, chosen.best.place, chosen.evaluation, force=force)
         sys.stderr.write(f"wrote {save}\n")
-        inputs.notes += (
-            [f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}."] if lacking else []
-        )
-    return plan_report(answer, inputs.shown(), inputs.warnings, inputs.notes, ranked)
+        if lacking:
+            inputs.notes.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
+    return plan_report(found.planned, inputs.shown(), inputs.warnings, inputs.notes, ranked)

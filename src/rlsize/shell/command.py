@@ -27,12 +27,12 @@ _PAIR = 2
 _MOST_TOLD = 25
 
 
-def quantity(flag: str, help: str, panel: str = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
+def quantity(flag: str, help: str, panel: str | None = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
     """An option that takes text, as all faults are told at once, each with what it lacks; names parted by `|`."""
     return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
 
 
-def switch(flag: str, help: str, panel: str = OUTPUT_PANEL) -> Any:  # noqa: A002 (typer's word)
+def switch(flag: str, help: str, panel: str | None = OUTPUT_PANEL) -> Any:  # noqa: A002 (typer's word)
     """An option that is given or not."""
     return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel)
 

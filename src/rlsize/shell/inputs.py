@@ -7,6 +7,7 @@ Every value becomes a `Figure` that remembers who said so.
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlsize.errors import Fault, InputError
@@ -111,12 +112,13 @@ class Inputs:
                 scenario, self.changes
             )
 
-    def command_line(self, name: str) -> str:
+    def command_line(self, name: str, own: Mapping[str, str | None] = MappingProxyType({})) -> str:
         """
-        The command that asks the same again: its name, scenario, changes and flags of quantities.
+        The command that asks the same again: its name, scenario, changes and flags.
 
         Args:
             name: Of the command.
+            own: Flags that are no quantities, with what they say; those that say nothing are left out.
         """
         import shlex
 
@@ -133,6 +135,7 @@ class Inputs:
             else:
                 words += [flag, text]
         words += [word for folder in self.folders for word in ("--profiles", folder)]
+        words += [word for flag, text in own.items() if text for word in (flag, text)]
         return shlex.join(words)
 
     @property

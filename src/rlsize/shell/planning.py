@@ -1,8 +1,7 @@
-"""What `plan` and `report` do alike: the search behind both, and plans as files."""
+"""The search behind `plan` and `report`, and plans as files."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
@@ -96,22 +95,6 @@ def save_plan(
     )
     write_whole(path, plan_text(plan), force=force)
     return lacking
-
-
-def apply_plan(path: str, inputs: Inputs, loop: Loop, place: Placement, *, force: bool) -> None:
-    """
-    Write a scenario with a placement in it.
-
-    Raises:
-        InputError: It cannot be written, or a scenario cannot say it.
-    """
-    from rlsize.loop.applied import applied, nested
-    from rlsize.writers.applied_scenario import applied_text
-    from rlsize.writers.files import write_whole
-
-    values = nested(applied(inputs.said_values(path), loop, place))
-    write_whole(path, applied_text(values, f"{inputs.command_line('plan')} --apply {path}"), force=force)
-    sys.stderr.write(f"wrote {path}\n")
 
 
 def side_by_side(work: Callable[[Any], Any], things: Sequence[Any]) -> list[Any]:

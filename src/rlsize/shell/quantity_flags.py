@@ -29,8 +29,7 @@ Asked: TypeAlias = str | tuple[str, str]
 _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argument of the command
 
 ScenarioFile = Annotated[
-    str | None,
-    argument("SCENARIO", "A scenario file or a saved plan; flags override what it says."),
+    str | None, argument("SCENARIO", "A scenario file or a saved plan; flags override what it says.")
 ]
 Changes = Annotated[
     list[str] | None,

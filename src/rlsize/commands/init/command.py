@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rlsize.commands.init.reading import Desk
+    from rlsize.commands.init.questions import Desk
 
 SCHEMA_NAME = "scenario.schema.json"
 INTERRUPTED = 130
@@ -55,7 +55,7 @@ def init(
 
     Example:  rlsize init scenario.yaml
     """
-    from rlsize.commands.init.reading import RATES_FLAG, Desk
+    from rlsize.commands.init.questions import RATES_FLAG, Desk
     from rlsize.shell.inputs import Inputs
 
     said = {QUANTITIES[key].said_by: text for key, text in texts_of(answers).items()}
