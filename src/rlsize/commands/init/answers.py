@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.init.questions import CAPPED, COLOCATED, LIMITS, QUESTIONS
+from rlsize.commands.init.questions import CAPPED, LIMITS, QUESTIONS
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.budget import quantities
 from rlsize.quantities.table import PLACES
@@ -103,20 +103,15 @@ def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
 
 
 def _in_placement(answers: Mapping[str, Any]) -> Iterator[Fault]:
-    """Colocated sides have all GPUs in turn, only a loop that never stops has a cap, and a budget holds for pools."""
-    gpus, mode, cap = (answers.get(key) for key in ("cluster.gpus", "placement.mode", "placement.max_staleness"))
-    own = {side: answers.get(f"placement.{side}_gpus") for side in ("trainer", "rollout")}
-    for side, count in own.items():
-        if mode == COLOCATED and count is not None and gpus is not None and count != gpus:
-            what = f"mode colocated gives all {gpus} GPUs to both sides in turn, and the {side} side has {count}"
-            yield Fault(what, f"--mode, --{side}-gpus", "leave one of them out")
+    """Only a loop that never stops has a cap, and pools keep to the budget."""
+    cap, mode = answers.get("placement.max_staleness"), answers.get("placement.mode")
     if cap is not None and mode not in {None, CAPPED}:
         what = f"a staleness cap of {cap:g} with mode {mode}: only async has a cap"
         yield Fault(what, "--max-staleness, --mode", "leave the cap out, or take async")
-    for side, count in own.items():
-        most = answers.get(f"budget.{side}_gpus")
-        if count is not None and most is not None and count > most:
-            what = f"{count:g} {side} GPUs are planned, and the budget allows {most:g}"
+    for side in ("trainer", "rollout"):
+        planned, most = answers.get(f"placement.{side}_gpus"), answers.get(f"budget.{side}_gpus")
+        if planned is not None and most is not None and planned > most:
+            what = f"{planned:g} {side} GPUs are planned, and the budget allows {most:g}"
             yield Fault(what, f"--{side}-gpus, --budget", "change one of them")
 
 
