@@ -19,7 +19,7 @@ from rlsize.shell.command import Profiles, argument, quantity
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rlsize.quantities.row import Row
 
@@ -102,18 +102,18 @@ class Asks(NamedTuple):
     @property
     def flags(self) -> dict[str, str]:
         """The first flag of each quantity."""
-        return {key: _declared(QUANTITIES[key], own)[0] for key, own in self._pairs()}
-
-    def _pairs(self) -> list[tuple[str, str]]:
-        return [one for keys in self.panels.values() for one in map(_pair, keys)]
+        return {row.key: names[0] for row, names, _ in self._declared()}
 
     def parameters(self) -> list[inspect.Parameter]:
         """The parameters of a function that typer makes into these flags."""
-        return [
-            _parameter(QUANTITIES[key], own, panel)
-            for panel, keys in self.panels.items()
-            for key, own in map(_pair, keys)
-        ]
+        return [_parameter(row, names, panel) for row, names, panel in self._declared()]
+
+    def _declared(self) -> Iterator[tuple[Row, list[str], str]]:
+        """Each quantity with its flags here and their panel."""
+        for panel, keys in self.panels.items():
+            for asked in keys:
+                key, own = (asked, "") if isinstance(asked, str) else asked
+                yield QUANTITIES[key], own.split("|") if own else [*QUANTITIES[key].flags], panel
 
 
 def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -126,16 +126,7 @@ def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pair(asked: Asked) -> tuple[str, str]:
-    return (asked, "") if isinstance(asked, str) else asked
-
-
-def _declared(row: Row, own: str) -> tuple[str, ...]:
-    return tuple(own.split("|")) if own else row.flags
-
-
-def _parameter(row: Row, own: str, panel: str) -> inspect.Parameter:
-    names = list(_declared(row, own))
+def _parameter(row: Row, names: list[str], panel: str) -> inspect.Parameter:
     takes: Any = str | None
     metavar = row.kind.metavar if isinstance(row.kind, Text) else "NAME" if row.words else "NUMBER"
     if isinstance(row.kind, Quantity) and row.kind.or_file:
