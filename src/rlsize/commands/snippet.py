@@ -12,7 +12,7 @@ from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
 from rlsize.shell.answer import delivered
-from rlsize.shell.command import Force, quantity
+from rlsize.shell.command import Force, argument, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 
@@ -33,11 +33,7 @@ _NEEDED = (
 )  # fmt: skip
 Source = Annotated[
     str | None,
-    typer.Argument(
-        metavar="PLAN|SCENARIO",
-        help="A saved plan, a scenario with placement, or an observation; flags override it.",
-        show_default=False,
-    ),
+    argument("PLAN|SCENARIO", "A saved plan, a scenario with placement, or an observation; flags override it."),
 ]
 Name = Annotated[
     str | None,

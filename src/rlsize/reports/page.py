@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Cell
     from rlsize.reports.sliders import Widget
 
+_MOST_ROWS = 40  # of the table of a picture, which somebody reads
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Section:
@@ -80,15 +82,14 @@ def figures_table(title: str, figures: Iterable[Figure], note: str = "") -> Tabl
         figures: In the order in which they are read.
         note: A line below the table.
     """
+    found = tuple(figures)
     columns = (
         Column("figure", "figure", "left"),
         Column("value", "value"),
-        Column("band", "80 % band"),
+        *([Column("band", "80 % band")] if any(figure.band for figure in found) else []),
         Column("from", "from", "left"),
         Column("source", "source", "left", wide=True),
     )
-    found = tuple(figures)
-    banded = any(figure.band for figure in found)
     rows = tuple(
         {
             "figure": words(figure.key),
@@ -99,8 +100,7 @@ def figures_table(title: str, figures: Iterable[Figure], note: str = "") -> Tabl
         }
         for figure in found
     )
-    kept = tuple(column for column in columns if banded or column.key != "band")
-    return Table(title=title, columns=kept, rows=rows, note=note)
+    return Table(title=title, columns=columns, rows=rows, note=note)
 
 
 def basis(cell: Cell, table: Table) -> str:
@@ -127,9 +127,6 @@ def _figures(table: Table) -> list[Figure]:
 
 def _origins(table: Table) -> list[str]:
     return list(dict.fromkeys(map(origin_word, _figures(table))))
-
-
-_MOST_ROWS = 40  # of a table that somebody reads
 
 
 def picture_tables(picture: Picture) -> tuple[Table, ...]:
