@@ -11,12 +11,14 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
-from rlsize.shell.answer import delivered
+from rlsize.shell.answer import check_files, delivered
 from rlsize.shell.command import Force, argument, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rlsize.facts.allocation import Allocation
     from rlsize.writers.snippets.listing import Framework
     from rlsize.writers.snippets.snippet import Snippet
@@ -65,10 +67,8 @@ def snippet(
 
     Example:  rlsize snippet examples/baseline.yaml --framework verl
     """
-    if output is not None:
-        from rlsize.writers.files import check_target
-
-        check_target(output, force)
+    check_files(inputs, output, force=force)
+    inputs.settle()
     read_pools(inputs, source, changes)
     found = allocation_of(inputs, source or "flags")
     module, way = _chosen(inputs, framework, variant, found.mode)
@@ -126,10 +126,8 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
     if framework is None:
         inputs.fault("for which framework?", "--framework", f"give one of {', '.join(known)}")
         return None, ""
-    name = framework.strip().lower().replace("_", "-")
-    if name not in known:
-        short = framework[:40]
-        inputs.fault(f"{short!r} is no framework that is known here", "--framework", suggestion(short, known))
+    name = _known(inputs, "--framework", framework, known, "{!r} is no framework that is known here")
+    if not name:
         return None, ""
     found = known[name]
     if not mode:
@@ -137,7 +135,12 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
             inputs.fault("mode is missing", "--mode", "give it, a plan, or a scenario with placement.mode")
         return found, ""
     if variant is not None:
-        return found, _stated(inputs, found, variant, mode)
+        way = _known(inputs, "--variant", variant, found.VARIANTS, f"{found.TITLE} has no {{!r}}")
+        if way and mode not in found.VARIANTS[way]:
+            inputs.settle()
+            what = f"{found.TITLE}'s {way} cannot run a loop that is {mode}"
+            raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.VARIANTS[way])}"))
+        return found, way
     way = next((way for way, modes in found.VARIANTS.items() if mode in modes), "")
     if not way:
         inputs.settle()
@@ -145,17 +148,13 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
     return found, way
 
 
-def _stated(inputs: Inputs, found: Framework, variant: str, mode: str) -> str:
-    way = variant.strip().lower().replace("_", "-")
-    if way not in found.VARIANTS:
-        short = variant[:40]
-        inputs.fault(f"{found.TITLE} has no {short!r}", "--variant", suggestion(short, found.VARIANTS))
-        return ""
-    if mode not in found.VARIANTS[way]:
-        inputs.settle()
-        what = f"{found.TITLE}'s {way} cannot run a loop that is {mode}"
-        raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.VARIANTS[way])}"))
-    return way
+def _known(inputs: Inputs, flag: str, text: str, known: Iterable[str], wrong: str) -> str:
+    """A name as it is listed; empty where it is not, which is noted."""
+    name = text.strip().lower().replace("_", "-")
+    if name in known:
+        return name
+    inputs.fault(wrong.format(text[:40]), flag, suggestion(text[:40], known))
+    return ""
 
 
 def _refusal(found: Framework, mode: str) -> Fault:
@@ -182,11 +181,10 @@ def _split(inputs: Inputs, found: Allocation, variant: str) -> Split:
     if found.rollout.tensor is None and found.gpus_per_instance not in {None, 1}:
         todo = "give the GPUs that share each layer of an instance"
         inputs.fault("how an instance is spread is not known", "--rollout-tensor-parallel", todo)
-    staleness = found.staleness
-    if found.mode and staleness is None:
+    if found.mode and found.staleness is None:
         inputs.fault("max_staleness is missing", "--max-staleness", "give the staleness cap in optimizer steps")
     inputs.settle()
-    whole = _whole(inputs, "max_staleness", staleness)
+    whole = _whole(inputs, "max_staleness", found.staleness)
     if found.mode in {"async", "hybrid"} and whole < 1:
         todo = "give 1 or more, or --mode sync"
         inputs.fault("an asynchronous loop has samples that are a step old", "--max-staleness", todo)
@@ -237,16 +235,16 @@ def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
     from rlsize.writers.snippets.snippet import part_text
 
     fleet = f"{numbered(split.instances, 'instance')} of {numbered(split.size, 'GPU')}"
-    pools = f"Split: {numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
+    pools = f"{numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
     if not split.shared:
         pools = (
-            f"Split: {numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
+            f"{numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
             f"{numbered(split.trainer_gpus, 'trainer GPU')}; {split.mode}, staleness up to {split.staleness}, sync "
             f"every {split.sync_every}."
         )
     lines = [
         f"{found.SOURCE}: {split.variant}. Written by rlsize {VERSION} from {source}.",
-        pools,
+        f"Split: {pools}",
         f"Batch: {split.prompts} prompts x {split.group} samples, weight updates: {split.mini_batches}.",
         *made.notes,
         *(f"Caution: {warning}" for warning in made.warnings),
@@ -254,6 +252,6 @@ def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
     unread = [setting.key for setting in made.settings if not setting.read]
     if unread:
         lines.append(f"Not read in the source of that version, so check: {', '.join(unread)}.")
-    several = len(made.parts) > 1
-    bodies = [(commented([part.title]) if several else "") + part_text(part) for part in made.parts]
-    return commented(lines) + ("\n" if several else "") + "\n".join(bodies)
+    if len(made.parts) == 1:
+        return commented(lines) + part_text(made.parts[0])
+    return "\n".join([commented(lines), *(commented([part.title]) + part_text(part) for part in made.parts)])
