@@ -82,7 +82,7 @@ def value(key: str, flag: str, text: str, desk: Desk) -> Any:
     return Uncertain(value=figure.number, deviation=figure.deviation) if row.quantity.spread else figure.value
 
 
-def words(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (every reader takes the same)
+def words(_: str, flag: str, text: str, __: Desk) -> str:
     """Text as it stands."""
     try:
         text.encode()
@@ -93,7 +93,7 @@ def words(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (e
     return text
 
 
-def day(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (every reader takes the same)
+def day(_: str, flag: str, text: str, __: Desk) -> str:
     """A date: a year, a month or a day."""
     said = text.strip()
     found = _DATE.fullmatch(said)
@@ -103,7 +103,7 @@ def day(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (eve
     raise InputError(Fault(f"{said[:40]!r} is no date", flag, "write one such as 2026-11-20"))
 
 
-def gpu(key: str, flag: str, text: str, desk: Desk) -> str:  # noqa: ARG001 (every reader takes the same)
+def gpu(_: str, __: str, text: str, desk: Desk) -> str:
     """The name of a GPU profile."""
     asked = desk.inputs.instead(gpu=text)
     desk.gpu = asked.settled(asked.gpu())

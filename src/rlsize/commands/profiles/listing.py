@@ -107,10 +107,10 @@ def _row(kind: str, name: str, profile: Any) -> dict[str, Any]:
     return {"name": name, **_ROWS[kind](profile), "unverified": ", ".join(unverified(profile))}
 
 
-def _cell(key: str, value: Any) -> Cell:
+def _cell(key: str, value: Cell | Sourced) -> Cell:
     """A value as it stands; one that has a source keeps it."""
     if not isinstance(value, Sourced):
-        return value  # type: ignore[no-any-return]
+        return value
     return Figure(key=key, value=value.value, provenance="default", source=value.source, verified=value.verified)
 
 
