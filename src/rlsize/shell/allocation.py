@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.errors import InputError, suggestion
@@ -230,18 +230,11 @@ def _node(inputs: Inputs) -> int | None:
     said = inputs.ask("gpus_per_node")
     if said.known or inputs.by_flag("gpus_per_node"):
         return _whole(said)
-    cluster, kind = inputs.said("cluster.profile"), inputs.name("rollout_gpu")[0] or inputs.name("gpu")[0]
-    if not (cluster or kind):
+    cluster, gpu = inputs.said("cluster.profile"), inputs.name("rollout_gpu")[0] or inputs.name("gpu")[0]
+    kind, name = ("cluster", cluster) if cluster else ("gpu", gpu)
+    profile = inputs.profile(kind, str(name), "gpu") if name else None
+    if profile is None:
         return None
-    try:
-        profile: Any = (
-            inputs.catalogue.get("cluster", str(cluster))
-            if cluster
-            else inputs.catalogue.get("gpu", str(kind)).specification
-        )
-    except InputError as error:
-        inputs.blame(error, "gpu")
-        return None
-    source = f"profile {cluster or kind}"
-    value = int(profile.gpus_per_node.value)
+    value = int((profile if cluster else profile.specification).gpus_per_node.value)
+    source = f"profile {name}"
     return _whole(inputs.keep(Figure(key="gpus_per_node", value=value, provenance="default", source=source)))

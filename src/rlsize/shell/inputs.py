@@ -6,6 +6,7 @@ Every value becomes a `Figure` that remembers who said so.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
     from rlsize.facts.calibration import CalibrationSetting
+    from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Value
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -37,14 +39,6 @@ T = TypeVar("T")
 RATES_FILES = (".yaml", ".yml")
 """How names of files end that may stand in place of a rate."""
 SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
-
-
-def _is_number(text: str | bool) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 class Inputs:
@@ -184,7 +178,10 @@ class Inputs:
         for key, text in self.texts.items():
             place = QUANTITIES[key].scenario
             if place:
-                value = float(text) if isinstance(QUANTITIES[key].kind, Quantity) and _is_number(text) else text
+                value: str | float = text
+                if isinstance(QUANTITIES[key].kind, Quantity):
+                    with suppress(ValueError):  # a number with a unit stays as it was written
+                        value = float(text)
                 found = {other: value for other, value in found.items() if not other.startswith(f"{place}.")}
                 found[place] = named_from(place, value, None, target)
         return found
@@ -395,19 +392,27 @@ class Inputs:
         chosen, where = self.name(own)
         if chosen is None and self.said("cluster.profile"):
             where = self.where("cluster.profile")
-            try:
-                chosen = self.catalogue.get("cluster", str(self.said("cluster.profile"))).gpu
-            except InputError as error:
-                self.blame(error, where)
-        if chosen is None:
-            return None
+            cluster: Cluster | None = self.profile("cluster", str(self.said("cluster.profile")), where)
+            chosen = None if cluster is None else cluster.gpu
+        found: Gpu | None = None if chosen is None else self.profile("gpu", str(chosen), where)
+        if found is not None:
+            self.keep(Figure(key=own, value=found.name, source=where))
+        return found
+
+    def profile(self, kind: str, name: str, where: str) -> Any:
+        """
+        A profile; None where there is none of that name, which is noted.
+
+        Args:
+            kind: Of which kind.
+            name: Its name.
+            where: Where it was named.
+        """
         try:
-            found: Gpu = self.catalogue.get("gpu", str(chosen))
+            return self.catalogue.get(kind, name)
         except InputError as error:
             self.blame(error, where)
             return None
-        self.keep(Figure(key=own, value=found.name, source=where))
-        return found
 
     def load_rates(self) -> None:
         """Read the rates file that a flag or the scenario names, if one does; faults and doubts are noted, once."""
