@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
-from rlsize.errors import InputError, suggestion
+from rlsize.errors import suggestion
 from rlsize.facts.allocation import Allocation, Degrees
 from rlsize.facts.engine_defaults import ENGINES, engine_defaults
 from rlsize.facts.figure import Figure, absent
@@ -52,10 +52,7 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
     if degrees.tensor is None and size == 1:  # one GPU is not spread, whoever says so
         degrees = Degrees(tensor=1)
     model, _ = inputs.name("model")
-    try:
-        mixture = inputs.model_named(str(model)).architecture.moe is not None if isinstance(model, str) else None
-    except InputError:  # its profile is not at hand
-        mixture = None
+    profile = inputs.apart().profile("model", model, "") if isinstance(model, str) else None  # it may not be at hand
     carried, in_flight = inputs.name("mode")[0] == "partial", inputs.name("sync_way")[0] in {None, "in-flight"}
     return Allocation(
         source=source,
@@ -80,7 +77,7 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
         concurrency=_value(inputs.ask("concurrency")),
         memory_fraction=_value(inputs.ask("memory_fraction")),
         reference=inputs.yes("reference"),
-        mixture=mixture,
+        mixture=None if profile is None else profile.architecture.moe is not None,
     )
 
 

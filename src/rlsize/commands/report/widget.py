@@ -24,6 +24,20 @@ _MOST_STALENESS = 16.0
 _LARGE = 100.0  # a rate whose decimals nobody needs
 _NODE = 8.0  # GPUs; clusters grow by nodes where they are made of such nodes
 _SIDES = ("rollout", "trainer", "neither, they are balanced")
+_POOLS = (
+    StripPart("rollout_gpus", "rollout", "rollout", "rollout_idle_gpus"),
+    StripPart("trainer_gpus", "trainer", "trainer", "trainer_idle_gpus"),
+)
+_TURNS = (
+    StripPart("rollout_seconds", "generation", "rollout"),
+    StripPart("train_seconds", "training", "trainer"),
+    StripPart("exposed_seconds", "neither", "waiting"),
+)
+_STRIPS: dict[Phases, Strip] = {
+    "overlapped": Strip(label="GPUs", parts=_POOLS, mark="balanced_rollout_gpus", mark_label="balanced split"),
+    "in turn": Strip(label="GPUs", parts=_POOLS),
+    "colocated": Strip(label="A step", parts=_TURNS),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,22 +209,6 @@ def _outputs(start: Start) -> Iterator[Output | Comparison]:
 def _gpus(key: str, label: str, keys: tuple[str, str]) -> Output:
     """GPUs of both pools."""
     return Output(key=key, label=label, text="{} rollout + {} trainer", keys=keys, decimals=1)
-
-
-_POOLS = (
-    StripPart("rollout_gpus", "rollout", "rollout", "rollout_idle_gpus"),
-    StripPart("trainer_gpus", "trainer", "trainer", "trainer_idle_gpus"),
-)
-_TURNS = (
-    StripPart("rollout_seconds", "generation", "rollout"),
-    StripPart("train_seconds", "training", "trainer"),
-    StripPart("exposed_seconds", "neither", "waiting"),
-)
-_STRIPS: dict[Phases, Strip] = {
-    "overlapped": Strip(label="GPUs", parts=_POOLS, mark="balanced_rollout_gpus", mark_label="balanced split"),
-    "in turn": Strip(label="GPUs", parts=_POOLS),
-    "colocated": Strip(label="A step", parts=_TURNS),
-}
 
 
 def _formula(key: str, equation: Callable[..., Any], **renamed: str) -> Formula:
