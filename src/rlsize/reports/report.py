@@ -124,9 +124,11 @@ def refused_report(
         warnings: What the reader must know first.
         notes: What explains it.
     """
+    from rlsize.loop.resolve import cannot_run  # heavy, and loaded where a loop was resolved
+
     return Report(
         command=command,
-        headline=f"The loop cannot run: {reason}.",
+        headline=cannot_run(reason),
         results=(Figure(key="loop_runs", value=False, provenance="predicted", source=reason),),
         inputs=tuple(inputs),
         warnings=tuple(warnings),
