@@ -18,7 +18,8 @@ from rlsize.loop.sides import described_loop, joint_draws, loops_own
 from rlsize.loop.workload import batch_tokens, samples
 from rlsize.planner.cost import POOLS, CostAnswer, CostQuestion, price_step, step_time
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table, bounded, refused_report
+from rlsize.reports.loop_verdicts import bounded, refused_report
+from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, asks
 from rlsize.units import show

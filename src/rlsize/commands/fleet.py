@@ -13,7 +13,8 @@ from rlsize.loop.sides import IN_LOOP_RATE, instance_size, sides
 from rlsize.planner.caching import CachingQuestion, caching_savings
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.report import Column, Report, Table, bounded, refused_report
+from rlsize.reports.loop_verdicts import bounded, refused_report
+from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, PRICES, REFUSED, WASTE, asks
 from rlsize.shell.rates import observed_instances, trainer_gpus

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rlsize.facts.figure import Figure, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
     from rlsize.reports.chart import Picture
 
@@ -109,40 +109,3 @@ def cell_value(cell: Cell) -> Value:
 def without_reasons(row: Mapping[str, Any]) -> dict[str, Any]:
     """The row with empty cells where an input is missing: one column of it says for all of them which."""
     return {key: None if isinstance(cell, Figure) and not cell.known else cell for key, cell in row.items()}
-
-
-def refused_report(
-    command: str, reason: str, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]
-) -> Report:
-    """
-    The answer of a command that needs a loop which cannot run: no.
-
-    Args:
-        command: The command.
-        reason: Why it cannot run.
-        inputs: What was said and chosen.
-        warnings: What the reader must know first.
-        notes: What explains it.
-    """
-    from rlsize.loop.resolve import cannot_run  # heavy, and loaded where a loop was resolved
-
-    return Report(
-        command=command,
-        headline=cannot_run(reason),
-        results=(Figure(key="loop_runs", value=False, provenance="predicted", source=reason),),
-        inputs=tuple(inputs),
-        warnings=tuple(warnings),
-        notes=tuple(notes),
-        no=True,
-    )
-
-
-def bounded(report: Report, bound: str) -> Report:
-    """
-    The answer as a lower bound.
-
-    Args:
-        report: The answer.
-        bound: What its step does not hold, in words; empty where it holds all.
-    """
-    return replace(report, headline=f"{report.headline.removesuffix('.')}; at least: {bound}.") if bound else report

@@ -179,7 +179,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.runs import Job
     from rlsize.commands.simulate.setting import simulated
     from rlsize.commands.simulate.words import Answer, simulate_report
-    from rlsize.reports.report import refused_report
+    from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
 

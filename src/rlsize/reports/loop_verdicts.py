@@ -1,0 +1,48 @@
+"""What to say about a loop that cannot run, or whose step holds less than was said."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure
+from rlsize.loop.resolve import cannot_run
+from rlsize.reports.report import Report
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+def refused_report(
+    command: str, reason: str, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]
+) -> Report:
+    """
+    The answer of a command that needs a loop which cannot run: no.
+
+    Args:
+        command: The command.
+        reason: Why it cannot run.
+        inputs: What was said and chosen.
+        warnings: What the reader must know first.
+        notes: What explains it.
+    """
+    return Report(
+        command=command,
+        headline=cannot_run(reason),
+        results=(Figure(key="loop_runs", value=False, provenance="predicted", source=reason),),
+        inputs=tuple(inputs),
+        warnings=tuple(warnings),
+        notes=tuple(notes),
+        no=True,
+    )
+
+
+def bounded(report: Report, bound: str) -> Report:
+    """
+    The answer as a lower bound.
+
+    Args:
+        report: The answer.
+        bound: What its step does not hold, in words; empty where it holds all.
+    """
+    return replace(report, headline=f"{report.headline.removesuffix('.')}; at least: {bound}.") if bound else report
