@@ -11,7 +11,7 @@ import typer
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Report
-from rlsize.shell.command import quantity
+from rlsize.shell.command import INTERRUPTED, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PRICES, REFUSED, asks
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rlsize.commands.simulate.runs import Done, Job
     from rlsize.commands.simulate.setting import Simulated
 
-INTERRUPTED = 130
 LOOP = (
     "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
     "over_stale", "queue_order", "queue_steps", "oversampling", "unfinished", "kept_fraction", "micro_batches",
