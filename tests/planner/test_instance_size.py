@@ -12,7 +12,7 @@ from rlsize.estimates.rollout_question import RolloutQuestion
 from rlsize.estimates.step_outlook import STAGES
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
-from rlsize.planner.instance_size import quickest_degree
+from rlsize.planner.placing import quickest_degree
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

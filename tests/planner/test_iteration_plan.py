@@ -8,8 +8,7 @@ from random import Random
 import pytest
 
 from rlsize.facts.figure import Figure
-from rlsize.planner.iteration import IterationQuestion
-from rlsize.planner.iteration_plan import plan_iteration
+from rlsize.planner.iteration import IterationQuestion, plan_iteration
 
 GROUPS = IterationQuestion(
     mode="sync",

@@ -16,7 +16,7 @@ from rlsize.estimates.step_prediction import predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
-from rlsize.planner.step_ways import best_split, colocated_way, fitting_trainer, other_ways, splits
+from rlsize.planner.placing import best_split, colocated_way, fitting_trainer, other_ways, splits
 from rlsize.readers.profiles import Catalogue
 
 CATALOGUE = Catalogue()

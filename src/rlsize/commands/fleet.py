@@ -10,8 +10,7 @@ from rlsize.loop.plausible import judge
 from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import waste
 from rlsize.loop.sides import IN_LOOP_RATE, instance_size, sides
-from rlsize.planner.caching import CachingQuestion, caching_savings
-from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
+from rlsize.planner.fleet import CachingQuestion, FleetAnswer, FleetQuestion, caching_savings, size_fleet
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table

@@ -24,8 +24,16 @@ from rlsize.loop.sides import (
     trainer_alone,
 )
 from rlsize.loop.workload import samples
-from rlsize.planner.iteration import COLOCATED, NOTHING_THROWN_AWAY, OVERLAPPED, SYNC, IterationQuestion, Source
-from rlsize.planner.iteration_plan import IterationAnswer, plan_iteration
+from rlsize.planner.iteration import (
+    COLOCATED,
+    NOTHING_THROWN_AWAY,
+    OVERLAPPED,
+    SYNC,
+    IterationAnswer,
+    IterationQuestion,
+    Source,
+    plan_iteration,
+)
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table

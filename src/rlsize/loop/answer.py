@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_assembly import Step
     from rlsize.loop.resolve import Loop
     from rlsize.planner.options import Placement
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Terms
 
 _SOURCES = {
     "longest_response_tokens": "mean of the longest",
@@ -63,7 +63,7 @@ def _agreed(own: Figure, loops: Figure | None) -> Figure:
     return own if loops is None or not loops.known else loops
 
 
-def _details(setting: Setting, place: Placement, step: Step) -> dict[str, Any]:
+def _details(terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
     """What a command about one stage tells of the loop's step beside its results."""
     found = {"generation_exposed_seconds": step.generation_exposed_seconds}
     if place.trainer.question is not None and not place.trainer.seconds.known:
@@ -71,15 +71,15 @@ def _details(setting: Setting, place: Placement, step: Step) -> dict[str, Any]:
     engine = place.fleet.engines.get(place.shared)
     if engine is None or isinstance(engine, str):
         return found
-    return found | _in_flight(setting, place, engine)
+    return found | _in_flight(terms, place, engine)
 
 
-def _in_flight(setting: Setting, place: Placement, ready: Engine) -> dict[str, Any]:
+def _in_flight(terms: Terms, place: Placement, ready: Engine) -> dict[str, Any]:
     """Samples that an instance of the loop works on, what limits them, and the longest of them."""
     from rlsize.planner.predicted_parts import generation_of
 
-    explained = setting.work is apply
-    fleet = generation_of(setting.bare if explained else setting, place, ready)
+    explained = terms.work is apply
+    fleet = generation_of(terms.bare if explained else terms, place, ready)
     found: dict[str, Any] = {
         "longest_response_tokens": fleet.longest_tokens,
         "samples_in_flight": fleet.batch,

@@ -16,12 +16,12 @@ from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.estimates.step_loops import Way
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
-from rlsize.planner.bands import band_of
 from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import worked
+from rlsize.planner.outlook import band_of
+from rlsize.planner.placing import other_ways
 from rlsize.planner.predicted_parts import longest_response
 from rlsize.planner.step_parts import loop_parts
-from rlsize.planner.step_ways import other_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

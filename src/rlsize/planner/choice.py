@@ -14,9 +14,9 @@ import numpy as np
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS
 from rlsize.facts.figure import Figure
-from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import evaluation, worked
 from rlsize.planner.families import ORDER, Family
+from rlsize.planner.outlook import band_of
 from rlsize.planner.rounding import WITHIN
 
 if TYPE_CHECKING:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
 
     Said = Callable[[Figure], Any]
@@ -185,3 +186,43 @@ class Placement:
         if self.loop in {"async", "hybrid"}:
             return self.max_staleness
         return 1.0 if self.loop == "one-step-off" else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedDegrees:
+    """
+    Degrees of parallelism that are tried; empty for what is usual.
+
+    Args:
+        rollout_tensor: Of instances. [1]
+        rollout_data: Attention ranks of instances, over which experts lie. [1]
+        tensor: Of the trainer. [1]
+        pipeline: Its stages. [1]
+        context: Its context-parallel ranks. [1]
+        expert: Its expert-parallel ranks. [1]
+        recompute: What backward may compute again.
+    """
+
+    rollout_tensor: tuple[int, ...] = ()
+    rollout_data: tuple[int, ...] = ()
+    tensor: tuple[int, ...] = ()
+    pipeline: tuple[int, ...] = ()
+    context: tuple[int, ...] = ()
+    expert: tuple[int, ...] = ()
+    recompute: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """
+    GPUs of one kind that a pool may take.
+
+    Args:
+        gpu: The GPU.
+        gpu_hour: Its price; absent where nobody says. [usd]
+        most: How many there are; None for as many as the cluster has. [1]
+    """
+
+    gpu: Gpu
+    gpu_hour: Figure = absent("gpu_hour_usd", "--gpu-hour")
+    most: float | None = None

@@ -10,14 +10,42 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
-from rlsize.planner.setting import Setting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from numpy.typing import NDArray
 
     from rlsize.estimates.belief import Belief
     from rlsize.facts.figure import Figure
-    from rlsize.planner.options import LoopProblem
+    from rlsize.planner.options import LoopProblem, Said
+
+    Work = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """
+    In which terms a loop is worked out, and of what.
+
+    Args:
+        work: `figures.apply` for figures, `numbers` for numbers and arrays.
+        said: The value of an input.
+        values: Constants by name; empty where nothing is predicted.
+        problem: The loop.
+        central: The central number of an input and the central constants, for what figures cannot follow.
+    """
+
+    work: Work
+    said: Said
+    values: Mapping[str, Any]
+    problem: LoopProblem
+    central: Mapping[str, Any]
+
+    @property
+    def bare(self) -> Terms:
+        """The same in central numbers."""
+        return replace(self, work=numbers, said=lambda figure: figure.number, values=self.central)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +95,15 @@ class Outlook:
     joint: Draws
 
     @cached_property
-    def central(self) -> Setting:
+    def central(self) -> Terms:
         """In central numbers."""
         values = {} if self.belief is None else self.belief.central()
-        return Setting(
+        return Terms(
             work=numbers, said=lambda figure: figure.number, values=values, problem=self.problem, central=values
         )
 
     @cached_property
-    def explained(self) -> Setting:
+    def explained(self) -> Terms:
         """In figures."""
         named: dict[str, Any] = {}
         if self.belief is not None:
@@ -85,7 +113,7 @@ class Outlook:
         return replace(self.central, work=apply, said=lambda figure: figure, values=named)
 
     @cached_property
-    def drawn(self) -> Setting:
+    def drawn(self) -> Terms:
         """In arrays of joint draws."""
         values = {} if self.belief is None else self.belief.drawn(self.seed)
         return replace(self.central, said=self.joint.of, values=values)
@@ -110,3 +138,13 @@ def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0
         seed: Of the draws behind bands.
     """
     return Outlook(problem=problem, belief=belief, seed=seed, joint=draws(seed))
+
+
+def band_of(draws: NDArray[np.float64]) -> tuple[float, float] | None:
+    """The 80 % interval of draws; None where all are alike."""
+    if draws.min() == draws.max():
+        return None
+    from rlsize.estimates.belief import interval
+
+    low, high = interval(draws)
+    return (low, high) if high > low else None

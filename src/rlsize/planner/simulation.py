@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import Placement
-    from rlsize.planner.outlook import Outlook
-    from rlsize.planner.setting import Setting as Worked
+    from rlsize.planner.outlook import Outlook, Terms
     from rlsize.simulator.outcome import Outcome
     from rlsize.simulator.setting import Mode
 
@@ -127,27 +126,27 @@ def _simulated(run: tuple[int, Setting, Pools, int]) -> Outcome | None:
     return outcome_of(ledger, setting, pools, seed) if len(ledger) == _STEPS else None
 
 
-def simulation_of(setting: Worked, place: Placement, concurrency: float | None = None) -> tuple[Setting, Pools]:
+def simulation_of(terms: Terms, place: Placement, concurrency: float | None = None) -> tuple[Setting, Pools]:
     """
     The loop of a plan, as the simulator takes it, with its GPUs and prices.
 
     Args:
-        setting: In central numbers.
+        terms: In central numbers.
         place: The plan.
         concurrency: Samples that an instance is given; as many as fit where None. [1]
 
     Raises:
         Refused: The loop cannot run so.
     """
-    parts = loop_parts(setting, place)
-    step = assembled(setting.work, parts)
-    problem, group = setting.problem, max(1, round(setting.problem.group_size.number))
+    parts = loop_parts(terms, place)
+    step = assembled(terms.work, parts)
+    problem, group = terms.problem, max(1, round(terms.problem.group_size.number))
     simulated = Setting(
-        engine=engine_setting(_line(setting, place, concurrency), round(place.instances)),
+        engine=engine_setting(_line(terms, place, concurrency), round(place.instances)),
         work=WorkSetting(
             groups=max(1, round(problem.samples.number / group)),
             group_size=group,
-            lengths=_lengths(setting),
+            lengths=_lengths(terms),
             prompt_tokens=round(_number(problem.prompt_tokens)),
             acceptance=float(rollout_batch.share_of(part=1.0, whole=problem.waste.number)),
         ),
@@ -178,9 +177,9 @@ def _sync(step: Step, *, shared: bool) -> SyncSetting:
     return SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause)
 
 
-def _lengths(setting: Worked) -> LengthSetting:
-    problem = setting.problem
-    cv = problem.response_cv.number if problem.response_cv.known else setting.values.get(_USUAL_CV, 0.0)
+def _lengths(terms: Terms) -> LengthSetting:
+    problem = terms.problem
+    cv = problem.response_cv.number if problem.response_cv.known else terms.values.get(_USUAL_CV, 0.0)
     cap = problem.max_tokens.number if problem.max_tokens.known else inf
     return LengthSetting(mean=problem.response_tokens.number, cv=float(cv), cap=cap)
 
@@ -204,13 +203,13 @@ def engine_setting(line: StepLine, instances: int) -> EngineSetting:
     )
 
 
-def _line(setting: Worked, place: Placement, concurrency: float | None) -> StepLine:
+def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine:
     """The fleet's engine: as predicted, made as fast as a known rate says."""
     engine, rate = place.fleet.engines.get(place.shared), place.fleet.rate
     if engine is None or isinstance(engine, str):
-        share = min(USUAL_SLOTS, ceil(setting.problem.samples.number / place.instances))
+        share = min(USUAL_SLOTS, ceil(terms.problem.samples.number / place.instances))
         return constant_line(share if concurrency is None else max(1, round(concurrency)), rate.number)
-    problem, lengths = setting.problem, _lengths(setting)
+    problem, lengths = terms.problem, _lengths(terms)
     batch = StepBatch(
         samples=1.0,
         instances=1.0,
@@ -220,7 +219,7 @@ def _line(setting: Worked, place: Placement, concurrency: float | None) -> StepL
         max_tokens=lengths.cap,
         hit_ratio=float(hits(problem.group_size.number, problem.prompt_tokens.number)),
     )
-    line = predicted_line(engine.question, batch, setting.values, concurrency)
+    line = predicted_line(engine.question, batch, terms.values, concurrency)
     return scaled_line(line, rate.number) if rate.known else line
 
 

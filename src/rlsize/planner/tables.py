@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.planner.memory_left import bare_asked, longest_tokens
-from rlsize.planner.options import Placement, TrainerOption
+from rlsize.planner.evaluation import bare_asked, longest_tokens
+from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfit, trainer_counts
 from rlsize.planner.step_parts import all_trainer_parts, fleet_parts
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import FleetOption
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Terms
     from rlsize.planner.space import Space
 
     Array = NDArray[np.float64]
@@ -121,14 +121,14 @@ def kind_of(loop: Loop, staleness: float) -> float | None:
     return staleness if loop in {"async", "hybrid"} else None
 
 
-def fleet_tables(setting: Setting, space: Space, rejected: Rejections) -> list[FleetTable]:
+def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[FleetTable]:
     """Every way to build instances on GPUs of their own that fits."""
     found = []
     for fleet in space.fleets:
-        counts = instance_counts(space, setting.problem, fleet)
+        counts = instance_counts(space, terms.problem, fleet)
         if not len(counts):
             continue
-        headroom = checked_headroom(setting, space, fleet, rejected, shared=False)
+        headroom = checked_headroom(terms, space, fleet, rejected, shared=False)
         if isinstance(headroom, str):
             continue
         kinds: list[float | None] = []
@@ -137,13 +137,13 @@ def fleet_tables(setting: Setting, space: Space, rejected: Rejections) -> list[F
                 kinds += [kind_of(loop, staleness) for staleness in space.staleness]
         seconds, tails = {}, {}
         for kind in dict.fromkeys(kinds):
-            seconds[kind], tails[kind] = _generated(setting, fleet, counts, kind, shared=False)
+            seconds[kind], tails[kind] = _generated(terms, fleet, counts, kind, shared=False)
         found.append(FleetTable(fleet=fleet, instances=counts, seconds=seconds, tails=tails, headroom=headroom))
     return found
 
 
 def _generated(
-    setting: Setting, fleet: FleetOption, counts: Array, kind: float | None, *, shared: bool
+    terms: Terms, fleet: FleetOption, counts: Array, kind: float | None, *, shared: bool
 ) -> tuple[Array, Array]:
     """Time of a fleet at each number of instances, and its tail."""
     place = Placement(
@@ -154,22 +154,22 @@ def _generated(
         trainer_gpus=0.0,
         max_staleness=1.0 if kind is None else kind,
     )
-    seconds, tail = fleet_parts(setting, place, shared=shared)
+    seconds, tail = fleet_parts(terms, place, shared=shared)
     return np.broadcast_to(seconds, counts.shape), np.broadcast_to(tail, counts.shape)
 
 
-def shared_times(setting: Setting, fleet: FleetOption, instances: Array) -> tuple[Array, Array]:
+def shared_times(terms: Terms, fleet: FleetOption, instances: Array) -> tuple[Array, Array]:
     """The same on shared GPUs, where a batch drains."""
-    return _generated(setting, fleet, instances, None, shared=True)
+    return _generated(terms, fleet, instances, None, shared=True)
 
 
-def lent_times(setting: Setting, fleet: FleetOption, instances: Array, staleness: float) -> Array:
+def lent_times(terms: Terms, fleet: FleetOption, instances: Array, staleness: float) -> Array:
     """Time of lent GPUs alone, at each number of instances that they make."""
-    return _generated(setting, fleet, instances, staleness, shared=True)[0]
+    return _generated(terms, fleet, instances, staleness, shared=True)[0]
 
 
 def checked_headroom(
-    setting: Setting, space: Space, fleet: FleetOption, rejected: Rejections, *, shared: bool
+    terms: Terms, space: Space, fleet: FleetOption, rejected: Rejections, *, shared: bool
 ) -> float | str | None:
     """Memory that an instance has beyond its longest sample; None where nobody knows, a word where it does not fit."""
     engine = fleet.engines.get(shared)
@@ -180,18 +180,18 @@ def checked_headroom(
         return "refused"
     from rlsize.estimates.loop_memory import fleet_headroom
 
-    left = float(fleet_headroom(engine, longest_tokens(setting), setting.values))
+    left = float(fleet_headroom(engine, longest_tokens(terms), terms.values))
     if left < space.margin:
         rejected.add("rollout_memory", what=fleet.name, short=space.margin - left)
         return "refused"
     return left
 
 
-def trainer_table(setting: Setting, space: Space, rejected: Rejections) -> TrainerTable | None:
+def trainer_table(terms: Terms, space: Space, rejected: Rejections) -> TrainerTable | None:
     """Every way to spread the trainer that fits; None where none does."""
     parts: list[_Entries] = []
     for trainer in space.trainers:
-        found = _entries(setting, space, trainer, rejected)
+        found = _entries(terms, space, trainer, rejected)
         parts += [found] if found is not None else []
     if not parts:
         return None
@@ -226,10 +226,10 @@ class _Entries:
     states: Array
 
 
-def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: Rejections) -> _Entries | None:
+def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejections) -> _Entries | None:
     """One way to spread the trainer, over all numbers of GPUs and micro-batches that fit."""
-    counts = trainer_counts(space, setting.problem, trainer)
-    why = [misfit(setting.problem, trainer, float(count)) for count in counts]
+    counts = trainer_counts(space, terms.problem, trainer)
+    why = [misfit(terms.problem, trainer, float(count)) for count in counts]
     batches = np.array(space.micro_batches or (0.0,)) if not trainer.seconds.known else np.zeros(1)
     for reason in filter(None, why):
         rejected.add(reason, len(batches))
@@ -238,7 +238,7 @@ def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: R
         return None
     gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
     asked = bare_asked(trainer)
-    headroom, states = _memory(setting, asked, gpus, tokens)
+    headroom, states = _memory(terms, asked, gpus, tokens)
     fits = headroom >= space.margin
     lacking = space.margin - headroom[~fits]
     if len(lacking):
@@ -249,7 +249,7 @@ def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: R
         return None
     gpus, tokens = gpus[fits], tokens[fits]
     option = with_micro_batch(trainer, tokens)
-    parts = all_trainer_parts(setting, option, gpus)
+    parts = all_trainer_parts(terms, option, gpus)
     times = {shared: [_spread(part, gpus) for part in found] for shared, found in parts.items()}
     return _Entries(
         trainer=trainer,
@@ -269,7 +269,7 @@ def with_micro_batch(trainer: TrainerOption, tokens: Any) -> TrainerOption:  # n
     return replace(trainer, question=replace(trainer.question, micro_batch_tokens=tokens))
 
 
-def _memory(setting: Setting, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> tuple[Array, Array]:
+def _memory(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> tuple[Array, Array]:
     """Share of memory that is left at each entry, and what stays from step to step; all and nothing of no model."""
     if asked is None:
         return np.ones_like(gpus), np.zeros_like(gpus)
@@ -277,10 +277,72 @@ def _memory(setting: Setting, asked: TrainQuestion | None, gpus: Array, tokens: 
 
     micro = tokens if tokens.any() else asked.micro_batch_tokens
     question = replace(asked, gpus=gpus, micro_batch_tokens=micro)
-    held = bare_trainer_memory(question, longest_tokens(setting), setting.values)
+    held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
     return _spread(headroom_at(question, held.peak), gpus), _spread(held.states, gpus)
 
 
 def _spread(value: Any, entries: Array) -> Array:  # noqa: ANN401 (a number or an array)
     """One value for each entry."""
     return np.asarray(np.broadcast_to(np.asarray(value, dtype=float), entries.shape))
+
+
+WHOLE = 1e-9
+"""Of an instance: what is lacking by rounding only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """
+    One way to build instances on the GPUs of every trainer.
+
+    Args:
+        instances: Instances that the GPUs of each trainer make; 0 where they make none, or memory does not hold both.
+        rollout_left: Share of memory beyond the longest sample; None where nobody knows. [1]
+        trainer_left: Share of memory that is left on the GPUs of each trainer, whatever runs. [1]
+    """
+
+    instances: Array
+    rollout_left: float | None
+    trainer_left: Array
+
+
+def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:
+    """The ways to build instances that can share GPUs with these trainers, by the identity of the way."""
+    if SHARING.isdisjoint(space.loops):
+        return {}
+    kind = trainers.options[0].gpu
+    alike = [fleet for fleet in space.fleets if fleet.gpu == kind]
+    found = {id(fleet): _sharing(terms, space, trainers, fleet, rejected) for fleet in alike}
+    return {key: one for key, one in found.items() if one is not None}
+
+
+def _sharing(
+    terms: Terms, space: Space, trainers: TrainerTable, fleet: FleetOption, rejected: Rejections
+) -> Sharing | None:
+    """One way; None where an instance does not fit by itself."""
+    left = checked_headroom(terms, space, fleet, rejected, shared=True)
+    if isinstance(left, str):
+        return None
+    instances = np.floor(trainers.gpus / fleet.gpus + WHOLE)
+    beside = _beside(trainers, fleet)
+    tight = (instances >= 1) & (beside < space.margin)
+    if tight.any():
+        narrow = int(np.argmax(np.where(tight, beside, -np.inf)))
+        what = f"{fleet.name} beside {trainers.options[narrow].name} on {trainers.gpus[narrow]:g} GPUs"
+        rejected.add("trainer_memory", int(tight.sum()), what, float(space.margin - beside[narrow]))
+    return Sharing(
+        instances=np.where(tight, 0.0, instances),
+        rollout_left=left,
+        trainer_left=np.minimum(trainers.headroom, beside),
+    )
+
+
+def _beside(trainers: TrainerTable, fleet: FleetOption) -> Array:
+    """Share of memory that is left beside the trainer's states while the engine generates."""
+    engine = fleet.engines.get(True)
+    if engine is None or isinstance(engine, str):
+        return np.ones_like(trainers.states)
+    from rlsize.estimates.loop_memory import headroom_beside
+
+    found: Array = np.asarray(headroom_beside(trainers.states, engine))
+    return found

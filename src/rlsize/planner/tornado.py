@@ -10,8 +10,8 @@ import numpy as np
 from rlsize.equations import kernel_time
 from rlsize.estimates.figures import uncertain
 from rlsize.estimates.step_assembly import assembled
-from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import results_of
+from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.families import Family
     from rlsize.planner.options import LoopProblem, Placement
-    from rlsize.planner.outlook import Outlook
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Outlook, Terms
 
 USUAL = 0.2
 """Share by which an input is moved that nobody gave a spread."""
@@ -172,26 +171,26 @@ class _Way:
     Placements with something moved.
 
     Args:
-        setting: Who works them out.
+        terms: In which they are worked out.
         factors: Parts of a step that are longer or shorter, by key. [1]
         parts: The parts of steps that are worked out already, by the identity of the placement.
     """
 
-    setting: Setting
+    terms: Terms
     factors: Mapping[str, float]
     parts: dict[int, LoopParts]
 
     def metric(self, place: Placement, metric: str) -> float:
         """The metric of a placement."""
         if id(place) not in self.parts:
-            self.parts[id(place)] = loop_parts(self.setting, place)
+            self.parts[id(place)] = loop_parts(self.terms, place)
         parts = self.parts[id(place)]
         moved: dict[str, Any] = {
             key: kernel_time.slowed(seconds=getattr(parts, key), slowdown=factor)
             for key, factor in self.factors.items()
         }
-        step = assembled(self.setting.work, replace(parts, **moved))
-        return float(results_of(self.setting, place, step)[metric])
+        step = assembled(self.terms.work, replace(parts, **moved))
+        return float(results_of(self.terms, place, step)[metric])
 
 
 def _swing(chosen: Choice, name: str, ends: tuple[float, float], basis: str, ways: Sequence[_Way]) -> Swing:

@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.planner.choice import Alternative, Choice
-    from rlsize.planner.neighbours import Neighbour
-    from rlsize.planner.plan import Planned
+    from rlsize.planner.plan import Neighbour, Planned
     from rlsize.reports.report import Cell
 
 _FRONT_SHOWN = 8

@@ -156,7 +156,7 @@ class Mixer:
     def outcome(self, keys: frozenset[str]) -> Outcome:
         """What the first scenario gives with some values of the second, in central numbers."""
         from rlsize.loop.resolve import resolve
-        from rlsize.planner.placed_results import central_results
+        from rlsize.planner.evaluation import central_results
         from rlsize.verdicts.causes import Outcome
 
         try:
