@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import imbalance, matching, money
+from rlsize.equations import imbalance, matching, money, redundancy
 from rlsize.flow import rule
 
 if TYPE_CHECKING:
@@ -85,3 +85,30 @@ SPLIT = (
     ),
     rule("colocated_tokens_per_second", matching.throughput_with_swap),
 )
+
+CACHING = (
+    rule(
+        "prefill_tokens_saved_per_group",
+        redundancy.prefill_tokens_saved,
+        hit_ratio="expected_prefix_cache_hit_fraction",
+    ),
+    rule("deduplicated_training_fraction", redundancy.deduplicated_fraction),
+    rule(
+        "prefill_time_fraction",
+        redundancy.prefill_time_fraction,
+        hit_ratio="hit_fraction",
+        prefill_rate="prefill_tokens_per_second",
+    ),
+    rule(
+        "instance_after_caching_tokens_per_second",
+        redundancy.instance_rate_after_caching,
+        hit_ratio="hit_fraction",
+        expected_hit_ratio="expected_prefix_cache_hit_fraction",
+    ),
+    rule(
+        "matched_instances_after_caching",
+        matching.matched_instances,
+        instance_rate="instance_after_caching_tokens_per_second",
+    ),
+)
+"""What caches that work as they should would save, and the match with them."""
