@@ -49,8 +49,8 @@ def costs(known: Mapping[str, Figure]) -> Flow:
             `lost_fraction`; as far as they are known prices, `step_seconds` or `train_seconds` with
             `trainer_idle_fraction`, `rollout_idle_fraction`, `samples_per_step`, `batch_tokens` and `steps`.
     """
-    usual = {0: "rollout_gpu_hour_usd", 1: "effective_preemptible_gpu_hour_usd"}
-    kind = usual.get(known["preemptible_fraction"].value, "mean_rollout_gpu_hour_usd")  # type: ignore[call-overload]  # a number
+    usual: dict[object, str] = {0: "rollout_gpu_hour_usd", 1: "effective_preemptible_gpu_hour_usd"}
+    kind = usual.get(known["preemptible_fraction"].value, "mean_rollout_gpu_hour_usd")
     prices = {"rollout": Flow(PRICES, known)[kind], "trainer": known["trainer_gpu_hour_usd"]}
     decided: dict[str, Any] = {"gpus": total("gpus", [known[f"{pool}_gpus"] for pool in POOLS])}
     for pool, price in prices.items():
