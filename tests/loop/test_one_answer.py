@@ -184,6 +184,15 @@ def test_pools_that_are_more_than_the_cluster_are_refused_by_every_command(desk:
     assert not (found := list(verdicts(answers))), _listed(found)
 
 
+def test_a_side_of_shared_gpus_that_has_others_is_refused_by_every_command(desk: Desk) -> None:
+    """Colocated on 8 GPUs, and a trainer of 4."""
+    assert "\nplacement: {mode: colocated}" in SHARED
+    text = SHARED.replace("{mode: colocated}", "{mode: colocated, trainer_gpus: 4}")
+    answers = desk.ask_all(desk.file(HEAD + text))
+    assert [answer.command for answer in answers if answer.code == 0] == []
+    assert not (found := list(verdicts(answers))), _listed(found)
+
+
 def test_responses_beyond_the_context_of_the_model_are_refused_by_every_command(desk: Desk) -> None:
     """300 + 40,960 tokens are more than the model's 40,960."""
     answers = desk.ask_all(desk.file(HEAD + ASYNC.replace("mean: 4096", "mean: 4096, max: 40960")))
