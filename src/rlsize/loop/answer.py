@@ -9,7 +9,6 @@ from rlsize.equations import rollout_batch
 from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
-from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import Evaluation, evaluation
 
 if TYPE_CHECKING:
@@ -46,7 +45,7 @@ def answer_of(loop: Loop) -> Evaluation:
     """
     if loop.place is None:
         return Evaluation(placement={}, results={}, refused=loop.refused)
-    found = evaluation(loop.outlook, loop.place, scatter_name(loop.place), _details)
+    found = evaluation(loop.outlook, loop.place, _details)
     word = loop.pools.mode  # several words say one way to lay a loop out, and the answer has the one that was said
     if not word:
         return found

@@ -8,12 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.equations import (
-    iteration,
     long_tail,
-    loop_time,
-    matching,
-    money,
-    rollout_batch,
     train_step,
     train_step_traffic,
 )
@@ -21,9 +16,11 @@ from rlsize.estimates.figures import DRAWS, apply
 from rlsize.estimates.step_assembly import assembled, idle_fractions
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.plan import Plan, PlanFigure
+from rlsize.flow import Flow
 from rlsize.planner.options import SHARING
 from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts, ready_engine
+from rlsize.rules.money import PLACED
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
@@ -64,21 +61,20 @@ class Evaluation:
     draws: Mapping[str, NDArray[np.float64]] = field(default_factory=dict, compare=False, repr=False)
 
 
-def evaluation(outlook: Outlook, place: Placement, name: str, details: Details | None = None) -> Evaluation:
+def evaluation(outlook: Outlook, place: Placement, details: Details | None = None) -> Evaluation:
     """
     What a placement gives, with bands.
 
     Args:
         outlook: How it is worked out.
         place: The placement.
-        name: What tells it from others, so that each has a scatter of its own.
         details: What else is told of its step, by key; figures, numbers or arrays, as the step is.
 
     Raises:
         Refused: The loop cannot run so.
     """
     figures = _all_results(outlook.explained, place, 1.0, details)
-    spread = _all_results(outlook.drawn, place, outlook.noise(name), details)
+    spread = _all_results(outlook.drawn, place, outlook.noise(place), details)
     banded = {key: _banded(figure, spread.get(key)) for key, figure in figures.items()}
     draws = {key: np.broadcast_to(np.asarray(value, dtype=np.float64), (DRAWS,)) for key, value in spread.items()}
     return Evaluation(placement=placed(place), results=banded, draws=draws)
@@ -94,6 +90,16 @@ def worked(terms: Terms, place: Placement, noise: Any = 1.0) -> dict[str, Any]: 
     return results_of(terms, place, assembled(terms.work, loop_parts(terms, place)), noise)
 
 
+def central_results(outlook: Outlook, place: Placement) -> dict[str, float]:
+    """
+    The same in central numbers; what lacks an input is left out.
+
+    Raises:
+        Refused: The loop cannot run so.
+    """
+    return {key: float(value) for key, value in worked(outlook.central, place).items()}
+
+
 def _all_results(terms: Terms, place: Placement, noise: Any, details: Details | None) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
     work = terms.work
     step = assembled(work, loop_parts(terms, place))
@@ -101,7 +107,7 @@ def _all_results(terms: Terms, place: Placement, noise: Any, details: Details | 
     memory = memory_of(terms.bare if terms.work is apply else terms, place)
     if terms.work is apply:
         lacking = {key: absent(key, _UNKNOWN_MEMORY) for key in MEMORY_KEYS if key not in memory}
-        told = {key: _count(work, key, value) for key, value in found.items()}
+        told = {key: _figure(key, value) for key, value in found.items()}
         return told | lacking | {key: _memory_figure(key, value) for key, value in memory.items()}
     return found | memory
 
@@ -116,33 +122,24 @@ def results_of(terms: Terms, place: Placement, step: Step, noise: Any = 1.0) -> 
         step: Its step.
         noise: Factor on the step, for draws.
     """
-    work, problem = terms.work, terms.problem
+    work = terms.work
     seconds = step.seconds if work is apply else step.seconds * noise
     rollout, trainer = idle_fractions(work, place.loop, step)
-    response = terms.said(problem.response_tokens)
-    rate = work(
-        "loop_tokens_per_second",
-        rollout_batch.batch_rate,
-        samples=terms.said(problem.samples),
-        response_tokens=response,
-        seconds=seconds,
-    )
-    gpus = place.gpus
+    flow = placed_flow(terms, place, seconds)
+    shares = {"part": step.sync_exposed_seconds, "whole": step.seconds}
     return {
         "step_seconds": seconds,
-        "steps_per_day": work("steps_per_day", iteration.iterations_per_day, iteration_seconds=seconds),
-        **step_costs(terms, place, seconds),
+        "steps_per_day": flow["steps_per_day"],
+        **_costs(terms, flow),
         "trainer_idle_fraction": trainer,
         "rollout_idle_fraction": rollout,
-        "staleness_steps": _count(work, "staleness_steps", place.staleness),
-        "sync_fraction": work(
-            "sync_fraction", train_step.time_share, part=step.sync_exposed_seconds, whole=step.seconds
-        ),
-        "gpus": _count(work, "gpus", gpus),
-        "rollout_gpus": _count(work, "rollout_gpus", place.rollout_gpus),
-        "trainer_gpus": _count(work, "trainer_gpus", place.trainer_gpus),
-        "loop_tokens_per_second": rate,
-        "loop_tokens_per_gpu_second": work("loop_tokens_per_gpu_second", matching.rate_per_gpu, rate=rate, gpus=gpus),
+        "staleness_steps": place.staleness,
+        "sync_fraction": work("sync_fraction", train_step.time_share, **shares),
+        "gpus": place.gpus,
+        "rollout_gpus": place.rollout_gpus,
+        "trainer_gpus": place.trainer_gpus,
+        "loop_tokens_per_second": flow["loop_tokens_per_second"],
+        "loop_tokens_per_gpu_second": flow["loop_tokens_per_gpu_second"],
         "generation_seconds": step.generation_seconds,
         "tail_seconds": step.tail_seconds,
         "train_seconds": step.train_seconds,
@@ -150,6 +147,35 @@ def results_of(terms: Terms, place: Placement, step: Step, noise: Any = 1.0) -> 
         "sync_exposed_seconds": step.sync_exposed_seconds,
         "overhead_seconds": step.overhead_seconds,
     }
+
+
+def placed_flow(terms: Terms, place: Placement, seconds: Any) -> Flow:  # noqa: ANN401 (as `work` makes them)
+    """What follows from GPUs, prices and work of a placement, and the time of its step. [s]"""
+    problem = terms.problem
+    said = {
+        "samples_per_step": problem.samples,
+        "response_tokens": problem.response_tokens,
+        "steps": problem.steps,
+        "paid_rollout_gpu_hour_usd": place.fleet.gpu_hour,
+        "paid_trainer_gpu_hour_usd": place.trainer.gpu_hour,
+    }
+    known: dict[str, Any] = {key: terms.value(figure) for key, figure in said.items()}
+    known |= {"step_seconds": seconds, "gpus": place.gpus, "trainer_gpus": place.trainer_gpus}
+    known["rollout_gpus"] = place.rollout_gpus
+    if place.shared:  # GPUs that are shared are paid for once
+        known |= {"rollout_gpus": 0.0, "paid_rollout_gpu_hour_usd": 0.0}
+    return Flow(PLACED, known, terms.work)
+
+
+def _costs(terms: Terms, flow: Flow) -> dict[str, Any]:
+    """GPU-hours and dollars of a step and of the run; what lacks an input is absent as a figure, else left out."""
+    found = {key: flow[key] for key in ("gpu_hours_per_step", "cost_per_step_usd", "run_seconds", "cost_per_run_usd")}
+    if terms.work is not apply:
+        return {key: value for key, value in found.items() if value is not None}
+    cost, steps = found["cost_per_step_usd"], terms.problem.steps
+    found["cost_per_step_usd"] = cost if cost.known else absent(cost.key, cost.missing)
+    lacking = () if steps.known else ("run_seconds", "cost_per_run_usd")
+    return found | {key: absent(key, steps.missing) for key in lacking}
 
 
 def _one_sync(terms: Terms, step: Step) -> Any:  # noqa: ANN401 (a number, an array or a figure)
@@ -162,54 +188,11 @@ def _one_sync(terms: Terms, step: Step) -> Any:  # noqa: ANN401 (a number, an ar
     return replace(step.sync_seconds.inputs["exposed_sync_seconds"], key="sync_seconds")
 
 
-def _count(work: Any, key: str, value: Any) -> Any:  # noqa: ANN401 (a number, an array or a figure)
-    """A number of the placement as a figure where figures are wanted."""
+def _figure(key: str, value: Any) -> Figure:  # noqa: ANN401 (a number or a figure)
+    """A result under its key; a number is one of the placement."""
     if isinstance(value, Figure):
         return value if value.key == key else replace(value, key=key)
-    if work is not apply:
-        return value
     return Figure(key=key, value=value, source="the placement")
-
-
-def step_costs(terms: Terms, place: Placement, seconds: Any) -> dict[str, Any]:  # noqa: ANN401 (as `work` makes them)
-    """GPU-hours and dollars of a step and of the run."""
-    work, problem = terms.work, terms.problem
-    found = {
-        "gpu_hours_per_step": work("gpu_hours_per_step", money.gpu_hours, gpus=place.gpus, seconds=seconds),
-        "cost_per_step_usd": _step_cost(terms, place, seconds),
-    }
-    steps = problem.steps
-    if steps.known:
-        found["run_seconds"] = work("run_seconds", loop_time.run_time, step_seconds=seconds, steps=terms.said(steps))
-        if found["cost_per_step_usd"] is not None:
-            found["cost_per_run_usd"] = work(
-                "cost_per_run_usd",
-                money.cost_per_run,
-                cost_per_step=found["cost_per_step_usd"],
-                steps=terms.said(steps),
-            )
-    if work is not apply:
-        return {key: value for key, value in found.items() if value is not None}
-    lacking = {"run_seconds": steps, "cost_per_run_usd": steps}
-    return found | {key: absent(key, figure.missing) for key, figure in lacking.items() if key not in found}
-
-
-def _step_cost(terms: Terms, place: Placement, seconds: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Cost of a step; absent without prices: a figure that says so, or None among numbers."""
-    prices = (place.fleet.gpu_hour, place.trainer.gpu_hour)
-    needed = prices[1:] if place.shared else prices
-    lacking = next((price for price in needed if not price.known), None)
-    if lacking is not None:
-        return absent("cost_per_step_usd", lacking.missing) if terms.work is apply else None
-    return terms.work(
-        "cost_per_step_usd",
-        money.cost_per_step,
-        rollout_gpus=0.0 if place.shared else place.rollout_gpus,
-        rollout_gpu_hour=0.0 if place.shared else terms.said(prices[0]),
-        trainer_gpus=place.trainer_gpus,
-        trainer_gpu_hour=terms.said(prices[1]),
-        step_seconds=seconds,
-    )
 
 
 def _memory_figure(key: str, value: Any) -> Figure:  # noqa: ANN401 (a number)
@@ -340,17 +323,6 @@ def longest_tokens(terms: Terms) -> float:
     return longest_sequence(batch, capped=capped)
 
 
-def central_results(outlook: Outlook, place: Placement) -> dict[str, float]:
-    """
-    What a placement gives by key, in central numbers; what lacks an input is left out.
-
-    Raises:
-        Refused: The loop cannot run so.
-    """
-    found = worked(outlook.central, place) | memory_of(outlook.central, place)
-    return {key: float(value) for key, value in found.items()}
-
-
 def saved_plan(
     command: str,
     found: Evaluation,
@@ -387,10 +359,10 @@ def saved_plan(
 
 
 def _figures(figures: Iterable[Figure]) -> dict[str, PlanFigure]:
-    return {figure.key: _figure(figure) for figure in figures if figure.known}
+    return {figure.key: _saved(figure) for figure in figures if figure.known}
 
 
-def _figure(figure: Figure) -> PlanFigure:
+def _saved(figure: Figure) -> PlanFigure:
     low, high = figure.band or (None, None)
     source = figure.equation or figure.source
     return PlanFigure(value=figure.value, low=low, high=high, provenance=figure.provenance, source=source)

@@ -8,11 +8,11 @@ stands for it, as cost and GPUs follow from the step's time.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from rlsize.planner.evaluation import step_costs
+from rlsize.planner.evaluation import placed_flow
 from rlsize.planner.tables import Rejections, with_micro_batch
 
 if TYPE_CHECKING:
@@ -243,8 +243,9 @@ def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) 
         return
     counts = trainers.counts[first : first + len(starts)]
     families = replace(steps.place, trainer_gpus=counts[None, :])
-    costs = _costs(terms, families, np.where(kept, least, 0.0), picks)
-    cost, gpus = (np.where(kept, part, np.inf).ravel() for part in costs)
+    flow = placed_flow(terms, families, np.where(kept, least, 0.0))
+    paid = flow["cost_per_step_usd" if picks.priced else "gpu_hours_per_step"]  # hours where some price is not known
+    cost, gpus = (np.where(kept, part, np.inf).ravel() for part in (paid, families.gpus))
     scores = {"step_seconds": least.ravel(), "cost": cost, "gpus": gpus}
     keys = [scores[name] for name in ORDER[picks.objective]]
     told = (
@@ -301,12 +302,6 @@ def _groups(trainers: TrainerTable, columns: slice) -> tuple[Places, int]:
     first = int(np.searchsorted(trainers.starts, columns.start, side="right")) - 1
     last = int(np.searchsorted(trainers.starts, columns.stop, side="left"))
     return np.maximum(trainers.starts[first:last] - columns.start, 0), first
-
-
-def _costs(terms: Terms, place: Placement, seconds: Array, picks: Picks) -> tuple[Any, Any]:
-    """Cost of a step in dollars, or in GPU-hours where some price is not known, and the GPUs of both sides."""
-    found = step_costs(terms, place, seconds)
-    return found["cost_per_step_usd" if picks.priced else "gpu_hours_per_step"], place.gpus
 
 
 def _lowest(keys: list[Array], bar: float) -> Places:

@@ -169,6 +169,20 @@ class Placement:
         return self.loop == "colocated"
 
     @property
+    def scatter(self) -> str:
+        """What tells its own scatter from those of others."""
+        return f"{self.loop} {self.rollout_gpus:g} {self.trainer_gpus:g} {self.fleet.name} {self.trainer.name}"
+
+    @property
+    def words(self) -> str:
+        """Mode and split in a few words."""
+        if self.shared:
+            return f"colocated on {self.trainer_gpus:g}"
+        kinds = self.fleet.gpu, self.trainer.gpu
+        rollout, trainer = (f" {kind}" if kinds[0] != kinds[1] else "" for kind in kinds)
+        return f"{self.loop} {self.rollout_gpus:g}{rollout} + {self.trainer_gpus:g}{trainer}"
+
+    @property
     def rollout_gpus(self) -> Any:  # noqa: ANN401 (numbers or arrays)
         """GPUs of the fleet."""
         return self.instances * self.fleet.gpus

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.belief import Belief
     from rlsize.facts.figure import Figure
-    from rlsize.planner.options import LoopProblem, Said
+    from rlsize.planner.options import LoopProblem, Placement, Said
 
     Work = Callable[..., Any]
 
@@ -41,6 +41,12 @@ class Terms:
     values: Mapping[str, Any]
     problem: LoopProblem
     central: Mapping[str, Any]
+
+    def value(self, figure: Figure) -> Any:  # noqa: ANN401 (as `work` takes it)
+        """The value of an input; where nobody says, the figure that tells what is missing, or None among numbers."""
+        if figure.known:
+            return self.said(figure)
+        return figure if self.work is apply else None
 
     @property
     def bare(self) -> Terms:
@@ -118,14 +124,14 @@ class Outlook:
         values = {} if self.belief is None else self.belief.drawn(self.seed)
         return replace(self.central, said=self.joint.of, values=values)
 
-    def noise(self, name: str) -> Any:  # noqa: ANN401 (a number or an array)
-        """How far one measured step may lie from its prediction, on the draws; 1 where nothing is predicted."""
+    def noise(self, place: Placement) -> Any:  # noqa: ANN401 (a number or an array)
+        """How far a measured step may lie from its prediction, on the draws; 1 where nothing is predicted."""
         if self.belief is None:
             return 1.0
         from rlsize.estimates.belief import scattered
         from rlsize.estimates.constants_step import STAGE
 
-        return scattered(1.0, STAGE.noise, self.seed, name)
+        return scattered(1.0, STAGE.noise, self.seed, place.scatter)
 
 
 def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0) -> Outlook:

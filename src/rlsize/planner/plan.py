@@ -10,7 +10,7 @@ import numpy as np
 from rlsize.equations import matching
 from rlsize.facts.records.record import Refused
 from rlsize.planner.choice import choice
-from rlsize.planner.evaluation import MEMORY_KEYS, memory_of, worked
+from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
 from rlsize.planner.search import search
 from rlsize.planner.space import misfit, trainer_counts
 from rlsize.planner.tornado import tornado
@@ -138,9 +138,9 @@ def _splits(outlook: Outlook, found: Found, loop: str) -> tuple[Split, ...]:
     families = [family for (mode, _), family in found.splits.items() if mode == loop and not family.place.shared]
     told = []
     for family in _thinned(sorted(families, key=lambda one: float(one.place.trainer_gpus))):
-        step = worked(outlook.central, family.place)
+        step = central_results(outlook, family.place)
         rates = [
-            float(matching.consumption(tokens_per_step=samples, train_seconds=float(step[key])))
+            float(matching.consumption(tokens_per_step=samples, train_seconds=step[key]))
             for key in ("generation_seconds", "train_seconds", "step_seconds")
         ]
         told.append(
@@ -208,7 +208,7 @@ def neighbours(outlook: Outlook, best: Alternative, trainer_counts: Sequence[flo
     found = []
     for side, other in changed:
         try:
-            results = {key: float(value) for key, value in worked(outlook.central, other).items()}
+            results = central_results(outlook, other)
         except Refused:  # fewer trainer GPUs than an instance takes cannot be lent
             continue
         change = {key: results[key] - best.results[key] for key in results}

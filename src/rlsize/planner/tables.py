@@ -18,6 +18,8 @@ from rlsize.planner.space import instance_counts, misfit, trainer_counts
 from rlsize.planner.step_parts import all_trainer_parts, fleet_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from rlsize.estimates.step_assembly import Loop
@@ -189,44 +191,30 @@ def checked_headroom(
 
 def trainer_table(terms: Terms, space: Space, rejected: Rejections) -> TrainerTable | None:
     """Every way to spread the trainer that fits; None where none does."""
-    parts: list[_Entries] = []
-    for trainer in space.trainers:
-        found = _entries(terms, space, trainer, rejected)
-        parts += [found] if found is not None else []
+    parts = [part for trainer in space.trainers if (part := _entries(terms, space, trainer, rejected)) is not None]
     if not parts:
         return None
     gpus = np.concatenate([part.gpus for part in parts])
     order = np.argsort(gpus, kind="stable")
     counts, starts = np.unique(gpus[order], return_index=True)
-    options = np.empty(len(gpus), dtype=object)
-    options[:] = [part.trainer for part in parts for _ in part.gpus]
+
+    def joined(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(list(columns))[order]
+
     return TrainerTable(
-        options=options[order],
+        options=joined(part.options for part in parts),
         gpus=gpus[order],
-        micro_batches=np.concatenate([part.micro_batches for part in parts])[order],
-        update={own: np.concatenate([part.update[own] for part in parts])[order] for own in (False, True)},
-        forwards={own: np.concatenate([part.forwards[own] for part in parts])[order] for own in (False, True)},
-        headroom=np.concatenate([part.headroom for part in parts])[order],
-        states=np.concatenate([part.states for part in parts])[order],
+        micro_batches=joined(part.micro_batches for part in parts),
+        update={own: joined(part.update[own] for part in parts) for own in (False, True)},
+        forwards={own: joined(part.forwards[own] for part in parts) for own in (False, True)},
+        headroom=joined(part.headroom for part in parts),
+        states=joined(part.states for part in parts),
         counts=counts,
         starts=starts,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entries:
-    """The entries of one way to spread the trainer."""
-
-    trainer: TrainerOption
-    gpus: Array
-    micro_batches: Array
-    update: dict[bool, Array]
-    forwards: dict[bool, Array]
-    headroom: Array
-    states: Array
-
-
-def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejections) -> _Entries | None:
+def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejections) -> TrainerTable | None:
     """One way to spread the trainer, over all numbers of GPUs and micro-batches that fit."""
     counts = trainer_counts(space, terms.problem, trainer)
     why = [misfit(terms.problem, trainer, float(count)) for count in counts]
@@ -237,8 +225,7 @@ def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejec
     if not len(counts):
         return None
     gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
-    asked = bare_asked(trainer)
-    headroom, states = _memory(terms, asked, gpus, tokens)
+    headroom, states = _memory(terms, bare_asked(trainer), gpus, tokens)
     fits = headroom >= space.margin
     lacking = space.margin - headroom[~fits]
     if len(lacking):
@@ -248,17 +235,19 @@ def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejec
     if not fits.any():
         return None
     gpus, tokens = gpus[fits], tokens[fits]
-    option = with_micro_batch(trainer, tokens)
-    parts = all_trainer_parts(terms, option, gpus)
-    times = {shared: [_spread(part, gpus) for part in found] for shared, found in parts.items()}
-    return _Entries(
-        trainer=trainer,
+    parts = all_trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
+    options = np.full(len(gpus), trainer, dtype=object)
+    counts, starts = np.unique(gpus, return_index=True)
+    return TrainerTable(
+        options=options,
         gpus=gpus,
         micro_batches=tokens,
-        update={shared: part[0] for shared, part in times.items()},
-        forwards={shared: part[1] for shared, part in times.items()},
+        update={shared: _spread(part[0], gpus) for shared, part in parts.items()},
+        forwards={shared: _spread(part[1], gpus) for shared, part in parts.items()},
         headroom=headroom[fits],
         states=states[fits],
+        counts=counts,
+        starts=starts,
     )
 
 

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.step_assembly import LoopParts
     from rlsize.facts.figure import Figure
-    from rlsize.planner.choice import Alternative, Choice
-    from rlsize.planner.families import Family
+    from rlsize.planner.choice import Choice
     from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Outlook, Terms
 
@@ -213,20 +212,5 @@ def _better(chosen: Choice, way: _Way, value: float) -> str:
     """An alternative that beats the best one now."""
     for other in chosen.others:
         if way.metric(other.place, chosen.metric) < value * (1.0 - 1e-9):
-            return plan_words(other)
+            return other.place.words
     return ""
-
-
-def plan_words(one: Alternative) -> str:
-    """A plan in a few words: mode and split."""
-    return family_words(one.family)
-
-
-def family_words(family: Family) -> str:
-    """A candidate in a few words: mode and split."""
-    place = family.place
-    if place.shared:
-        return f"colocated on {place.trainer_gpus:g}"
-    if place.fleet.gpu != place.trainer.gpu:
-        return f"{place.loop} {place.rollout_gpus:g} {place.fleet.gpu} + {place.trainer_gpus:g} {place.trainer.gpu}"
-    return f"{place.loop} {place.rollout_gpus:g} + {place.trainer_gpus:g}"

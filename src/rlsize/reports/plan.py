@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.planner.tornado import plan_words
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_limits import rejections
 from rlsize.reports.plan_ranks import rank_words, simulated_ranks
@@ -106,7 +105,7 @@ def headline(chosen: Choice) -> str:
         return f"{text}; nothing else is possible."
     if runner.close or runner.equal:
         verdict = "does as well" if runner.equal else "is too close to call"
-        return f"{text}; {plan_words(runner)} {verdict}."
+        return f"{text}; {runner.place.words} {verdict}."
     return f"{text}, {_TITLES[chosen.objective]} of what was searched."
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.planner.tornado import plan_words
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
 from rlsize.units import show
 
@@ -34,16 +33,16 @@ def plan_chart(answer: Planned) -> Panels | None:
     told = tuple(chart for chart in charts if chart is not None)
     step = chosen.evaluation.results["step_seconds"]
     subtitle = (
-        f"{answer.found.worked_out:,} candidates searched; {plan_words(chosen.best)}: {show(step.value, step.key)}"
+        f"{answer.found.worked_out:,} candidates searched; {chosen.best.place.words}: {show(step.value, step.key)}"
     )
     return Panels(title=_title(chosen), charts=told, subtitle=subtitle)
 
 
 def _title(chosen: Choice) -> str:
-    words = plan_words(chosen.best)
+    words = chosen.best.place.words
     runner = chosen.runner_up
     if runner is not None and runner.close:
-        return f"{words} GPUs it is, with {plan_words(runner)} too close to call"
+        return f"{words} GPUs it is, with {runner.place.words} too close to call"
     return f"{words} GPUs is the best plan of those searched"
 
 

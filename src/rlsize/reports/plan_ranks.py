@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.planner.tornado import plan_words
 from rlsize.reports.report import Column, Table
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ def simulated_ranks(chosen: Choice, ranked: Sequence[Ranked]) -> Table:
     order += [one for one in ranked if one.refused]
     rows = tuple(
         {
-            "plan": plan_words(entry.one),
+            "plan": entry.one.place.words,
             "predicted_rank": float(place_of(chosen, entry.one)),
             "predicted_step_seconds": entry.one.results["step_seconds"],
             "simulated_step_seconds": None if entry.refused else entry.step_seconds,
@@ -56,5 +55,5 @@ def rank_words(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, bool]:
         return f"The simulator keeps the order of the best {len(able)}.", False
     if quickest.one is chosen.best:
         return "The simulator changes the order behind the best plan.", False
-    words = plan_words(quickest.one)
+    words = quickest.one.place.words
     return f"the simulator changes the order: {words} has the shortest step there", True

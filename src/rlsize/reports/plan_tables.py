@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.planner.tornado import plan_words
 from rlsize.reports.report import Column, Table
 from rlsize.units import show
 
@@ -53,7 +52,7 @@ def _row(one: Alternative, name: str = "") -> dict[str, Cell]:
     step = results["step_seconds"]
     times = one.times
     return {
-        "_plan": plan_words(one),
+        "_plan": one.place.words,
         "mode": place.loop,
         "rollout_gpus": place.rollout_gpus,
         "trainer_gpus": place.trainer_gpus,

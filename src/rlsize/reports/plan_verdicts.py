@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import planning
-from rlsize.planner.tornado import family_words, plan_words
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def _lost(chosen: Choice) -> str:
     runner = chosen.runner_up
     if runner is None or runner.times is None:
         return ""
-    words, times = plan_words(runner), runner.times
+    words, times = runner.place.words, runner.times
     why = reasons(runner, chosen.best)
     if runner.equal:
         return f"The runner-up, {words}, does as well."
@@ -84,7 +83,7 @@ def _hybrid(chosen: Choice) -> list[str]:
     if chosen.best.place.loop != "hybrid":
         return []
     plain = next((one for one in chosen.others if one.place.loop != "hybrid"), None)
-    instead = "" if plain is None else f"; without it, {plan_words(plain)} takes "
+    instead = "" if plain is None else f"; without it, {plain.place.words} takes "
     seconds = "" if plain is None else show(plain.results["step_seconds"], "step_seconds")
     return [f"Hybrid needs a framework that lends waiting trainer GPUs to the fleet{instead}{seconds}."]
 
@@ -115,7 +114,7 @@ def _give_back(answer: Planned) -> list[str]:
     least = min(able, key=lambda family: (family.gpus, family.step_seconds))
     longer = float(planning.overshoot(value=least.step_seconds, limit=best.step_seconds))
     saved = best.gpus - least.gpus
-    return [f"{family_words(least)} does as well with {saved:g} GPUs fewer: its step is {longer:.1%} longer."]
+    return [f"{least.place.words} does as well with {saved:g} GPUs fewer: its step is {longer:.1%} longer."]
 
 
 def _left_over(answer: Planned) -> list[str]:
@@ -140,7 +139,7 @@ def _as_written(chosen: Choice) -> list[str]:
     if written is None or written.times is None:
         return []
     low, high = written.times.band or (written.times.number, written.times.number)
-    text = f"As the scenario has it ({plan_words(written)}), a step takes "
+    text = f"As the scenario has it ({written.place.words}), a step takes "
     text += f"{show(written.results['step_seconds'], 'step_seconds')}"
     if low <= 1.0 <= high:
         return [f"{text}: too close to call, so there is no need to change."]

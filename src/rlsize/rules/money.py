@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import imbalance, iteration, loop_time, money
+from rlsize.equations import imbalance, iteration, loop_time, matching, money, rollout_batch
 from rlsize.flow import rule
 
 if TYPE_CHECKING:
@@ -71,3 +71,10 @@ COSTS = (
     rule("gpu_hours_per_run", money.gpu_hours, seconds="run_seconds"),
     rule("goodput_tokens_per_gpu_second", money.goodput),
 )
+
+PLACED = (
+    *COSTS,
+    rule("loop_tokens_per_second", rollout_batch.batch_rate, samples="samples_per_step", seconds="step_seconds"),
+    rule("loop_tokens_per_gpu_second", matching.rate_per_gpu, rate="loop_tokens_per_second"),
+)
+"""What a placed loop of a known step does and costs."""
