@@ -95,7 +95,7 @@ def cost(inputs: Inputs) -> Report:
         from rlsize.loop.answer import agreed
 
         results = agreed(results, found)
-    report = cost_report(costs(known), results, inputs.shown(), inputs.warnings, inputs.notes)
+    report = _report(inputs, costs(known), results)
     return report if loop is None else bounded(report, loop.bound)
 
 
@@ -179,33 +179,17 @@ def _check(inputs: Inputs, known: Mapping[str, Figure]) -> None:
         inputs.fault("says what preemption loses, and nothing is preemptible", "--lost-fraction", todo)
 
 
-def cost_report(
-    flow: Flow,
-    results: Sequence[Figure],
-    inputs: Sequence[Figure],
-    warnings: Sequence[str],
-    notes: Sequence[str] = (),
-) -> Report:
-    """
-    The report of `rlsize cost`.
-
-    Args:
-        flow: What costs follow from.
-        results: What a step and a run cost, with bands.
-        inputs: What was said and used.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-    """
+def _report(inputs: Inputs, flow: Flow, results: Sequence[Figure]) -> Report:
     found = {figure.key: figure for figure in results}
     preempted = bool(flow["preemptible_fraction"].value)
     return Report(
         command="cost",
         headline=_headline(flow, found),
         results=tuple(results),
-        inputs=tuple(inputs),
+        inputs=inputs.shown(),
         tables={"pools": _pools_table(flow)},
-        warnings=tuple(warnings),
-        notes=(*_price_notes(inputs), *([_PREEMPTION] if preempted else []), *notes),
+        warnings=tuple(inputs.warnings),
+        notes=(*_price_notes(inputs.shown()), *([_PREEMPTION] if preempted else []), *inputs.notes),
         chart=_chart(flow, found, preempted=preempted),
         quiet=frozenset(
             {

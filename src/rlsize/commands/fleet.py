@@ -69,7 +69,7 @@ def fleet(inputs: Inputs) -> Report:
     savings = _savings(inputs, caching, routing, answer) if caching else []
     if both.loop is not None:  # which is another one than the match, so what is told of that has keys that say so
         answer = replace(answer, results=tuple(_of_the_match(figure) for figure in answer.results))
-    return bounded(fleet_report(answer, inputs.shown(), inputs.warnings, inputs.notes, savings), both.bound)
+    return bounded(_report(inputs, answer, savings), both.bound)
 
 
 def _of_the_match(figure: Figure) -> Figure:
@@ -111,39 +111,22 @@ def _savings(inputs: Inputs, known: Mapping[str, Figure], routing: str, answer: 
     return savings
 
 
-def fleet_report(
-    answer: FleetAnswer,
-    inputs: Sequence[Figure],
-    warnings: Sequence[str],
-    notes: Sequence[str] = (),
-    savings: Sequence[Figure] = (),
-) -> Report:
-    """
-    The report of `rlsize fleet`.
-
-    Args:
-        answer: The match and its neighbours.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-        savings: What prefix caching would save, where the prompts are known.
-    """
-    figures = {figure.key: figure for figure in answer.results}
+def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure]) -> Report:
+    figures, given = ({figure.key: figure for figure in told} for told in (answer.results, inputs.shown()))
     return Report(
         command="fleet",
-        headline=_headline(answer, figures, inputs),
+        headline=_headline(answer, figures, given),
         results=(*answer.results, *savings),
-        inputs=tuple(inputs),
-        tables={"neighbours": neighbours_table(answer)},
-        warnings=tuple(warnings),
-        notes=(*notes, *_observed_note(answer, figures), *_caching_note(savings, answer.matched)),
-        chart=fleet_chart(answer, next(figure for figure in inputs if figure.key == "headroom")),
+        inputs=inputs.shown(),
+        tables={"neighbours": _neighbours(answer)},
+        warnings=tuple(inputs.warnings),
+        notes=(*inputs.notes, *_observed_note(answer, figures), *_caching_note(savings, answer.matched)),
+        chart=_chart(answer, figures["required_tokens_per_second"], given["headroom"]),
         quiet=_QUIET | {figure.key for figure in savings if not figure.known},
     )
 
 
-def _headline(answer: FleetAnswer, figures: dict[str, Figure], inputs: Sequence[Figure]) -> str:
-    given = {figure.key: figure for figure in inputs}
+def _headline(answer: FleetAnswer, figures: dict[str, Figure], given: dict[str, Figure]) -> str:
     required = show(figures["required_tokens_per_second"].value, "_tokens_per_second")
     each = given.get("instance_tokens_per_second") or given[IN_LOOP_RATE]
     rate = show(each.value, "_tokens_per_second")
@@ -196,7 +179,7 @@ def _caching_note(savings: Sequence[Figure], matched: int) -> list[str]:
     ]
 
 
-def neighbours_table(answer: FleetAnswer) -> Table:
+def _neighbours(answer: FleetAnswer) -> Table:
     """One row for each instance count around the match."""
     columns = [
         Column("instances", "inst."),
@@ -221,10 +204,9 @@ def neighbours_table(answer: FleetAnswer) -> Table:
     )
 
 
-def fleet_chart(answer: FleetAnswer, headroom: Figure) -> Chart:
+def _chart(answer: FleetAnswer, required: Figure, headroom: Figure) -> Chart:
     """Nameplate and expected supply against the instance count, with what is needed and the match marked."""
     counts = tuple(row["instances"].number for row in answer.neighbours)
-    required = next(figure for figure in answer.results if figure.key == "required_tokens_per_second")
 
     def supply(key: str) -> tuple[float, ...]:
         return tuple(row[key].number for row in answer.neighbours)

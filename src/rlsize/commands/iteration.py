@@ -90,7 +90,7 @@ def iteration(inputs: Inputs) -> Report:
     question = _question(inputs, _SOURCES[told[0]] if told else _scenario_source(inputs))
     inputs.settle()
     results = plan_iteration(question, random_for(inputs, question.known))
-    return iteration_report(question, results, inputs.shown(), inputs.warnings, inputs.notes)
+    return _report(inputs, question, results)
 
 
 def _scenario_source(inputs: Inputs) -> Source:
@@ -132,7 +132,7 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     inputs.notes.append(
         "Sync, overheads and uneven phases are in it as one part; `rlsize predict step` tells them apart."
     )
-    return bounded(iteration_report(question, results, inputs.shown(), inputs.warnings, inputs.notes), loop.bound)
+    return bounded(_report(inputs, question, results), loop.bound)
 
 
 def _rest(mode: str, rollout: float, train: float, step: float) -> Figure:
@@ -294,33 +294,17 @@ def _say_twice(inputs: Inputs, source: Source, known: Mapping[str, Figure]) -> N
         )
 
 
-def iteration_report(
-    question: IterationQuestion,
-    results: Sequence[Figure],
-    inputs: Sequence[Figure],
-    warnings: Sequence[str],
-    notes: Sequence[str] = (),
-) -> Report:
-    """
-    The report of `rlsize iteration`.
-
-    Args:
-        question: What was asked.
-        results: What an iteration comes to, with bands.
-        inputs: What was said and used.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-    """
+def _report(inputs: Inputs, question: IterationQuestion, results: Sequence[Figure]) -> Report:
     found, modes = {figure.key: figure for figure in results}, mode_rows(question)
     unknown = {key for key, figure in found.items() if not figure.known and "iteration" not in key}
     return Report(
         command="iteration",
         headline=_headline(question, found),
         results=tuple(results),
-        inputs=tuple(inputs),
+        inputs=inputs.shown(),
         tables={"modes": _modes_table(question, modes)},
-        warnings=tuple(warnings),
-        notes=(*_notes(question, found), *notes),
+        warnings=tuple(inputs.warnings),
+        notes=(*_notes(question, found), *inputs.notes),
         chart=_chart(question, modes),
         quiet=frozenset(unknown),
     )

@@ -157,7 +157,7 @@ def choice(outlook: Outlook, found: Found, written: Placement | None = None, sho
 def outlived(outlook: Outlook, family: Family) -> tuple[float, float] | None:
     """The longest response and the step of a trainer that waits for it, where that is longer than the plan's."""
     place = family.place
-    if place.fleet.engines.get(place.shared) is None:
+    if place.fleet.ready(shared=place.shared) is None:
         return None
     from rlsize.planner.predicted_parts import longest_response
 

@@ -214,29 +214,15 @@ def placed(place: Placement) -> dict[str, Figure]:
         "rollout_gpu": place.fleet.gpu or None,
         "trainer_gpu": place.trainer.gpu or None,
         **{f"rollout_{name}_parallel": degree for name, degree in place.fleet.layout.items()},
-        **_trainer_words(place.trainer.question),
     }
+    asked = bare_asked(place.trainer)
+    if asked is not None:
+        words |= {f"{name}_parallel": getattr(asked, name) for name in ("tensor", "pipeline", "context", "expert")}
+        words |= {name: getattr(asked, name) for name in ("sharding", "recompute", "micro_batch_tokens")}
     return {
         key: Figure(key=key, value=value, provenance="predicted", source="the plan")
         for key, value in words.items()
         if value is not None
-    }
-
-
-def _trainer_words(question: TrainQuestion | None) -> dict[str, Any]:
-    if question is None:
-        return {}
-    from rlsize.estimates.train_prediction_question import bare_question
-
-    asked = bare_question(question)
-    return {
-        "tensor_parallel": asked.tensor,
-        "pipeline_parallel": asked.pipeline,
-        "context_parallel": asked.context,
-        "expert_parallel": asked.expert,
-        "sharding": asked.sharding,
-        "recompute": asked.recompute,
-        "micro_batch_tokens": asked.micro_batch_tokens,
     }
 
 
@@ -281,10 +267,8 @@ def known_engine(place: Placement, *, shared: bool) -> Engine | None:
     Raises:
         Refused: It does not fit, and no measured rate says otherwise.
     """
-    found = place.fleet.engines.get(shared)
-    if place.fleet.rate.known and (found is None or isinstance(found, str)):
-        return None
-    return ready_engine(place.fleet, shared=shared)
+    known = place.fleet.rate.known
+    return place.fleet.ready(shared=shared) if known else ready_engine(place.fleet, shared=shared)
 
 
 def bare_trainer(place: Placement) -> TrainQuestion | None:
@@ -317,7 +301,7 @@ def longest_tokens(terms: Terms) -> float:
         instances=1.0,
         prompt_tokens=prompt,
         response_tokens=problem.response_tokens.number,
-        response_cv=problem.response_cv.number if problem.response_cv.known else terms.bare.values["step_length_cv"],
+        response_cv=terms.bare.response_cv,
         max_tokens=cap.number if cap.known else None,
     )
     return longest_sequence(batch, capped=capped)

@@ -55,9 +55,10 @@ class FleetOption:
     gpu_hour: Figure = absent("rollout_gpu_hour_usd", "--gpu-hour")
     most: float | None = None
 
-    def engine(self, *, shared: bool) -> Engine | str:
-        """The instance, or why there is none."""
-        return self.engines.get(shared, "no engine is known")
+    def ready(self, *, shared: bool) -> Engine | None:
+        """The instance on shared GPUs, or on its own; None where there is none, or none is known."""
+        found = self.engines.get(shared)
+        return None if isinstance(found, str) else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

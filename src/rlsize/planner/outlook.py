@@ -49,6 +49,12 @@ class Terms:
         return figure if self.work is apply else None
 
     @property
+    def response_cv(self) -> Any:  # noqa: ANN401 (as `said` gives it, or a constant)
+        """Coefficient of variation of response lengths: said, or the usual one; 0 where nothing is predicted."""
+        said = self.problem.response_cv
+        return self.said(said) if said.known else self.values.get("step_length_cv", 0.0)
+
+    @property
     def bare(self) -> Terms:
         """The same in central numbers."""
         return replace(self, work=numbers, said=lambda figure: figure.number, values=self.central)

@@ -24,7 +24,7 @@ from rlsize.planner.step_parts import generated_samples
 if TYPE_CHECKING:
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Engine
-    from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Terms
@@ -47,37 +47,17 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Engine) -> list[Any]:
     ]
 
 
-def predicted_trainer(
-    terms: Terms,
-    asked: TrainQuestion,
-    gpus: Any,  # noqa: ANN401 (as `work` makes them)
-    *,
-    shared: bool,
-) -> tuple[Any, Any]:
+def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
     """
-    Time of the update, and of the extra forward passes, within the loop.
+    Time of the update, and of the extra forward passes, within the loop: on GPUs of its own (False), and on shared.
 
     Raises:
         Refused: The trainer cannot be spread so.
     """
-    return trained_in_loop(terms.work, _train_step(terms, asked, gpus), terms.values, shared=shared)
-
-
-def predicted_trainers(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (numbers or arrays)
-    """
-    The same on GPUs of its own (False) and on shared ones (True).
-
-    Raises:
-        Refused: The trainer cannot be spread so.
-    """
-    step = _train_step(terms, asked, gpus)
-    return {shared: trained_in_loop(terms.work, step, terms.values, shared=shared) for shared in (False, True)}
-
-
-def _train_step(terms: Terms, asked: TrainQuestion, gpus: Any) -> TrainStep:  # noqa: ANN401 (as `work` makes them)
     pool = Figure(key="trainer_gpus", value=gpus, source="the placement") if terms.work is apply else gpus
     own = {name: terms.said(figure) for name, figure in stated(asked).items()}
-    return train_step(terms.work, replace(asked, **{**own, "gpus": pool}), terms.values)
+    step = train_step(terms.work, replace(asked, **{**own, "gpus": pool}), terms.values)
+    return {shared: trained_in_loop(terms.work, step, terms.values, shared=shared) for shared in (False, True)}
 
 
 def predicted_overhead(terms: Terms, model: Model, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
@@ -104,7 +84,7 @@ def generation_of(terms: Terms, place: Placement, ready: Engine) -> Generation:
         instances=place.instances,
         prompt_tokens=said(problem.prompt_tokens),
         response_tokens=said(problem.response_tokens),
-        response_cv=said(problem.response_cv) if problem.response_cv.known else terms.values["step_length_cv"],
+        response_cv=terms.response_cv,
         max_tokens=said(problem.max_tokens) if problem.max_tokens.known else None,
         hit_ratio=hits(said(problem.group_size), said(problem.prompt_tokens)),
         in_flight=allowed if refill else None,
@@ -115,8 +95,8 @@ def generation_of(terms: Terms, place: Placement, ready: Engine) -> Generation:
 
 def longest_response(terms: Terms, place: Placement) -> float:
     """Seconds of a step's longest response in a loop that refills; 0 where engines are not predicted."""
-    engine = place.fleet.engines.get(place.shared)
-    if place.loop not in REFILLING or engine is None or isinstance(engine, str):
+    engine = place.fleet.ready(shared=place.shared)
+    if place.loop not in REFILLING or engine is None:
         return 0.0
     fleet = generation_of(terms.bare, place, engine)
     seconds = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
@@ -165,8 +145,8 @@ def predicted_sync(terms: Terms, place: Placement, *, shared: bool) -> Any:  # n
 
 def sync_gpus(place: Placement, *, shared: bool) -> list[Any]:
     """The kinds of GPUs that a sync crosses."""
-    engine = place.fleet.engines.get(shared)
-    found = [] if engine is None or isinstance(engine, str) else [engine.question.gpu]
+    engine = place.fleet.ready(shared=shared)
+    found = [] if engine is None else [engine.question.gpu]
     question = place.trainer.question
     if question is not None and all(question.gpu.name != gpu.name for gpu in found):
         found.append(question.gpu)

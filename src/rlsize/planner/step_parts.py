@@ -29,7 +29,7 @@ def loop_parts(terms: Terms, place: Placement) -> LoopParts:
         Refused: The loop cannot run so.
     """
     generated, tail = fleet_parts(terms, place, shared=place.shared)
-    update, forwards = trainer_parts(terms, place.trainer, place.trainer_gpus, shared=place.shared)
+    update, forwards = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]
     lent, swap = lent_parts(terms, place, generated) if place.loop == "hybrid" else (0.0, 0.0)
     return LoopParts(
         loop=place.loop,
@@ -97,9 +97,9 @@ def ready_engine(fleet: FleetOption, *, shared: bool) -> Engine:
     Raises:
         Refused: There is none, with the reason.
     """
-    found = fleet.engine(shared=shared)
-    if isinstance(found, str):
-        raise Refused(found)
+    found = fleet.ready(shared=shared)
+    if found is None:
+        raise Refused(str(fleet.engines.get(shared, "no engine is known")))
     return found
 
 
@@ -128,43 +128,25 @@ def _at_known_rate(terms: Terms, place: Placement, *, shared: bool) -> Any:  # n
     )
 
 
-def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any, *, shared: bool) -> tuple[Any, Any]:  # noqa: ANN401 (as `work` makes them)
+def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
     """
-    Time of the update, and of the extra forward passes, within the loop.
+    Time of the update, and of the extra forward passes, within the loop: on GPUs of its own (False), and on shared.
 
     Raises:
         Refused: The trainer cannot be spread so.
     """
-    if trainer.seconds.known or trainer.question is None:
-        return _known_update(terms, trainer, gpus), 0.0
-    from rlsize.planner.predicted_parts import predicted_trainer
+    if not trainer.seconds.known and trainer.question is not None:
+        from rlsize.planner.predicted_parts import predicted_trainer
 
-    return predicted_trainer(terms, trainer.question, gpus, shared=shared)
-
-
-def all_trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (numbers or arrays)
-    """
-    The same on GPUs of its own (False) and on shared ones (True), worked out once for both.
-
-    Raises:
-        Refused: The trainer cannot be spread so.
-    """
-    if trainer.seconds.known or trainer.question is None:
-        return dict.fromkeys((False, True), (_known_update(terms, trainer, gpus), 0.0))
-    from rlsize.planner.predicted_parts import predicted_trainers
-
-    return predicted_trainers(terms, trainer.question, gpus)
-
-
-def _known_update(terms: Terms, trainer: TrainerOption, gpus: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Time of an update that was measured, on other numbers of GPUs."""
-    return terms.work(
+        return predicted_trainer(terms, trainer.question, gpus)
+    update = terms.work(
         "update_seconds",
         iteration.phase_time_on,
         phase_seconds=terms.said(trainer.seconds),
         pool_gpus=terms.said(trainer.measured_gpus),
         gpus=gpus,
     )
+    return dict.fromkeys((False, True), (update, 0.0))
 
 
 def sync_part(terms: Terms, place: Placement) -> Any:  # noqa: ANN401 (as `work` makes them)

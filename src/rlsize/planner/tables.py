@@ -15,7 +15,7 @@ import numpy as np
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfit, trainer_counts
-from rlsize.planner.step_parts import all_trainer_parts, fleet_parts
+from rlsize.planner.step_parts import fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -174,11 +174,12 @@ def checked_headroom(
     terms: Terms, space: Space, fleet: FleetOption, rejected: Rejections, *, shared: bool
 ) -> float | str | None:
     """Memory that an instance has beyond its longest sample; None where nobody knows, a word where it does not fit."""
-    engine = fleet.engines.get(shared)
-    if fleet.rate.known and (engine is None or isinstance(engine, str)):
+    engine = fleet.ready(shared=shared)
+    if engine is None and fleet.rate.known:
         return None
-    if engine is None or isinstance(engine, str):
-        rejected.add("rollout_memory" if engine and "fit" in engine else "engine", what=f"{fleet.name}: {engine}")
+    if engine is None:
+        why = str(fleet.engines.get(shared))
+        rejected.add("rollout_memory" if "fit" in why else "engine", what=f"{fleet.name}: {why}")
         return "refused"
     from rlsize.estimates.loop_memory import fleet_headroom
 
@@ -235,7 +236,7 @@ def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejec
     if not fits.any():
         return None
     gpus, tokens = gpus[fits], tokens[fits]
-    parts = all_trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
+    parts = trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
     options = np.full(len(gpus), trainer, dtype=object)
     counts, starts = np.unique(gpus, return_index=True)
     return TrainerTable(
@@ -328,8 +329,8 @@ def _sharing(
 
 def _beside(trainers: TrainerTable, fleet: FleetOption) -> Array:
     """Share of memory that is left beside the trainer's states while the engine generates."""
-    engine = fleet.engines.get(True)
-    if engine is None or isinstance(engine, str):
+    engine = fleet.ready(shared=True)
+    if engine is None:
         return np.ones_like(trainers.states)
     from rlsize.estimates.loop_memory import headroom_beside
 
