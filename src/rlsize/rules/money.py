@@ -2,66 +2,44 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rlsize.equations import imbalance, iteration, loop_time, matching, money, rollout_batch
 from rlsize.flow import rule
 
-if TYPE_CHECKING:
-    from rlsize.flow import Rule
+_USEFUL = "effective_preemptible_gpu_hour_usd"
+_EACH = {"on_demand_gpu_hour": "rollout_gpu_hour_usd", "preemptible_gpu_hour": _USEFUL}
 
 PRICES = (
-    rule("effective_preemptible_gpu_hour_usd", money.effective_gpu_hour, gpu_hour="preemptible_gpu_hour_usd"),
-    rule(
-        "mean_rollout_gpu_hour_usd",
-        money.blended_gpu_hour,
-        on_demand_gpu_hour="rollout_gpu_hour_usd",
-        preemptible_gpu_hour="effective_preemptible_gpu_hour_usd",
-    ),
+    rule(_USEFUL, money.effective_gpu_hour, gpu_hour="preemptible_gpu_hour_usd"),
+    rule("mean_rollout_gpu_hour_usd", money.blended_gpu_hour, **_EACH),
 )
 """The price of a rollout GPU-hour where some are preemptible, what preemption loses included."""
 
 
-def _of_pool(pool: str, price: str) -> dict[str, str]:
-    return {f"{pool}_gpus": f"{pool}_gpus", f"{pool}_gpu_hour": price}
-
-
-_ROLLOUT = _of_pool("rollout", "paid_rollout_gpu_hour_usd")
-_TRAINER = _of_pool("trainer", "paid_trainer_gpu_hour_usd")
+_ROLLOUT = {"rollout_gpus": "rollout_gpus", "rollout_gpu_hour": "paid_rollout_gpu_hour_usd"}
+_TRAINER = {"trainer_gpus": "trainer_gpus", "trainer_gpu_hour": "paid_trainer_gpu_hour_usd"}
+_ON_DEMAND = _ROLLOUT | {"rollout_gpu_hour": "rollout_gpu_hour_usd"}
 _NO_ROLLOUT, _NO_TRAINER = dict.fromkeys(_ROLLOUT, 0.0), dict.fromkeys(_TRAINER, 0.0)
 _STEP = {"step_seconds": "step_seconds"}
-
-
-def _pool(pool: str) -> tuple[Rule, ...]:
-    """GPU-hours of a pool, and what its waiting costs."""
-    gpus = f"{pool}_gpus"
-    return (
-        rule(f"{pool}_gpu_hours_per_step", money.gpu_hours, gpus=gpus, seconds="step_seconds"),
-        rule(
-            f"{pool}_idle_cost_per_step_usd",
-            money.idle_cost_per_step,
-            gpus=gpus,
-            gpu_hour=f"paid_{pool}_gpu_hour_usd",
-            idle_fraction=f"{pool}_idle_fraction",
-        ),
-    )
-
+_IDLE = {
+    pool: {
+        "gpus": f"{pool}_gpus",
+        "gpu_hour": f"paid_{pool}_gpu_hour_usd",
+        "idle_fraction": f"{pool}_idle_fraction",
+    }
+    for pool in ("rollout", "trainer")
+}
 
 COSTS = (
     rule("step_seconds", imbalance.step_time_with_idle, idle_fraction="trainer_idle_fraction"),
-    *_pool("rollout"),
-    *_pool("trainer"),
     rule("gpu_hours_per_step", money.gpu_hours, seconds="step_seconds"),
+    rule("rollout_gpu_hours_per_step", money.gpu_hours, gpus="rollout_gpus", seconds="step_seconds"),
+    rule("trainer_gpu_hours_per_step", money.gpu_hours, gpus="trainer_gpus", seconds="step_seconds"),
     rule("cost_per_step_usd", money.cost_per_step, **_ROLLOUT, **_TRAINER, **_STEP),
     rule("rollout_cost_per_step_usd", money.cost_per_step, **_ROLLOUT, **_NO_TRAINER, **_STEP),
     rule("trainer_cost_per_step_usd", money.cost_per_step, **_TRAINER, **_NO_ROLLOUT, **_STEP),
-    rule(
-        "on_demand_rollout_cost_per_step_usd",
-        money.cost_per_step,
-        **_of_pool("rollout", "rollout_gpu_hour_usd"),
-        **_NO_TRAINER,
-        **_STEP,
-    ),
+    rule("on_demand_rollout_cost_per_step_usd", money.cost_per_step, **_ON_DEMAND, **_NO_TRAINER, **_STEP),
+    rule("rollout_idle_cost_per_step_usd", money.idle_cost_per_step, **_IDLE["rollout"]),
+    rule("trainer_idle_cost_per_step_usd", money.idle_cost_per_step, **_IDLE["trainer"]),
     rule("cost_per_sample_usd", money.cost_per_sample),
     rule("cost_per_million_trained_tokens_usd", money.cost_per_million_trained_tokens),
     rule("steps_per_day", iteration.iterations_per_day, iteration_seconds="step_seconds"),

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import iteration, loop_time, matching
 from rlsize.flow import rule
+from rlsize.rules.match import MORE_ROLLOUT, MORE_TRAINER
 
 if TYPE_CHECKING:
     from rlsize.flow import Rule
@@ -15,8 +16,6 @@ SYNC, OVERLAPPED, COLOCATED = "sync", "overlapped", "colocated"
 _PHASES = {"rollout_seconds": "rollout_phase_seconds", "train_seconds": "train_phase_seconds"}
 """Rollout and training on the GPUs that a mode gives them."""
 _AFTER = {"exposed_sync_seconds": "sync_seconds"}
-_ROLLOUT = {"rollout_factor": 2.0, "trainer_factor": 1.0}
-_TRAINER = {"rollout_factor": 1.0, "trainer_factor": 2.0}
 
 
 @cache
@@ -80,8 +79,8 @@ def _in_turn(whole: str, prefix: str) -> tuple[Rule, ...]:
     double = matching.speedup_from_scaling
     return (
         rule(whole, iteration.synchronous_iteration_time, **_PHASES, **_AFTER),
-        rule(f"{prefix}speedup_from_doubling_rollout", double, **_PHASES, **_ROLLOUT),
-        rule(f"{prefix}speedup_from_doubling_trainer", double, **_PHASES, **_TRAINER),
+        rule(f"{prefix}speedup_from_doubling_rollout", double, **_PHASES, **MORE_ROLLOUT),
+        rule(f"{prefix}speedup_from_doubling_trainer", double, **_PHASES, **MORE_TRAINER),
     )
 
 
@@ -93,8 +92,8 @@ def _overlapped(whole: str, prefix: str) -> tuple[Rule, ...]:
         found.append(rule(rates[f"{pool}_rate"], iteration.samples_per_second, iteration_seconds=seconds))
     return (
         *found,
-        rule(f"{prefix}speedup_from_doubling_rollout", double, **rates, **_ROLLOUT),
-        rule(f"{prefix}speedup_from_doubling_trainer", double, **rates, **_TRAINER),
+        rule(f"{prefix}speedup_from_doubling_rollout", double, **rates, **MORE_ROLLOUT),
+        rule(f"{prefix}speedup_from_doubling_trainer", double, **rates, **MORE_TRAINER),
     )
 
 
