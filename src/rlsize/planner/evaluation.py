@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     Details = Callable[[Terms, Placement, Step], Mapping[str, Any]]
 
 _UNKNOWN_MEMORY = "--model and --gpu"
+MEMORY_KEYS = ("rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction")
+_MEMORY_SOURCES = ("cache beyond the longest", "peak of memory on a GPU, as rlsize validate grades it")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,15 +103,17 @@ def central_results(outlook: Outlook, place: Placement) -> dict[str, float]:
 
 
 def _all_results(terms: Terms, place: Placement, noise: Any, details: Details | None) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
-    work = terms.work
-    step = assembled(work, loop_parts(terms, place))
+    step = assembled(terms.work, loop_parts(terms, place))
     found = results_of(terms, place, step, noise) | dict(details(terms, place, step) if details else {})
-    memory = memory_of(terms.bare if terms.work is apply else terms, place)
-    if terms.work is apply:
-        lacking = {key: absent(key, _UNKNOWN_MEMORY) for key in MEMORY_KEYS if key not in memory}
-        told = {key: _figure(key, value) for key, value in found.items()}
-        return told | lacking | {key: _memory_figure(key, value) for key, value in memory.items()}
-    return found | memory
+    if terms.work is not apply:
+        return found | memory_of(terms, place)
+    memory = memory_of(terms.bare, place)
+    told = {key: _figure(key, value) for key, value in found.items()}
+    for key, source in zip(MEMORY_KEYS, _MEMORY_SOURCES, strict=True):
+        told[key] = absent(key, _UNKNOWN_MEMORY)
+        if key in memory:
+            told[key] = Figure(key=key, value=float(memory[key]), provenance="predicted", source=source)
+    return told
 
 
 def results_of(terms: Terms, place: Placement, step: Step, noise: Any = 1.0) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
@@ -195,11 +199,6 @@ def _figure(key: str, value: Any) -> Figure:  # noqa: ANN401 (a number or a figu
     return Figure(key=key, value=value, source="the placement")
 
 
-def _memory_figure(key: str, value: Any) -> Figure:  # noqa: ANN401 (a number)
-    source = "peak of memory on a GPU, as rlsize validate grades it" if "trainer" in key else "cache beyond the longest"
-    return Figure(key=key, value=float(value), provenance="predicted", source=source)
-
-
 def placed(place: Placement) -> dict[str, Figure]:
     """Mode, GPUs and layouts of a placement, by key."""
     words: dict[str, Any] = {
@@ -231,9 +230,6 @@ def _banded(figure: Figure, spread: Any) -> Figure:  # noqa: ANN401 (a number, a
     if spread is None or not figure.known or np.ndim(spread) == 0:
         return figure
     return replace(figure, band=band_of(np.broadcast_to(np.asarray(spread, dtype=np.float64), (DRAWS,))))
-
-
-MEMORY_KEYS = ("rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction")
 
 
 def memory_of(terms: Terms, place: Placement) -> dict[str, Any]:
@@ -343,10 +339,14 @@ def saved_plan(
 
 
 def _figures(figures: Iterable[Figure]) -> dict[str, PlanFigure]:
-    return {figure.key: _saved(figure) for figure in figures if figure.known}
-
-
-def _saved(figure: Figure) -> PlanFigure:
-    low, high = figure.band or (None, None)
-    source = figure.equation or figure.source
-    return PlanFigure(value=figure.value, low=low, high=high, provenance=figure.provenance, source=source)
+    return {
+        figure.key: PlanFigure(
+            value=figure.value,
+            low=figure.band[0] if figure.band else None,
+            high=figure.band[1] if figure.band else None,
+            provenance=figure.provenance,
+            source=figure.equation or figure.source,
+        )
+        for figure in figures
+        if figure.known
+    }

@@ -10,8 +10,6 @@ from rlsize.planner.rounding import rounded_up
 from rlsize.planner.search import search
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rlsize.planner.families import Found
     from rlsize.planner.outlook import Terms
     from rlsize.planner.space import Limit, Space
@@ -72,16 +70,12 @@ def _margin(terms: Terms, space: Space) -> LeastChange | None:
     whole = search(terms, replace(space, margin=0.0))
     if not whole.best:
         return None
-    needed = _halved(lambda margin: bool(search(terms, replace(space, margin=margin)).best), 0.0, space.margin)
-    return LeastChange(key="memory_margin", now=space.margin, needed=needed, share=space.margin - needed)
-
-
-def _halved(works: Callable[[float], bool], low: float, high: float) -> float:
-    """The highest number that works, between one that does and one that does not."""
+    enough, much = 0.0, space.margin
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if works(middle) else (low, middle)
-    return low
+        middle = (enough + much) / 2
+        works = search(terms, replace(space, margin=middle)).best
+        enough, much = (middle, much) if works else (enough, middle)
+    return LeastChange(key="memory_margin", now=space.margin, needed=enough, share=space.margin - enough)
 
 
 def _more_gpus(terms: Terms, space: Space) -> LeastChange | None:

@@ -19,7 +19,7 @@ from rlsize.planner.families import Found, Picks, Steps, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
 from rlsize.planner.step_parts import lent_swap, overhead_part, sync_part, unevenness
-from rlsize.planner.tables import WHOLE, fleet_tables, kind_of, lent_times, shared_times, sharings, trainer_table
+from rlsize.planner.tables import WHOLE, fleet_tables, generated, kind_of, sharings, trainer_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -175,7 +175,7 @@ def _colocated(
     if not room.any():
         return
     counts, which = np.unique(np.maximum(shared.instances, 1.0), return_inverse=True)
-    seconds, tails = shared_times(terms, fleet, counts)
+    seconds, tails = generated(terms, fleet, counts, None, shared=True)
     place = Placement(
         loop="colocated",
         fleet=fleet,
@@ -253,7 +253,7 @@ def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Any:  # noqa:
 def _lent(terms: Terms, trainers: TrainerTable, place: Placement) -> tuple[Array, Array]:
     """Time of lent GPUs alone, and their change-over, for each trainer."""
     whole = _whole(trainers, place.fleet)
-    alone = lent_times(terms, place.fleet, whole, place.max_staleness)
+    alone, _ = generated(terms, place.fleet, whole, place.max_staleness, shared=True)
     swaps = _swaps(terms, trainers, place, len(whole), lent_swap)
     return alone[trainers.group], swaps[trainers.group]
 

@@ -133,18 +133,16 @@ def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[Fleet
         headroom = checked_headroom(terms, space, fleet, rejected, shared=False)
         if isinstance(headroom, str):
             continue
-        kinds: list[float | None] = []
-        for loop in space.loops:
-            if loop != "colocated":
-                kinds += [kind_of(loop, staleness) for staleness in space.staleness]
+        apart = (loop for loop in space.loops if loop != "colocated")
+        kinds = [kind_of(loop, staleness) for loop in apart for staleness in space.staleness]
         seconds, tails = {}, {}
         for kind in dict.fromkeys(kinds):
-            seconds[kind], tails[kind] = _generated(terms, fleet, counts, kind, shared=False)
+            seconds[kind], tails[kind] = generated(terms, fleet, counts, kind, shared=False)
         found.append(FleetTable(fleet=fleet, instances=counts, seconds=seconds, tails=tails, headroom=headroom))
     return found
 
 
-def _generated(
+def generated(
     terms: Terms, fleet: FleetOption, counts: Array, kind: float | None, *, shared: bool
 ) -> tuple[Array, Array]:
     """Time of a fleet at each number of instances, and its tail."""
@@ -158,16 +156,6 @@ def _generated(
     )
     seconds, tail = fleet_parts(terms, place, shared=shared)
     return np.broadcast_to(seconds, counts.shape), np.broadcast_to(tail, counts.shape)
-
-
-def shared_times(terms: Terms, fleet: FleetOption, instances: Array) -> tuple[Array, Array]:
-    """The same on shared GPUs, where a batch drains."""
-    return _generated(terms, fleet, instances, None, shared=True)
-
-
-def lent_times(terms: Terms, fleet: FleetOption, instances: Array, staleness: float) -> Array:
-    """Time of lent GPUs alone, at each number of instances that they make."""
-    return _generated(terms, fleet, instances, staleness, shared=True)[0]
 
 
 def checked_headroom(
@@ -309,12 +297,16 @@ def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejec
 def _sharing(
     terms: Terms, space: Space, trainers: TrainerTable, fleet: FleetOption, rejected: Rejections
 ) -> Sharing | None:
-    """One way; None where an instance does not fit by itself."""
+    """One way, beside the states of the trainer that stay; None where an instance does not fit by itself."""
     left = checked_headroom(terms, space, fleet, rejected, shared=True)
     if isinstance(left, str):
         return None
     instances = np.floor(trainers.gpus / fleet.gpus + WHOLE)
-    beside = _beside(trainers, fleet)
+    engine, beside = fleet.ready(shared=True), np.ones_like(trainers.states)
+    if engine is not None:
+        from rlsize.estimates.loop_memory import headroom_beside
+
+        beside = np.asarray(headroom_beside(trainers.states, engine))
     tight = (instances >= 1) & (beside < space.margin)
     if tight.any():
         narrow = int(np.argmax(np.where(tight, beside, -np.inf)))
@@ -325,14 +317,3 @@ def _sharing(
         rollout_left=left,
         trainer_left=np.minimum(trainers.headroom, beside),
     )
-
-
-def _beside(trainers: TrainerTable, fleet: FleetOption) -> Array:
-    """Share of memory that is left beside the trainer's states while the engine generates."""
-    engine = fleet.ready(shared=True)
-    if engine is None:
-        return np.ones_like(trainers.states)
-    from rlsize.estimates.loop_memory import headroom_beside
-
-    found: Array = np.asarray(headroom_beside(trainers.states, engine))
-    return found
