@@ -155,20 +155,16 @@ def results_of(terms: Terms, place: Placement, step: Step, noise: Any = 1.0) -> 
 
 def placed_flow(terms: Terms, place: Placement, seconds: Any) -> Flow:  # noqa: ANN401 (as `work` makes them)
     """What follows from GPUs, prices and work of a placement, and the time of its step. [s]"""
-    problem = terms.problem
-    said = {
-        "samples_per_step": problem.samples,
-        "response_tokens": problem.response_tokens,
-        "steps": problem.steps,
-        "paid_rollout_gpu_hour_usd": place.fleet.gpu_hour,
-        "paid_trainer_gpu_hour_usd": place.trainer.gpu_hour,
+    own = not place.shared  # GPUs that are shared are paid for once
+    pools = {
+        "step_seconds": seconds,
+        "gpus": place.gpus,
+        "rollout_gpus": place.rollout_gpus if own else 0.0,
+        "trainer_gpus": place.trainer_gpus,
+        "paid_rollout_gpu_hour_usd": terms.value(place.fleet.gpu_hour) if own else 0.0,
+        "paid_trainer_gpu_hour_usd": terms.value(place.trainer.gpu_hour),
     }
-    known: dict[str, Any] = {key: terms.value(figure) for key, figure in said.items()}
-    known |= {"step_seconds": seconds, "gpus": place.gpus, "trainer_gpus": place.trainer_gpus}
-    known["rollout_gpus"] = place.rollout_gpus
-    if place.shared:  # GPUs that are shared are paid for once
-        known |= {"rollout_gpus": 0.0, "paid_rollout_gpu_hour_usd": 0.0}
-    return Flow(PLACED, known, terms.work)
+    return Flow(PLACED, terms.known | pools, terms.work)
 
 
 def _costs(terms: Terms, flow: Flow) -> dict[str, Any]:

@@ -49,6 +49,20 @@ class Terms:
         return figure if self.work is apply else None
 
     @property
+    def known(self) -> dict[str, Any]:
+        """What is said of the loop's work, by key."""
+        problem = self.problem
+        said = {
+            "samples_per_step": problem.samples,
+            "response_tokens": problem.response_tokens,
+            "tokens_generated_per_trained_token": problem.waste,
+            "headroom": problem.headroom,
+            "available_fraction": problem.available,
+            "steps": problem.steps,
+        }
+        return {key: self.value(figure) for key, figure in said.items()}
+
+    @property
     def response_cv(self) -> Any:  # noqa: ANN401 (as `said` gives it, or a constant)
         """Coefficient of variation of response lengths: said, or the usual one; 0 where nothing is predicted."""
         said = self.problem.response_cv

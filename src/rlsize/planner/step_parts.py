@@ -10,10 +10,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import iteration, loop_time, matching, planning, rollout_batch, sync_pause
+from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.estimates.step_assembly import LoopParts
 from rlsize.facts.records.record import Refused
+from rlsize.flow import Flow
 from rlsize.planner.rounding import rounded_down
+from rlsize.rules.phases import MEASURED
 
 if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine
@@ -56,13 +58,7 @@ def unevenness(terms: Terms) -> dict[str, Any]:
 
 def generated_samples(terms: Terms) -> Any:  # noqa: ANN401 (as `work` makes them)
     """Samples that are generated for a step, those that are thrown away included."""
-    problem = terms.problem
-    return terms.work(
-        "generated_samples",
-        loop_time.generated_samples,
-        samples_per_step=terms.said(problem.samples),
-        tokens_generated_per_trained_token=terms.said(problem.waste),
-    )
+    return Flow(MEASURED, terms.known, terms.work)["generated_samples"]
 
 
 def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> tuple[Any, Any]:
@@ -73,7 +69,9 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> tuple[Any, A
         Refused: The instance does not fit, or cannot run.
     """
     if place.fleet.rate.known:
-        return _at_known_rate(terms, place, shared=shared), 0.0
+        rate = {"instance_tokens_per_second": terms.said(place.fleet.rate), "instances": place.instances}
+        known = terms.known | rate | ({"available_fraction": 1.0} if shared else {})
+        return Flow(MEASURED, known, terms.work)["generation_seconds"], 0.0
     from rlsize.planner.predicted_parts import predicted_fleet
 
     slowed = predicted_fleet(terms, place, ready_engine(place.fleet, shared=shared))
@@ -103,31 +101,6 @@ def ready_engine(fleet: FleetOption, *, shared: bool) -> Engine:
     return found
 
 
-def _at_known_rate(terms: Terms, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Time of the fleet at the rate that is known, derated for what that does not contain."""
-    work, said, problem = terms.work, terms.said, terms.problem
-    rate = work(
-        "expected_tokens_per_second",
-        planning.supply_that_is_there,
-        rate=work(
-            "derated_tokens_per_second",
-            matching.fleet_supply,
-            instances=1.0,
-            instance_rate=said(place.fleet.rate),
-            headroom=said(problem.headroom),
-        ),
-        available_fraction=1.0 if shared else said(problem.available),
-    )
-    return work(
-        "generation_seconds",
-        rollout_batch.fleet_time,
-        samples=generated_samples(terms),
-        response_tokens=said(problem.response_tokens),
-        instances=place.instances,
-        instance_rate=rate,
-    )
-
-
 def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
     """
     Time of the update, and of the extra forward passes, within the loop: on GPUs of its own (False), and on shared.
@@ -139,13 +112,8 @@ def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any) -> dict[bool,
         from rlsize.planner.predicted_parts import predicted_trainer
 
         return predicted_trainer(terms, trainer.question, gpus)
-    update = terms.work(
-        "update_seconds",
-        iteration.phase_time_on,
-        phase_seconds=terms.said(trainer.seconds),
-        pool_gpus=terms.said(trainer.measured_gpus),
-        gpus=gpus,
-    )
+    measured = {"train_seconds": terms.said(trainer.seconds), "measured_gpus": terms.said(trainer.measured_gpus)}
+    update = Flow(MEASURED, {**measured, "trainer_gpus": gpus}, terms.work)["update_seconds"]
     return dict.fromkeys((False, True), (update, 0.0))
 
 

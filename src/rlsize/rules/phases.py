@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING
 
-from rlsize.equations import iteration, loop_time, matching
+from rlsize.equations import iteration, loop_time, matching, planning, rollout_batch
 from rlsize.flow import rule
 from rlsize.rules.match import MORE_ROLLOUT, MORE_TRAINER
 
@@ -13,6 +13,18 @@ if TYPE_CHECKING:
     from rlsize.flow import Rule
 
 SYNC, OVERLAPPED, COLOCATED = "sync", "overlapped", "colocated"
+_FLEET = {"samples": "generated_samples", "instance_rate": "expected_tokens_per_second"}
+_POOLS = {"phase_seconds": "train_seconds", "pool_gpus": "measured_gpus", "gpus": "trainer_gpus"}
+
+MEASURED = (
+    rule("generated_samples", loop_time.generated_samples),
+    rule("derated_tokens_per_second", matching.fleet_supply, instances=1.0),
+    rule("expected_tokens_per_second", planning.supply_that_is_there, rate="derated_tokens_per_second"),
+    rule("generation_seconds", rollout_batch.fleet_time, **_FLEET),
+    rule("update_seconds", iteration.phase_time_on, **_POOLS),
+)
+"""Phases of a placed loop at rates that are known."""
+
 _PHASES = {"rollout_seconds": "rollout_phase_seconds", "train_seconds": "train_phase_seconds"}
 """Rollout and training on the GPUs that a mode gives them."""
 _AFTER = {"exposed_sync_seconds": "sync_seconds"}
