@@ -95,11 +95,11 @@ def _in_flight(terms: Terms, place: Placement, ready: Engine) -> dict[str, Any]:
         key: Figure(key=key, value=float(value), provenance="predicted", source=_SOURCES[key])
         for key, value in found.items()
     }
-    limit = _limited_by(setting.bare, place, ready, fleet)
+    limit = _limited_by(terms.bare, place, ready, fleet)
     return told | {"limited_by": Figure(key="limited_by", value=limit, provenance="predicted", source=LIMITS[limit])}
 
 
-def _limited_by(setting: Setting, place: Placement, ready: Engine, fleet: Generation) -> str:
+def _limited_by(terms: Terms, place: Placement, ready: Engine, fleet: Generation) -> str:
     """What the batch of an instance ran into."""
     from rlsize.estimates.rollout_prediction import engine_limit
 
@@ -108,7 +108,7 @@ def _limited_by(setting: Setting, place: Placement, ready: Engine, fleet: Genera
         return "engine"
     if batch >= float(fleet.capacity):
         return "cache"
-    offered = setting.problem.concurrency
+    offered = terms.problem.concurrency
     if offered.known and batch >= offered.number:
         return "offered"
     return "staleness" if place.loop in REFILLING else "samples"

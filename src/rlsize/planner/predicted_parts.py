@@ -93,7 +93,7 @@ def generation_of(terms: Terms, place: Placement, ready: Engine) -> Generation:
         response_tokens=said(problem.response_tokens),
         response_cv=terms.response_cv,
         max_tokens=said(problem.max_tokens) if problem.max_tokens.known else None,
-        hit_ratio=hits(setting, ready.question.engine, place.instances),
+        hit_ratio=hits(terms, ready.question.engine, place.instances),
         in_flight=in_flight,
         ending="refill" if refill else "barrier",
     )
@@ -110,16 +110,16 @@ def longest_response(terms: Terms, place: Placement) -> float:
     return float(np.asarray(seconds).ravel()[0])
 
 
-def hits(setting: Setting, engine: str, instances: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
     """
     Share of prompt tokens in the prefix cache: as it is known, or what the samples of a group find.
 
     Args:
-        setting: Who works it out, in numbers or arrays.
+        terms: Numbers or arrays.
         engine: The engine, whose blocks count where nobody says how large they are.
         instances: Rollout instances. [1]
     """
-    problem, said = setting.problem, setting.said
+    problem, said = terms.problem, terms.said
     if problem.hit_fraction.known:
         return said(problem.hit_fraction)
     group, spread = said(problem.group_size), 1.0

@@ -209,7 +209,7 @@ def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine
         response_tokens=lengths.mean,
         response_cv=lengths.cv,
         max_tokens=lengths.cap,
-        hit_ratio=float(hits(setting, engine.question.engine, place.instances)),
+        hit_ratio=float(hits(terms, engine.question.engine, place.instances)),
     )
     line = predicted_line(engine.question, batch, terms.values, concurrency)
     return scaled_line(line, rate.number) if rate.known else line
