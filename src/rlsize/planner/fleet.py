@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching, redundancy
+from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply, rounded, with_bands
-from rlsize.estimates.prefix_cache import expected_hits
+from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.facts.figure import Figure, absent
 from rlsize.flow import flow_of
 from rlsize.planner.rounding import rounded_up
@@ -159,17 +159,15 @@ def caching_savings(known: Mapping[str, Figure], routing: str) -> list[Figure]:
 
     Args:
         known: Lengths, group size, block size, instances and rates, by key.
-        routing: How the samples of a group reach instances: affine, random or round-robin.
+        routing: How the samples of a group reach instances: a key of `SPREADS`, or affine.
 
     Returns:
         Figures; those whose inputs are missing say which.
     """
     spread: Figure | float = 1.0
-    if routing != "affine":
-        random = routing == "random"
-        equation = redundancy.instances_per_group_random if random else redundancy.instances_per_group_round_robin
+    if routing in SPREADS:
         group = {"group_size": known["group_size"], "instances": known["instances"]}
-        spread = apply("instances_per_group", equation, **group)
+        spread = apply("instances_per_group", SPREADS[routing], **group)
     expected = expected_hits(known["group_size"], known["prompt_tokens"], known["block_tokens"], spread)
     flow = flow_of(known, CACHING, expected_prefix_cache_hit_fraction=expected)
     *savings, match = (flow[one.result] for one in CACHING)
