@@ -140,7 +140,7 @@ def save_observation(
 
     from rlsize.version import VERSION
     from rlsize.writers.files import write_whole
-    from rlsize.writers.observation_file import observation_text
+    from rlsize.writers.yaml_file import observation_text
 
     run, engines = seen
     fleet = None if engines is None else engines.seen

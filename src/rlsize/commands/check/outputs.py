@@ -85,9 +85,8 @@ class Outputs:
             _add_to_summary(markdown_text(findings_report(found)))
 
     def _write(self, found: Sequence[Finding]) -> None:
+        from rlsize.writers.ci import junit_text, workflow_commands
         from rlsize.writers.files import write_whole
-        from rlsize.writers.github import workflow_commands
-        from rlsize.writers.junit import junit_text
 
         if self.junit is not None:
             write_whole(self.junit, junit_text(found, self.suite), self.force)
@@ -110,7 +109,7 @@ def _in_repository(file: str) -> str:
 
 def _add_to_summary(text: str) -> None:
     """Append to the summary of the step; where that does not work, the verdict stands all the same."""
-    from rlsize.writers.github import LARGEST_SUMMARY, summary
+    from rlsize.writers.ci import LARGEST_SUMMARY, summary
 
     target = os.environ.get(_SUMMARY)
     if not target:

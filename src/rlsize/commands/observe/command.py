@@ -147,7 +147,7 @@ def _report(inputs: Inputs, run: RunSummary, engines: Engines | None) -> Report:
 def _saved(path: str, rates: Rates, *, force: bool) -> str:
     """Write a rates file; what to do with it."""
     from rlsize.writers.files import write_whole
-    from rlsize.writers.rates_file import rates_text
+    from rlsize.writers.yaml_file import rates_text
 
     write_whole(path, rates_text(rates), force)
     if rates.instance_tokens_per_second is None:

@@ -95,7 +95,7 @@ def validate(
         grading = _graded(inputs, listing, known, number, limits, say, transfer=transfer)
     if rows is not None:
         from rlsize.writers.files import write_whole
-        from rlsize.writers.prediction_rows import rows_text
+        from rlsize.writers.json_document import rows_text
 
         write_whole(rows, rows_text(grading.records, grading.refused), force)
         inputs.notes.append(f"Wrote {rows}: one line per record.")
