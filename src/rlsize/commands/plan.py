@@ -30,8 +30,8 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, force: Force = 
     from rlsize.loop.applied import applied, nested
     from rlsize.reports.plan import plan_report
     from rlsize.shell.planning import save_plan, search
-    from rlsize.writers.yaml_file import applied_text
     from rlsize.writers.files import check_target, write_whole
+    from rlsize.writers.yaml_file import applied_text
 
     for path in filter(None, (save, apply)):
         check_target(path, force)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.memory import TRAINER_POOL
-from rlsize.planner.memory_most import most_that_fits
+from rlsize.planner.memory_fit import most_that_fits
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.memory_tables import NAMES, fit_table, layout_label, parts_table, tenants_table
 from rlsize.reports.report import Report
