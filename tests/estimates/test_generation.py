@@ -15,8 +15,8 @@ from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation import StepBatch, affine, generation, lengths_of
-from rlsize.estimates.rollout_prediction import Engine, at_batch, engine
+from rlsize.estimates.generation import StepBatch, generation, lengths_of
+from rlsize.estimates.rollout_prediction import Engine, affine, at_batch, engine
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue
 

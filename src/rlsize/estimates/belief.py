@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.constants import Stage
+    from rlsize.estimates.constants import Constant, Stage
 
 _STEP = 1e-3  # of a logarithm, for derivatives
 _ROUNDS = 16  # of the update at most; a step's phases bend where one of them takes over
@@ -109,6 +109,49 @@ def conditioned(
 def sensitivity(belief: Belief, predict: Callable[[Mapping[str, Real]], Sequence[Real]]) -> NDArray[np.float64]:
     """Derivative of the logarithm of each predicted quantity by the logarithm of each constant, at the mean."""
     return _linearised(belief, predict, belief.mean)[1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DoubtfulConstant:
+    """
+    A constant that makes a band wide.
+
+    Args:
+        name: The constant.
+        meaning: What it is.
+        share: Share of the variance that comes from it. [1]
+    """
+
+    name: str
+    meaning: str
+    share: float
+
+
+def doubtful_constants(
+    belief: Belief,
+    predict: Callable[[Mapping[str, Real]], Real],
+    known: Mapping[str, Constant],
+    noise: float,
+    least: float,
+) -> tuple[DoubtfulConstant, ...]:
+    """
+    The constants that make the band of a prediction wide, most important first; correlations are left aside.
+
+    Args:
+        belief: What is believed about the constants.
+        predict: The prediction from values of the constants.
+        known: The constants that may be named.
+        noise: Standard deviation of the logarithm of one measurement. [1]
+        least: Share of the variance below which a constant is not worth a word. [1]
+    """
+    slopes = sensitivity(belief, lambda values: [predict(values)])[0]
+    parts = {name: float((slope * belief.spread(name)) ** 2) for name, slope in zip(belief.names, slopes, strict=True)}
+    whole = sum(parts.values()) + noise**2
+    return tuple(
+        DoubtfulConstant(name=name, meaning=known[name].meaning, share=parts[name] / whole)
+        for name in sorted(parts, key=lambda name: parts[name], reverse=True)
+        if name in known and parts[name] >= least * whole
+    )
 
 
 def _linearised(

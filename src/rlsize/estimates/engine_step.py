@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rlsize.equations import decode_step, kernel_time, kv_cache, mixture_of_experts, prefill, step_overheads
-from rlsize.estimates.engine_transfers import Starts, achieved, slowed, transfers
+from rlsize.equations import (
+    decode_step,
+    kernel_time,
+    kv_cache,
+    mixture_of_experts,
+    prefill,
+    step_overheads,
+    training_flops,
+)
 from rlsize.facts.engine_traits import engine_traits, overlaps
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_work import EngineQuestion, EngineWork, ExplainedWork
+    from rlsize.estimates.figures import Work, Worked
 
-    Work = Callable[..., Any]
     Numbers = EngineWork | ExplainedWork
 
 _LOGIT = 4.0  # bytes of a logit, in fp32
+_ACTIVATION = 2.0  # bytes of an activation
+_FULL = 1e18  # a window that no prompt reaches
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,11 +70,29 @@ class Load:
         context_tokens: Mean length of their contexts. [token]
     """
 
-    sequences: Any
-    context_tokens: Any
+    sequences: Worked
+    context_tokens: Worked
 
 
-def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Mapping[str, Real]) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starts:
+    """
+    What transfers cost before they move a byte; nothing in a prefill, whose launches are counted apart.
+
+    Args:
+        prefix: Of the names of the results.
+        all_reduce: Time of a small all-reduce. [s]
+        exchange: Time of an exchange without load. [s]
+        operations: Small kernels of a layer that have a start. [1]
+    """
+
+    prefix: str
+    all_reduce: Worked = 0.0
+    exchange: Worked = 0.0
+    operations: Worked = 0.0
+
+
+def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Mapping[str, Real]) -> dict[str, Worked]:
     """
     Seconds of a decode step by part.
 
@@ -114,12 +141,12 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
     }
 
 
-def step_seconds(work: Work, parts: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a figure, a number or an array)
+def step_seconds(work: Work, parts: Mapping[str, Worked]) -> Worked:
     """The step as the sum of its parts."""
     return work("decode_step_seconds", decode_step.step_of_parts, **parts)
 
 
-def _matmul(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _matmul(work: Work, n: Numbers, local: Worked, values: Mapping[str, Real]) -> Worked:
     product = work(
         "matmul_seconds",
         kernel_time.matmul_time,
@@ -142,7 +169,7 @@ def _matmul(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> A
     return work("matmul_seconds", decode_step.both_times, first=product, second=quantising)
 
 
-def _head(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _head(work: Work, n: Numbers, local: Worked, values: Mapping[str, Real]) -> Worked:
     return work(
         "head_seconds",
         kernel_time.matmul_time,
@@ -156,7 +183,7 @@ def _head(work: Work, n: Numbers, local: Any, values: Mapping[str, Real]) -> Any
     )
 
 
-def _experts(work: Work, n: Numbers, sequences: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _experts(work: Work, n: Numbers, sequences: Worked, values: Mapping[str, Real]) -> Worked:
     distinct = work(
         "distinct_tokens", decode_step.distinct_tokens, tokens=sequences, diversity=values["rollout_routing_diversity"]
     )
@@ -185,7 +212,7 @@ def _experts(work: Work, n: Numbers, sequences: Any, values: Mapping[str, Real])
     )
 
 
-def _attention(work: Work, n: Numbers, local: Any, context: Any, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _attention(work: Work, n: Numbers, local: Worked, context: Worked, values: Mapping[str, Real]) -> Worked:
     read = work("context_read", decode_step.tokens_read, context_tokens=context, most_tokens=n.index_topk)
     kept = work(
         "sequence_read_bytes",
@@ -213,7 +240,7 @@ def _attention(work: Work, n: Numbers, local: Any, context: Any, values: Mapping
     )
 
 
-def _recurrence(work: Work, n: Numbers, local: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _recurrence(work: Work, n: Numbers, local: Worked) -> Worked:
     return work(
         "recurrence_seconds",
         kernel_time.matmul_time,
@@ -224,4 +251,165 @@ def _recurrence(work: Work, n: Numbers, local: Any) -> Any:  # noqa: ANN401 (as 
         flops=0.0,
         compute_rate=n.gemm_compute,
         sharpness=1.0,
+    )
+
+
+def achieved(work: Work, rate: Worked, slowdown: Real) -> Worked:
+    """A kernel's rate inside an engine."""
+    return work("achieved_rate", kernel_time.achieved_rate, peak=rate, fraction=1.0, slowdown=slowdown)
+
+
+def slowed(work: Work, seconds: Worked, slowdown: Real) -> Worked:
+    """A kernel's fixed time inside an engine."""
+    return work("start_seconds", kernel_time.slowed, seconds=seconds, slowdown=slowdown)
+
+
+def transfers(work: Work, n: Numbers, tokens: Worked, starts: Starts, values: Mapping[str, Real]) -> dict[str, Worked]:
+    """
+    Seconds of all-reduces, exchange and small kernels for the tokens of one data-parallel rank.
+
+    Args:
+        work: `figures.apply` or `figures.numbers`.
+        n: The replica; figures where `work` explains.
+        tokens: Tokens that the rank works on.
+        starts: Fixed times.
+        values: The constants of `constants_rollout.STAGE` by name.
+    """
+    named = starts.prefix
+    stream = work(
+        f"{named}stream_bytes",
+        step_overheads.stream_bytes,
+        tokens=tokens,
+        hidden_size=n.hidden_size,
+        width=_ACTIVATION,
+    )
+    return {
+        "all_reduce": work(
+            f"{named}all_reduce_seconds",
+            step_overheads.all_reduce_time,
+            messages=n.all_reduces,
+            latency=starts.all_reduce,
+            message_bytes=stream,
+            ranks=n.tensor,
+            bandwidth=achieved(work, n.all_reduce_rate, values["rollout_all_reduce_slowdown"]),
+        ),
+        "exchange": work(
+            f"{named}exchange_seconds",
+            step_overheads.expert_exchange_time,
+            layers=n.exchange_layers,
+            latency=starts.exchange,
+            sent_bytes=work("sent_bytes", step_overheads.sent_bytes, tokens=tokens, bytes_per_token=n.exchange_bytes),
+            bandwidth=achieved(work, n.exchange_rate, values["rollout_exchange_slowdown"]),
+        ),
+        "small_operations": work(
+            f"{named}small_operations_seconds",
+            step_overheads.small_operations_time,
+            layers=n.layers,
+            operations=starts.operations,
+            operation_seconds=n.operation_seconds,
+            passes=values["rollout_stream_passes"],
+            activation_bytes=stream,
+            bandwidth=n.bandwidth,
+        ),
+    }
+
+
+def prompt_parts(work: Work, numbers: Numbers, prompt_tokens: Worked, values: Mapping[str, Real]) -> dict[str, Worked]:
+    """GPU seconds of one prompt by part, spread over the replica's data-parallel ranks."""
+    n = numbers
+    share = work("prompt_tokens_per_rank", prefill.tokens_per_rank, tokens=prompt_tokens, data_parallel=n.data)
+    dense = _prompt_product(work, share, n.dense_flops, n.gemm_compute, values["rollout_prefill_slowdown"])
+    quantising = work(
+        "prompt_quantise_seconds",
+        kernel_time.quantise_time,
+        passes=n.quantise_passes,
+        tokens=share,
+        bytes_per_token=n.dense_inner,
+        bandwidth=n.bandwidth,
+    )
+    experts = _prompt_product(
+        work, prompt_tokens, n.expert_flops, n.moe_compute, values["rollout_expert_prefill_slowdown"]
+    )
+    return {
+        "matmul": work("prompt_matmul_seconds", decode_step.both_times, first=dense, second=quantising),
+        "experts": experts,
+        "attention": _prompt_attention(work, n, prompt_tokens, values),
+        **transfers(work, n, share, Starts(prefix="prompt_"), values),
+    }
+
+
+def prompt_seconds(
+    work: Work,
+    numbers: Numbers,
+    host: Host,
+    tokens: tuple[Worked, Worked],
+    batch: Worked,
+    values: Mapping[str, Real],
+) -> Worked:
+    """
+    Engine time that one prompt takes from the samples in flight.
+
+    Args:
+        work: `figures.apply` or `figures.numbers`.
+        numbers: The replica.
+        host: Its engine's host.
+        tokens: Prompt tokens that are computed, and the mean response length.
+        batch: Samples in flight.
+        values: The constants of `constants_rollout.STAGE` by name.
+    """
+    n, (prompt_tokens, response_tokens) = numbers, tokens
+    steps = work(
+        "prefill_steps",
+        prefill.prefill_steps,
+        prompt_tokens=prompt_tokens,
+        chunk_tokens=n.chunk_tokens,
+        response_tokens=response_tokens,
+        batch=batch,
+    )
+    launches = work(
+        "launch_seconds",
+        prefill.launch_time,
+        steps=steps,
+        layers=n.layers,
+        layer_seconds=values["rollout_launch_layer"],
+        moe_layers=n.moe_layers,
+        moe_layer_seconds=values["rollout_launch_moe_layer"],
+        slowdown=n.host_slowdown,
+    )
+    gpu = work("prompt_gpu_seconds", prefill.prompt_of_parts, **prompt_parts(work, n, prompt_tokens, values))
+    return work(
+        "prefill_seconds",
+        prefill.prefill_time,
+        gpu_seconds=gpu,
+        launch_seconds=launches,
+        request_seconds=host.request,
+        data_parallel=n.data,
+    )
+
+
+def _prompt_product(work: Work, tokens: Worked, flops: Worked, rate: Worked, slowdown: Real) -> Worked:
+    total = work("prompt_flops", prefill.token_flops, tokens=tokens, flops_per_token=flops)
+    return work(
+        "prompt_product_seconds", prefill.compute_time, flops=total, compute_rate=achieved(work, rate, slowdown)
+    )
+
+
+def _prompt_attention(work: Work, n: Numbers, prompt_tokens: Worked, values: Mapping[str, Real]) -> Worked:
+    full = work("prompt_pairs", training_flops.causal_pairs, length=prompt_tokens, window=_FULL)
+    near = work("sliding_pairs", training_flops.causal_pairs, length=prompt_tokens, window=n.window_tokens)
+    flops = work(
+        "prompt_attention_flops",
+        prefill.pair_flops,
+        pairs=full,
+        flops_per_pair=n.attention_flops,
+        sliding_pairs=near,
+        sliding_flops_per_pair=n.sliding_flops,
+    )
+    return work(
+        "prompt_attention_seconds",
+        prefill.prompt_attention_time,
+        flops=flops,
+        compute_rate=achieved(work, n.prefill_attention_rate, values["rollout_prefill_attention_slowdown"]),
+        half_length=n.prefill_half_length,
+        prompt_tokens=prompt_tokens,
     )

@@ -5,10 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning
-from rlsize.estimates.engine_compiled import capacity
-from rlsize.estimates.engine_memory import CapacityQuestion, memory_share
+from rlsize.estimates.engine_memory import kv_capacity, memory_share
 from rlsize.estimates.figures import numbers
-from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
@@ -36,16 +34,12 @@ def headroom_beside(states: Real, engine: Engine) -> Real:
 def memory_fraction(engine: Engine) -> Real:
     """Share of a GPU's memory that an engine takes. [1]"""
     question = engine.question
-    asked = CapacityQuestion(
-        model=question.model, gpu=question.gpu, layout=question.layout, memory_fraction=question.memory_fraction
-    )
-    memory = question.gpu.specification.memory.value
-    return memory_share(numbers, asked, engine_defaults(question.engine), memory)
+    return memory_share(numbers, question, question.gpu.specification.memory.value)
 
 
 def fleet_headroom(engine: Engine, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
     """Share of a rollout GPU's memory that its KV cache has beyond the longest sample; below 0 where none fits. [1]"""
-    held = capacity(engine.question, values, longest_tokens)
+    held = kv_capacity(numbers, engine.question, values, longest_tokens)
     return planning.cache_headroom(kv_bytes=held.kv_bytes, sequence_bytes=held.sequence_bytes, gpu_memory=held.memory)
 
 
@@ -61,7 +55,7 @@ def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any
     Raises:
         Refused: With the bytes that are there and those that are needed.
     """
-    held = capacity(engine.question, values, longest_tokens)
+    held = kv_capacity(numbers, engine.question, values, longest_tokens)
     if float(held.kv_bytes) >= float(held.sequence_bytes):
         return
     question = engine.question

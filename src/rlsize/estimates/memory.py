@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import memory_fit, training_peak
+from rlsize.estimates.engine_memory import weight_bytes
 from rlsize.estimates.engine_shape import engine_shape
-from rlsize.estimates.engine_weights import weight_bytes
 from rlsize.estimates.figures import apply, total, with_bands
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
 from rlsize.estimates.trainer_memory import Beside, TrainerLoad, pass_tokens, trainer_memory
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from random import Random
 
-    from rlsize.estimates.engine_memory import CapacityQuestion
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.sharding import Layout
     from rlsize.estimates.trainer_memory import TrainerMemory
@@ -229,13 +229,12 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
     ]
 
 
-def instance_of(question: MemoryQuestion, tensor: Figure) -> CapacityQuestion | None:
+def instance_of(question: MemoryQuestion, tensor: Figure) -> EngineQuestion | None:
     """A rollout instance of so many tensor-parallel GPUs; None where model or GPU is not named."""
     if question.engine is None:
         return None
-    live = question.context if question.context.known else None
     spread = EngineLayout(tensor=round(tensor.number), pipeline=round(question.rollout_pipeline_parallel.number))
-    return replace(question.engine, layout=spread, sequence_tokens=live, live_tokens=live)
+    return replace(question.engine, layout=spread)
 
 
 def weights_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:

@@ -15,7 +15,7 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.estimates.engine_memory import CapacityQuestion
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.sharding import Layout
     from rlsize.facts.algorithm import Optimizer, Recomputation
     from rlsize.facts.rl_algorithm import RlAlgorithm
@@ -90,7 +90,7 @@ class MemoryQuestion:
     longest_tokens: Figure = absent("longest_tokens", "--response-tokens")
     capped: bool = True
     recompute: Recomputation = RECOMPUTATIONS["full"]
-    engine: CapacityQuestion | None = None
+    engine: EngineQuestion | None = None
     constants: Mapping[str, Figure] = field(default_factory=constant_figures)
 
     @property

@@ -6,17 +6,16 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_step, kernel_time, rollout_batch
-from rlsize.estimates.affine_line import affine
-from rlsize.estimates.engine_compiled import capacity
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation_batch import lengths_of
-from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
+from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.generation_batch import StepBatch
+    from rlsize.estimates.generation import StepBatch
     from rlsize.estimates.rollout_prediction import Engine, Lengths
 
 ALL_THAT_FIT = 1e9
@@ -84,7 +83,7 @@ def predicted_line(
         kv_token=kv_token,
         prompt_token=prompt,
         slots=int(limit if concurrency is None else min(limit, concurrency)),
-        kv_tokens=float(capacity(question, values, lengths.live).kv_tokens),
+        kv_tokens=float(kv_capacity(numbers, question, values, lengths.live).kv_tokens),
         batch=float(found.batch),
         rate=_rate(asked, lengths_of(numbers, batch), found.batch, slow, values),
     )

@@ -11,7 +11,7 @@ import numpy as np
 
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS, Draw, uncertain
-from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+from rlsize.estimates.generation import StepBatch, longest_sequence
 from rlsize.estimates.loop_memory import check_engine
 from rlsize.estimates.step_prediction import StepQuestion
 from rlsize.estimates.train_prediction_question import bare_question, stated

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.equations import sync_classes, weight_sync
-from rlsize.estimates.engine_shape import Plain
+from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.sync_path import LINKS
 from rlsize.facts.quantisation import WIDTHS
@@ -184,7 +184,7 @@ def _params(work: Work, question: SyncTimeQuestion) -> Real:
     """Weights to send; figures where the answer is explained."""
     if question.params is not None:
         return question.params
-    return Plain(work)(model_size(question.model).params)
+    return plainly(work)(model_size(question.model).params)
 
 
 def _pieces(

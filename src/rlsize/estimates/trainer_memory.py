@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import activations, memory, memory_fit, training_peak
-from rlsize.estimates.engine_shape import Plain
+from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
 
@@ -154,7 +154,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
         load: What has to be held.
         values: The constants of `constants_memory.STAGE` by name.
     """
-    say, shape = Plain(work), load.shape
+    say, shape = plainly(work), load.shape
     own = (say(shape.dense_params), say(shape.routed_params))
     parts, policy, trained = _policy(work, load, own)
     beside = {
@@ -322,7 +322,7 @@ def _gathered(work: Work, load: TrainerLoad, own: tuple[Any, Any], gradient: Any
         return _nothing(work, key, "no weights are sharded over data-parallel ranks")
     if shape.architecture is None:
         return absent(key, "--model")
-    say = Plain(work)
+    say = plainly(work)
     dense, routed = (
         _slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True)
     )
@@ -356,7 +356,7 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> A
     key, shape = "activation_bytes_per_gpu", load.shape
     if shape.architecture is None:
         return absent(key, "--model")
-    say = Plain(work)
+    say = plainly(work)
     full = work(
         "hidden_copies",
         activations.gated_mlp_hidden_copies,
@@ -418,7 +418,7 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  
         key,
         activations.logits_bytes,
         tokens=chunk,
-        vocab_size=Plain(work)(shape.vocab_size),
+        vocab_size=plainly(work)(shape.vocab_size),
         bytes_per_logit=values["memory_training_logit_bytes"],
         tensor_parallel=load.tensor,
     )

@@ -325,7 +325,7 @@ def _plan(
     sync: tuple[str, str, Figure],
 ) -> tuple[LoopPlan, int | None]:
     """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
-    from rlsize.estimates.rollout_fit import first_fit
+    from rlsize.estimates.rollout_question import first_fit
     from rlsize.estimates.step_loops import LoopPlan, Way
     from rlsize.loop.instance import degrees, memory_fractions
 
@@ -382,8 +382,8 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
     Raises:
         InputError: The GPU lacks the number type, or its kernels are not known.
     """
-    from rlsize.estimates.rollout_fit import why_not
     from rlsize.estimates.rollout_prediction import engine
+    from rlsize.estimates.rollout_question import why_not
     from rlsize.loop.instance import degrees
     from rlsize.planner.instance_size import quickest_degree
 

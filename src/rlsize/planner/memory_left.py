@@ -74,7 +74,7 @@ def bare_asked(trainer: TrainerOption) -> TrainQuestion | None:
 
 def longest_tokens(setting: Setting) -> float:
     """The longest sequence, prompt and response: up to the cap where one is given, else as long as a step's longest."""
-    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+    from rlsize.estimates.generation import StepBatch, longest_sequence
 
     problem = setting.problem
     prompt = problem.prompt_tokens.number if problem.prompt_tokens.known else 0.0

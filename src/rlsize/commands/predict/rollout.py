@@ -20,10 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_outlook import RolloutOutlook
+    from rlsize.estimates.rollout_outlook import Level, RolloutOutlook
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.estimates.rollout_sweep import Level
     from rlsize.loop.resolve import Loop
 
 _OF_AN_ENGINE = ("concurrency", "refill", "routing", "block_tokens", "hit_fraction", "served")
@@ -86,8 +85,8 @@ def predict_rollout(inputs: Inputs) -> Report:
 
 def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
     """The instance of a loop, with the samples that the loop has in flight on it."""
-    from rlsize.estimates.rollout_fit import fits_narrower
     from rlsize.estimates.rollout_outlook import rollout_outlook
+    from rlsize.estimates.rollout_question import fits_narrower
     from rlsize.loop.answer import agreed, answer_of
     from rlsize.loop.workload import hits
 
@@ -134,8 +133,8 @@ def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Engin
 
 def _alone(inputs: Inputs) -> Report:
     """An engine by itself, at the load that is offered to it."""
-    from rlsize.estimates.rollout_fit import first_fit, fits_narrower, why_not
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
+    from rlsize.estimates.rollout_question import first_fit, fits_narrower, why_not
     from rlsize.loop.instance import degrees, instance
     from rlsize.loop.pools import LOOPS
     from rlsize.loop.seed import seed_of
@@ -200,7 +199,7 @@ def _ready(inputs: Inputs, asked: EngineQuestion) -> Engine:
 
 def _sized(inputs: Inputs, question: RolloutQuestion, pool: Figure, values: Mapping[str, float]) -> EngineQuestion:
     """The engine on as many GPUs as suit it, where nobody said how many: as in a loop where the fleet is known."""
-    from rlsize.estimates.rollout_fit import A_FEW, usual_degree
+    from rlsize.estimates.rollout_question import A_FEW, usual_degree
     from rlsize.loop.instance import degrees
     from rlsize.planner.instance_size import quickest_degree
 
