@@ -17,7 +17,7 @@ from rlsize.estimates.model_size import model_size
 from rlsize.estimates.train_prediction_question import TrainQuestion
 from rlsize.estimates.trainer_fit import bare_trainer_memory, check_trainer, trainer_headroom, trainer_load
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
-from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 

@@ -19,10 +19,9 @@ from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.sharding import Layout
-from rlsize.facts.algorithm import OPTIMIZERS
+from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout as EngineLayout
-from rlsize.facts.rl_algorithm import ALGORITHMS
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.readers.profiles import Catalogue
 

@@ -117,8 +117,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
-    from rlsize.facts.dtype import BYTES_PER_PARAM
-    from rlsize.facts.quantisation import WIDTHS
+    from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
     from rlsize.loop.models import tenants
     from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
@@ -254,11 +253,11 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
 def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     """The shares of a GPU's memory that the two sides may plan with."""
     from rlsize.estimates.gpu_memory import gpu_memory
-    from rlsize.facts.engine_defaults import engine_defaults
-    from rlsize.facts.memory_margin import MEMORY_MARGIN
+    from rlsize.facts.headroom import MEMORY_MARGIN
+    from rlsize.facts.inference_engines import inference_engine
     from rlsize.loop.instance import memory_fraction
 
-    engine = engine_defaults(str(inputs.name("engine")[0] or "vllm"))
+    engine = inference_engine(str(inputs.name("engine")[0] or "vllm"))
     rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
     trainer = Figure(
         key="trainer_memory_fraction",

@@ -16,7 +16,7 @@ from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.engine_work import EngineWork
 from rlsize.estimates.figures import numbers
-from rlsize.facts.engine_traits import engine_traits
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 from rlsize.facts.records.record import Refused
@@ -24,8 +24,8 @@ from rlsize.facts.records.record import Refused
 if TYPE_CHECKING:
     from rlsize.estimates.engine_shape import EngineShape
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.facts.engine_traits import EngineTraits
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.inference_engines import InferenceEngine
     from rlsize.facts.kernels import Kernels
     from rlsize.facts.model import Architecture
 
@@ -81,7 +81,7 @@ def compiled(question: EngineQuestion) -> EngineWork:
         Refused: A number type that the GPU lacks, or a layout that does not divide the model.
     """
     model, layout = question.model, question.layout
-    shape, traits = engine_shape(model, KV_WIDTHS[question.kv_dtype]), engine_traits(question.engine)
+    shape, engine = engine_shape(model, KV_WIDTHS[question.kv_dtype]), inference_engine(question.engine)
     kernels = question.gpu.kernels
     if kernels is None:
         raise Refused(f"{question.gpu.title} has no kernel times: add `kernels` or `kernels_like` to its profile")
@@ -95,10 +95,10 @@ def compiled(question: EngineQuestion) -> EngineWork:
         chunk_tokens=question.chunk_tokens,
         source=f"{model.name} on {question.gpu.name}",
         **_counts(model.architecture),
-        **_dense(question, shape, kernels, traits),
-        **_experts(question, shape, kernels, traits),
-        **_attention(question, shape, kernels, traits),
-        **_links(question, kernels, traits),
+        **_dense(question, shape, kernels, engine),
+        **_experts(question, shape, kernels, engine),
+        **_attention(question, shape, kernels, engine),
+        **_links(question, kernels, engine),
         **_prompts(question, kernels),
     )
 
@@ -126,7 +126,7 @@ def _counts(shape: Architecture) -> dict[str, float]:
     }
 
 
-def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
     types, layout = question.weights or native(question.model.name), question.layout
     mixers, dense, routers = shape.mixers.number, shape.dense.number, shape.routers.number
     each = layout.tensor * layout.pipeline
@@ -147,10 +147,10 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, trait
         "dense_bytes": weighed / each,
         "dense_flops": _FLOPS * (mixers + dense + routers) / each,
         "dense_inner": 3.0 * 4 * architecture.layers * architecture.hidden_size / each,
-        "quantise_passes": 0.0 if traits.static_scales else gemm.quantise_passes,
+        "quantise_passes": 0.0 if engine.static_scales else gemm.quantise_passes,
         "gemm_memory": bandwidth * min(gemm.memory_fraction, 1.0),
         "gemm_compute": top.flops * gemm.compute_fraction,
-        "gemm_sharpness": max(gemm.exponent, 2.0) if traits.static_scales else gemm.exponent,
+        "gemm_sharpness": max(gemm.exponent, 2.0) if engine.static_scales else gemm.exponent,
         "head_seconds": wide.fixed,
         "head_bytes": _WIDE * head / layout.tensor,
         "head_flops": _FLOPS * head / layout.tensor,
@@ -160,7 +160,9 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, trait
     }
 
 
-def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+def _experts(
+    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
+) -> dict[str, float]:
     moe, layout = question.model.architecture.moe, question.layout
     types = question.weights or native(question.model.name)
     said = question.gpu.specification
@@ -173,9 +175,9 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, tra
     peaks = {"bf16": said.bf16_dense, "fp8": said.fp8_dense, "fp4": said.fp4_dense}
     found = peaks[kernel.peak] or said.bf16_dense
     share = kernel.compute_fraction
-    if traits.weight_only_moe and key == "mxfp4" and said.fp4_dense is None:
+    if engine.weight_only_moe and key == "mxfp4" and said.fp4_dense is None:
         share = _WEIGHT_ONLY
-    elif traits.tuned_fp8_moe and types.experts in _FP8:
+    elif engine.tuned_fp8_moe and types.experts in _FP8:
         share = max(share, _TUNED_FP8_MOE)
     return {
         "experts": moe.experts,
@@ -189,14 +191,14 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, tra
 
 
 def _attention(
-    question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits
+    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
 ) -> dict[str, float]:
     architecture, layout = question.model.architecture, question.layout
     held = kv_capacity(numbers, question, prior(MEMORY).central(), 1.0)  # the constants do not bear on bytes per token
     latent, attention = architecture.latent_attention, architecture.attention
     bandwidth = question.gpu.specification.memory_bandwidth.value
     cached = "fp8" if KV_WIDTHS[question.kv_dtype] < _WIDE else "bf16"
-    timed = "bf16" if traits.tuned_fp8_cache else cached
+    timed = "bf16" if engine.tuned_fp8_cache else cached
     if latent:
         _, mla = pick(kernels.latent_decode, cached)
         fixed, reached, compute, each = mla.fixed, mla.memory_fraction, mla.compute_fraction, mla.seconds_per_sequence
@@ -254,11 +256,11 @@ def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
     }
 
 
-def _links(question: EngineQuestion, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
     """All-reduces and exchanges of an engine's step: how many, their fixed times, and what large ones reach."""
     shape, layout = question.model.architecture, question.layout
     link = question.gpu.specification.scale_up.bandwidth_one_direction.value
-    reduce = engine_all_reduce(kernels, traits.name, layout.tensor)
+    reduce = engine_all_reduce(kernels, engine.key, layout.tensor)
     large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
     across = _across(question.gpu, layout.tensor * layout.data)
     there = kernels.expert_exchange.get("dispatch", _EXCHANGE)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_cache, engine_memory, kv_cache
 from rlsize.estimates.engine_shape import engine_shape, plainly
-from rlsize.facts.engine_defaults import engine_defaults
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 
 if TYPE_CHECKING:
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_shape import EngineShape
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.figures import Work, Worked
-    from rlsize.facts.engine_defaults import EngineDefaults
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.inference_engines import InferenceEngine
 
 _WIDE = 2.0  # bytes of what no checkpoint quantises
 _BINARY_GIGABYTE = 2.0**30 / 1e9  # over a decimal one: memory of binary size is sold by the GB
@@ -68,7 +68,7 @@ def kv_capacity(
         values: The constants of `constants_memory.STAGE` by name: numbers, or arrays of draws.
         sequence_tokens: Length of the sequences in the cache; the model's longest where None. [token]
     """
-    engine, layout = engine_defaults(question.engine), question.layout
+    engine, layout = inference_engine(question.engine), question.layout
     shape = engine_shape(question.model, KV_WIDTHS[question.kv_dtype])
     length = plainly(work)(shape.max_context) if sequence_tokens is None else sequence_tokens
     ranks = attention_ranks(work, question)
@@ -181,7 +181,7 @@ def attention_ranks(work: Work, question: EngineQuestion) -> Worked:
 
 
 def _activation_bytes(
-    work: Work, question: EngineQuestion, shape: EngineShape, engine: EngineDefaults, values: Mapping[str, Real]
+    work: Work, question: EngineQuestion, shape: EngineShape, engine: InferenceEngine, values: Mapping[str, Real]
 ) -> Worked:
     say = plainly(work)
     copies = work(
@@ -207,18 +207,18 @@ def _activation_bytes(
 
 def step_sequences(question: EngineQuestion) -> Real:
     """Most sequences of a step on one attention rank: as said, else the engine's default for such a GPU. [1]"""
-    engine = engine_defaults(question.engine)
+    engine = inference_engine(question.engine)
     said = question.max_sequences
     return float(engine.sequences[_size(engine, question.gpu)]) if said is None else said
 
 
-def _batched_tokens(question: EngineQuestion, engine: EngineDefaults) -> Real:
+def _batched_tokens(question: EngineQuestion, engine: InferenceEngine) -> Real:
     """Most tokens of a step: as said, else the engine's default for such a GPU. [token]"""
     said = question.batched_tokens
     return float(engine.batched_tokens[_size(engine, question.gpu)]) if said is None else said
 
 
-def _size(engine: EngineDefaults, gpu: Gpu) -> int:
+def _size(engine: InferenceEngine, gpu: Gpu) -> int:
     """Which of an engine's defaults a GPU gets: 0 for those of small ones, 1 for those of large ones."""
     counted_small = bool(engine.counted_small) and gpu.name.startswith(engine.counted_small)
     return 0 if counted_small or gpu.specification.memory.value < engine.large_memory else 1
@@ -227,7 +227,7 @@ def _size(engine: EngineDefaults, gpu: Gpu) -> int:
 def _budget(
     work: Work,
     question: EngineQuestion,
-    engine: EngineDefaults,
+    engine: InferenceEngine,
     found: tuple[Worked, Worked, Worked, Worked],
     values: Mapping[str, Real],
 ) -> Worked:
@@ -245,7 +245,7 @@ def _budget(
 
 def memory_share(work: Work, question: EngineQuestion, memory: Real) -> Worked:
     """Share of a GPU's memory that an engine plans with: as said, its default, or what its largest step leaves. [1]"""
-    engine = engine_defaults(question.engine)
+    engine = inference_engine(question.engine)
     if question.memory_fraction is not None:
         return question.memory_fraction
     if engine.memory_fraction:

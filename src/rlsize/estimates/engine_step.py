@@ -14,7 +14,7 @@ from rlsize.equations import (
     step_overheads,
     training_flops,
 )
-from rlsize.facts.engine_traits import engine_traits, overlaps
+from rlsize.facts.inference_engines import inference_engine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,13 +50,12 @@ class Host:
 
 def host_of(question: EngineQuestion, values: Mapping[str, Real]) -> Host:
     """The host work of an engine and version."""
-    traits = engine_traits(question.engine)
-    hides = bool(traits.overlaps_since) and overlaps(traits, question.version)
+    engine = inference_engine(question.engine)
     return Host(
-        step=values[f"rollout_host_step_{traits.name}"],
-        sequence=values[f"rollout_host_sequence_{traits.name}"],
-        request=values[f"rollout_host_request_{traits.name}"],
-        exposed=values["rollout_host_exposed"] if hides else 1.0,
+        step=values[f"rollout_host_step_{engine.key}"],
+        sequence=values[f"rollout_host_sequence_{engine.key}"],
+        request=values[f"rollout_host_request_{engine.key}"],
+        exposed=values["rollout_host_exposed"] if engine.hides_host(question.version) else 1.0,
     )
 
 

@@ -25,10 +25,10 @@ from rlsize.estimates.training_state import (
     trained,
     trainer_parts,
 )
+from rlsize.facts.algorithm import ALGORITHMS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import KV_WIDTHS
 from rlsize.facts.records.record import Layout as EngineLayout
-from rlsize.facts.rl_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.sharding import Layout
-    from rlsize.facts.algorithm import Optimizer, Recomputation
-    from rlsize.facts.rl_algorithm import RlAlgorithm
+    from rlsize.facts.algorithm import Optimizer, Recomputation, RlAlgorithm
 
 _BF16 = Figure(key="bytes_per_gradient", value=2, provenance="default", source="bf16 gradients")
 _ONE_INSTANCE = Figure(key="instances", value=1, provenance="default", source="one instance")

@@ -10,7 +10,7 @@ from rlsize.estimates.engine_compiled import compiled
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
 from rlsize.estimates.engine_step import Load, host_of, prompt_seconds, step_parts, step_seconds
 from rlsize.estimates.figures import apply, numbers
-from rlsize.facts.engine_traits import engine_traits
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
@@ -82,8 +82,7 @@ def cache_capacity(work: Work, asked: Engine, lengths: Lengths, values: Mapping[
     Raises:
         Refused: Weights, or a single sample, do not fit.
     """
-    traits = engine_traits(asked.question.engine)
-    reserving = traits.admission == "reserving"
+    reserving = inference_engine(asked.question.engine).admission == "reserving"
     length = lengths.longest if reserving else lengths.live
     held = kv_capacity(work, asked.question, values, length)
     return work(
@@ -160,7 +159,7 @@ def steady(work: Work, asked: Engine, concurrency: Worked, lengths: Lengths, val
         prefill_seconds=prefill,
         step_seconds=step,
     )
-    if asked.question.served and engine_traits(asked.question.engine).front_end:
+    if asked.question.served and inference_engine(asked.question.engine).front_end:
         rate = _behind_front_end(work, rate, lengths, values)
     return Steady(batch=batch, capacity=room, parts=parts, step_seconds=step, prefill_seconds=prefill, rate=rate)
 

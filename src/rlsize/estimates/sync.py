@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import sync_achieved, sync_pause, weight_sync
 from rlsize.estimates.figures import apply
 from rlsize.estimates.sync_methods import METHODS, payload, transfer_seconds
-from rlsize.facts.dtype import BYTES_PER_INDEX
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.quantisation import BYTES_PER_INDEX
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

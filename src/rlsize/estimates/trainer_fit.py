@@ -12,7 +12,7 @@ from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import Beside, TrainerLoad, pass_tokens, trainer_memory
 from rlsize.facts.figure import Figure
-from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:

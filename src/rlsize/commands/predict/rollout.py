@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Cell, Column, Report, Table
@@ -377,7 +377,7 @@ def _notes(outlook: RolloutOutlook) -> list[str]:
         notes.append(
             f"Kernel times are those of the {engine.gpu.kernels_like}, scaled by peak and bandwidth: the band is wider."
         )
-    reserving = engine_traits(engine.engine).admission == "reserving"
+    reserving = inference_engine(engine.engine).admission == "reserving"
     if reserving and outlook.question.max_response_tokens.provenance != "given":
         notes.append(f"{engine.engine} keeps room for the longest response: give --max-response-tokens.")
     if not outlook.question.whole_step:
