@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from tests.simulator.tables import Table
 
 from rlsize.equations import batch_drain, long_tail
-from rlsize.simulator.draws import SeededOutcomes
+from rlsize.simulator.draws import SeededOutcomes, tokens_of
 from rlsize.simulator.event_loop import EventLoop
-from rlsize.simulator.response_lengths import tokens_of
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (
     EngineSetting,

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.figures import Work, Worked
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
 
 Ending = Literal["barrier", "refill"]
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
@@ -162,7 +162,7 @@ class Generation:
     prefill_seconds: Real
 
 
-def generation(work: Work, asked: Engine, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
+def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
     """
     Time until the fleet has generated the samples of one optimizer step.
 
@@ -178,7 +178,7 @@ def generation(work: Work, asked: Engine, batch: StepBatch, values: Mapping[str,
     return _drained(work, asked, batch, shape, values)
 
 
-def _refilled(work: Work, asked: Engine, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
+def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
     found = steady(work, asked, offered, shape.lengths, values)
     seconds = work(
@@ -207,7 +207,7 @@ def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
     return work("in_flight_per_instance", rollout_batch.per_instance, amount=batch.in_flight, instances=batch.instances)
 
 
-def _drained(work: Work, asked: Engine, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
+def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     own = work("samples_per_instance", rollout_batch.per_instance, amount=batch.samples, instances=batch.instances)
     room = cache_capacity(work, asked, shape.lengths, values)
     most = engine_limit(asked.question)
@@ -270,7 +270,7 @@ def _drained(work: Work, asked: Engine, batch: StepBatch, shape: Shape, values: 
 
 def _draining_seconds(
     work: Work,
-    asked: Engine,
+    asked: Replica,
     batch: StepBatch,
     shape: Shape,
     samples: tuple[Real, Real],

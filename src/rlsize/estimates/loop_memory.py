@@ -13,12 +13,12 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
 
 _GIB = 2.0**30
 
 
-def headroom_beside(states: Real, engine: Engine) -> Real:
+def headroom_beside(states: Real, engine: Replica) -> Real:
     """
     Share of a shared GPU's memory that is left while its engine generates beside the trainer's states. [1]
 
@@ -31,19 +31,19 @@ def headroom_beside(states: Real, engine: Engine) -> Real:
     return planning.memory_headroom(gpu_memory=memory, held_bytes=held)
 
 
-def memory_fraction(engine: Engine) -> Real:
+def memory_fraction(engine: Replica) -> Real:
     """Share of a GPU's memory that an engine takes. [1]"""
     question = engine.question
     return memory_share(numbers, question, question.gpu.specification.memory.value)
 
 
-def fleet_headroom(engine: Engine, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
+def fleet_headroom(engine: Replica, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
     """Share of a rollout GPU's memory that its KV cache has beyond the longest sample; below 0 where none fits. [1]"""
     held = kv_capacity(numbers, engine.question, values, longest_tokens)
     return planning.cache_headroom(kv_bytes=held.kv_bytes, sequence_bytes=held.sequence_bytes, gpu_memory=held.memory)
 
 
-def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any]) -> None:
+def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, Any]) -> None:
     """
     Refuse an instance whose KV cache does not hold the longest sample.
 

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief, DoubtfulConstant
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine, Steady
+    from rlsize.estimates.rollout_prediction import Replica, Steady
     from rlsize.estimates.rollout_question import RolloutQuestion
 
     Array = NDArray[np.floating[Any]]
@@ -129,7 +129,7 @@ class RolloutOutlook:
         return next(figure for figure in self.results if figure.key == key)
 
 
-def rollout_outlook(question: RolloutQuestion, asked: Engine, belief: Belief, seed: int) -> RolloutOutlook:
+def rollout_outlook(question: RolloutQuestion, asked: Replica, belief: Belief, seed: int) -> RolloutOutlook:
     """
     What to expect of a rollout.
 
@@ -180,7 +180,7 @@ def _constant(belief: Belief, name: str, value: float) -> Figure:
     return Figure(key=name, value=value, provenance="measured" if narrowed else "default", source=source)
 
 
-def _told(work: Work, question: RolloutQuestion, asked: Engine, known: _Known) -> dict[str, Worked]:
+def _told(work: Work, question: RolloutQuestion, asked: Replica, known: _Known) -> dict[str, Worked]:
     """The results at steady load by key."""
     said, values = known
     lengths = lengths_of(work, step_batch(question, said))
@@ -212,7 +212,7 @@ def _told(work: Work, question: RolloutQuestion, asked: Engine, known: _Known) -
     return told
 
 
-def _generated(question: RolloutQuestion, asked: Engine, known: _Known) -> Generation:
+def _generated(question: RolloutQuestion, asked: Replica, known: _Known) -> Generation:
     """The samples of an optimizer step, as the fleet generates them."""
     said, values = known
     batch = step_batch(question, said)
@@ -279,7 +279,7 @@ def _banded(figure: Figure, draws: Real, seed: int) -> Figure:
     return replace(figure, band=(low, high) if high > low else None)
 
 
-def _sweep(question: RolloutQuestion, asked: Engine, known: tuple[_Known, _Known], seed: int, batch: float) -> Sweep:
+def _sweep(question: RolloutQuestion, asked: Replica, known: tuple[_Known, _Known], seed: int, batch: float) -> Sweep:
     """
     An engine from one sample to as many as it takes.
 
@@ -343,7 +343,7 @@ def _step_shares(found: Steady, response_tokens: Worked) -> dict[str, Worked]:
     return parts
 
 
-def _at(question: RolloutQuestion, asked: Engine, concurrency: Array, known: _Known) -> Steady:
+def _at(question: RolloutQuestion, asked: Replica, concurrency: Array, known: _Known) -> Steady:
     said, values = known
     return steady(numbers, asked, concurrency, lengths_of(numbers, step_batch(question, said)), values)
 
@@ -360,7 +360,7 @@ def _rate(key: str, rate: float, band: tuple[float, float], gpus: float) -> Figu
     return Figure(key=key, value=value, provenance="predicted", band=(low, high))
 
 
-def _curve(question: RolloutQuestion, asked: Engine, central: _Known, room: float) -> Curve:
+def _curve(question: RolloutQuestion, asked: Replica, central: _Known, room: float) -> Curve:
     grid = np.unique(np.round(np.linspace(1.0, max(2.0, np.floor(room)), _POINTS)))
     found = _at(question, asked, grid, central)
     parts = _step_shares(found, question.response_tokens.number)
@@ -371,7 +371,7 @@ def _curve(question: RolloutQuestion, asked: Engine, central: _Known, room: floa
     )
 
 
-def _knee(question: RolloutQuestion, asked: Engine, known: tuple[_Known, _Known], room: float) -> Figure:
+def _knee(question: RolloutQuestion, asked: Replica, known: tuple[_Known, _Known], room: float) -> Figure:
     grid = np.unique(np.round(np.geomspace(1.0, max(1.0, np.floor(room)), _GRID)))
     rates = np.asarray(_at(question, asked, grid, known[0]).rate)
     moved = np.asarray(_at(question, asked, grid[:, None], known[1]).rate)

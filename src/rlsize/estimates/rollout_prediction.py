@@ -26,7 +26,7 @@ _MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class Replica:
     """
     A replica, ready to be asked.
 
@@ -39,14 +39,14 @@ class Engine:
     numbers: EngineWork
 
 
-def engine(question: EngineQuestion) -> Engine:
+def engine(question: EngineQuestion) -> Replica:
     """
     A replica, ready to be asked.
 
     Raises:
         Refused: A number type that the GPU lacks.
     """
-    return Engine(question=question, numbers=compiled(question))
+    return Replica(question=question, numbers=compiled(question))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,7 +75,7 @@ def fixed_lengths(prompt: float, response: float) -> Lengths:
     return Lengths(prompt=prompt, response=response, live=live, longest=prompt + response)
 
 
-def cache_capacity(work: Work, asked: Engine, lengths: Lengths, values: Mapping[str, Real]) -> Worked:
+def cache_capacity(work: Work, asked: Replica, lengths: Lengths, values: Mapping[str, Real]) -> Worked:
     """
     Samples whose cache fits into a replica at once.
 
@@ -94,7 +94,7 @@ def cache_capacity(work: Work, asked: Engine, lengths: Lengths, values: Mapping[
     )
 
 
-def check_fits(asked: Engine, lengths: Lengths, values: Mapping[str, Real]) -> None:
+def check_fits(asked: Replica, lengths: Lengths, values: Mapping[str, Real]) -> None:
     """
     Refuse an engine that cannot hold its weights and one sample.
 
@@ -140,7 +140,7 @@ class Steady:
     rate: Worked
 
 
-def steady(work: Work, asked: Engine, concurrency: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
+def steady(work: Work, asked: Replica, concurrency: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
     """An engine whose batch stays full with `concurrency` samples, as far as its cache and its limit allow."""
     room = cache_capacity(work, asked, lengths, values)
     batch = work(
@@ -166,16 +166,16 @@ def steady(work: Work, asked: Engine, concurrency: Worked, lengths: Lengths, val
 
 def at_batch(
     work: Work,
-    asked: Engine,
+    asked: Replica,
     batch: Worked,
     lengths: Lengths,
     values: Mapping[str, Real],
 ) -> tuple[dict[str, Worked], Worked, Worked]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
-    replica, host = _replica(work, asked), host_of(asked.question, values)
-    parts = step_parts(work, replica, host, Load(sequences=batch, context_tokens=lengths.live), values)
+    engine_work, host = _engine_work(work, asked), host_of(asked.question, values)
+    parts = step_parts(work, engine_work, host, Load(sequences=batch, context_tokens=lengths.live), values)
     computed = lengths.computed if lengths.computed is not None else lengths.prompt
-    prefill = prompt_seconds(work, replica, host, (computed, lengths.response), batch, values)
+    prefill = prompt_seconds(work, engine_work, host, (computed, lengths.response), batch, values)
     step = step_seconds(work, parts)
     factors = ["rollout_stack_slowdown"]
     factors += ["rollout_moe_stack_slowdown"] if asked.question.model.architecture.moe else []
@@ -192,7 +192,7 @@ def borrows(gpu: Gpu) -> bool:
     return gpu.kernels is not None and bool(_MAIN_KERNELS.intersection(gpu.kernels.borrowed))
 
 
-def _replica(work: Work, asked: Engine) -> EngineWork | ExplainedWork:
+def _engine_work(work: Work, asked: Replica) -> EngineWork | ExplainedWork:
     return asked.numbers.explained() if work is apply else asked.numbers
 
 
@@ -207,12 +207,12 @@ def _behind_front_end(work: Work, rate: Worked, lengths: Lengths, values: Mappin
     return work("served_tokens_per_second", rollout_batch.below_ceiling, rate=rate, ceiling=ceiling)
 
 
-def offline(work: Work, asked: Engine, requests: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
+def offline(work: Work, asked: Replica, requests: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
     """A replica that works off a fixed number of requests, all there at the start."""
     found = steady(work, asked, requests, lengths, values)
     host = host_of(asked.question, values)
     alone = Load(sequences=_LEAST, context_tokens=lengths.live)
-    single = step_seconds(work, step_parts(work, _replica(work, asked), host, alone, values))
+    single = step_seconds(work, step_parts(work, _engine_work(work, asked), host, alone, values))
     share = work("fixed_share", rollout_batch.share_of, part=single, whole=found.step_seconds)
     waves = work("waves", rollout_batch.offline_waves, requests=requests, batch=found.batch, fixed_share=share)
     rate = work(
@@ -278,7 +278,7 @@ class AffineStep:
     per_kv_token: Worked
 
 
-def affine(work: Work, asked: Engine, batch: Worked, lengths: Lengths, values: Mapping[str, Real]) -> AffineStep:
+def affine(work: Work, asked: Replica, batch: Worked, lengths: Lengths, values: Mapping[str, Real]) -> AffineStep:
     """The line through the step at a batch, that at half of it, and that with contexts of half the length."""
     half_batch = work("half_batch", rollout_batch.half, amount=batch)
     half_live = work("half_live_tokens", rollout_batch.half, amount=lengths.live)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.generation import StepBatch
-    from rlsize.estimates.rollout_prediction import Engine, Lengths
+    from rlsize.estimates.rollout_prediction import Lengths, Replica
 
 ALL_THAT_FIT = 1e9
 """Samples in flight that no engine can hold."""
@@ -89,7 +89,7 @@ def predicted_line(
     )
 
 
-def _rate(asked: Engine, lengths: Lengths, batch: float, slow: float, values: Mapping[str, float]) -> float:
+def _rate(asked: Replica, lengths: Lengths, batch: float, slow: float, values: Mapping[str, float]) -> float:
     """Response tokens per second of a full batch, with the prompts that the cache finds."""
     _, step, prompt = at_batch(numbers, asked, batch, lengths, values)
     return float(

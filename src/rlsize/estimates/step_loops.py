@@ -21,7 +21,7 @@ from rlsize.facts.records.record import Refused
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.figure import Figure
@@ -88,7 +88,7 @@ class LoopPlan:
     """
 
     way: Way
-    engines: Mapping[bool, Engine | str]
+    engines: Mapping[bool, Replica | str]
     train: TrainQuestion
     samples: Figure
     group_size: Figure
@@ -105,7 +105,7 @@ class LoopPlan:
         """Its numbers that have a value."""
         return {name: getattr(self, name) for name in _NUMBERS if getattr(self, name).known}
 
-    def engine(self, way: Way) -> Engine:
+    def engine(self, way: Way) -> Replica:
         """
         The instance of a way.
 

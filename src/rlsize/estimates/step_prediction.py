@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
 
@@ -53,7 +53,7 @@ class StepQuestion:
         wire_dtype: Number type of weights on the wire.
     """
 
-    engine: Engine
+    engine: Replica
     train: TrainQuestion
     loop: Loop
     rollout_gpus: Real

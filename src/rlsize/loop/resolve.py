@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.estimates.step_loops import LoopPlan, Way
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -370,7 +370,7 @@ def _plan(
     return plan, first_fit(rollout, degrees(rollout.engine.model), values)
 
 
-def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Engine | str:
+def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Replica | str:
     """
     The instance; why there is none where it does not fit.
 

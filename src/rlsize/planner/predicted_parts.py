@@ -23,14 +23,14 @@ from rlsize.planner.step_parts import generated_samples
 
 if TYPE_CHECKING:
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
     from rlsize.facts.model import Model
     from rlsize.planner.options import Placement
     from rlsize.planner.setting import Setting
 
 
-def predicted_fleet(setting: Setting, place: Placement, ready: Engine) -> list[Any]:
+def predicted_fleet(setting: Setting, place: Placement, ready: Replica) -> list[Any]:
     """Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds."""
     if setting.work is apply:
         central = generation_of(setting.bare, place, ready)
@@ -86,7 +86,7 @@ def predicted_overhead(setting: Setting, model: Model, *, shared: bool) -> Any: 
     return overhead_in_loop(setting.work, generated_samples(setting), params, setting.values, shared=shared)
 
 
-def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generation:
+def generation_of(setting: Setting, place: Placement, ready: Replica) -> Generation:
     """
     What the engines make of a step's samples by themselves.
 

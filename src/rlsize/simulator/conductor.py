@@ -15,7 +15,6 @@ from rlsize.simulator.weight_sync import WeightSync
 
 if TYPE_CHECKING:
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.engine import Engine
     from rlsize.simulator.history import Recorder
     from rlsize.simulator.samples import Group
     from rlsize.simulator.setting import Setting
@@ -42,8 +41,7 @@ class Conductor(ABC):
         self.trainer = Trainer(setting, outcomes, self.loop, self.ledger, self.updated, recorder)
         self.sync = WeightSync(setting.sync, self.loop, self.fleet, self.ledger, self.end_step, recorder)
         self.losses = Losses(setting, outcomes, self.loop, self.fleet, recorder)
-        lent = self.fleet.engines[self.fleet.own_instances :]
-        self.lending = Lending(setting, self.loop, lambda: self._come(lent), lambda: self._go(lent))
+        self.lending = Lending(setting, self.loop, self.fleet)
         self.rejected = 0  # groups that dynamic sampling threw out, or that were too stale
         self.steps = 0
         self._eldest: Group | None = None  # of the groups under way
@@ -149,11 +147,3 @@ class Conductor(ABC):
             "oldest_age_steps": 0 if oldest is None else self.trainer.version - oldest,
             "preemptions": self.fleet.preemptions,
         }
-
-    def _come(self, lent: list[Engine]) -> None:
-        for engine in lent:
-            self.fleet.bring_up(engine)
-
-    def _go(self, lent: list[Engine]) -> None:
-        for engine in lent:
-            self.fleet.take_down(engine, keeps_tokens=True)

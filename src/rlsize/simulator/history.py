@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlsize.simulator.engine import Engine
+    from rlsize.simulator.engine import BatchingEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Recorder:
     def __init__(self, take: Callable[[Span | Event], bool]) -> None:
         self._take, self._on = take, True
 
-    def run(self, engine: Engine) -> None:
+    def run(self, engine: BatchingEngine) -> None:
         """An instance has ended a run of steps."""
         if self._on and engine.last_batch:
             name = f"batch {engine.last_batch}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +10,7 @@ if TYPE_CHECKING:
 
     from rlsize.simulator.draws import Outcomes
     from rlsize.simulator.event_loop import EventLoop
+    from rlsize.simulator.fleet import Fleet
     from rlsize.simulator.history import Recorder
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.samples import Group
@@ -134,28 +134,28 @@ class Lending:
     Args:
         setting: What is simulated.
         loop: The event loop.
-        come: Brings the instances up.
-        go: Takes them down, their samples going on elsewhere.
+        fleet: The instances, at last those that are lent; when they go, their samples go on elsewhere.
     """
 
-    def __init__(self, setting: Setting, loop: EventLoop, come: Callable[[], None], go: Callable[[], None]) -> None:
-        self.on = setting.trouble.lent_instances > 0
+    def __init__(self, setting: Setting, loop: EventLoop, fleet: Fleet) -> None:
         self._seconds = setting.trouble.lend_seconds
-        self._loop, self._come, self._go = loop, come, go
+        self._loop, self._fleet = loop, fleet
+        self._instances = fleet.engines[fleet.own_instances :]
         self._entry: list[Any] | None = None
         self._lent, self._since = False, 0.0
 
     def offer(self) -> None:
         """The trainer waits: its GPUs change over."""
-        if self.on and not self._lent and self._entry is None:
+        if self._instances and not self._lent and self._entry is None:
             self._since = self._loop.now
-            self._entry = self._loop.at(self._loop.now + self._seconds, partial(self._arrive))
+            self._entry = self._loop.at(self._loop.now + self._seconds, self._arrive)
 
     def reclaim(self) -> float:
         """The trainer has work: seconds until it has its GPUs back."""
         if self._lent:
             self._lent = False
-            self._go()
+            for engine in self._instances:
+                self._fleet.take_down(engine, keeps_tokens=True)
             return self._seconds
         if self._entry is not None:
             self._loop.cancel(self._entry)
@@ -165,4 +165,5 @@ class Lending:
 
     def _arrive(self) -> None:
         self._entry, self._lent = None, True
-        self._come()
+        for engine in self._instances:
+            self._fleet.bring_up(engine)

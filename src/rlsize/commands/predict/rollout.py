@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_outlook import Level, RolloutOutlook
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.loop.resolve import Loop
 
@@ -114,7 +114,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
     return _report(inputs, outlook, loop.bound)
 
 
-def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Engine) -> tuple[Figure, ...]:
+def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Replica) -> tuple[Figure, ...]:
     """The results, where the rate of an instance is known and need not be predicted."""
     from rlsize.equations import matching
     from rlsize.estimates.figures import apply
@@ -181,7 +181,7 @@ def _alone(inputs: Inputs) -> Report:
     return _report(inputs, rollout_outlook(question, ready, belief, seed))
 
 
-def _ready(inputs: Inputs, asked: EngineQuestion) -> Engine:
+def _ready(inputs: Inputs, asked: EngineQuestion) -> Replica:
     """
     The engine, ready to be asked.
 
