@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.constants import Constant, Stage
+    from rlsize.estimates.constants import Stage
 
 _STEP = 1e-3  # of a logarithm, for derivatives
 _ROUNDS = 16  # of the update at most; a step's phases bend where one of them takes over
@@ -63,6 +63,22 @@ class Belief:
         normal = np.array([_normal(seed, name, draws) for name in self.names]).reshape(len(self.names), draws)
         values = np.exp(self.mean[:, None] + _root(self.covariance) @ normal)
         return dict(zip(self.names, values, strict=True))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandSource:
+    """
+    Something that makes a band wide.
+
+    Args:
+        name: A constant, or a stage.
+        meaning: What it is.
+        share: Share of the variance of the prediction's logarithm that comes from it. [1]
+    """
+
+    name: str
+    meaning: str
+    share: float
 
 
 def prior(*stages: Stage) -> Belief:
@@ -111,47 +127,21 @@ def sensitivity(belief: Belief, predict: Callable[[Mapping[str, Real]], Sequence
     return _linearised(belief, predict, belief.mean)[1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DoubtfulConstant:
+def variance_shares(
+    belief: Belief, predict: Callable[[Mapping[str, Real]], Real], noise: float = 0.0
+) -> dict[str, float]:
     """
-    A constant that makes a band wide.
-
-    Args:
-        name: The constant.
-        meaning: What it is.
-        share: Share of the variance that comes from it. [1]
-    """
-
-    name: str
-    meaning: str
-    share: float
-
-
-def doubtful_constants(
-    belief: Belief,
-    predict: Callable[[Mapping[str, Real]], Real],
-    known: Mapping[str, Constant],
-    noise: float,
-    least: float,
-) -> tuple[DoubtfulConstant, ...]:
-    """
-    The constants that make the band of a prediction wide, most important first; correlations are left aside.
+    Each constant's share of the variance of a prediction's logarithm, the largest first; correlations are left aside.
 
     Args:
         belief: What is believed about the constants.
         predict: The prediction from values of the constants.
-        known: The constants that may be named.
-        noise: Standard deviation of the logarithm of one measurement. [1]
-        least: Share of the variance below which a constant is not worth a word. [1]
+        noise: Standard deviation of the logarithm of one measurement, which takes its share. [1]
     """
     slopes = sensitivity(belief, lambda values: [predict(values)])[0]
     parts = {name: float((slope * belief.spread(name)) ** 2) for name, slope in zip(belief.names, slopes, strict=True)}
-    whole = sum(parts.values()) + noise**2
-    return tuple(
-        DoubtfulConstant(name=name, meaning=known[name].meaning, share=parts[name] / whole)
-        for name in sorted(parts, key=lambda name: parts[name], reverse=True)
-        if name in known and parts[name] >= least * whole
-    )
+    whole = sum(parts.values()) + noise**2 or 1.0
+    return {name: parts[name] / whole for name in sorted(parts, key=lambda name: parts[name], reverse=True)}
 
 
 def _linearised(

@@ -9,7 +9,8 @@ import numpy as np
 
 from rlsize.equations import decode_step, kernel_time, matching, prefill, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout
-from rlsize.estimates.belief import doubtful_constants, interval, scattered
+from rlsize.estimates.all_constants import all_constants, constants_of
+from rlsize.estimates.belief import BandSource, interval, scattered, variance_shares
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.generation import generation, lengths_of
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.belief import Belief, DoubtfulConstant
+    from rlsize.estimates.belief import Belief
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Replica, Steady
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
 STAGES = (constants_rollout.STAGE, constants_memory.STAGE)
 """The stages whose constants a rollout is predicted from."""
 
-_KNOWN = {constant.name: constant for stage in STAGES for constant in stage.constants}
 _MEMORY = ("kv_cache_tokens", "cache_concurrency")
 _EXACT = ("samples_in_flight", "longest_response_tokens")  # beside what is drawn, nothing scatters them
 _TOLD = 0.1  # of the variance; a smaller share is not worth a word
@@ -122,7 +122,7 @@ class RolloutOutlook:
     question: RolloutQuestion
     results: tuple[Figure, ...]
     sweep: Sweep
-    doubts: tuple[DoubtfulConstant, ...]
+    doubts: tuple[BandSource, ...]
 
     def figure(self, key: str) -> Figure:
         """The result of that key."""
@@ -140,8 +140,7 @@ def rollout_outlook(question: RolloutQuestion, asked: Replica, belief: Belief, s
         seed: Of the draws behind the bands.
     """
     central, moved = (bare(question), belief.central()), (drawn(question, seed), belief.drawn(seed))
-    values = {name: _constant(belief, name, value) for name, value in central[1].items()}
-    told = _told(apply, question, asked, (figures(question), values))
+    told = _told(apply, question, asked, (figures(question), constants_of(belief)))
     draws = _told(numbers, question, asked, moved)
     if question.whole_step:
         told |= _step_figures(question, _generated(question, asked, central), told["instance_tokens_per_second"])
@@ -165,19 +164,12 @@ def rollout_outlook(question: RolloutQuestion, asked: Replica, belief: Belief, s
         question=question,
         results=(*results, swept.knee, limited),
         sweep=swept,
-        doubts=doubtful_constants(belief, rate, _KNOWN, constants_rollout.STAGE.noise, _TOLD),
+        doubts=tuple(
+            BandSource(name=name, meaning=all_constants()[name].meaning, share=share)
+            for name, share in variance_shares(belief, rate, constants_rollout.STAGE.noise).items()
+            if share >= _TOLD
+        ),
     )
-
-
-def _constant(belief: Belief, name: str, value: float) -> Figure:
-    """A constant as a figure that says where it comes from."""
-    known = _KNOWN.get(name)
-    if known is None:
-        return Figure(key=name, value=value, provenance="default", source="a constant of another stage")
-    narrowed = belief.spread(name) < known.spread * (1 - 1e-6)
-    how = "calibrated" if narrowed else known.basis
-    source = f"{known.meaning} ({how}: {known.source})"
-    return Figure(key=name, value=value, provenance="measured" if narrowed else "default", source=source)
 
 
 def _told(work: Work, question: RolloutQuestion, asked: Replica, known: _Known) -> dict[str, Worked]:
