@@ -53,12 +53,8 @@ class Watched:
 
     def run(self, steps: int) -> Ledger:
         """Run the loop for so many optimizer steps."""
-        self.loop.loop.run(self, lambda: self.loop.steps >= steps)
+        self.loop.loop.run(self.loop.decide, self.begin, lambda: self.loop.steps >= steps)
         return self.loop.ledger
-
-    def decide(self) -> None:
-        """What the loop decides."""
-        self.loop.decide()
 
     def begin(self) -> None:
         """The loop begins its steps; then everything is looked at."""

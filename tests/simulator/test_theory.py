@@ -130,7 +130,7 @@ class OneServer:
 
     def mean_wait(self, customers: int) -> float:
         """Mean wait in the queue, after a quarter as many customers have warmed it up. [s]"""
-        self.loop.run(self, lambda: len(self.waits) >= customers * 5 // 4)
+        self.loop.run(self.decide, self.begin, lambda: len(self.waits) >= customers * 5 // 4)
         return sum(self.waits[customers // 4 :]) / len(self.waits[customers // 4 :])
 
 

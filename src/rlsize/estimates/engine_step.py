@@ -59,39 +59,9 @@ def host_of(question: EngineQuestion, values: Mapping[str, Real]) -> Host:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """
-    What an engine works on.
-
-    Args:
-        sequences: Sequences in the step, of the whole replica. [1]
-        context_tokens: Mean length of their contexts. [token]
-    """
-
-    sequences: Worked
-    context_tokens: Worked
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Starts:
-    """
-    What transfers cost before they move a byte; nothing in a prefill, whose launches are counted apart.
-
-    Args:
-        prefix: Of the names of the results.
-        all_reduce: Time of a small all-reduce. [s]
-        exchange: Time of an exchange without load. [s]
-        operations: Small kernels of a layer that have a start. [1]
-    """
-
-    prefix: str
-    all_reduce: Worked = 0.0
-    exchange: Worked = 0.0
-    operations: Worked = 0.0
-
-
-def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Mapping[str, Real]) -> dict[str, Worked]:
+def step_parts(
+    work: Work, numbers: Numbers, host: Host, sequences: Worked, context_tokens: Worked, values: Mapping[str, Real]
+) -> dict[str, Worked]:
     """
     Seconds of a decode step by part.
 
@@ -99,24 +69,28 @@ def step_parts(work: Work, numbers: Numbers, host: Host, load: Load, values: Map
         work: `figures.apply` or `figures.numbers`.
         numbers: The replica; figures where `work` explains.
         host: Its engine's host.
-        load: What it works on; arrays of loads work alike.
+        sequences: Sequences in the step, of the whole replica. [1]
+        context_tokens: Mean length of their contexts. [token]
         values: The constants of `constants_rollout.STAGE` by name.
     """
     n = numbers
-    local = work("sequences_per_rank", decode_step.sequences_per_rank, sequences=load.sequences, data_parallel=n.data)
-    starts = Starts(
-        prefix="",
-        all_reduce=slowed(work, n.all_reduce_seconds, values["rollout_all_reduce_start"]),
+    local = work("sequences_per_rank", decode_step.sequences_per_rank, sequences=sequences, data_parallel=n.data)
+    moved = _transfers(
+        work,
+        n,
+        local,
+        values,
+        all_reduce=_slowed(work, n.all_reduce_seconds, values["rollout_all_reduce_start"]),
         exchange=n.exchange_seconds,
         operations=values["rollout_small_operations"],
     )
     return {
         "matmul": _matmul(work, n, local, values),
         "head": _head(work, n, local, values),
-        "experts": _experts(work, n, load.sequences, values),
-        "attention": _attention(work, n, local, load.context_tokens, values),
+        "experts": _experts(work, n, sequences, values),
+        "attention": _attention(work, n, local, context_tokens, values),
         "recurrence": _recurrence(work, n, local),
-        **transfers(work, n, local, starts, values),
+        **moved,
         "sampling": work(
             "sampling_seconds",
             step_overheads.sampling_time,
@@ -152,9 +126,9 @@ def _matmul(work: Work, n: Numbers, local: Worked, values: Mapping[str, Real]) -
         launches=n.gemms,
         launch_seconds=n.gemm_seconds,
         bytes_moved=n.dense_bytes,
-        memory_rate=achieved(work, n.gemm_memory, values["rollout_weight_slowdown"]),
+        memory_rate=_achieved(work, n.gemm_memory, values["rollout_weight_slowdown"]),
         flops=work("matmul_flops", prefill.token_flops, tokens=local, flops_per_token=n.dense_flops),
-        compute_rate=achieved(work, n.gemm_compute, values["rollout_matmul_slowdown"]),
+        compute_rate=_achieved(work, n.gemm_compute, values["rollout_matmul_slowdown"]),
         sharpness=n.gemm_sharpness,
     )
     quantising = work(
@@ -175,9 +149,9 @@ def _head(work: Work, n: Numbers, local: Worked, values: Mapping[str, Real]) -> 
         launches=1.0,
         launch_seconds=n.head_seconds,
         bytes_moved=n.head_bytes,
-        memory_rate=achieved(work, n.head_memory, values["rollout_weight_slowdown"]),
+        memory_rate=_achieved(work, n.head_memory, values["rollout_weight_slowdown"]),
         flops=work("head_flops", prefill.token_flops, tokens=local, flops_per_token=n.head_flops),
-        compute_rate=achieved(work, n.head_compute, values["rollout_matmul_slowdown"]),
+        compute_rate=_achieved(work, n.head_compute, values["rollout_matmul_slowdown"]),
         sharpness=n.head_sharpness,
     )
 
@@ -204,9 +178,9 @@ def _experts(work: Work, n: Numbers, sequences: Worked, values: Mapping[str, Rea
             experts_touched=touched,
             bytes_per_expert=n.expert_bytes,
         ),
-        memory_rate=achieved(work, n.moe_memory, values["rollout_expert_weight_slowdown"]),
+        memory_rate=_achieved(work, n.moe_memory, values["rollout_expert_weight_slowdown"]),
         flops=work("expert_flops", prefill.token_flops, tokens=sequences, flops_per_token=n.expert_flops),
-        compute_rate=achieved(work, n.moe_compute, values["rollout_expert_slowdown"]),
+        compute_rate=_achieved(work, n.moe_compute, values["rollout_expert_slowdown"]),
         sharpness=1.0,
     )
 
@@ -231,10 +205,10 @@ def _attention(work: Work, n: Numbers, local: Worked, context: Worked, values: M
         layers=n.attention_layers,
         fixed_seconds=n.attention_seconds,
         kv_bytes=work("live_kv_bytes", decode_step.live_kv_bytes, sequences=local, sequence_bytes=kept),
-        memory_rate=achieved(work, n.attention_memory, values["rollout_attention_slowdown"]),
+        memory_rate=_achieved(work, n.attention_memory, values["rollout_attention_slowdown"]),
         flops=work("latent_flops", decode_step.live_flops, sequences=local, sequence_flops=latent),
-        compute_rate=achieved(work, n.attention_compute, values["rollout_attention_slowdown"]),
-        seconds_per_sequence=slowed(work, n.sequence_seconds, values["rollout_attention_sequence"]),
+        compute_rate=_achieved(work, n.attention_compute, values["rollout_attention_slowdown"]),
+        seconds_per_sequence=_slowed(work, n.sequence_seconds, values["rollout_attention_sequence"]),
         sequences=local,
     )
 
@@ -253,30 +227,44 @@ def _recurrence(work: Work, n: Numbers, local: Worked) -> Worked:
     )
 
 
-def achieved(work: Work, rate: Worked, slowdown: Real) -> Worked:
+def _achieved(work: Work, rate: Worked, slowdown: Real) -> Worked:
     """A kernel's rate inside an engine."""
     return work("achieved_rate", kernel_time.achieved_rate, peak=rate, fraction=1.0, slowdown=slowdown)
 
 
-def slowed(work: Work, seconds: Worked, slowdown: Real) -> Worked:
+def _slowed(work: Work, seconds: Worked, slowdown: Real) -> Worked:
     """A kernel's fixed time inside an engine."""
     return work("start_seconds", kernel_time.slowed, seconds=seconds, slowdown=slowdown)
 
 
-def transfers(work: Work, n: Numbers, tokens: Worked, starts: Starts, values: Mapping[str, Real]) -> dict[str, Worked]:
+def _transfers(
+    work: Work,
+    n: Numbers,
+    tokens: Worked,
+    values: Mapping[str, Real],
+    *,
+    prefix: str = "",
+    all_reduce: Worked = 0.0,
+    exchange: Worked = 0.0,
+    operations: Worked = 0.0,
+) -> dict[str, Worked]:
     """
-    Seconds of all-reduces, exchange and small kernels for the tokens of one data-parallel rank.
+    Seconds of what moves the residual stream: all-reduces and exchanges among GPUs, and small kernels.
+
+    What these cost before they move a byte is left out for a prefill, whose launches are counted apart.
 
     Args:
         work: `figures.apply` or `figures.numbers`.
         n: The replica; figures where `work` explains.
-        tokens: Tokens that the rank works on.
-        starts: Fixed times.
+        tokens: Tokens that a data-parallel rank works on.
         values: The constants of `constants_rollout.STAGE` by name.
+        prefix: Of the names of the results.
+        all_reduce: Time of a small all-reduce. [s]
+        exchange: Time of an exchange without load. [s]
+        operations: Small kernels of a layer that have a start. [1]
     """
-    named = starts.prefix
     stream = work(
-        f"{named}stream_bytes",
+        f"{prefix}stream_bytes",
         step_overheads.stream_bytes,
         tokens=tokens,
         hidden_size=n.hidden_size,
@@ -284,27 +272,27 @@ def transfers(work: Work, n: Numbers, tokens: Worked, starts: Starts, values: Ma
     )
     return {
         "all_reduce": work(
-            f"{named}all_reduce_seconds",
+            f"{prefix}all_reduce_seconds",
             step_overheads.all_reduce_time,
             messages=n.all_reduces,
-            latency=starts.all_reduce,
+            latency=all_reduce,
             message_bytes=stream,
             ranks=n.tensor,
-            bandwidth=achieved(work, n.all_reduce_rate, values["rollout_all_reduce_slowdown"]),
+            bandwidth=_achieved(work, n.all_reduce_rate, values["rollout_all_reduce_slowdown"]),
         ),
         "exchange": work(
-            f"{named}exchange_seconds",
+            f"{prefix}exchange_seconds",
             step_overheads.expert_exchange_time,
             layers=n.exchange_layers,
-            latency=starts.exchange,
+            latency=exchange,
             sent_bytes=work("sent_bytes", step_overheads.sent_bytes, tokens=tokens, bytes_per_token=n.exchange_bytes),
-            bandwidth=achieved(work, n.exchange_rate, values["rollout_exchange_slowdown"]),
+            bandwidth=_achieved(work, n.exchange_rate, values["rollout_exchange_slowdown"]),
         ),
         "small_operations": work(
-            f"{named}small_operations_seconds",
+            f"{prefix}small_operations_seconds",
             step_overheads.small_operations_time,
             layers=n.layers,
-            operations=starts.operations,
+            operations=operations,
             operation_seconds=n.operation_seconds,
             passes=values["rollout_stream_passes"],
             activation_bytes=stream,
@@ -313,7 +301,7 @@ def transfers(work: Work, n: Numbers, tokens: Worked, starts: Starts, values: Ma
     }
 
 
-def prompt_parts(work: Work, numbers: Numbers, prompt_tokens: Worked, values: Mapping[str, Real]) -> dict[str, Worked]:
+def _prompt_parts(work: Work, numbers: Numbers, prompt_tokens: Worked, values: Mapping[str, Real]) -> dict[str, Worked]:
     """GPU seconds of one prompt by part, spread over the replica's data-parallel ranks."""
     n = numbers
     share = work("prompt_tokens_per_rank", prefill.tokens_per_rank, tokens=prompt_tokens, data_parallel=n.data)
@@ -333,7 +321,7 @@ def prompt_parts(work: Work, numbers: Numbers, prompt_tokens: Worked, values: Ma
         "matmul": work("prompt_matmul_seconds", decode_step.both_times, first=dense, second=quantising),
         "experts": experts,
         "attention": _prompt_attention(work, n, prompt_tokens, values),
-        **transfers(work, n, share, Starts(prefix="prompt_"), values),
+        **_transfers(work, n, share, values, prefix="prompt_"),
     }
 
 
@@ -375,7 +363,7 @@ def prompt_seconds(
         moe_layer_seconds=values["rollout_launch_moe_layer"],
         slowdown=n.host_slowdown,
     )
-    gpu = work("prompt_gpu_seconds", prefill.prompt_of_parts, **prompt_parts(work, n, prompt_tokens, values))
+    gpu = work("prompt_gpu_seconds", prefill.prompt_of_parts, **_prompt_parts(work, n, prompt_tokens, values))
     return work(
         "prefill_seconds",
         prefill.prefill_time,
@@ -389,7 +377,7 @@ def prompt_seconds(
 def _prompt_product(work: Work, tokens: Worked, flops: Worked, rate: Worked, slowdown: Real) -> Worked:
     total = work("prompt_flops", prefill.token_flops, tokens=tokens, flops_per_token=flops)
     return work(
-        "prompt_product_seconds", prefill.compute_time, flops=total, compute_rate=achieved(work, rate, slowdown)
+        "prompt_product_seconds", prefill.compute_time, flops=total, compute_rate=_achieved(work, rate, slowdown)
     )
 
 
@@ -408,7 +396,7 @@ def _prompt_attention(work: Work, n: Numbers, prompt_tokens: Worked, values: Map
         "prompt_attention_seconds",
         prefill.prompt_attention_time,
         flops=flops,
-        compute_rate=achieved(work, n.prefill_attention_rate, values["rollout_prefill_attention_slowdown"]),
+        compute_rate=_achieved(work, n.prefill_attention_rate, values["rollout_prefill_attention_slowdown"]),
         half_length=n.prefill_half_length,
         prompt_tokens=prompt_tokens,
     )

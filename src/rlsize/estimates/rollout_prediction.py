@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
 from rlsize.estimates.engine_compiled import compiled
 from rlsize.estimates.engine_memory import kv_capacity, step_sequences
-from rlsize.estimates.engine_step import Load, host_of, prompt_seconds, step_parts, step_seconds
+from rlsize.estimates.engine_step import host_of, prompt_seconds, step_parts, step_seconds
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.figures import Work, Worked
     from rlsize.facts.gpu import Gpu
 
-_LEAST = 1.0  # sample that must fit
 _MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
 
 
@@ -160,7 +159,14 @@ def steady(work: Work, asked: Replica, concurrency: Worked, lengths: Lengths, va
         step_seconds=step,
     )
     if asked.question.served and inference_engine(asked.question.engine).front_end:
-        rate = _behind_front_end(work, rate, lengths, values)
+        ceiling = work(
+            "front_end_tokens_per_second",
+            rollout_batch.front_end_ceiling,
+            token_seconds=values["rollout_front_end_token"],
+            request_seconds=values["rollout_front_end_request"],
+            response_tokens=lengths.response,
+        )
+        rate = work("served_tokens_per_second", rollout_batch.below_ceiling, rate=rate, ceiling=ceiling)
     return Steady(batch=batch, capacity=room, parts=parts, step_seconds=step, prefill_seconds=prefill, rate=rate)
 
 
@@ -173,7 +179,7 @@ def at_batch(
 ) -> tuple[dict[str, Worked], Worked, Worked]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
     engine_work, host = _engine_work(work, asked), host_of(asked.question, values)
-    parts = step_parts(work, engine_work, host, Load(sequences=batch, context_tokens=lengths.live), values)
+    parts = step_parts(work, engine_work, host, batch, lengths.live, values)
     computed = lengths.computed if lengths.computed is not None else lengths.prompt
     prefill = prompt_seconds(work, engine_work, host, (computed, lengths.response), batch, values)
     step = step_seconds(work, parts)
@@ -196,23 +202,12 @@ def _engine_work(work: Work, asked: Replica) -> EngineWork | ExplainedWork:
     return asked.numbers.explained() if work is apply else asked.numbers
 
 
-def _behind_front_end(work: Work, rate: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Worked:
-    ceiling = work(
-        "front_end_tokens_per_second",
-        rollout_batch.front_end_ceiling,
-        token_seconds=values["rollout_front_end_token"],
-        request_seconds=values["rollout_front_end_request"],
-        response_tokens=lengths.response,
-    )
-    return work("served_tokens_per_second", rollout_batch.below_ceiling, rate=rate, ceiling=ceiling)
-
-
 def offline(work: Work, asked: Replica, requests: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
     """A replica that works off a fixed number of requests, all there at the start."""
     found = steady(work, asked, requests, lengths, values)
     host = host_of(asked.question, values)
-    alone = Load(sequences=_LEAST, context_tokens=lengths.live)
-    single = step_seconds(work, step_parts(work, _engine_work(work, asked), host, alone, values))
+    parts = step_parts(work, _engine_work(work, asked), host, 1.0, lengths.live, values)
+    single = step_seconds(work, parts)
     share = work("fixed_share", rollout_batch.share_of, part=single, whole=found.step_seconds)
     waves = work("waves", rollout_batch.offline_waves, requests=requests, batch=found.batch, fixed_share=share)
     rate = work(

@@ -12,12 +12,8 @@ from rlsize.simulator.samples import Group, Sample
 from rlsize.simulator.scoring import Scoring
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rlsize.simulator.draws import Outcomes
+    from rlsize.simulator.conductor import Conductor
     from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.history import Recorder
-    from rlsize.simulator.setting import Setting
 
 STATES = ("generating", "paused", "down", "away", "idle")
 """What an instance does; those that are lent are away while the trainer has its GPUs."""
@@ -111,28 +107,18 @@ class Fleet(Instances):
     The instances and what they work on.
 
     Args:
-        setting: What is simulated.
-        outcomes: What chance brings.
-        loop: The event loop.
-        completed: Called with each group whose last sample is finished and scored.
-        recorder: What notes runs of instances, if anything does.
+        conductor: Who is told of each group whose last sample is finished and scored.
     """
 
-    def __init__(
-        self,
-        setting: Setting,
-        outcomes: Outcomes,
-        loop: EventLoop,
-        completed: Callable[[Group], None],
-        recorder: Recorder | None = None,
-    ) -> None:
+    def __init__(self, conductor: Conductor) -> None:
+        setting, outcomes, loop = conductor.setting, conductor.outcomes, conductor.loop
         work, trouble = setting.work, setting.trouble
         engines = [
             BatchingEngine(index, setting.engine, work.prompt_tokens, loop, self._ended, self._stepped)
             for index in range(setting.engine.instances + trouble.lent_instances)
         ]
         super().__init__(engines, setting.engine.instances, loop)
-        self.completed, self.outcomes, self.recorder = completed, outcomes, recorder
+        self.completed, self.outcomes, self.recorder = conductor.completed, outcomes, conductor.recorder
         for index in outcomes.stragglers(self.own_instances, trouble.straggler_fraction):
             self.engines[index].slowdown = trouble.straggler_slowdown
         self.dealer = Dealer(self.engines, setting.engine.routing, outcomes, self.touch)
@@ -145,7 +131,7 @@ class Fleet(Instances):
         self._finished_tokens = 0  # of groups that are under way
         self.keeps_ejected = False
         self.wants_slots = True  # whether a free slot would be used at once
-        self._unseen = recorder is None
+        self._unseen = not conductor.recorder.on
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
         self._halting, self._way = False, "in-flight"
 
@@ -265,7 +251,7 @@ class Fleet(Instances):
 
     def take_down(self, engine: BatchingEngine, *, keeps_tokens: bool) -> None:
         """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
-        if engine.break_off() and self.recorder is not None:
+        if engine.break_off():
             self.recorder.run(engine)
         queued = list(engine.queue)
         engine.queue.clear()
@@ -314,8 +300,7 @@ class Fleet(Instances):
         return False
 
     def _stepped(self, engine: BatchingEngine) -> None:
-        if self.recorder is not None:
-            self.recorder.run(engine)
+        self.recorder.run(engine)
         if engine.ejecting:
             before = engine.load
             self._eject(engine)

@@ -150,7 +150,7 @@ class Synchronous(Barrier):
     def _note_swap(self) -> None:
         seconds = self.setting.sync.swap_seconds
         self.ledger.add("sync_seconds", seconds)
-        if self.recorder is not None and seconds:
+        if seconds:
             self.recorder.phase("trainer", "swap", self.loop.now, self.loop.now + seconds)
 
 
