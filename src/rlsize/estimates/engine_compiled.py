@@ -202,10 +202,12 @@ def _attention(
     if latent:
         _, mla = pick(kernels.latent_decode, cached)
         fixed, reached, compute, each = mla.fixed, mla.memory_fraction, mla.compute_fraction, mla.seconds_per_sequence
+        width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim  # scores and values against the compressed cache
+        flops = _FLOPS * latent.layers * latent.heads * width / (layout.tensor * layout.pipeline)
     else:
         _, decode = pick(kernels.decode_attention, timed)
         heads = max(1.0, (attention.kv_heads if attention else 1) / layout.tensor)
-        fixed, reached, compute = decode.fixed, decode.memory_fraction, 1.0
+        fixed, reached, compute, flops = decode.fixed, decode.memory_fraction, 1.0, 0.0
         each = decode.seconds_per_sequence_head * heads
     attending = sum(block.layers for block in (attention, architecture.sliding, latent) if block)
     linear = kernels.linear_decode
@@ -217,7 +219,7 @@ def _attention(
         "window_bytes_per_token": float(held.window_bytes_per_token),
         "window_tokens": float(held.window_tokens),
         "state_bytes": 2.0 * float(held.state_bytes),
-        "latent_flops": _latent_flops(architecture, layout.tensor * layout.pipeline),
+        "latent_flops": flops,
         "attention_seconds": max(0.0, fixed - _GRAPH_GAP),
         "attention_memory": bandwidth * min(reached, 1.0),
         "attention_compute": question.gpu.specification.bf16_dense.value * compute,
@@ -225,15 +227,6 @@ def _attention(
         "recurrent_seconds": linear.fixed if linear else 0.0,
         "recurrent_memory": bandwidth * (linear.memory_fraction if linear else 1.0),
     }
-
-
-def _latent_flops(shape: Architecture, ranks: int) -> float:
-    """Scores and values of all heads against the compressed cache, for a sequence and a token of context."""
-    latent = shape.latent_attention
-    if latent is None:
-        return 0.0
-    width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim
-    return _FLOPS * latent.layers * latent.heads * width / ranks
 
 
 def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:

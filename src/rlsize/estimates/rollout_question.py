@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +28,6 @@ A_FEW = 16
 """Samples that an instance should hold where nobody says how many GPUs it has."""
 
 _NARROW = "fp8"
-_NUMBERS = (
-    "prompt_tokens",
-    "response_tokens",
-    "response_cv",
-    "max_response_tokens",
-    "hit_fraction",
-    "concurrency",
-    "instances",
-    "samples_per_step",
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +62,8 @@ class RolloutQuestion:
     @property
     def stated(self) -> dict[str, Figure]:
         """Its numbers as figures."""
-        return {name: getattr(self, name) for name in _NUMBERS}
+        named = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: value for name, value in named.items() if isinstance(value, Figure)}
 
     @property
     def whole_step(self) -> bool:
