@@ -16,7 +16,6 @@ from rlsize.estimates.step_assumptions import assumptions
 from rlsize.estimates.step_loops import LoopPlan, Way
 from rlsize.estimates.step_outlook import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
-from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.estimates.trainer_fit import bare_trainer_memory
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
@@ -82,7 +81,7 @@ def test_staleness_is_no_assumption_of_a_loop_that_takes_turns() -> None:
 @pytest.mark.parametrize("gpus", [8, 16])
 def test_sharded_states_shrink_with_gpus(gpus: int) -> None:
     """18 bytes a parameter with gradients in fp32, over all GPUs."""
-    question = replace(bare_question(plan().train), gpus=float(gpus))
+    question = replace(plan().train.bare(), gpus=float(gpus))
     params = model_size(question.model).params.number
 
     def state_bytes(asked: TrainQuestion) -> float:

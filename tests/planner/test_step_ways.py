@@ -10,7 +10,7 @@ import pytest
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_loops import LoopPlan, Way, bare, step_question
+from rlsize.estimates.step_loops import LoopPlan, Way, step_question
 from rlsize.estimates.step_outlook import STAGES
 from rlsize.estimates.step_prediction import predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
@@ -64,7 +64,7 @@ def test_the_best_split_is_the_shortest_step() -> None:
     best = best_split(asked, "async", 16.0, VALUES)
     assert best is not None
     seconds = {
-        way: float(predicted_step(step_question(asked, way, bare(asked)), VALUES).seconds)
+        way: float(predicted_step(step_question(asked, way), VALUES).seconds)
         for way in (Way(loop="async", rollout_gpus=r, trainer_gpus=t) for r, t in splits(asked, 16.0) if t > 1)
     }
     assert seconds[best] == min(seconds.values())

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.engine_memory import CapacityQuestion
     from rlsize.estimates.memory_question import MemoryQuestion
-    from rlsize.estimates.sharding import Layout
+    from rlsize.estimates.trainer_layout import TrainerLayout
     from rlsize.estimates.trainer_memory import TrainerMemory
 
 COMPARED = ("grpo", "ppo")
@@ -142,7 +142,7 @@ def on_trainer(question: MemoryQuestion) -> TrainerMemory | None:
     return trainer_memory(apply, _load(question, question.layout), question.constants)
 
 
-def _load(question: MemoryQuestion, layout: Layout) -> TrainerLoad:
+def _load(question: MemoryQuestion, layout: TrainerLayout) -> TrainerLoad:
     tokens = question.micro_batch_tokens if question.micro_batch_tokens.known else _NO_TOKENS
     longest = question.longest_tokens if question.longest_tokens.known and question.capped else _NO_TOKENS
     lora = question.lora_rank.known

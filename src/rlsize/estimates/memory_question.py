@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.engine_memory import CapacityQuestion
-    from rlsize.estimates.sharding import Layout
+    from rlsize.estimates.trainer_layout import TrainerLayout
     from rlsize.facts.algorithm import Optimizer, Recomputation
     from rlsize.facts.rl_algorithm import RlAlgorithm
 
@@ -83,7 +83,7 @@ class MemoryQuestion:
     prompt_tokens: Figure = absent("prompt_tokens", "--context")
     response_tokens: Figure = absent("response_tokens", "--context")
     response_cv: Figure = _UNEVEN
-    layout: Layout | None = None
+    layout: TrainerLayout | None = None
     rollout_tensor_parallel: Figure = absent("rollout_tensor_parallel", "--rollout-tensor-parallel")
     rollout_pipeline_parallel: Figure = _NO_PIPELINE
     micro_batch_tokens: Figure = absent("micro_batch_tokens", "--micro-batch-tokens")

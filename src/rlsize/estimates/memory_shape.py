@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import activations, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.figures import apply, total
-from rlsize.estimates.model_parts import stated, working_width
-from rlsize.estimates.model_size import model_size
+from rlsize.estimates.model_size import model_size, stated, working_width
 from rlsize.estimates.remembered import remembered
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
-    from rlsize.estimates.model_parts import Stated
-    from rlsize.estimates.model_size import ModelSize
+    from rlsize.estimates.model_size import ModelSize, Stated
     from rlsize.facts.model import Architecture, Model
 
 _OUTER = ("embedding", "output_head")  # parts that no layer holds

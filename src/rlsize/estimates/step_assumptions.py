@@ -9,7 +9,7 @@ from rlsize.equations import rl_step
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_loops import bare, step_question
+from rlsize.estimates.step_loops import step_question
 from rlsize.estimates.step_prediction import predicted_step
 from rlsize.facts.records.record import Refused
 
@@ -56,7 +56,7 @@ def assumptions(plan: LoopPlan, values: Mapping[str, float], assumed: Collection
         values: Central values of the constants.
         assumed: Keys of the inputs that are assumed: of `_others` below.
     """
-    question = step_question(plan, plan.way, bare(plan))
+    question = step_question(plan, plan.way)
     usual = predicted_step(question, values).seconds
     found = []
     for key, taken, instead, other in _others(question, values):

@@ -6,30 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import decode_step, rollout_batch
-from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rlsize.estimates.belief import Belief
     from rlsize.estimates.generation import Generation
 
     Work = Callable[..., Any]
-
-
-def constants(belief: Belief) -> dict[str, Figure]:
-    """The constants as figures that say where they come from."""
-    return {name: _constant(belief, name, value) for name, value in belief.central().items()}
-
-
-def _constant(belief: Belief, name: str, value: float) -> Figure:
-    known = all_constants()[name]
-    narrowed = belief.spread(name) < known.spread * (1 - 1e-6)
-    how = "calibrated" if narrowed else known.basis
-    source = f"{known.meaning} ({how}: {known.source})"
-    return Figure(key=name, value=value, provenance="measured" if narrowed else "default", source=source)
 
 
 def generated_figures(

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from random import Random
-from types import MappingProxyType
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rlsize.equations import rl_step
-from rlsize.estimates.figures import DRAWS, Draw, uncertain
 from rlsize.estimates.generation_batch import StepBatch, longest_sequence
 from rlsize.estimates.loop_memory import check_engine
 from rlsize.estimates.step_prediction import StepQuestion
-from rlsize.estimates.train_prediction_question import bare_question, stated
 from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.facts.records.record import Refused
 
@@ -26,15 +20,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.figure import Figure
 
-_NUMBERS = (
-    "samples",
-    "group_size",
-    "prompt_tokens",
-    "response_tokens",
-    "response_cv",
-    "max_tokens",
-    "max_staleness",
-)
 LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async")
 """Every way to lay a loop out in time."""
 
@@ -100,11 +85,6 @@ class LoopPlan:
     transport: str = "nccl-broadcast"
     wire_dtype: str = "bf16"
 
-    @property
-    def stated(self) -> dict[str, Figure]:
-        """Its numbers that have a value."""
-        return {name: getattr(self, name) for name in _NUMBERS if getattr(self, name).known}
-
     def engine(self, way: Way) -> Engine:
         """
         The instance of a way.
@@ -118,58 +98,25 @@ class LoopPlan:
         return found
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers:
-    """
-    The numbers of a plan: floats, or arrays of joint draws where an input is uncertain.
-
-    Args:
-        own: Of the loop.
-        train: Of the trainer's question.
-    """
-
-    own: Mapping[str, Any]
-    train: Mapping[str, Any] = field(default_factory=lambda: MappingProxyType({}))
-
-
-def bare(plan: LoopPlan) -> Numbers:
-    """The central numbers."""
-    return Numbers(own={name: figure.number for name, figure in plan.stated.items()})
-
-
-def drawn(plan: LoopPlan, seed: int) -> Numbers:
-    """The same; those with a standard deviation, or worked out from one that has, as arrays of joint draws."""
-    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
-    own = {name: figure for name, figure in plan.stated.items() if uncertain(figure)}
-    train = {name: figure for name, figure in stated(plan.train).items() if uncertain(figure)}
-    joint = [Draw(random) for _ in range(DRAWS if own or train else 0)]
-
-    def arrays(figures: Mapping[str, Figure]) -> dict[str, Any]:
-        return {name: np.array([draw.of(figure).number for draw in joint]) for name, figure in figures.items()}
-
-    return Numbers(own={**bare(plan).own, **arrays(own)}, train=arrays(train))
-
-
-def step_question(plan: LoopPlan, way: Way, said: Numbers) -> StepQuestion:
+def step_question(plan: LoopPlan, way: Way) -> StepQuestion:
     """
     The question about one way to run the loop.
 
     Raises:
         Refused: There is no instance for it.
     """
-    trained = replace(bare_question(plan.train, said.train), gpus=way.trainer_gpus)
     return StepQuestion(
         engine=plan.engine(way),
-        train=trained,
+        train=replace(plan.train.bare(), gpus=way.trainer_gpus),
         loop=way.loop,
         rollout_gpus=way.rollout_gpus,
-        samples=said.own["samples"],
-        group_size=said.own["group_size"],
-        prompt_tokens=said.own["prompt_tokens"],
-        response_tokens=said.own["response_tokens"],
-        response_cv=said.own.get("response_cv"),
-        max_tokens=said.own.get("max_tokens"),
-        max_staleness=said.own["max_staleness"],
+        samples=plan.samples.number,
+        group_size=plan.group_size.number,
+        prompt_tokens=plan.prompt_tokens.number,
+        response_tokens=plan.response_tokens.number,
+        response_cv=plan.response_cv.number if plan.response_cv.known else None,
+        max_tokens=plan.max_tokens.number if plan.max_tokens.known else None,
+        max_staleness=plan.max_staleness.number,
         transport=plan.transport,
         wire_dtype=plan.wire_dtype,
     )
@@ -183,14 +130,13 @@ def longest_tokens(plan: LoopPlan, values: Mapping[str, Any]) -> float:
         plan: The loop.
         values: Central values of the constants, for a spread of lengths that nobody gave.
     """
-    said = bare(plan).own
     batch = StepBatch(
-        samples=said["samples"],
+        samples=plan.samples.number,
         instances=1.0,
-        prompt_tokens=said["prompt_tokens"],
-        response_tokens=said["response_tokens"],
-        response_cv=said.get("response_cv", values["step_length_cv"]),
-        max_tokens=said.get("max_tokens"),
+        prompt_tokens=plan.prompt_tokens.number,
+        response_tokens=plan.response_tokens.number,
+        response_cv=plan.response_cv.number if plan.response_cv.known else values["step_length_cv"],
+        max_tokens=plan.max_tokens.number if plan.max_tokens.known else None,
     )
     return longest_sequence(batch, capped=plan.max_tokens.provenance == "given")
 
@@ -209,4 +155,4 @@ def check_way(plan: LoopPlan, way: Way, values: Mapping[str, Any]) -> None:
     """
     longest = longest_tokens(plan, values)
     check_engine(plan.engine(way), longest, values)
-    check_trainer(replace(bare_question(plan.train), gpus=way.trainer_gpus), longest, values)
+    check_trainer(replace(plan.train.bare(), gpus=way.trainer_gpus), longest, values)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.train_prediction_question import TrainQuestion
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.estimates.trainer_memory import TrainerMemory
 
 _GIB = 2.0**30

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.memory_shape import MemoryShape
-    from rlsize.estimates.train_prediction_question import Sharding
+    from rlsize.estimates.trainer_layout import Sharding
 
     Work = Callable[..., Any]
 

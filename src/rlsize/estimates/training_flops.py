@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, parameters, training_flops
 from rlsize.estimates.figures import apply, total
-from rlsize.estimates.model_parts import stated
-from rlsize.estimates.model_size import model_size
+from rlsize.estimates.model_size import attending_layers, model_size, stated
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.estimates.model_parts import Stated
+    from rlsize.estimates.model_size import Stated
     from rlsize.facts.model import Architecture, Model
 
 FORWARD_AND_BACKWARD = 3  # forward passes that both are worth: backward has two products for each one of forward
@@ -37,18 +36,6 @@ class TrainingFlops:
     attention_flops_per_token: Figure
     counted_flops_per_token: Figure
     notes: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
-class _Attending:
-    """Layers that attend in one way: to the whole context where there is no window."""
-
-    name: str
-    layers: int
-    heads: int
-    query_key_dim: int
-    value_dim: int
-    window: int = 0
 
 
 def training_flops_per_token(model: Model, lengths: Sequence[int]) -> TrainingFlops:
@@ -124,16 +111,16 @@ def _feeder_vectors(shape: Architecture, says: Stated) -> Iterator[tuple[str, in
 def _attention(key: str, model: Model, lengths: Sequence[int], *, causal: bool) -> Figure:
     says = stated(model)
     found = []
-    for kind in _attending(model.architecture):
-        shape = {"layers": kind.layers, "heads": kind.heads}
-        dims = {"query_key_dim": kind.query_key_dim, "value_dim": kind.value_dim}
+    for kind in attending_layers(model.architecture):
         flops = says.apply(
             f"{kind.name}_{key}",
             training_flops.attention_flops_per_token,
             keys_per_query=_keys_per_query(lengths, kind.window if causal else 0, causal=causal),
             passes=Figure(key="passes", value=FORWARD_AND_BACKWARD, provenance="default", source="forward, backward"),
-            **shape,
-            **dims,
+            layers=kind.layers,
+            heads=kind.heads,
+            query_key_dim=kind.query_key_dim,
+            value_dim=kind.value_dim,
         )
         found.append(flops)
     return replace(found[0], key=key) if len(found) == 1 else total(key, found)
@@ -151,19 +138,6 @@ def _keys_per_query(lengths: Sequence[int], window: int, *, causal: bool) -> Fig
         pairs=Figure(key="pairs", value=pairs, provenance="given", source=source),
         tokens=Figure(key="tokens", value=sum(lengths), provenance="given", source=source),
     )
-
-
-def _attending(shape: Architecture) -> Iterator[_Attending]:
-    attention, latent, sliding = shape.attention, shape.latent_attention, shape.sliding
-    if attention:
-        heads = (attention.heads, attention.head_dim, attention.head_dim)
-        if attention.layers:
-            yield _Attending("full", attention.layers, *heads)
-        if sliding:
-            yield _Attending("sliding", sliding.layers, *heads, window=sliding.window)
-    if latent:
-        query_key = latent.qk_nope_head_dim + latent.qk_rope_head_dim
-        yield _Attending("latent", latent.layers, latent.heads, query_key, latent.v_head_dim, window=latent.index_topk)
 
 
 def _left_out(shape: Architecture) -> Iterator[str]:

@@ -67,9 +67,8 @@ def bare_asked(trainer: TrainerOption) -> TrainQuestion | None:
     """The trainer in bare numbers; None where only its time is known."""
     if trainer.question is None:
         return None
-    from rlsize.estimates.train_prediction_question import bare_question
 
-    return bare_question(trainer.question)
+    return trainer.question.bare()
 
 
 def longest_tokens(setting: Setting) -> float:

@@ -6,9 +6,8 @@ from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.step_loops import LOOPS, Way, bare, check_way, longest_tokens, step_question
+from rlsize.estimates.step_loops import LOOPS, Way, check_way, longest_tokens, step_question
 from rlsize.estimates.step_prediction import predicted_step
-from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.estimates.trainer_fit import check_trainer
 from rlsize.facts.records.record import Refused
 from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
@@ -43,12 +42,12 @@ def splits(plan: LoopPlan, gpus: float) -> tuple[tuple[float, float], ...]:
 
 def best_split(plan: LoopPlan, loop: Loop, gpus: float, values: Mapping[str, float]) -> Way | None:
     """The split with the shortest central step; None where none works."""
-    said, best, least = bare(plan), None, float("inf")
+    best, least = None, float("inf")
     for rollout, trainer in splits(plan, gpus):
         way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
         try:
             check_way(plan, way, values)
-            seconds = float(predicted_step(step_question(plan, way, said), values).seconds)
+            seconds = float(predicted_step(step_question(plan, way), values).seconds)
         except Refused:
             continue
         if seconds < least:
@@ -82,7 +81,7 @@ def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, spli
 
 def fitting_trainer(plan: LoopPlan, values: Mapping[str, float]) -> int | None:
     """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
-    question, replica = bare_question(plan.train), plan.train.replica
+    question, replica = plan.train.bare(), plan.train.replica
     longest = longest_tokens(plan, values)
     unit = lcm(replica, plan.train.pipeline * plan.train.expert)
     count = gpu_counts(unit, int(plan.train.gpu.specification.gpus_per_node.value))

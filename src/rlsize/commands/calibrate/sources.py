@@ -12,9 +12,8 @@ from rlsize.errors import InputError
 from rlsize.estimates import stage_predictions
 from rlsize.estimates.calibrating import SCATTER, Point
 from rlsize.estimates.stage_predictions import RolloutPlan
-from rlsize.estimates.step_loops import Way, bare, step_question
+from rlsize.estimates.step_loops import Way, step_question
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
-from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
@@ -117,7 +116,7 @@ def loop_of(inputs: Inputs) -> StepQuestion:
         raise Refused(loop.refused or "no model is named, so nothing is predicted")
     place, plan = loop.place, loop.stages.plan
     way = Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
-    return step_question(plan, way, bare(plan))
+    return step_question(plan, way)
 
 
 def other_mode(question: StepQuestion) -> StepQuestion:
@@ -191,7 +190,7 @@ def train_of(inputs: Inputs) -> TrainQuestion:
     length, many = lengths(inputs, model), samples(inputs)
     inputs.need(length.response, "give the mean response length")
     inputs.need(many, "give prompts and group")
-    return bare_question(inputs.settled(train_question(inputs, model, gpu, length, many, pool)))
+    return inputs.settled(train_question(inputs, model, gpu, length, many, pool)).bare()
 
 
 def sync_of(inputs: Inputs) -> SyncTimeQuestion:

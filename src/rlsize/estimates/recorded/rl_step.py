@@ -14,7 +14,7 @@ from rlsize.estimates.constants_train import STAGE as TRAIN
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_prediction import StepQuestion, predicted_step
-from rlsize.estimates.train_prediction_question import TrainQuestion
+from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.record import Refused
 
