@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from rlsize.estimates.adapters import lora_params
 from rlsize.estimates.memory import bill_memory
 from rlsize.estimates.memory_question import MemoryQuestion
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import TrainerLayout
+from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure
 from rlsize.facts.rl_algorithm import ALGORITHMS

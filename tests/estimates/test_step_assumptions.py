@@ -10,13 +10,12 @@ import pytest
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.loop_memory import bare_trainer_memory
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assumptions import assumptions
-from rlsize.estimates.step_loops import LoopPlan, Way
-from rlsize.estimates.step_outlook import STAGES
+from rlsize.estimates.step_prediction import STAGES, LoopPlan, Way
 from rlsize.estimates.train_prediction import TrainQuestion
-from rlsize.estimates.trainer_fit import bare_trainer_memory
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue

@@ -15,8 +15,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assembly import OVERLAPPING
-from rlsize.estimates.step_outlook import STAGES
-from rlsize.estimates.step_prediction import StepQuestion, fleet_generation, predicted_step
+from rlsize.estimates.step_prediction import STAGES, StepQuestion, fleet_generation, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue

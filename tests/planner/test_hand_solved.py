@@ -20,7 +20,7 @@ from tests.planner.small_problems import (
 
 from rlsize.equations import matching
 from rlsize.estimates.figures import apply
-from rlsize.estimates.trainer_fit import bare_trainer_memory
+from rlsize.estimates.loop_memory import bare_trainer_memory
 from rlsize.planner.evaluation import worked
 from rlsize.planner.memory_left import memory_of
 from rlsize.planner.offers import Degrees

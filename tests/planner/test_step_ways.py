@@ -10,9 +10,7 @@ import pytest
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_loops import LoopPlan, Way, step_question
-from rlsize.estimates.step_outlook import STAGES
-from rlsize.estimates.step_prediction import predicted_step
+from rlsize.estimates.step_prediction import STAGES, LoopPlan, Way, predicted_step, step_question
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from dataclasses import fields, is_dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rlsize.facts.figure import Figure
 
@@ -23,6 +23,12 @@ LOW, HIGH = 0.1, 0.9  # the ends of an 80 % interval
 _TRIES = 50  # draws outside an input's limits before it is clipped
 
 Q = TypeVar("Q")
+
+Worked: TypeAlias = Any
+"""What an equation gives to an estimate: a figure, a number, or an array of draws or alternatives."""
+
+Work: TypeAlias = "Callable[..., Worked]"
+"""Who works equations out for an estimate: `apply`, or `numbers`."""
 
 
 def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -> Figure:

@@ -9,8 +9,7 @@ from rlsize.equations import rl_step
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_loops import step_question
-from rlsize.estimates.step_prediction import predicted_step
+from rlsize.estimates.step_prediction import predicted_step, step_question
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
@@ -18,8 +17,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.estimates.step_loops import LoopPlan
-    from rlsize.estimates.step_prediction import StepQuestion
+    from rlsize.estimates.step_prediction import LoopPlan, StepQuestion
 
 _FRACTIONS = (0.5, 0.9)  # of the memory: the other end of what is usual
 _MIDDLE_FRACTION = 0.75

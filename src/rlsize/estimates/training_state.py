@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import memory
-from rlsize.estimates.adapters import lora_params
 from rlsize.estimates.figures import apply
+from rlsize.estimates.trainer_memory import lora_params
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:

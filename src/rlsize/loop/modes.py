@@ -13,7 +13,7 @@ from rlsize.estimates.belief import BandSource, variance_shares
 from rlsize.estimates.constants_step import STAGE
 from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import REFILLING, assembled
-from rlsize.estimates.step_loops import Way
+from rlsize.estimates.step_prediction import Way
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
 from rlsize.planner.bands import band_of

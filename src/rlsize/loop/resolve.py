@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.estimates.step_loops import LoopPlan, Way
+    from rlsize.estimates.step_prediction import LoopPlan, Way
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.pools import Pools
     from rlsize.loop.rates import KnownRates
@@ -219,7 +219,7 @@ def _modelled(said: Said, found: Pools, known: KnownRates) -> Stages | None:
     gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
     if known.both and not (said.gives("model") and gpus):
         return None
-    from rlsize.estimates.step_outlook import STAGES
+    from rlsize.estimates.step_prediction import STAGES
 
     before = list(said.faults)
     said.apart().belief(*STAGES)  # a calibration that is none is no reason to do without one
@@ -241,7 +241,7 @@ def stages_of(said: Said, found: Pools) -> Stages:
     Raises:
         InputError: All that is missing or wrong.
     """
-    from rlsize.estimates.step_outlook import STAGES
+    from rlsize.estimates.step_prediction import STAGES
     from rlsize.loop.instance import instance
     from rlsize.loop.sync import transport, wire_dtype
     from rlsize.loop.trainer import train_question
@@ -326,7 +326,7 @@ def _plan(
 ) -> tuple[LoopPlan, int | None]:
     """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
     from rlsize.estimates.rollout_fit import first_fit
-    from rlsize.estimates.step_loops import LoopPlan, Way
+    from rlsize.estimates.step_prediction import LoopPlan, Way
     from rlsize.loop.instance import degrees, memory_fractions
 
     values, shared = belief.central(), found.shared
@@ -644,8 +644,7 @@ def _check_memory(loop: Loop, place: Placement) -> None:
     Raises:
         Refused: With the bytes that are there and those that are needed.
     """
-    from rlsize.estimates.loop_memory import check_engine
-    from rlsize.estimates.trainer_fit import check_trainer
+    from rlsize.estimates.loop_memory import check_engine, check_trainer
     from rlsize.planner.memory_left import bare_trainer, known_engine, longest_tokens
 
     setting = loop.outlook.central

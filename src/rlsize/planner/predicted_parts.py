@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import iteration, redundancy, rl_step, rollout_batch
+from rlsize.equations import iteration, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
-from rlsize.estimates.step_figures import generated_figures
-from rlsize.estimates.step_prediction import BLOCK_TOKENS, overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.step_prediction import generated_figures, group_hits, overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
@@ -105,7 +104,7 @@ def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generati
         response_tokens=said(problem.response_tokens),
         response_cv=said(problem.response_cv) if problem.response_cv.known else setting.values["step_length_cv"],
         max_tokens=said(problem.max_tokens) if problem.max_tokens.known else None,
-        hit_ratio=hits(said(problem.group_size), said(problem.prompt_tokens)),
+        hit_ratio=group_hits(said(problem.group_size), said(problem.prompt_tokens)),
         in_flight=allowed if refill else None,
         ending="refill" if refill else "barrier",
     )
@@ -120,19 +119,6 @@ def longest_response(setting: Setting, place: Placement) -> float:
     fleet = generation_of(setting.bare, place, engine)
     seconds = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
     return float(np.asarray(seconds).ravel()[0])
-
-
-def hits(group_size: Any, prompt_tokens: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
-    """Share of prompt tokens in the prefix cache, a group on one instance."""
-    return redundancy.prefix_cache_hit_ratio(
-        group_size=group_size,
-        prompt_tokens=prompt_tokens,
-        cacheable_prompt_tokens=redundancy.cacheable_prompt_tokens(
-            prompt_tokens=prompt_tokens, block_tokens=BLOCK_TOKENS
-        ),
-        cacheable_shared_tokens=0.0,
-        instances_per_group=1.0,
-    )
 
 
 def predicted_sync(setting: Setting, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)

@@ -6,9 +6,8 @@ from dataclasses import replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.step_loops import LOOPS, Way, check_way, longest_tokens, step_question
-from rlsize.estimates.step_prediction import predicted_step
-from rlsize.estimates.trainer_fit import check_trainer
+from rlsize.estimates.loop_memory import check_trainer
+from rlsize.estimates.step_prediction import LOOPS, Way, check_way, longest_tokens, predicted_step, step_question
 from rlsize.facts.records.record import Refused
 from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.estimates.step_loops import LoopPlan
+    from rlsize.estimates.step_prediction import LoopPlan
 
 _MOST_SPLITS = 40  # that are tried; more are thinned out
 

@@ -12,7 +12,7 @@ from rlsize.errors import InputError
 from rlsize.estimates import stage_predictions
 from rlsize.estimates.calibrating import SCATTER, Point
 from rlsize.estimates.stage_predictions import RolloutPlan
-from rlsize.estimates.step_loops import Way, step_question
+from rlsize.estimates.step_prediction import Way, step_question
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
