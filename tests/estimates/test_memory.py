@@ -7,8 +7,7 @@ from random import Random
 
 import pytest
 
-from rlsize.estimates.memory import bill_memory
-from rlsize.estimates.memory_question import MemoryQuestion
+from rlsize.estimates.memory import MemoryQuestion, bill_memory
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import TrainerLayout

@@ -13,8 +13,7 @@ from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.engine_compiled import capacity
 from rlsize.estimates.engine_memory import CapacityQuestion
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
-from rlsize.estimates.memory_question import MemoryQuestion
+from rlsize.estimates.memory import GpuMemory, MemoryQuestion, gpu_memory
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import TrainerLayout, divides

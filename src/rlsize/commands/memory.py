@@ -13,8 +13,7 @@ from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
 
 if TYPE_CHECKING:
     from rlsize.estimates.engine_memory import CapacityQuestion
-    from rlsize.estimates.gpu_memory import GpuMemory
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import GpuMemory, MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -95,7 +94,7 @@ def memory(inputs: Inputs) -> Report:
 
 def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.dtype import BYTES_PER_PARAM
@@ -234,7 +233,7 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
 
 def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     """The shares of a GPU's memory that the two sides may plan with."""
-    from rlsize.estimates.gpu_memory import gpu_memory
+    from rlsize.estimates.memory import gpu_memory
     from rlsize.facts.engine_defaults import engine_defaults
     from rlsize.facts.memory_margin import MEMORY_MARGIN
     from rlsize.loop.instance import memory_fraction

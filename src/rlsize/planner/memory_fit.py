@@ -25,8 +25,7 @@ from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
-    from rlsize.estimates.gpu_memory import GpuMemory
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import GpuMemory, MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
 
 MOST_INSTANCE_GPUS = 1024
@@ -135,9 +134,7 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
 
 def trainer_on(question: MemoryQuestion, gpu: GpuMemory, layout: TrainerLayout) -> Candidate:
     """The trainer and the models that share its GPUs, spread in this way."""
-    each = on_trainer(replace(question, layout=layout))
-    if each is None:
-        raise ValueError("a trainer without a layout")
+    each = on_trainer(question, layout)
     beside = [part for part in overheads(each) if part.known and part.number]
     left = _left("trainer_left_bytes", gpu, gpu.trainer_fraction, each.peak)
     return Candidate(
