@@ -5,15 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching, parameters, training_flops
+from rlsize.equations import matching, training_flops
 from rlsize.estimates.figures import apply, total
-from rlsize.estimates.model_size import attending_layers, model_size, stated
+from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.estimates.model_size import Stated
     from rlsize.facts.model import Architecture, Model
 
 FORWARD_AND_BACKWARD = 3  # forward passes that both are worth: backward has two products for each one of forward
@@ -49,7 +48,17 @@ def training_flops_per_token(model: Model, lengths: Sequence[int]) -> TrainingFl
     Returns:
         FLOPs per token, each figure with the equation and the numbers behind it.
     """
-    matrices = apply("flops_per_token", matching.training_flops_per_token, active_params=_matmul_params(model))
+    vectors = [replace(part.vector_params, key=part.name) for part in model_parts(model)]
+    matrices = apply(
+        "flops_per_token",
+        matching.training_flops_per_token,
+        active_params=apply(
+            "matmul_params",
+            training_flops.matmul_params,
+            active_params=model_size(model).active_params,
+            vector_params=total("vector_params", vectors),
+        ),
+    )
     squares = _attention("attention_square_flops_per_token", model, lengths, causal=False)
     return TrainingFlops(
         flops_per_token=matrices,
@@ -57,55 +66,6 @@ def training_flops_per_token(model: Model, lengths: Sequence[int]) -> TrainingFl
         counted_flops_per_token=total("counted_flops_per_token", [matrices, squares]),
         notes=tuple(_left_out(model.architecture)),
     )
-
-
-def _matmul_params(model: Model) -> Figure:
-    active = model_size(model).active_params
-    vectors = total("vector_params", list(_vectors(model)))
-    return apply("matmul_params", training_flops.matmul_params, active_params=active, vector_params=vectors)
-
-
-def _vectors(model: Model) -> Iterator[Figure]:
-    """Norms and biases that `model_parts` counts as active, kind by kind."""
-    says, shape = stated(model), model.architecture
-    norms = {"norms": shape.layers * shape.norms_per_layer + 1, "vectors_per_norm": 2 if shape.norm_bias else 1}
-    yield says.apply("norm_params", parameters.norm_params, hidden_size=shape.hidden_size, **norms)
-    for key, layers, size in (*_attention_vectors(shape, says), *_feeder_vectors(shape, says)):
-        yield says.apply(key, parameters.stacked_params, layers=layers, layer_params=size)
-
-
-def _attention_vectors(shape: Architecture, says: Stated) -> Iterator[tuple[str, int, Figure]]:
-    attention, latent = shape.attention, shape.latent_attention
-    if attention:
-        layers = attention.layers + (shape.sliding.layers if shape.sliding else 0)
-        heads = {"heads": attention.heads, "kv_heads": attention.kv_heads, "head_dim": attention.head_dim}
-        if attention.qkv_bias:
-            yield "qkv_bias_params", layers, says.apply("layer_params", parameters.qkv_bias_params, **heads)
-        if attention.output_bias:
-            yield "output_bias_params", layers, says.figure("layer_params", shape.hidden_size)
-        if attention.qk_norm != "none":
-            queries, keys = (attention.heads, attention.kv_heads) if attention.qk_norm == "full" else (1, 1)
-            widths = {"query_width": queries * attention.head_dim, "key_width": keys * attention.head_dim}
-            yield "qk_norm_params", layers, says.apply("layer_params", parameters.qk_norm_params, **widths)
-        if attention.sinks:
-            yield "sink_params", layers, says.figure("layer_params", attention.heads)
-    if latent:
-        compressed = latent.q_lora_rank + latent.kv_lora_rank  # each has a norm
-        yield "latent_norm_params", latent.layers, says.figure("layer_params", compressed)
-
-
-def _feeder_vectors(shape: Architecture, says: Stated) -> Iterator[tuple[str, int, Figure]]:
-    dense, moe = shape.feed_forward, shape.moe
-    if dense and dense.bias:
-        sizes = {"intermediate_size": dense.intermediate_size, "matrices": dense.matrices}
-        bias = says.apply("layer_params", parameters.mlp_bias_params, hidden_size=shape.hidden_size, **sizes)
-        yield "mlp_bias_params", dense.layers, bias
-    if moe and moe.expert_bias:
-        sizes = {"intermediate_size": moe.intermediate_size, "matrices": moe.matrices}
-        bias = says.apply("layer_params", parameters.mlp_bias_params, hidden_size=shape.hidden_size, **sizes)
-        yield "expert_bias_params", moe.layers * moe.experts_per_token, bias
-    if moe and moe.router_bias:
-        yield "router_bias_params", moe.layers, says.figure("layer_params", moe.experts)
 
 
 def _attention(key: str, model: Model, lengths: Sequence[int], *, causal: bool) -> Figure:
