@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import decode_step, matching, redundancy, rl_step, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import generation
 from rlsize.estimates.generation_batch import StepBatch, longest_sequence
-from rlsize.estimates.loop_memory import check_engine, check_trainer
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
@@ -44,40 +43,91 @@ LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StepQuestion:
+class Way:
     """
-    An RL loop whose step is asked for.
+    One way to run a loop.
 
     Args:
-        engine: One rollout instance.
-        train: The trainer and its work.
-        loop: colocated (taking turns on the same GPUs), synchronous (taking turns on two pools), one-step-off, or
-            async (overlapping with refill).
+        loop: How the phases follow each other.
         rollout_gpus: GPUs that generate. [1]
+        trainer_gpus: GPUs that train; the same ones where colocated. [1]
+    """
+
+    loop: Loop
+    rollout_gpus: float
+    trainer_gpus: float
+
+    @property
+    def shared(self) -> bool:
+        """Whether both sides take turns on the same GPUs."""
+        return self.loop == "colocated"
+
+    @property
+    def gpus(self) -> float:
+        """GPUs of both sides."""
+        if self.shared:
+            return self.trainer_gpus
+        return float(rl_step.gpus_of_both(rollout_gpus=self.rollout_gpus, trainer_gpus=self.trainer_gpus))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepQuestion:
+    """
+    An RL loop whose step is asked for; numbers, arrays of them, or figures.
+
+    Args:
+        way: How it is run.
+        engines: One rollout instance where GPUs are shared (True) and where they are not (False), or why there is none.
+        train: The trainer and its work.
         samples: Samples that are generated for a step. [1]
         group_size: Samples of one prompt, on one instance. [1]
         prompt_tokens: Mean prompt length. [token]
         response_tokens: Mean response length. [token]
-        response_cv: Its coefficient of variation without the cap; the constant where None. [1]
-        max_tokens: Longest response; None for no cap. [token]
+        response_cv: Its coefficient of variation without the cap; the constant where None, or absent. [1]
+        max_tokens: Longest response; None, or absent, for no cap. [token]
         max_staleness: Staleness cap in steps. [1]
         transport: Class of the weight sync.
         wire_dtype: Number type of weights on the wire.
     """
 
-    engine: Engine
+    way: Way
+    engines: Mapping[bool, Engine | str]
     train: TrainQuestion
-    loop: Loop
-    rollout_gpus: Real
     samples: Real
     group_size: Real
     prompt_tokens: Real
     response_tokens: Real
-    response_cv: Real | None = None
-    max_tokens: Real | None = None
+    response_cv: Real = None
+    max_tokens: Real = None
     max_staleness: Real = 1.0
     transport: str = "nccl-broadcast"
     wire_dtype: str = "bf16"
+
+    @property
+    def engine(self) -> Engine:
+        """
+        The instance.
+
+        Raises:
+            Refused: There is none, with the reason.
+        """
+        found = self.engines[self.way.shared]
+        if isinstance(found, str):
+            raise Refused(found)
+        return found
+
+    @property
+    def bare(self) -> StepQuestion:
+        """The same in bare numbers."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        numbers: dict[str, Any] = {
+            name: value.number if value.known else None for name, value in values.items() if isinstance(value, Figure)
+        }
+        return replace(self, train=self.train.bare(), **numbers)
+
+    def on(self, way: Way) -> StepQuestion:
+        """The same work, run another way."""
+        return replace(self, way=way, train=replace(self.train, gpus=way.trainer_gpus))
 
 
 def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
@@ -91,7 +141,7 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
     Raises:
         Refused: The question has no answer, with the reason.
     """
-    work, shared, model = numbers, question.loop == "colocated", question.engine.question.model
+    work, shared, model = numbers, question.way.shared, question.engine.question.model
     moe = model.architecture.moe is not None
     fleet = fleet_generation(question, values)
     update, forwards = trained_in_loop(work, train_step(work, question.train, values), values, shared=shared)
@@ -101,11 +151,11 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
         transport=suiting(question.transport, shared=shared),
         dtype=question.wire_dtype,
         trainer_gpus=question.train.gpus,
-        rollout_gpus=question.rollout_gpus,
+        rollout_gpus=question.way.rollout_gpus,
         instance_gpus=question.engine.numbers.gpus,
     )
     parts = LoopParts(
-        loop=question.loop,
+        loop=question.way.loop,
         generation_seconds=within_a_loop(work, "generation_seconds", fleet.seconds, values, moe=moe),
         tail_seconds=within_a_loop(work, "tail_seconds", fleet.tail_seconds, values, moe=moe),
         update_seconds=update,
@@ -128,10 +178,10 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
         Refused: The GPUs do not hold an instance.
     """
     size = question.engine.numbers.gpus
-    instances = matching.instances_of(gpus=question.rollout_gpus, gpus_per_instance=size)
+    instances = matching.instances_of(gpus=question.way.rollout_gpus, gpus_per_instance=size)
     if instances < 1:
-        raise Refused(f"{question.rollout_gpus:g} rollout GPUs do not hold an instance of {size:g}")
-    refill = question.loop in REFILLING
+        raise Refused(f"{question.way.rollout_gpus:g} rollout GPUs do not hold an instance of {size:g}")
+    refill = question.way.loop in REFILLING
     allowed = rl_step.allowed_in_flight(samples_per_step=question.samples, max_staleness=question.max_staleness)
     batch = StepBatch(
         samples=question.samples,
@@ -232,135 +282,21 @@ def generated_figures(
     return apply(key, decode_step.both_times, first=packed, second=tail), tail
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Way:
-    """
-    One way to run a loop.
-
-    Args:
-        loop: How the phases follow each other.
-        rollout_gpus: GPUs that generate. [1]
-        trainer_gpus: GPUs that train; the same ones where colocated. [1]
-    """
-
-    loop: Loop
-    rollout_gpus: float
-    trainer_gpus: float
-
-    @property
-    def shared(self) -> bool:
-        """Whether both sides take turns on the same GPUs."""
-        return self.loop == "colocated"
-
-    @property
-    def gpus(self) -> float:
-        """GPUs of both sides."""
-        if self.shared:
-            return self.trainer_gpus
-        return float(rl_step.gpus_of_both(rollout_gpus=self.rollout_gpus, trainer_gpus=self.trainer_gpus))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LoopPlan:
-    """
-    A loop that is asked for.
-
-    Args:
-        way: How it is run.
-        engines: One rollout instance where GPUs are shared (True) and where they are not (False), or why there is none.
-        train: The trainer and its work; its numbers as figures.
-        samples: Samples that are generated for a step. [1]
-        group_size: Samples of one prompt. [1]
-        prompt_tokens: Mean prompt length. [token]
-        response_tokens: Mean response length. [token]
-        response_cv: Its coefficient of variation; the constant's where it lacks a value. [1]
-        max_tokens: Cap on the response length. [token]
-        max_staleness: Staleness cap in steps. [1]
-        transport: Class of the weight sync.
-        wire_dtype: Number type of weights on the wire.
-    """
-
-    way: Way
-    engines: Mapping[bool, Engine | str]
-    train: TrainQuestion
-    samples: Figure
-    group_size: Figure
-    prompt_tokens: Figure
-    response_tokens: Figure
-    response_cv: Figure
-    max_tokens: Figure
-    max_staleness: Figure
-    transport: str = "nccl-broadcast"
-    wire_dtype: str = "bf16"
-
-    def engine(self, way: Way) -> Engine:
-        """
-        The instance of a way.
-
-        Raises:
-            Refused: There is none, with the reason.
-        """
-        found = self.engines[way.shared]
-        if isinstance(found, str):
-            raise Refused(found)
-        return found
-
-
-def step_question(plan: LoopPlan, way: Way) -> StepQuestion:
-    """
-    The question about one way to run the loop.
-
-    Raises:
-        Refused: There is no instance for it.
-    """
-    return StepQuestion(
-        engine=plan.engine(way),
-        train=replace(plan.train.bare(), gpus=way.trainer_gpus),
-        loop=way.loop,
-        rollout_gpus=way.rollout_gpus,
-        samples=plan.samples.number,
-        group_size=plan.group_size.number,
-        prompt_tokens=plan.prompt_tokens.number,
-        response_tokens=plan.response_tokens.number,
-        response_cv=plan.response_cv.number if plan.response_cv.known else None,
-        max_tokens=plan.max_tokens.number if plan.max_tokens.known else None,
-        max_staleness=plan.max_staleness.number,
-        transport=plan.transport,
-        wire_dtype=plan.wire_dtype,
-    )
-
-
-def longest_tokens(plan: LoopPlan, values: Mapping[str, Worked]) -> float:
+def longest_tokens(question: StepQuestion, values: Mapping[str, Real]) -> float:
     """
     The longest sequence of a loop, which memory must hold whole. [token]
 
     Args:
-        plan: The loop.
+        question: The loop, in figures.
         values: Central values of the constants, for a spread of lengths that nobody gave.
     """
+    bare = question.bare
     batch = StepBatch(
-        samples=plan.samples.number,
+        samples=bare.samples,
         instances=1.0,
-        prompt_tokens=plan.prompt_tokens.number,
-        response_tokens=plan.response_tokens.number,
-        response_cv=plan.response_cv.number if plan.response_cv.known else values["step_length_cv"],
-        max_tokens=plan.max_tokens.number if plan.max_tokens.known else None,
+        prompt_tokens=bare.prompt_tokens,
+        response_tokens=bare.response_tokens,
+        response_cv=values["step_length_cv"] if bare.response_cv is None else bare.response_cv,
+        max_tokens=bare.max_tokens,
     )
-    return longest_sequence(batch, capped=plan.max_tokens.provenance == "given")
-
-
-def check_way(plan: LoopPlan, way: Way, values: Mapping[str, Worked]) -> None:
-    """
-    Refuse a way to run a loop that memory does not allow.
-
-    Args:
-        plan: The loop.
-        way: How it is run.
-        values: Central values of the constants.
-
-    Raises:
-        Refused: There is no instance for it, or the trainer does not fit on its GPUs.
-    """
-    longest = longest_tokens(plan, values)
-    check_engine(plan.engine(way), longest, values)
-    check_trainer(replace(plan.train.bare(), gpus=way.trainer_gpus), longest, values)
+    return longest_sequence(batch, capped=question.max_tokens.provenance == "given")

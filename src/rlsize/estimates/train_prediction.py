@@ -39,6 +39,8 @@ BF16_BYTES = 2.0
 _NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _ONCE = ("optimizer", "none")  # shardings whose collectives run once a step
 _FULLY = 3  # forward passes that forward and backward are worth in model FLOPs
+_BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
+_FORWARD: Mapping[Sharding, float] = MappingProxyType({"full": 1, "gradients": 1, "optimizer": 0, "none": 0})
 EXTRA_PASSES: Mapping[str, str] = MappingProxyType(
     {
         "old_logprob": "log-probabilities of the policy before the update",
@@ -51,72 +53,44 @@ EXTRA_PASSES: Mapping[str, str] = MappingProxyType(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PassWork:
+class PassCost:
     """
     What one pass over the tokens costs, in forward passes of each kind of work.
 
     Args:
         linear: Of linear layers. [1]
-        head: Of the output head. [1]
         attention: Of attention scores; backward costs two and a half. [1]
         streams: Of element-wise work, backward counted as two. [1]
+        reductions: All-reduces of a layer for tensor parallelism, and all-to-all exchanges of one with experts. [1]
+        head: Of the output head. [1]
         logits: Of the loss; forward alone moves half of it. [1]
-        reductions: All-reduces of a layer for tensor parallelism. [1]
-        exchanges: All-to-all exchanges of a layer with experts. [1]
         rounds: Times that keys and values go round for context parallelism. [1]
         collectives: Gathers and scatters of sharded weights for each micro-batch, by sharding. [1]
     """
 
     linear: float
-    head: float
     attention: float
     streams: float
-    logits: float
     reductions: float
-    exchanges: float
-    rounds: float
-    collectives: Mapping[Sharding, float]
+    head: float = 3
+    logits: float = 1
+    rounds: float = 3
+    collectives: Mapping[Sharding, float] = field(default_factory=lambda: _BOTH)
 
 
-_BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
-_FORWARD: Mapping[Sharding, float] = MappingProxyType({"full": 1, "gradients": 1, "optimizer": 0, "none": 0})
-
-
-def _training(linear: float, attention: float, streams: float, reductions: float) -> PassWork:
-    return PassWork(
-        linear=linear,
-        head=3,
-        attention=attention,
-        streams=streams,
-        logits=1,
-        reductions=reductions,
-        exchanges=reductions,
-        rounds=3,
-        collectives=_BOTH,
-    )
-
-
-TRAINING: Mapping[str, PassWork] = MappingProxyType(
+TRAINING: Mapping[str, PassCost] = MappingProxyType(
     {
-        "none": _training(3, 3.5, 3, 4),
-        "selective": _training(3, 4.5, 3.25, 4),  # attention is computed again
-        "alternate": _training(3.5, 3.5, 3.5, 5),  # every other product is computed again, and what it gathers gathered
-        "full": _training(4, 4.5, 4, 6),
+        "none": PassCost(linear=3, attention=3.5, streams=3, reductions=4),
+        # attention is computed again
+        "selective": PassCost(linear=3, attention=4.5, streams=3.25, reductions=4),
+        # every other product is computed again, and what it gathers gathered
+        "alternate": PassCost(linear=3.5, attention=3.5, streams=3.5, reductions=5),
+        "full": PassCost(linear=4, attention=4.5, streams=4, reductions=6),
     }
 )
 """Forward and backward, by what backward computes again."""
 
-FORWARD = PassWork(
-    linear=1,
-    head=1,
-    attention=1,
-    streams=1,
-    logits=0.5,
-    reductions=2,
-    exchanges=2,
-    rounds=1,
-    collectives=_FORWARD,
-)
+FORWARD = PassCost(linear=1, attention=1, streams=1, reductions=2, head=1, logits=0.5, rounds=1, collectives=_FORWARD)
 """Forward alone."""
 
 
@@ -545,7 +519,7 @@ class TrainerAtWork:
         )
 
 
-def gathering(setting: TrainerAtWork, cost: PassWork, busy: Real) -> Real:
+def gathering(setting: TrainerAtWork, cost: PassCost, busy: Real) -> Real:
     """
     Seconds of the collectives of sharded weights and gradients that computation does not hide.
 
@@ -584,7 +558,7 @@ def gathering(setting: TrainerAtWork, cost: PassWork, busy: Real) -> Real:
     )
 
 
-def exchanged(setting: TrainerAtWork, cost: PassWork, attention: Real) -> Real:
+def exchanged(setting: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
     """
     Seconds of what tensor, context and expert parallelism exchange inside the layers.
 
@@ -631,7 +605,7 @@ def _stride(setting: TrainerAtWork, ranks: int, inner: int) -> int:
     return inner if ranks * inner <= setting.domain else setting.domain
 
 
-def _tensor(setting: TrainerAtWork, cost: PassWork) -> Real:
+def _tensor(setting: TrainerAtWork, cost: PassCost) -> Real:
     asked, work = setting.question, setting.work
     if asked.tensor == 1:
         return 0.0
@@ -651,7 +625,7 @@ def _tensor(setting: TrainerAtWork, cost: PassWork) -> Real:
     return work("tensor_parallel_seconds", train_step_traffic.exposed_wire_time, **given)
 
 
-def _context(setting: TrainerAtWork, cost: PassWork, attention: Real) -> Real:
+def _context(setting: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
     asked, work = setting.question, setting.work
     if asked.context == 1:
         return 0.0
@@ -670,7 +644,7 @@ def _context(setting: TrainerAtWork, cost: PassWork, attention: Real) -> Real:
     return _exposed(setting, "exposed_context_seconds", transfer, attention)
 
 
-def _experts(setting: TrainerAtWork, cost: PassWork) -> Real:
+def _experts(setting: TrainerAtWork, cost: PassCost) -> Real:
     """Copies to experts of the same node, then those to other nodes."""
     asked, shape, work = setting.question, setting.shape, setting.work
     if asked.expert == 1:
@@ -689,7 +663,7 @@ def _experts(setting: TrainerAtWork, cost: PassWork) -> Real:
     return work("expert_parallel_seconds", train_step_traffic.repeated_time, **given)
 
 
-def _expert_time(setting: TrainerAtWork, cost: PassWork, copies: Real, stride: int) -> Real:
+def _expert_time(setting: TrainerAtWork, cost: PassCost, copies: Real, stride: int) -> Real:
     """Seconds of one kind of copies, between GPUs that lie `stride` apart."""
     work, shape = setting.work, setting.shape
     moved = work(
@@ -699,7 +673,7 @@ def _expert_time(setting: TrainerAtWork, cost: PassWork, copies: Real, stride: i
         hidden_size=shape.hidden_size,
         layers=shape.expert_layers,
         copies=copies,
-        exchanges=cost.exchanges,
+        exchanges=cost.reductions,
         bytes_per_value=BF16_BYTES,
     )
     ranks = min(setting.question.expert, setting.domain) if stride == 1 else setting.question.expert
@@ -708,7 +682,7 @@ def _expert_time(setting: TrainerAtWork, cost: PassWork, copies: Real, stride: i
     return work("expert_bytes_seconds", train_step_traffic.exposed_wire_time, **given)
 
 
-def pass_parts(setting: TrainerAtWork, cost: PassWork) -> dict[str, Real]:
+def pass_parts(setting: TrainerAtWork, cost: PassCost) -> dict[str, Real]:
     """The parts of one pass, in seconds: the arguments of `train_step.pass_time`, less what the layers add up to."""
     work, asked = setting.work, setting.question
     parts = {
@@ -762,7 +736,7 @@ def _matmul_rate(setting: TrainerAtWork, peak: Real, fraction: Real, *, fp8: boo
     )
 
 
-def _matmul(setting: TrainerAtWork, cost: PassWork) -> Real:
+def _matmul(setting: TrainerAtWork, cost: PassCost) -> Real:
     """Seconds of matrix products: linear layers, the output head, experts and the reading of their weights."""
     work, shape, gpu, fp8 = setting.work, setting.shape, setting.gpu, setting.question.dtype == "fp8"
     usual = _matmul_rate(setting, gpu.bf16_peak, gpu.bf16_fraction, fp8=False)
@@ -796,7 +770,7 @@ def _matmul(setting: TrainerAtWork, cost: PassWork) -> Real:
     return added(work, "matmul_seconds", parts)
 
 
-def _experts_read(setting: TrainerAtWork, cost: PassWork) -> Real:
+def _experts_read(setting: TrainerAtWork, cost: PassCost) -> Real:
     asked = setting.question
     ranks = asked.pipeline * (asked.expert if asked.expert > 1 else asked.tensor)
     held = setting.work(
@@ -840,7 +814,7 @@ def attention_flops(setting: TrainerAtWork, passes: float) -> list[Real]:
     return found
 
 
-def _attention(setting: TrainerAtWork, cost: PassWork) -> Real:
+def _attention(setting: TrainerAtWork, cost: PassCost) -> Real:
     """Seconds of attention scores, each kind of layer at the length that it sees."""
     work, gpu, values = setting.work, setting.gpu, setting.values
     older = gpu.recent and not setting.question.native_attention
@@ -864,7 +838,7 @@ def _attention(setting: TrainerAtWork, cost: PassWork) -> Real:
     return added(work, "attention_seconds", parts or [0.0])
 
 
-def _elementwise(setting: TrainerAtWork, cost: PassWork) -> Real:
+def _elementwise(setting: TrainerAtWork, cost: PassCost) -> Real:
     """Seconds of norms, activation functions and the like, of quantisation to fp8, and of the loss."""
     work, asked, shape, gpu, values = setting.work, setting.question, setting.shape, setting.gpu, setting.values
     layers = work(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.estimates.step_prediction import LoopPlan, Way
+    from rlsize.estimates.step_prediction import StepQuestion, Way
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.pools import Pools
     from rlsize.loop.rates import KnownRates
@@ -64,7 +64,7 @@ class Stages:
     train: TrainQuestion
     transport: str
     wire_dtype: str
-    plan: LoopPlan
+    plan: StepQuestion
     fits: int | None
     belief: Belief
 
@@ -323,10 +323,10 @@ def _plan(
     stated: bool,
     belief: Belief,
     sync: tuple[str, str, Figure],
-) -> tuple[LoopPlan, int | None]:
+) -> tuple[StepQuestion, int | None]:
     """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
     from rlsize.estimates.rollout_fit import first_fit
-    from rlsize.estimates.step_prediction import LoopPlan, Way
+    from rlsize.estimates.step_prediction import StepQuestion, Way
     from rlsize.loop.instance import degrees, memory_fractions
 
     values, shared = belief.central(), found.shared
@@ -350,7 +350,7 @@ def _plan(
         said.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=source))
     both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
     way, wire, staleness = sync
-    plan = LoopPlan(
+    plan = StepQuestion(
         way=Way(
             loop=found.loop,
             rollout_gpus=(found.rollout if found.split else found.gpus).number,
