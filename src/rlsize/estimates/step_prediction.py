@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import decode_step, matching, redundancy, rl_step, rollout_batch
+from rlsize.equations import decode_step, matching, rl_step, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import generation
 from rlsize.estimates.generation_batch import StepBatch, longest_sequence
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
@@ -190,24 +191,11 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
         response_tokens=question.response_tokens,
         response_cv=question.response_cv if question.response_cv is not None else values["step_length_cv"],
         max_tokens=question.max_tokens,
-        hit_ratio=group_hits(question.group_size, question.prompt_tokens),
+        hit_ratio=expected_hits(question.group_size, question.prompt_tokens, _BLOCK_TOKENS, 1.0, work=numbers),
         in_flight=allowed if refill else None,
         ending="refill" if refill else "barrier",
     )
     return generation(numbers, question.engine, batch, values)
-
-
-def group_hits(group_size: Worked, prompt_tokens: Worked) -> Worked:
-    """Share of prompt tokens in the prefix cache, a group on one instance; numbers or arrays."""
-    return redundancy.prefix_cache_hit_ratio(
-        group_size=group_size,
-        prompt_tokens=prompt_tokens,
-        cacheable_prompt_tokens=redundancy.cacheable_prompt_tokens(
-            prompt_tokens=prompt_tokens, block_tokens=_BLOCK_TOKENS
-        ),
-        cacheable_shared_tokens=0.0,
-        instances_per_group=1.0,
-    )
 
 
 def suiting(transport: str, *, shared: bool) -> str:

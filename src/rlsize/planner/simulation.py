@@ -11,8 +11,8 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.generation_batch import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
 from rlsize.estimates.step_assembly import assembled
-from rlsize.estimates.step_prediction import group_hits
 from rlsize.facts.records.record import Refused
+from rlsize.planner.predicted_parts import hits
 from rlsize.planner.step_parts import lent_instances, loop_parts
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.outcome import outcome_of, spread_over
@@ -218,7 +218,7 @@ def _line(setting: Worked, place: Placement, concurrency: float | None) -> StepL
         response_tokens=lengths.mean,
         response_cv=lengths.cv,
         max_tokens=lengths.cap,
-        hit_ratio=float(group_hits(problem.group_size.number, problem.prompt_tokens.number)),
+        hit_ratio=float(hits(setting, engine.question.engine, place.instances)),
     )
     line = predicted_line(engine.question, batch, setting.values, concurrency)
     return scaled_line(line, rate.number) if rate.known else line
