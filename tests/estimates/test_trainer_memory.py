@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.loop_memory import bare_trainer_memory, check_trainer, trainer_headroom, trainer_load
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.train_prediction_question import TrainQuestion
-from rlsize.estimates.trainer_fit import bare_trainer_memory, check_trainer, trainer_headroom, trainer_load
+from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
 from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused

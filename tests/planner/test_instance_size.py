@@ -9,7 +9,7 @@ import pytest
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_question import RolloutQuestion
-from rlsize.estimates.step_outlook import STAGES
+from rlsize.estimates.step_prediction import STAGES
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
 from rlsize.planner.instance_size import quickest_degree

@@ -13,12 +13,10 @@ from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
-from rlsize.estimates.layout_rules import divides
-from rlsize.estimates.memory_question import MemoryQuestion
+from rlsize.estimates.memory import GpuMemory, MemoryQuestion, gpu_memory
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.sharding import Layout
+from rlsize.estimates.trainer_layout import TrainerLayout, divides
 from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout as EngineLayout
@@ -65,9 +63,9 @@ def about(model: str) -> MemoryQuestion:
     return replace(question(), params=params, known_shape=memory_shape(profile, params))
 
 
-def spread(**degrees: int) -> Layout:
+def spread(**degrees: int) -> TrainerLayout:
     """A layout of the given degrees."""
-    return Layout(**{key: Figure(key=key, value=value) for key, value in degrees.items()})
+    return TrainerLayout(**{key: Figure(key=key, value=value) for key, value in degrees.items()})
 
 
 def test_a_70b_trainer_first_fits_three_nodes() -> None:

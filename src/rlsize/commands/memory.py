@@ -14,8 +14,7 @@ from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
 if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.gpu_memory import GpuMemory
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import GpuMemory, MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -114,7 +113,7 @@ def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[
 
 def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
@@ -252,7 +251,7 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
 
 def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     """The shares of a GPU's memory that the two sides may plan with."""
-    from rlsize.estimates.gpu_memory import gpu_memory
+    from rlsize.estimates.memory import gpu_memory
     from rlsize.facts.headroom import MEMORY_MARGIN
     from rlsize.facts.inference_engines import inference_engine
     from rlsize.loop.instance import memory_fraction

@@ -11,8 +11,7 @@ import typer
 from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.errors import suggestion
 from rlsize.estimates.figures import apply, uncertain_inputs
-from rlsize.estimates.sync import SyncQuestion
-from rlsize.estimates.sync_methods import DEFAULT_METHOD, METHODS
+from rlsize.estimates.sync import DEFAULT_METHOD, METHODS, SyncQuestion
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.loop.resolve import described, resolve

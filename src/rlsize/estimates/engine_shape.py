@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations import engine_memory, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.figures import apply, total
 from rlsize.estimates.memory_shape import memory_shape
-from rlsize.estimates.model_parts import stated, working_width
+from rlsize.estimates.model_size import stated, working_width
 from rlsize.estimates.remembered import remembered
 from rlsize.facts.figure import Figure
 
@@ -18,8 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.memory_shape import MemoryShape
-    from rlsize.estimates.model_parts import Stated
-    from rlsize.estimates.model_size import ModelSize
+    from rlsize.estimates.model_size import ModelSize, Stated
     from rlsize.facts.model import Architecture, Model
 
 _MIXERS = ("attention", "latent_attention", "linear_attention", "mamba")

@@ -1,21 +1,29 @@
-"""Memory of an engine in a loop: what it has left for samples, and what stands beside a trainer's states."""
+"""Memory of a loop: what engines and the trainer hold, what that leaves, and the one rule of whether it fits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import planning
+from rlsize.equations import memory_fit, planning
 from rlsize.estimates.engine_memory import kv_capacity, memory_share
 from rlsize.estimates.figures import numbers
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.trainer_memory import Beside, TrainerLoad, lora_params, pass_tokens, trainer_memory
+from rlsize.facts.figure import Figure
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.rollout_prediction import Replica
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.estimates.trainer_memory import TrainerMemory
 
 _GIB = 2.0**30
+_FROZEN = ("reference", "reward")  # models that are read and not trained
 
 
 def headroom_beside(states: Real, engine: Replica) -> Real:
@@ -63,4 +71,111 @@ def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, An
         f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x {question.gpu.name}: "
         f"the longest sample, of {longest_tokens:,.0f} tokens, needs {float(held.sequence_bytes) / _GIB:.2f} GiB of KV "
         f"cache on each GPU, and there are {float(held.kv_bytes) / _GIB:.2f} GiB"
+    )
+
+
+def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
+    """
+    What the GPUs of a trainer have to hold.
+
+    Args:
+        question: The trainer, in numbers or arrays.
+        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
+    """
+    shape = memory_shape(question.model, model_size(question.model).params)
+    longest = longest_tokens if question.capped else 0.0
+    adapters = None
+    if question.lora_rank is not None:
+        rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
+        adapters = lora_params(question.model.architecture, rank).number
+    shards: Any = question.shards
+    if shards is None:
+        shards = memory_fit.data_parallel_ranks(
+            gpus=question.gpus,
+            tensor_parallel=float(question.tensor),
+            pipeline_parallel=float(question.pipeline),
+            context_parallel=float(question.context),
+        )
+    else:
+        shards /= float(question.context)  # those of a question are data x context ranks
+    return TrainerLoad(
+        shape=shape,
+        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, float(question.context)),
+        tensor=float(question.tensor),
+        pipeline=float(question.pipeline),
+        context=float(question.context),
+        expert=float(question.expert),
+        shards=shards,
+        sharding=question.sharding,
+        gathered=question.sharding == "full",
+        recompute="selective" if question.recompute == "alternate" else question.recompute,
+        gradient_width=question.gradient_bytes,
+        optimizer_width=0.0 if question.offload else question.state_bytes,
+        adapter_params=adapters,
+        beside=tuple(_beside(question)),
+        compiled=question.fused,
+    )
+
+
+def _beside(question: TrainQuestion) -> Iterator[Beside]:
+    """The models beside the policy; with adapters the reference is the policy without them, unless it is another."""
+    for name in question.passes:
+        if name not in {*_FROZEN, "critic"}:
+            continue
+        own = question.pass_models.get(name)
+        if name == "reference" and own is None and question.lora_rank is not None:
+            continue
+        model = own or question.model
+        shape = memory_shape(model, model_size(model).params)
+        yield Beside(
+            name=name,
+            dense_params=shape.dense_params.number,
+            routed_params=shape.routed_params.number,
+            trained=name not in _FROZEN,
+        )
+
+
+def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> TrainerMemory:
+    """
+    What each GPU of a trainer holds at its peak, in numbers or arrays.
+
+    Args:
+        question: The trainer.
+        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
+        values: Constants by name.
+    """
+    return trainer_memory(numbers, trainer_load(question, longest_tokens), values)
+
+
+def headroom_at(question: TrainQuestion, peak: Real) -> Real:
+    """Share of a trainer GPU's memory that a peak leaves; below 0 where there is less. [1]"""
+    return planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=peak)
+
+
+def trainer_headroom(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
+    """Share of a trainer GPU's memory that is left at its peak; it fits from `MEMORY_MARGIN` on. [1]"""
+    return headroom_at(question, bare_trainer_memory(question, longest_tokens, values).peak)
+
+
+def check_trainer(question: TrainQuestion, longest_tokens: float, values: Mapping[str, Any]) -> None:
+    """
+    Refuse a trainer whose peak leaves less than the margin.
+
+    Args:
+        question: The trainer, in numbers.
+        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
+        values: Constants by name.
+
+    Raises:
+        Refused: With the bytes that are there and those that are needed.
+    """
+    found = bare_trainer_memory(question, longest_tokens, values)
+    if float(headroom_at(question, found.peak)) >= MEMORY_MARGIN:
+        return
+    there = question.gpu.specification.memory.value
+    usable = (1.0 - MEMORY_MARGIN) * there
+    raise Refused(
+        f"the trainer of {question.model.name} does not fit on {question.gpus:g} x {question.gpu.name}: each GPU holds "
+        f"{float(found.peak) / _GIB:.0f} GiB at its peak, {float(found.states) / _GIB:.0f} GiB of it weights, gradients"
+        f" and optimizer, and {usable / _GIB:.0f} GiB may be used"
     )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rlsize.equations import kernel_time, rl_step
+from rlsize.equations import kernel_time
 from rlsize.equations.long_tail import assumed_cap
+from rlsize.estimates import step_prediction
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
@@ -16,14 +17,10 @@ from rlsize.estimates.constants_train import STAGE as TRAIN
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import check_fits, engine, steady
-from rlsize.estimates.step_prediction import predicted_step
-from rlsize.estimates.sync_prediction import sync_time
+from rlsize.estimates.step_prediction import predicted_step, sync_in_loop
 from rlsize.estimates.train_prediction import train_step
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from rlsize.equations._ops import Real
     from rlsize.estimates.calibrating import Predict
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Lengths
@@ -34,10 +31,9 @@ if TYPE_CHECKING:
 ROLLOUT_STAGES = (ROLLOUT, MEMORY)
 TRAIN_STAGES = (TRAIN, STEP)
 SYNC_STAGES = (SYNC, STEP)
-STEP_STAGES = (STEP, ROLLOUT, TRAIN, SYNC, MEMORY)
+STEP_STAGES = step_prediction.STAGES
 ALL_THAT_FIT = 1e9  # samples in flight that no engine can hold
 _MEAN_LENGTHS = 32.0  # mean lengths beyond which hardly a sample goes
-_SYNC_GPUS = 8.0  # of the trainers whose weight syncs the rates of handling are of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,47 +98,24 @@ class RolloutPlan:
         """
         asked, lengths = engine(self.question), self.lengths(self.hits)
         check_fits(asked, lengths, prior(*ROLLOUT_STAGES).central())
-
-        def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
-            return steady(numbers, asked, concurrency, lengths, values).rate
-
-        return predict
+        return lambda values: steady(numbers, asked, concurrency, lengths, values).rate
 
 
 def train_alone(question: TrainQuestion) -> Predict:
     """Busy seconds of a trainer by itself, from a question in bare numbers."""
-
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
-        return train_step(numbers, question, values).train_seconds
-
-    return predict
+    return lambda values: train_step(numbers, question, values).train_seconds
 
 
-def train_seconds(question: TrainQuestion, *, colocated: bool = False) -> Predict:
-    """Busy seconds of the trainer of a loop."""
-    name = "step_train_colocated" if colocated else "step_train_disaggregated"
-
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
-        seconds = train_step(numbers, question, values).train_seconds
-        return numbers("train_seconds", kernel_time.slowed, seconds=seconds, slowdown=values[name])
-
-    return predict
+def train_seconds(question: TrainQuestion) -> Predict:
+    """Busy seconds of the trainer of a loop, on GPUs of its own."""
+    return lambda values: kernel_time.slowed(
+        seconds=train_step(numbers, question, values).train_seconds, slowdown=values["step_train_disaggregated"]
+    )
 
 
 def sync_seconds(question: SyncTimeQuestion) -> Predict:
     """Seconds of a weight sync in a loop."""
-
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
-        return numbers(
-            "sync_seconds",
-            rl_step.shared_out_sync,
-            seconds=sync_time(numbers, question, values),
-            gpus=question.trainer_gpus,
-            usual_gpus=_SYNC_GPUS,
-            exponent=values["step_sync_shared"],
-        )
-
-    return predict
+    return lambda values: sync_in_loop(numbers, question, values)
 
 
 def phase_seconds(question: StepQuestion, phase: str) -> Predict:
@@ -151,10 +124,6 @@ def phase_seconds(question: StepQuestion, phase: str) -> Predict:
 
     Args:
         question: The loop.
-        phase: A field of `step_prediction.Step`, such as `seconds` or `generation_seconds`.
+        phase: A field of `step_assembly.Step`, such as `seconds` or `generation_seconds`.
     """
-
-    def predict(values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
-        return getattr(predicted_step(question, values), phase)
-
-    return predict
+    return lambda values: getattr(predicted_step(question, values), phase)

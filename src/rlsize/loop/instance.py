@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.trainer_layout import divides
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform

@@ -378,7 +378,7 @@ def _trainer_alone(said: Said) -> Figure:
         InputError: What is missing, or wrong.
     """
     from rlsize.estimates.constants_train import STAGE
-    from rlsize.estimates.train_prediction_bands import predicted_train_step
+    from rlsize.estimates.train_outlook import predicted_train_step
     from rlsize.loop.trainer import train_question
     from rlsize.loop.workload import lengths, samples
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
+from rlsize.estimates.trainer_layout import divides
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.planner.layouts import trainer_layouts

@@ -232,9 +232,8 @@ def placed(place: Placement) -> dict[str, Figure]:
 def _trainer_words(question: TrainQuestion | None) -> dict[str, Any]:
     if question is None:
         return {}
-    from rlsize.estimates.train_prediction_question import bare_question
 
-    asked = bare_question(question)
+    asked = question.bare()
     return {
         "tensor_parallel": asked.tensor,
         "pipeline_parallel": asked.pipeline,

@@ -6,15 +6,15 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.layout_rules import Degrees, model_objections
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.trainer_layout import Degrees, model_objections
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.estimates.train_prediction_question import Sharding
+    from rlsize.estimates.trainer_layout import Sharding
     from rlsize.facts.model import Model
 
 

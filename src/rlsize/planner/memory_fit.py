@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rlsize.equations import kv_cache, matching, memory, memory_fit
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import apply, rounded, total
-from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory import (
     TRAINER_POOL,
     bill,
@@ -20,14 +19,13 @@ from rlsize.estimates.memory import (
     sample_per_gpu,
     weights_per_gpu,
 )
-from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
+from rlsize.estimates.trainer_layout import WEIGHT_STAGE, TrainerLayout, divides
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
-    from rlsize.estimates.gpu_memory import GpuMemory
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import GpuMemory, MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
 
 MOST_INSTANCE_GPUS = 1024
@@ -60,7 +58,7 @@ class Candidate:
     parts: tuple[Figure, ...]
     left: Figure
     fits: bool
-    layout: Layout | None = None
+    layout: TrainerLayout | None = None
     tensor_parallel: int = 1
     max_concurrency: Figure = absent("max_concurrency", "")
 
@@ -134,11 +132,9 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
     )
 
 
-def trainer_on(question: MemoryQuestion, gpu: GpuMemory, layout: Layout) -> Candidate:
+def trainer_on(question: MemoryQuestion, gpu: GpuMemory, layout: TrainerLayout) -> Candidate:
     """The trainer and the models that share its GPUs, spread in this way."""
-    each = on_trainer(replace(question, layout=layout))
-    if each is None:
-        raise ValueError("a trainer without a layout")
+    each = on_trainer(question, layout)
     beside = [part for part in overheads(each) if part.known and part.number]
     left = _left("trainer_left_bytes", gpu, gpu.trainer_fraction, each.peak)
     return Candidate(
@@ -158,7 +154,7 @@ def _left(key: str, gpu: GpuMemory, fraction: Figure, held: Figure) -> Figure:
 
 def _trainers(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
     """Candidates around the first that fits, and that one; model parallelism and ZeRO stage stay as stated."""
-    layout = question.layout or Layout()
+    layout = question.layout or TrainerLayout()
     unit = lcm(layout.model_parallel, int(layout.pipeline_parallel.number * layout.expert_parallel.number))
     count = gpu_counts(unit, int(gpu.gpus_per_node.number))
 

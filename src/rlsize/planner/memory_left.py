@@ -24,8 +24,7 @@ def memory_of(setting: Setting, place: Placement) -> dict[str, Any]:
     """Shares of memory that are left on both sides, as far as models and GPUs are known; numbers or arrays."""
     if not place.fleet.engines and place.trainer.question is None:
         return {}
-    from rlsize.estimates.loop_memory import fleet_headroom, headroom_beside
-    from rlsize.estimates.trainer_fit import bare_trainer_memory, headroom_at
+    from rlsize.estimates.loop_memory import bare_trainer_memory, fleet_headroom, headroom_at, headroom_beside
 
     rollout, trainer = MEMORY_KEYS
     found, longest = {}, longest_tokens(setting)
@@ -67,9 +66,8 @@ def bare_asked(trainer: TrainerOption) -> TrainQuestion | None:
     """The trainer in bare numbers; None where only its time is known."""
     if trainer.question is None:
         return None
-    from rlsize.estimates.train_prediction_question import bare_question
 
-    return bare_question(trainer.question)
+    return trainer.question.bare()
 
 
 def longest_tokens(setting: Setting) -> float:

@@ -12,7 +12,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import MemoryQuestion
     from rlsize.planner.memory_fit import Candidate, FitAnswer
 
 _GROWING = ("activation_bytes_per_gpu", "logits_bytes_per_gpu")
@@ -42,9 +42,8 @@ def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
     key = "max_micro_batch_tokens"
     if trainer.layout is None or question.known_shape is None:
         return absent(key, "--model")
-    one = on_trainer(replace(question, layout=trainer.layout, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN))
-    if one is None:
-        raise ValueError("a trainer without a layout")
+    shortest = replace(question, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN)
+    one = on_trainer(shortest, trainer.layout)
     growing = [part for part in trainer.parts if part.key in _GROWING]
     spare = total("spare_bytes", [trainer.left, reserved(question, "growing_bytes", growing)])
     if spare.number <= 0:

@@ -13,11 +13,9 @@ from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
-from rlsize.estimates.step_figures import generated_figures
-from rlsize.estimates.step_prediction import overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.step_prediction import generated_figures, overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
-from rlsize.estimates.train_prediction_question import stated
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
@@ -78,7 +76,7 @@ def predicted_trainers(setting: Setting, asked: TrainQuestion, gpus: Any) -> dic
 
 def _train_step(setting: Setting, asked: TrainQuestion, gpus: Any) -> TrainStep:  # noqa: ANN401 (as `work` makes them)
     pool = Figure(key="trainer_gpus", value=gpus, source="the placement") if setting.work is apply else gpus
-    own = {name: setting.said(figure) for name, figure in stated(asked).items()}
+    own = {name: setting.said(figure) for name, figure in asked.figures.items()}
     return train_step(setting.work, replace(asked, **{**own, "gpus": pool}), setting.values)
 
 

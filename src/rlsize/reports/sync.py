@@ -15,8 +15,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.estimates.sync import SyncQuestion
-    from rlsize.estimates.sync_links import LinkFigures
+    from rlsize.estimates.sync import LinkFigures, SyncQuestion
     from rlsize.planner.sync_cadence import SyncAnswer
 
 _SLOW_PATH = 0.3  # less of the link than this is what one send per tensor reaches, not a bucketed one

@@ -137,7 +137,7 @@ def _of_step(gathered: Gathered) -> list[_Offer]:
     noise = stages[0].noise
     found = [
         Candidate(
-            what=f"{what}, {question.loop}", predict=stage_predictions.phase_seconds(question, field), noise=noise
+            what=f"{what}, {question.way.loop}", predict=stage_predictions.phase_seconds(question, field), noise=noise
         )
         for field, what in PHASES.values()
     ]
@@ -147,7 +147,7 @@ def _of_step(gathered: Gathered) -> list[_Offer]:
         predict(prior(*stages).central())
     except Refused:  # that mode does not run on these GPUs
         return [(one, stages) for one in found]
-    return [(one, stages) for one in (*found, Candidate(what=f"step, {other.loop}", predict=predict, noise=noise))]
+    return [(one, stages) for one in (*found, Candidate(what=f"step, {other.way.loop}", predict=predict, noise=noise))]
 
 
 def _of_rollout(gathered: Gathered) -> list[_Offer]:

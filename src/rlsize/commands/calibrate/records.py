@@ -92,7 +92,7 @@ def _plan(found: Gathered, record: Record, profiles: Profiles) -> None:
             response_cv=RESPONSE_CV,
             longest=question.max_tokens,
         )
-        found.seen |= {f"{PHASES[phase][1]}, {question.loop}" for name, phase in _PHASES if name in record.measured}
+        found.seen |= {f"{PHASES[phase][1]}, {question.way.loop}" for name, phase in _PHASES if name in record.measured}
 
 
 def _agree(predictor: Predictor, records: Sequence[Record], path: str) -> None:

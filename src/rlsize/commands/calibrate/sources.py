@@ -12,9 +12,8 @@ from rlsize.errors import InputError
 from rlsize.estimates import stage_predictions
 from rlsize.estimates.calibrating import SCATTER, Point
 from rlsize.estimates.stage_predictions import RolloutPlan
-from rlsize.estimates.step_loops import Way, bare, step_question
+from rlsize.estimates.step_prediction import Way
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
-from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
@@ -115,18 +114,19 @@ def loop_of(inputs: Inputs) -> StepQuestion:
     loop = resolve(inputs)
     if loop.place is None or loop.stages is None:
         raise Refused(loop.refused or "no model is named, so nothing is predicted")
-    place, plan = loop.place, loop.stages.plan
+    place = loop.place
     way = Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
-    return step_question(plan, way, bare(plan))
+    question = loop.stages.plan.bare.on(way)
+    return replace(question, engines=dict.fromkeys((True, False), question.engine))  # of this instance in other modes
 
 
 def other_mode(question: StepQuestion) -> StepQuestion:
     """The same work on the same GPUs in another mode."""
-    loop = OTHER[question.loop]
-    if question.loop != "colocated":
-        return replace(question, loop=loop)
-    half = question.engine.numbers.gpus * max(1.0, float(question.rollout_gpus) // 2 // question.engine.numbers.gpus)
-    return replace(question, loop=loop, rollout_gpus=half)
+    way, size = question.way, question.engine.numbers.gpus
+    other = replace(way, loop=OTHER[way.loop])
+    if way.shared:
+        other = replace(other, rollout_gpus=size * max(1.0, float(way.rollout_gpus) // 2 // size))
+    return replace(question, way=other)
 
 
 def profiles_of(inputs: Inputs, side: str) -> tuple[Model, Gpu]:
@@ -191,7 +191,7 @@ def train_of(inputs: Inputs) -> TrainQuestion:
     length, many = lengths(inputs, model), samples(inputs)
     inputs.need(length.response, "give the mean response length")
     inputs.need(many, "give prompts and group")
-    return bare_question(inputs.settled(train_question(inputs, model, gpu, length, many, pool)))
+    return inputs.settled(train_question(inputs, model, gpu, length, many, pool)).bare()
 
 
 def sync_of(inputs: Inputs) -> SyncTimeQuestion:
@@ -303,7 +303,7 @@ def _phase(inputs: Inputs, found: Gathered, phase: str, figure: Figure) -> Point
     question = found.step or loop_of(inputs.apart())
     field, what = PHASES[phase]
     return Point(
-        what=f"{what}, {question.loop}",
+        what=f"{what}, {question.way.loop}",
         source=figure.source,
         unit="s",
         measured=figure.number,

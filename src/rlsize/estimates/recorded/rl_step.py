@@ -6,15 +6,12 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.rl_step import step_tokens_per_gpu
-from rlsize.estimates.constants_memory import STAGE as MEMORY
-from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
+from rlsize.estimates import step_prediction
 from rlsize.estimates.constants_step import STAGE as STEP
-from rlsize.estimates.constants_sync import STAGE as SYNC
-from rlsize.estimates.constants_train import STAGE as TRAIN
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_prediction import StepQuestion, predicted_step
-from rlsize.estimates.train_prediction_question import TrainQuestion
+from rlsize.estimates.step_prediction import StepQuestion, Way, predicted_step
+from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.record import Refused
 
@@ -27,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.facts.records.rl_step import StepRecord
 
 CLASS = "rl_step"
-STAGES = (STEP, ROLLOUT, TRAIN, SYNC, MEMORY)
+STAGES = step_prediction.STAGES
 KIND = "time"
 _SHARED_FRACTION = 0.6  # of the memory, where engines share GPUs with a trainer and nobody says
 _PACKED = 4096.0  # tokens of a packed micro-batch where nobody says
@@ -79,10 +76,9 @@ def _question(key: _Key) -> StepQuestion:
     loop: Loop = "colocated" if colocated else record.loop
     longest = record.max_tokens
     return StepQuestion(
-        engine=asked,
+        way=Way(loop=loop, rollout_gpus=float(record.rollout_gpus), trainer_gpus=float(record.trainer_gpus)),
+        engines=dict.fromkeys((True, False), asked),
         train=_train(record, profiles),
-        loop=loop,
-        rollout_gpus=float(record.rollout_gpus),
         samples=record.samples,
         group_size=record.group_size,
         prompt_tokens=record.prompt_tokens,
