@@ -108,8 +108,9 @@ class Conductor(ABC):
         else:
             self.fleet.drop(group)
             self.rejected += 1
-        name = "group accepted" if accepted else "group rejected"
-        self.recorder.event(self.loop.now, name, group=group.serial, tokens=group.tokens)
+        if self.recorder.on:  # a call less for each group
+            name = "group accepted" if accepted else "group rejected"
+            self.recorder.event(self.loop.now, name, group=group.serial, tokens=group.tokens)
 
     def take(self, groups: list[Group]) -> None:
         """Have the trainer train groups, once it has its GPUs."""

@@ -300,7 +300,8 @@ class Fleet(Instances):
         return False
 
     def _stepped(self, engine: BatchingEngine) -> None:
-        self.recorder.run(engine)
+        if not self._unseen:  # a call less for each run of steps
+            self.recorder.run(engine)
         if engine.ejecting:
             before = engine.load
             self._eject(engine)
