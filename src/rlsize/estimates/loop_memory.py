@@ -94,23 +94,20 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
     if question.lora_rank is not None:
         rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
         adapters = lora_params(question.model.architecture, rank).number
-    shards: Any = question.shards
-    if shards is None:
+    degrees: dict[str, Any] = {name: float(value) for name, value in question.degrees._asdict().items()}
+    if question.shards is None:
         shards = memory_fit.data_parallel_ranks(
             gpus=question.gpus,
-            tensor_parallel=float(question.tensor),
-            pipeline_parallel=float(question.pipeline),
-            context_parallel=float(question.context),
+            tensor_parallel=degrees["tensor"],
+            pipeline_parallel=degrees["pipeline"],
+            context_parallel=degrees["context"],
         )
     else:
-        shards /= float(question.context)  # those of a question are data x context ranks
+        shards = question.shards / degrees["context"]  # those of a question are data x context ranks
     return TrainerLoad(
         shape=shape,
-        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, float(question.context)),
-        tensor=float(question.tensor),
-        pipeline=float(question.pipeline),
-        context=float(question.context),
-        expert=float(question.expert),
+        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, degrees["context"]),
+        **degrees,
         shards=shards,
         sharding=question.sharding,
         gathered=question.sharding == "full",
@@ -154,13 +151,8 @@ def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: M
 
 
 def headroom_at(question: TrainQuestion, peak: Real) -> Real:
-    """Share of a trainer GPU's memory that a peak leaves; below 0 where there is less. [1]"""
+    """Share of a trainer GPU's memory that a peak leaves, below 0 for none; it fits from `MEMORY_MARGIN` on. [1]"""
     return planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=peak)
-
-
-def trainer_headroom(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
-    """Share of a trainer GPU's memory that is left at its peak; it fits from `MEMORY_MARGIN` on. [1]"""
-    return headroom_at(question, bare_trainer_memory(question, longest_tokens, values).peak)
 
 
 def check_trainer(question: TrainQuestion, longest_tokens: float, values: Mapping[str, Any]) -> None:

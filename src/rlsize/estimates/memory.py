@@ -92,11 +92,8 @@ def gpu_memory(gpu: Gpu, trainer_fraction: Figure, rollout_fraction: Figure, gpu
 
 def _specified(gpu: Gpu, key: str, field: str, fact: Sourced) -> Figure:
     """A number of the data sheet."""
-    return Figure(key=key, value=fact.value, source=_source(gpu, field, fact), verified=fact.verified)
-
-
-def _source(gpu: Gpu, field: str, fact: Sourced) -> str:
-    return f"profile {gpu.name}: {field}; {gpu.sources.get(fact.source, fact.source)}"
+    source = f"profile {gpu.name}: {field}; {gpu.sources.get(fact.source, fact.source)}"
+    return Figure(key=key, value=fact.value, source=source, verified=fact.verified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

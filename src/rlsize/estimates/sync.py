@@ -237,25 +237,17 @@ def _point_to_point(key: str, question: SyncQuestion, path: Figure, _: Figure) -
     )
 
 
-def _store(key: str, question: SyncQuestion, path: Figure, readers: Figure | float) -> Figure:
+def _store(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
     return apply(
         key,
         sync_transports.store_sync_time,
         sync_bytes=_full(question),
         write_bandwidth=question.write_bandwidth,
         read_bandwidth=question.read_bandwidth,
-        readers=readers,
+        readers=question.instances if question.method == "disk" else 1.0,  # a disk serves all of them together
         reader_bandwidth=path,
         reload_seconds=question.reload_seconds,
     )
-
-
-def _disk(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
-    return _store(key, question, path, question.instances)
-
-
-def _object_store(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
-    return _store(key, question, path, 1.0)
 
 
 def _hand_over(key: str, question: SyncQuestion, _: Figure, handover: Figure) -> Figure:
@@ -278,8 +270,8 @@ METHODS: Mapping[str, SyncMethod] = MappingProxyType(
         "fp8": SyncMethod("fp8 with block scales", _quantised, _transfer),
         "delta": SyncMethod("changed weights only", _changed, _transfer),
         "rdma": SyncMethod("the busiest adapter", _full, _point_to_point),
-        "disk": SyncMethod("write, all read at once", _full, _disk),
-        "object-store": SyncMethod("write, each reads alone", _full, _object_store),
+        "disk": SyncMethod("write, all read at once", _full, _store),
+        "object-store": SyncMethod("write, each reads alone", _full, _store),
         "colocated": SyncMethod("GPUs complete shards", _full, _hand_over),
     }
 )
