@@ -10,7 +10,7 @@ from rlsize.estimates.engine_memory import CapacityQuestion, memory_share
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.trainer_memory import Beside, TrainerLoad, lora_params, pass_tokens, trainer_memory
+from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
 from rlsize.facts.memory_margin import MEMORY_MARGIN
@@ -120,7 +120,7 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
     )
 
 
-def _beside(question: TrainQuestion) -> Iterator[Beside]:
+def _beside(question: TrainQuestion) -> Iterator[ModelBeside]:
     """The models beside the policy; with adapters the reference is the policy without them, unless it is another."""
     for name in question.passes:
         if name not in {*_FROZEN, "critic"}:
@@ -130,10 +130,9 @@ def _beside(question: TrainQuestion) -> Iterator[Beside]:
             continue
         model = own or question.model
         shape = memory_shape(model, model_size(model).params)
-        yield Beside(
+        yield ModelBeside(
             name=name,
-            dense_params=shape.dense_params.number,
-            routed_params=shape.routed_params.number,
+            params=(shape.dense_params.number, shape.routed_params.number),
             trained=name not in _FROZEN,
         )
 
