@@ -84,7 +84,7 @@ def test_the_other_ways_keep_a_split_that_was_given() -> None:
     assert given[0] == colocated_way(plan(), 16.0)
     free = other_ways(plan(COLOCATED), 16.0, VALUES, split=False)
     assert [way.loop for way in free] == ["synchronous", "one-step-off", "async"]
-    assert all(way.gpus <= 16.0 for way in free)
+    assert all(way.rollout_gpus + way.trainer_gpus <= 16.0 for way in free)
 
 
 def test_a_trainer_that_does_not_fit_is_told_how_many_gpus_it_needs() -> None:

@@ -9,7 +9,7 @@ from rlsize.estimates.engine_memory import kv_capacity, memory_share
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.trainer_memory import Beside, TrainerLoad, lora_params, pass_tokens, trainer_memory
+from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
@@ -88,23 +88,20 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
     if question.lora_rank is not None:
         rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
         adapters = lora_params(question.model.architecture, rank).number
-    shards: Any = question.shards
-    if shards is None:
+    degrees: dict[str, Any] = {name: float(value) for name, value in question.degrees._asdict().items()}
+    if question.shards is None:
         shards = memory_fit.data_parallel_ranks(
             gpus=question.gpus,
-            tensor_parallel=float(question.tensor),
-            pipeline_parallel=float(question.pipeline),
-            context_parallel=float(question.context),
+            tensor_parallel=degrees["tensor"],
+            pipeline_parallel=degrees["pipeline"],
+            context_parallel=degrees["context"],
         )
     else:
-        shards /= float(question.context)  # those of a question are data x context ranks
+        shards = question.shards / degrees["context"]  # those of a question are data x context ranks
     return TrainerLoad(
         shape=shape,
-        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, float(question.context)),
-        tensor=float(question.tensor),
-        pipeline=float(question.pipeline),
-        context=float(question.context),
-        expert=float(question.expert),
+        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, degrees["context"]),
+        **degrees,
         shards=shards,
         sharding=question.sharding,
         gathered=question.sharding == "full",
@@ -117,7 +114,7 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
     )
 
 
-def _beside(question: TrainQuestion) -> Iterator[Beside]:
+def _beside(question: TrainQuestion) -> Iterator[ModelBeside]:
     """The models beside the policy; with adapters the reference is the policy without them, unless it is another."""
     for name in question.passes:
         if name not in {*_FROZEN, "critic"}:
@@ -127,10 +124,9 @@ def _beside(question: TrainQuestion) -> Iterator[Beside]:
             continue
         model = own or question.model
         shape = memory_shape(model, model_size(model).params)
-        yield Beside(
+        yield ModelBeside(
             name=name,
-            dense_params=shape.dense_params.number,
-            routed_params=shape.routed_params.number,
+            params=(shape.dense_params.number, shape.routed_params.number),
             trained=name not in _FROZEN,
         )
 
@@ -148,13 +144,8 @@ def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: M
 
 
 def headroom_at(question: TrainQuestion, peak: Real) -> Real:
-    """Share of a trainer GPU's memory that a peak leaves; below 0 where there is less. [1]"""
+    """Share of a trainer GPU's memory that a peak leaves, below 0 for none; it fits from `MEMORY_MARGIN` on. [1]"""
     return planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=peak)
-
-
-def trainer_headroom(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
-    """Share of a trainer GPU's memory that is left at its peak; it fits from `MEMORY_MARGIN` on. [1]"""
-    return headroom_at(question, bare_trainer_memory(question, longest_tokens, values).peak)
 
 
 def check_trainer(question: TrainQuestion, longest_tokens: float, values: Mapping[str, Any]) -> None:

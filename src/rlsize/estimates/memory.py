@@ -17,7 +17,7 @@ from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.figures import apply, total, with_bands
 from rlsize.estimates.memory_shape import MemoryShape, shapeless
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
-from rlsize.estimates.trainer_memory import Beside, TrainerLoad, lora_params, pass_tokens, trainer_memory
+from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import KV_WIDTHS
@@ -90,11 +90,8 @@ def gpu_memory(gpu: Gpu, trainer_fraction: Figure, rollout_fraction: Figure, gpu
 
 def _specified(gpu: Gpu, key: str, field: str, fact: Sourced) -> Figure:
     """A number of the data sheet."""
-    return Figure(key=key, value=fact.value, source=_source(gpu, field, fact), verified=fact.verified)
-
-
-def _source(gpu: Gpu, field: str, fact: Sourced) -> str:
-    return f"profile {gpu.name}: {field}; {gpu.sources.get(fact.source, fact.source)}"
+    source = f"profile {gpu.name}: {field}; {gpu.sources.get(fact.source, fact.source)}"
+    return Figure(key=key, value=fact.value, source=source, verified=fact.verified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -368,12 +365,11 @@ def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory
     return trainer_memory(apply, load, question.constants)
 
 
-def _beside(question: MemoryQuestion) -> Iterator[Beside]:
+def _beside(question: MemoryQuestion) -> Iterator[ModelBeside]:
     """The models beside the policy; one of another size is taken for a dense one."""
+    own = (question.shape.dense_params, question.shape.routed_params)
     for name, params in question.beside.items():
-        own = (question.shape.dense_params, question.shape.routed_params)
-        dense, routed = (params, _NO_EXPERTS) if params.known else own
-        yield Beside(name=name, dense_params=dense, routed_params=routed, trained=name == "critic")
+        yield ModelBeside(name=name, params=(params, _NO_EXPERTS) if params.known else own, trained=name == "critic")
 
 
 def overheads(held: TrainerMemory) -> list[Figure]:

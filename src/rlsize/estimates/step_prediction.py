@@ -62,13 +62,6 @@ class Way:
         """Whether both sides take turns on the same GPUs."""
         return self.loop == "colocated"
 
-    @property
-    def gpus(self) -> float:
-        """GPUs of both sides."""
-        if self.shared:
-            return self.trainer_gpus
-        return float(rl_step.gpus_of_both(rollout_gpus=self.rollout_gpus, trainer_gpus=self.trainer_gpus))
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepQuestion:

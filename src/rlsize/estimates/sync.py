@@ -147,12 +147,12 @@ class SyncMethod:
     Args:
         rule: What decides its time, in a few words.
         payload: Bytes of one update.
-        seconds: Time of one update, given the bandwidth of the path and that of a colocated hand-over.
+        seconds: Time of one update, given the bandwidth of its link.
     """
 
     rule: str
     payload: Callable[[SyncQuestion], Figure]
-    seconds: Callable[[str, SyncQuestion, Figure, Figure], Figure]
+    seconds: Callable[[str, SyncQuestion, Figure], Figure]
 
 
 def payload(question: SyncQuestion) -> Figure:
@@ -162,12 +162,11 @@ def payload(question: SyncQuestion) -> Figure:
 
 def transfer_seconds(question: SyncQuestion, *, expected: bool = False) -> Figure:
     """Time of one update by the chosen method: with the link's bandwidth as specified, or as transfers reach it."""
-    path, handover = question.path.bandwidth, question.handover.bandwidth
+    link = question.handover if question.method == "colocated" else question.path
+    seconds = METHODS[question.method].seconds
     if expected:
-        path, handover = expected_bandwidth(question.path), expected_bandwidth(question.handover)
-    return METHODS[question.method].seconds(
-        "expected_transfer_seconds" if expected else "transfer_seconds", question, path, handover
-    )
+        return seconds("expected_transfer_seconds", question, expected_bandwidth(link))
+    return seconds("transfer_seconds", question, link.bandwidth)
 
 
 def _full(question: SyncQuestion) -> Figure:
@@ -198,7 +197,7 @@ def _changed(question: SyncQuestion) -> Figure:
     )
 
 
-def _broadcast(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
+def _broadcast(key: str, question: SyncQuestion, path: Figure) -> Figure:
     return apply(
         key,
         weight_sync.weight_sync_time,
@@ -208,11 +207,11 @@ def _broadcast(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Fig
     )
 
 
-def _transfer(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
+def _transfer(key: str, question: SyncQuestion, path: Figure) -> Figure:
     return apply(key, weight_sync.transfer_time, sync_bytes=payload(question), bandwidth=path, latency=0.0)
 
 
-def _point_to_point(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
+def _point_to_point(key: str, question: SyncQuestion, path: Figure) -> Figure:
     copy = _full(question)
     received = apply(
         "received_bytes",
@@ -237,28 +236,20 @@ def _point_to_point(key: str, question: SyncQuestion, path: Figure, _: Figure) -
     )
 
 
-def _store(key: str, question: SyncQuestion, path: Figure, readers: Figure | float) -> Figure:
+def _store(key: str, question: SyncQuestion, path: Figure) -> Figure:
     return apply(
         key,
         sync_transports.store_sync_time,
         sync_bytes=_full(question),
         write_bandwidth=question.write_bandwidth,
         read_bandwidth=question.read_bandwidth,
-        readers=readers,
+        readers=question.instances if question.method == "disk" else 1.0,  # a disk serves all of them together
         reader_bandwidth=path,
         reload_seconds=question.reload_seconds,
     )
 
 
-def _disk(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
-    return _store(key, question, path, question.instances)
-
-
-def _object_store(key: str, question: SyncQuestion, path: Figure, _: Figure) -> Figure:
-    return _store(key, question, path, 1.0)
-
-
-def _hand_over(key: str, question: SyncQuestion, _: Figure, handover: Figure) -> Figure:
+def _hand_over(key: str, question: SyncQuestion, handover: Figure) -> Figure:
     shards, gpus = question.tensor_parallel, question.trainer_gpus
     if shards.known and gpus.known and gpus.number < shards.number:
         return absent(key, "--trainer-gpus of at least --tensor-parallel")
@@ -278,8 +269,8 @@ METHODS: Mapping[str, SyncMethod] = MappingProxyType(
         "fp8": SyncMethod("fp8 with block scales", _quantised, _transfer),
         "delta": SyncMethod("changed weights only", _changed, _transfer),
         "rdma": SyncMethod("the busiest adapter", _full, _point_to_point),
-        "disk": SyncMethod("write, all read at once", _full, _disk),
-        "object-store": SyncMethod("write, each reads alone", _full, _object_store),
+        "disk": SyncMethod("write, all read at once", _full, _store),
+        "object-store": SyncMethod("write, each reads alone", _full, _store),
         "colocated": SyncMethod("GPUs complete shards", _full, _hand_over),
     }
 )

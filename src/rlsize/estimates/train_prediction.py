@@ -289,6 +289,7 @@ def train_shape(model: Model) -> TrainShape:
     routed, feeder, kinds = shape.moe, shape.feed_forward, tuple(attending_layers(shape))
     width = working_width(routed, says) if routed else none
     heads = kinds[0].heads * kinds[0].value_dim if kinds else 0
+    mlp = routed or feeder
     return TrainShape(
         linear_params=total("linear_params", linear),
         head_params=replace(head, key="head_params"),
@@ -305,7 +306,7 @@ def train_shape(model: Model) -> TrainShape:
         expert_layers=says.figure("expert_layers", routed.layers if routed else 0),
         expert_width=width,
         experts_per_token=says.figure("experts_per_token", routed.experts_per_token if routed else 0),
-        mlp_copies=says.figure("mlp_copies", (routed or feeder).matrices if (routed or feeder) else 0),  # type: ignore[union-attr]  # one of both is there
+        mlp_copies=says.figure("mlp_copies", mlp.matrices if mlp else 0),
         kv_bytes_per_token=total("kv_bytes_per_token", [size.kv_bytes_per_token, size.sliding_bytes_per_token]),
         attending=tuple(
             replace(
@@ -467,6 +468,10 @@ class TrainerAtWork:
     values: Mapping[str, Real]
     domain: int
 
+    def scaled(self, key: str, fraction: Real, constant: str) -> Real:
+        """What trainers reach of a share that was measured on kernels alone."""
+        return self.work(key, train_step_kernels.scaled_fraction, fraction=fraction, scale=self.values[constant])
+
     def tokens(self) -> Real:
         """Tokens of the step for each GPU."""
         asked = self.question
@@ -519,23 +524,23 @@ class TrainerAtWork:
         )
 
 
-def gathering(setting: TrainerAtWork, cost: PassCost, busy: Real) -> Real:
+def gathering(trainer: TrainerAtWork, cost: PassCost, busy: Real) -> Real:
     """
     Seconds of the collectives of sharded weights and gradients that computation does not hide.
 
     Args:
-        setting: What is asked, and the constants.
+        trainer: What is asked, and the constants.
         cost: What the pass is worth.
         busy: Seconds of computation, waiting for the host included, that they may hide behind.
     """
-    asked, work = setting.question, setting.work
+    asked, work = trainer.question, trainer.work
     collectives = cost.collectives[asked.sharding]
-    rounds = 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else setting.micro_batches()
-    ranks = setting.replicas() if asked.sharding == "none" else setting.shards()
+    rounds = 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else trainer.micro_batches()
+    ranks = trainer.replicas() if asked.sharding == "none" else trainer.shards()
     each = work(
         "sharded_bytes",
         train_step_traffic.sharding_bytes,
-        params=setting.params_between_shards(),
+        params=trainer.params_between_shards(),
         bytes_per_param=BF16_BYTES,
         collectives=collectives,
         ranks=ranks,
@@ -544,44 +549,45 @@ def gathering(setting: TrainerAtWork, cost: PassCost, busy: Real) -> Real:
         "gathering_seconds",
         train_step_traffic.sharding_time,
         sharded_bytes=each,
-        bandwidth=_network(setting, setting.gpu.gather_fraction, asked.tensor, ranks, "train_gather_link"),
-        layers=setting.stage_layers(),
+        bandwidth=_network(trainer, trainer.gpu.gather_fraction, asked.tensor, ranks, "train_gather_link"),
+        layers=trainer.stage_layers(),
         collectives=collectives,
         ranks=ranks,
-        hop_seconds=setting.values["train_hop_seconds"],
+        hop_seconds=trainer.values["train_hop_seconds"],
     )
     return _exposed(
-        setting,
+        trainer,
         "exposed_gathering_seconds",
         work("gathering_seconds", train_step_traffic.repeated_time, seconds=transfer, times=rounds),
         busy,
     )
 
 
-def exchanged(setting: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
+def exchanged(trainer: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
     """
     Seconds of what tensor, context and expert parallelism exchange inside the layers.
 
     Args:
-        setting: What is asked, and the constants.
+        trainer: What is asked, and the constants.
         cost: What the pass is worth.
         attention: Seconds of attention, behind which keys and values go round.
     """
-    parts = [_tensor(setting, cost), _context(setting, cost, attention), _experts(setting, cost)]
-    return setting.work(
-        "exchanged_seconds", train_step_traffic.exchange_time, tensor=parts[0], context=parts[1], expert=parts[2]
+    return trainer.work(
+        "exchanged_seconds",
+        train_step_traffic.exchange_time,
+        tensor=_tensor(trainer, cost),
+        context=_context(trainer, cost, attention),
+        expert=_experts(trainer, cost),
     )
 
 
-def _network(setting: TrainerAtWork, fraction: Real, stride: int, ranks: Real, scale: str) -> Real:
-    gpu, values, work = setting.gpu, setting.values, setting.work
+def _network(trainer: TrainerAtWork, fraction: Real, stride: int, ranks: Real, scale: str) -> Real:
+    gpu, values, work = trainer.gpu, trainer.values, trainer.work
     return work(
         "network_bytes_per_second",
         train_step_traffic.network_bandwidth,
         scale_up=gpu.scale_up,
-        scale_up_fraction=work(
-            "link_fraction", train_step_kernels.scaled_fraction, fraction=fraction, scale=values[scale]
-        ),
+        scale_up_fraction=trainer.scaled("link_fraction", fraction, scale),
         nic=gpu.nic,
         nic_fraction=values["train_nic_fraction"],
         domain_gpus=gpu.domain_gpus,
@@ -590,134 +596,133 @@ def _network(setting: TrainerAtWork, fraction: Real, stride: int, ranks: Real, s
     )
 
 
-def _exposed(setting: TrainerAtWork, key: str, transfer: Real, busy: Real) -> Real:
-    return setting.work(
+def _exposed(trainer: TrainerAtWork, key: str, transfer: Real, busy: Real) -> Real:
+    return trainer.work(
         key,
         train_step_traffic.exposed_transfer_time,
         transfer=transfer,
-        exposed_fraction=setting.values["train_exposed"],
+        exposed_fraction=trainer.values["train_exposed"],
         compute=busy,
     )
 
 
-def _stride(setting: TrainerAtWork, ranks: int, inner: int) -> int:
-    """The stride of a group that shares nothing between its ranks: beyond the domain each is on its own adapter."""
-    return inner if ranks * inner <= setting.domain else setting.domain
+def _sent(trainer: TrainerAtWork, key: str, moved: Real, network: Real, left: Real = 1.0) -> Real:
+    """Seconds of bytes on the wire, of which a share is left to wait for."""
+    given = {"sent_bytes": moved, "bandwidth": network, "exposed_fraction": left}
+    return trainer.work(key, train_step_traffic.exposed_wire_time, **given)
 
 
-def _tensor(setting: TrainerAtWork, cost: PassCost) -> Real:
-    asked, work = setting.question, setting.work
+def _tensor(trainer: TrainerAtWork, cost: PassCost) -> Real:
+    asked, work = trainer.question, trainer.work
     if asked.tensor == 1:
         return 0.0
     moved = work(
         "tensor_parallel_bytes",
         train_step_traffic.tensor_parallel_bytes,
-        tokens=setting.tokens(),
-        hidden_size=setting.shape.hidden_size,
-        layers=setting.shape.layers,
+        tokens=trainer.tokens(),
+        hidden_size=trainer.shape.hidden_size,
+        layers=trainer.shape.layers,
         reductions=cost.reductions,
         ranks=asked.tensor,
         bytes_per_value=BF16_BYTES,
     )
-    network = _network(setting, setting.gpu.tensor_fraction, 1, asked.tensor, "train_tensor_link")
-    left = setting.values["train_tensor_overlap"] if asked.overlapped else 1.0
-    given = {"sent_bytes": moved, "bandwidth": network, "exposed_fraction": left}
-    return work("tensor_parallel_seconds", train_step_traffic.exposed_wire_time, **given)
+    network = _network(trainer, trainer.gpu.tensor_fraction, 1, asked.tensor, "train_tensor_link")
+    left = trainer.values["train_tensor_overlap"] if asked.overlapped else 1.0
+    return _sent(trainer, "tensor_parallel_seconds", moved, network, left)
 
 
-def _context(setting: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
-    asked, work = setting.question, setting.work
+def _context(trainer: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
+    asked, work = trainer.question, trainer.work
     if asked.context == 1:
         return 0.0
     moved = work(
         "context_parallel_bytes",
         train_step_traffic.context_parallel_bytes,
-        tokens=setting.tokens(),
-        kv_bytes_per_token=setting.shape.kv_bytes_per_token,
+        tokens=trainer.tokens(),
+        kv_bytes_per_token=trainer.shape.kv_bytes_per_token,
         passes=cost.rounds,
         ranks=asked.context,
     )
-    stride = _stride(setting, asked.context, asked.tensor)
-    network = _network(setting, setting.gpu.gather_fraction, stride, asked.context, "train_gather_link")
-    given = {"sent_bytes": moved, "bandwidth": network, "exposed_fraction": 1.0}
-    transfer = work("context_parallel_seconds", train_step_traffic.exposed_wire_time, **given)
-    return _exposed(setting, "exposed_context_seconds", transfer, attention)
+    # the group shares nothing between its ranks: beyond the domain each is on its own adapter
+    stride = asked.tensor if asked.context * asked.tensor <= trainer.domain else trainer.domain
+    network = _network(trainer, trainer.gpu.gather_fraction, stride, asked.context, "train_gather_link")
+    transfer = _sent(trainer, "context_parallel_seconds", moved, network)
+    return _exposed(trainer, "exposed_context_seconds", transfer, attention)
 
 
-def _experts(setting: TrainerAtWork, cost: PassCost) -> Real:
+def _experts(trainer: TrainerAtWork, cost: PassCost) -> Real:
     """Copies to experts of the same node, then those to other nodes."""
-    asked, shape, work = setting.question, setting.shape, setting.work
+    asked, shape, work = trainer.question, trainer.shape, trainer.work
     if asked.expert == 1:
         return 0.0
-    near = min(asked.expert, setting.domain)
+    near = min(asked.expert, trainer.domain)
     given = {"experts_per_token": shape.experts_per_token, "ranks": near}
     inside = work("copies_inside", train_step_traffic.copies_inside, **given)
-    parts = [_expert_time(setting, cost, inside, 1)]
-    if asked.expert > setting.domain:
-        domains = work("domains", equations.model_replicas, gpus=asked.expert, gpus_per_replica=setting.domain)
+    parts = [_expert_time(trainer, cost, inside, 1)]
+    if asked.expert > trainer.domain:
+        domains = work("domains", equations.model_replicas, gpus=asked.expert, gpus_per_replica=trainer.domain)
         given = {"experts_per_token": shape.experts_per_token, "domains": domains}
         beyond = work("copies_beyond", train_step_traffic.copies_beyond, **given)
-        parts.append(_expert_time(setting, cost, beyond, setting.domain))
+        parts.append(_expert_time(trainer, cost, beyond, trainer.domain))
     exchanged = added(work, "expert_bytes_seconds", parts)
-    given = {"seconds": exchanged, "times": setting.values["train_exchange_excess"]}
+    given = {"seconds": exchanged, "times": trainer.values["train_exchange_excess"]}
     return work("expert_parallel_seconds", train_step_traffic.repeated_time, **given)
 
 
-def _expert_time(setting: TrainerAtWork, cost: PassCost, copies: Real, stride: int) -> Real:
+def _expert_time(trainer: TrainerAtWork, cost: PassCost, copies: Real, stride: int) -> Real:
     """Seconds of one kind of copies, between GPUs that lie `stride` apart."""
-    work, shape = setting.work, setting.shape
+    work, shape = trainer.work, trainer.shape
     moved = work(
         "expert_parallel_bytes",
         train_step_traffic.expert_parallel_bytes,
-        tokens=setting.tokens(),
+        tokens=trainer.tokens(),
         hidden_size=shape.hidden_size,
         layers=shape.expert_layers,
         copies=copies,
         exchanges=cost.reductions,
         bytes_per_value=BF16_BYTES,
     )
-    ranks = min(setting.question.expert, setting.domain) if stride == 1 else setting.question.expert
-    network = _network(setting, setting.gpu.exchange_fraction, stride, ranks, "train_gather_link")
-    given = {"sent_bytes": moved, "bandwidth": network, "exposed_fraction": 1.0}
-    return work("expert_bytes_seconds", train_step_traffic.exposed_wire_time, **given)
+    ranks = min(trainer.question.expert, trainer.domain) if stride == 1 else trainer.question.expert
+    network = _network(trainer, trainer.gpu.exchange_fraction, stride, ranks, "train_gather_link")
+    return _sent(trainer, "expert_bytes_seconds", moved, network)
 
 
-def pass_parts(setting: TrainerAtWork, cost: PassCost) -> dict[str, Real]:
+def pass_parts(trainer: TrainerAtWork, cost: PassCost) -> dict[str, Real]:
     """The parts of one pass, in seconds: the arguments of `train_step.pass_time`, less what the layers add up to."""
-    work, asked = setting.work, setting.question
+    work, asked = trainer.work, trainer.question
     parts = {
-        "matmul": _matmul(setting, cost),
-        "attention": _attention(setting, cost),
-        "elementwise": _elementwise(setting, cost),
+        "matmul": _matmul(trainer, cost),
+        "attention": _attention(trainer, cost),
+        "elementwise": _elementwise(trainer, cost),
     }
     busy = added(work, "compute_seconds", list(parts.values()))
-    parts["exchanged"] = exchanged(setting, cost, parts["attention"])
+    parts["exchanged"] = exchanged(trainer, cost, parts["attention"])
     launches = work(
         "host_seconds",
         equations.kernel_launch_time,
-        micro_batches=setting.micro_batches(),
-        layers=setting.stage_layers(),
+        micro_batches=trainer.micro_batches(),
+        layers=trainer.stage_layers(),
         passes=cost.streams,
-        seconds_per_layer=setting.values["train_launch_fused" if asked.fused else "train_launch"],
+        seconds_per_layer=trainer.values["train_launch_fused" if asked.fused else "train_launch"],
     )
     parts["host_wait"] = work("host_wait_seconds", equations.host_wait, host=launches, busy=busy)
     running = added(work, "running_seconds", [busy, parts["host_wait"]])
-    parts["gathering"] = gathering(setting, cost, running)
+    parts["gathering"] = gathering(trainer, cost, running)
     parts["bubble"] = work(
         "bubble_seconds",
         equations.pipeline_bubble_time,
         busy=added(work, "stage_seconds", [running, parts["exchanged"]]),
         stages=asked.pipeline,
-        micro_batches=setting.micro_batches(),
+        micro_batches=trainer.micro_batches(),
         virtual_stages=asked.virtual_stages,
     )
     return parts
 
 
-def _matmul_rate(setting: TrainerAtWork, peak: Real, fraction: Real, *, fp8: bool) -> Real:
-    work, values = setting.work, setting.values
+def _matmul_rate(trainer: TrainerAtWork, peak: Real, fraction: Real, *, fp8: bool) -> Real:
+    work, values = trainer.work, trainer.values
     joules = values["train_joules_per_flop"]
-    savings = [("train_new_energy", setting.gpu.newest), ("train_fp8_energy", fp8)]
+    savings = [("train_new_energy", trainer.gpu.newest), ("train_fp8_energy", fp8)]
     for name in (name for name, holds in savings if holds):
         given = {"joules_per_flop": joules, "energy_fraction": values[name]}
         joules = work("joules_per_flop", train_step_kernels.lower_energy, **given)
@@ -725,34 +730,24 @@ def _matmul_rate(setting: TrainerAtWork, peak: Real, fraction: Real, *, fp8: boo
         "matmul_flops",
         train_step_kernels.power_limited_rate,
         peak=peak,
-        compute_fraction=work(
-            "compute_fraction",
-            train_step_kernels.scaled_fraction,
-            fraction=fraction,
-            scale=values["train_gemm"],
-        ),
-        power=setting.gpu.power,
+        compute_fraction=trainer.scaled("compute_fraction", fraction, "train_gemm"),
+        power=trainer.gpu.power,
         joules_per_flop=joules,
     )
 
 
-def _matmul(setting: TrainerAtWork, cost: PassCost) -> Real:
+def _matmul(trainer: TrainerAtWork, cost: PassCost) -> Real:
     """Seconds of matrix products: linear layers, the output head, experts and the reading of their weights."""
-    work, shape, gpu, fp8 = setting.work, setting.shape, setting.gpu, setting.question.dtype == "fp8"
-    usual = _matmul_rate(setting, gpu.bf16_peak, gpu.bf16_fraction, fp8=False)
-    narrow = _matmul_rate(setting, gpu.matmul_peak, gpu.matmul_fraction, fp8=True) if fp8 else usual
+    work, shape, gpu, fp8 = trainer.work, trainer.shape, trainer.gpu, trainer.question.dtype == "fp8"
+    usual = _matmul_rate(trainer, gpu.bf16_peak, gpu.bf16_fraction, fp8=False)
+    narrow = _matmul_rate(trainer, gpu.matmul_peak, gpu.matmul_fraction, fp8=True) if fp8 else usual
     kinds = [
         ("linear_seconds", shape.linear_params, cost.linear, narrow),
         ("head_seconds", shape.head_params, cost.head, usual),
     ]
     if shape.has_experts:
-        experts = work(
-            "expert_fraction",
-            train_step_kernels.scaled_fraction,
-            fraction=gpu.expert_fraction,
-            scale=setting.values["train_experts"],
-        )
-        rate = _matmul_rate(setting, gpu.expert_peak, experts, fp8=fp8)
+        experts = trainer.scaled("expert_fraction", gpu.expert_fraction, "train_experts")
+        rate = _matmul_rate(trainer, gpu.expert_peak, experts, fp8=fp8)
         kinds.append(("expert_seconds", shape.expert_active_params, cost.linear, rate))
     parts = [
         work(
@@ -760,45 +755,45 @@ def _matmul(setting: TrainerAtWork, cost: PassCost) -> Real:
             train_step_kernels.product_time,
             flops_per_token=work("flops_per_token", matching.generation_flops_per_token, active_params=params),
             passes=passes,
-            tokens=setting.tokens(),
+            tokens=trainer.tokens(),
             rate=rate,
         )
         for key, params, passes, rate in kinds
     ]
     if shape.has_experts:
-        parts.append(_experts_read(setting, cost))
+        parts.append(_experts_read(trainer, cost))
     return added(work, "matmul_seconds", parts)
 
 
-def _experts_read(setting: TrainerAtWork, cost: PassCost) -> Real:
-    asked = setting.question
+def _experts_read(trainer: TrainerAtWork, cost: PassCost) -> Real:
+    asked = trainer.question
     ranks = asked.pipeline * (asked.expert if asked.expert > 1 else asked.tensor)
-    held = setting.work(
-        "experts_held", train_step_traffic.share_of_params, params=setting.shape.expert_params, ranks=ranks
+    held = trainer.work(
+        "experts_held", train_step_traffic.share_of_params, params=trainer.shape.expert_params, ranks=ranks
     )
-    return setting.work(
+    return trainer.work(
         "experts_read_seconds",
         train_step_kernels.weight_reading_time,
         params=held,
         bytes_per_param=BF16_BYTES,
         passes=cost.linear,
-        micro_batches=setting.micro_batches(),
-        bandwidth=setting.gpu.memory_bandwidth,
-        memory_fraction=setting.values["train_memory_fraction"],
+        micro_batches=trainer.micro_batches(),
+        bandwidth=trainer.gpu.memory_bandwidth,
+        memory_fraction=trainer.values["train_memory_fraction"],
     )
 
 
-def _length_seen(setting: TrainerAtWork) -> Real:
-    asked = setting.question
+def _length_seen(trainer: TrainerAtWork) -> Real:
+    asked = trainer.question
     given = {"length": asked.tokens, "length_cv": asked.tokens_cv}
-    return setting.work("length_seen", train_step_kernels.length_seen_by_tokens, **given)
+    return trainer.work("length_seen", train_step_kernels.length_seen_by_tokens, **given)
 
 
-def attention_flops(setting: TrainerAtWork, passes: float) -> list[Real]:
+def attention_flops(trainer: TrainerAtWork, passes: float) -> list[Real]:
     """FLOPs of attention scores for a token, for each way in which layers attend; masks and windows save theirs."""
-    work, seen = setting.work, _length_seen(setting)
+    work, seen = trainer.work, _length_seen(trainer)
     found = []
-    for kind in setting.shape.attending:
+    for kind in trainer.shape.attending:
         pairs = work("pairs", training_flops.causal_pairs, length=seen, window=kind.window or seen)
         flops = work(
             f"{kind.name}_attention_flops_per_token",
@@ -814,33 +809,30 @@ def attention_flops(setting: TrainerAtWork, passes: float) -> list[Real]:
     return found
 
 
-def _attention(setting: TrainerAtWork, cost: PassCost) -> Real:
+def _attention(trainer: TrainerAtWork, cost: PassCost) -> Real:
     """Seconds of attention scores, each kind of layer at the length that it sees."""
-    work, gpu, values = setting.work, setting.gpu, setting.values
-    older = gpu.recent and not setting.question.native_attention
-    scale = values["train_attention_recent" if older else "train_attention"]
-    fraction = work(
-        "attention_fraction", train_step_kernels.scaled_fraction, fraction=gpu.attention_fraction, scale=scale
-    )
+    work, gpu = trainer.work, trainer.gpu
+    older = gpu.recent and not trainer.question.native_attention
+    scale = "train_attention_recent" if older else "train_attention"
     rate = work(
         "attention_flops",
         train_step_kernels.saturating_rate,
         peak=gpu.bf16_peak,
-        compute_fraction=fraction,
-        length=_length_seen(setting),
+        compute_fraction=trainer.scaled("attention_fraction", gpu.attention_fraction, scale),
+        length=_length_seen(trainer),
         half_length=gpu.half_length,
     )
-    given = {"passes": cost.attention, "tokens": setting.tokens(), "rate": rate}
+    given = {"passes": cost.attention, "tokens": trainer.tokens(), "rate": rate}
     parts = [
         work("attention_seconds", train_step_kernels.product_time, flops_per_token=flops, **given)
-        for flops in attention_flops(setting, 1.0)
+        for flops in attention_flops(trainer, 1.0)
     ]
     return added(work, "attention_seconds", parts or [0.0])
 
 
-def _elementwise(setting: TrainerAtWork, cost: PassCost) -> Real:
+def _elementwise(trainer: TrainerAtWork, cost: PassCost) -> Real:
     """Seconds of norms, activation functions and the like, of quantisation to fp8, and of the loss."""
-    work, asked, shape, gpu, values = setting.work, setting.question, setting.shape, setting.gpu, setting.values
+    work, asked, shape, gpu, values = trainer.work, trainer.question, trainer.shape, trainer.gpu, trainer.values
     layers = work(
         "elementwise_bytes_per_token",
         train_step_kernels.elementwise_bytes_per_token,
@@ -866,14 +858,14 @@ def _elementwise(setting: TrainerAtWork, cost: PassCost) -> Real:
     )
     kinds = [("norm_seconds", layers, cost.streams), ("loss_seconds", loss, cost.logits)]
     if asked.dtype == "fp8":
-        kinds.append(("quantising_seconds", _quantised(setting), cost.linear))
+        kinds.append(("quantising_seconds", _quantised(trainer), cost.linear))
     parts = [
         work(
             key,
             train_step_kernels.streaming_time,
             bytes_per_token=moved,
             passes=passes,
-            tokens=setting.tokens(),
+            tokens=trainer.tokens(),
             bandwidth=gpu.memory_bandwidth,
             memory_fraction=values["train_memory_fraction"],
         )
@@ -882,9 +874,9 @@ def _elementwise(setting: TrainerAtWork, cost: PassCost) -> Real:
     return added(work, "elementwise_seconds", parts)
 
 
-def _quantised(setting: TrainerAtWork) -> Real:
-    asked, shape = setting.question, setting.shape
-    return setting.work(
+def _quantised(trainer: TrainerAtWork) -> Real:
+    asked, shape = trainer.question, trainer.shape
+    return trainer.work(
         "quantising_bytes_per_token",
         train_step_kernels.quantising_bytes_per_token,
         layers=shape.layers,
@@ -892,7 +884,7 @@ def _quantised(setting: TrainerAtWork) -> Real:
         attention_width=shape.attention_width,
         mlp_width=shape.mlp_width,
         tensor_ranks=asked.tensor,
-        bytes_per_value=setting.values["train_row_quantising" if asked.row_scaling else "train_quantising"],
+        bytes_per_value=trainer.values["train_row_quantising" if asked.row_scaling else "train_quantising"],
     )
 
 
@@ -941,7 +933,7 @@ def train_step(work: Callable[..., Real], question: TrainQuestion, values: Mappi
     domain = int(question.gpu.specification.scale_up.domain_gpus.value)
     ranks = question.shards or domain
     gpu = train_gpu(question.gpu, question.dtype, ranks, question.tensor, question.expert)
-    setting = TrainerAtWork(
+    trainer = TrainerAtWork(
         work=work,
         question=question,
         shape=_shape(work, question.model),
@@ -949,77 +941,69 @@ def train_step(work: Callable[..., Real], question: TrainQuestion, values: Mappi
         values=values,
         domain=domain,
     )
-    parts = _update_parts(setting)
-    update = _update(setting, parts)
-    forwards = {name: _extra(setting, name) for name in question.passes}
-    total = work(
+    update, parts = _update(trainer)
+    forwards = {name: _extra(trainer, name) for name in question.passes}
+    seconds = work(
         "train_seconds",
         equations.trainer_busy_time,
         update=update,
         updates=question.updates,
         forwards=added(work, "forward_seconds", list(forwards.values()) or [0.0]),
     )
-    rate = _rate(setting, "tokens_per_second_per_gpu", total)
+    rate = _rate(trainer, "tokens_per_second_per_gpu", seconds)
     return TrainStep(
-        train_seconds=total,
+        train_seconds=seconds,
         update_seconds=update,
         forward_seconds=forwards,
         parts=parts,
         tokens_per_second=work("tokens_per_second", matching.pool_rate, gpus=question.gpus, gpu_rate=rate),
         tokens_per_second_per_gpu=rate,
-        mfu=_mfu(setting, _rate(setting, "update_tokens_per_second_per_gpu", update)),
+        mfu=_mfu(trainer, _rate(trainer, "update_tokens_per_second_per_gpu", update)),
     )
 
 
-def _update_parts(setting: TrainerAtWork) -> dict[str, Real]:
-    """Where the time of one update goes."""
-    work, asked, values = setting.work, setting.question, setting.values
-    parts = pass_parts(setting, TRAINING[asked.recompute])
+def _update(trainer: TrainerAtWork) -> tuple[Real, dict[str, Real]]:
+    """One update over all tokens, and where its time goes."""
+    work, asked, values = trainer.work, trainer.question, trainer.values
+    parts = pass_parts(trainer, TRAINING[asked.recompute])
     passed = work("pass_seconds", equations.pass_time, **parts)
-    own = "rl_train_moe_slowdown" if setting.shape.has_experts else "rl_train_slowdown"
+    own = "rl_train_moe_slowdown" if trainer.shape.has_experts else "rl_train_slowdown"
     slowdown = values[own if asked.workload == "rl" else "train_stack"]
-    parts["loss"] = work("loss_seconds", equations.slowdown_loss, seconds=passed, slowdown=slowdown)
-    domain = setting.gpu.domain_gpus
-    parts["straggling"] = work(
-        "straggling_seconds",
-        equations.straggling_time,
-        busy=passed,
-        nodes=work("nodes", equations.model_replicas, gpus=asked.gpus, gpus_per_replica=domain),
-        fraction_per_doubling=values["train_straggling"],
-    )
-    parts["optimizer"] = _optimizer(setting)
-    parts["offload"] = _offload(setting) if asked.offload else 0.0
-    parts["fixed"] = _repeated(setting, "fixed_seconds", values["train_fixed_seconds"])
-    return {name: value for name, value in parts.items() if name == "matmul" or not isinstance(value, float) or value}
+    domain = trainer.gpu.domain_gpus
+    beside = {
+        "loss": work("loss_seconds", equations.slowdown_loss, seconds=passed, slowdown=slowdown),
+        "straggling": work(
+            "straggling_seconds",
+            equations.straggling_time,
+            busy=passed,
+            nodes=work("nodes", equations.model_replicas, gpus=asked.gpus, gpus_per_replica=domain),
+            fraction_per_doubling=values["train_straggling"],
+        ),
+        "optimizer": _optimizer(trainer),
+        "offload": _offload(trainer) if asked.offload else 0.0,
+        "fixed": _repeated(trainer, "fixed_seconds", values["train_fixed_seconds"]),
+    }
+    update = work("update_seconds", equations.update_time, pass_seconds=passed, **beside)
+    told = {**parts, **beside}.items()
+    return update, {name: value for name, value in told if name == "matmul" or not isinstance(value, float) or value}
 
 
-def _update(setting: TrainerAtWork, parts: Mapping[str, Real]) -> Real:
-    passed = ("matmul", "attention", "elementwise", "exchanged", "host_wait", "gathering", "bubble")
-    work = setting.work
-    return work(
-        "update_seconds",
-        equations.update_time,
-        pass_seconds=work("pass_seconds", equations.pass_time, **{name: parts.get(name, 0.0) for name in passed}),
-        **{name: parts.get(name, 0.0) for name in ("loss", "straggling", "optimizer", "offload", "fixed")},
-    )
-
-
-def _repeated(setting: TrainerAtWork, key: str, seconds: Real) -> Real:
+def _repeated(trainer: TrainerAtWork, key: str, seconds: Real) -> Real:
     """What happens in each optimizer update of the step."""
-    given = {"seconds": seconds, "times": setting.question.optimizer_steps}
-    return setting.work(key, train_step_traffic.repeated_time, **given)
+    given = {"seconds": seconds, "times": trainer.question.optimizer_steps}
+    return trainer.work(key, train_step_traffic.repeated_time, **given)
 
 
-def _own_params(setting: TrainerAtWork) -> Real:
+def _own_params(trainer: TrainerAtWork) -> Real:
     """Parameters that each GPU updates."""
-    held = setting.params_between_shards()
-    if setting.question.sharding == "none":
+    held = trainer.params_between_shards()
+    if trainer.question.sharding == "none":
         return held
-    return setting.work("params_updated", train_step_traffic.share_of_params, params=held, ranks=setting.shards())
+    return trainer.work("params_updated", train_step_traffic.share_of_params, params=held, ranks=trainer.shards())
 
 
-def _optimizer(setting: TrainerAtWork) -> Real:
-    work, asked = setting.work, setting.question
+def _optimizer(trainer: TrainerAtWork) -> Real:
+    work, asked = trainer.work, trainer.question
     moved = work(
         "update_bytes_per_param",
         equations.update_bytes_per_param,
@@ -1030,41 +1014,41 @@ def _optimizer(setting: TrainerAtWork) -> Real:
     once = work(
         "optimizer_update_seconds",
         equations.optimizer_update_time,
-        params=_own_params(setting),
+        params=_own_params(trainer),
         bytes_per_param=moved,
-        bandwidth=setting.gpu.memory_bandwidth,
-        memory_fraction=setting.values["train_memory_fraction"],
+        bandwidth=trainer.gpu.memory_bandwidth,
+        memory_fraction=trainer.values["train_memory_fraction"],
     )
-    return _repeated(setting, "optimizer_seconds", once)
+    return _repeated(trainer, "optimizer_seconds", once)
 
 
-def _offload(setting: TrainerAtWork) -> Real:
+def _offload(trainer: TrainerAtWork) -> Real:
     """Seconds to bring the optimizer's states in and out, once for the step."""
-    work = setting.work
+    work = trainer.work
     states = work(
         "offloaded_bytes",
         memory.trainer_state_bytes,
-        params=_own_params(setting),
-        training_bytes_per_param=setting.question.state_bytes,
+        params=_own_params(trainer),
+        training_bytes_per_param=trainer.question.state_bytes,
     )
-    return work("offload_seconds", memory.optimizer_offload_time, offloaded_bytes=states, bandwidth=setting.gpu.pcie)
+    return work("offload_seconds", memory.optimizer_offload_time, offloaded_bytes=states, bandwidth=trainer.gpu.pcie)
 
 
-def _extra(setting: TrainerAtWork, name: str) -> Real:
+def _extra(trainer: TrainerAtWork, name: str) -> Real:
     """Seconds of an extra pass; of the critic, its values and its own update."""
-    work, asked = setting.work, setting.question
+    work, asked = trainer.work, trainer.question
     model = asked.pass_models.get(name)
     if model is not None:
-        setting = replace(setting, shape=_shape(setting.work, model))
-    parts = pass_parts(setting, FORWARD)
+        trainer = replace(trainer, shape=_shape(trainer.work, model))
+    parts = pass_parts(trainer, FORWARD)
     seconds = work(f"{name}_seconds", equations.pass_time, **parts)
     if asked.workload == "rl":
-        slowdown = setting.values["rl_forward_moe_slowdown" if setting.shape.has_experts else "rl_forward_slowdown"]
+        slowdown = trainer.values["rl_forward_moe_slowdown" if trainer.shape.has_experts else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, f"{name}_seconds", [seconds, lost])
     if name != "critic":
         return seconds
-    trained = _update(setting, _update_parts(setting))
+    trained, _ = _update(trainer)
     return work("critic_seconds", equations.trainer_busy_time, update=trained, updates=asked.updates, forwards=seconds)
 
 
@@ -1074,20 +1058,20 @@ def _shape(work: Callable[..., Real], model: Model) -> TrainShape:
     return found
 
 
-def _rate(setting: TrainerAtWork, key: str, seconds: Real) -> Real:
-    return setting.work(key, matching.consumption, tokens_per_step=setting.tokens(), train_seconds=seconds)
+def _rate(trainer: TrainerAtWork, key: str, seconds: Real) -> Real:
+    return trainer.work(key, matching.consumption, tokens_per_step=trainer.tokens(), train_seconds=seconds)
 
 
-def _mfu(setting: TrainerAtWork, rate: Real) -> Real:
-    work, shape = setting.work, setting.shape
+def _mfu(trainer: TrainerAtWork, rate: Real) -> Real:
+    work, shape = trainer.work, trainer.shape
     params = added(work, "matmul_params", [shape.linear_params, shape.head_params, shape.expert_active_params])
     linear = work("flops_per_token", matching.training_flops_per_token, active_params=params)
-    flops = added(work, "model_flops_per_token", [linear, *attention_flops(setting, _FULLY)])
+    flops = added(work, "model_flops_per_token", [linear, *attention_flops(trainer, _FULLY)])
     return work(
         "mfu",
         matching.implied_mfu,
         tokens_per_second=rate,
         flops_per_token=flops,
         gpus=1,
-        peak_flops=setting.gpu.bf16_peak,
+        peak_flops=trainer.gpu.bf16_peak,
     )

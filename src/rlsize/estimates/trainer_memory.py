@@ -30,24 +30,21 @@ _GATHERED_COPIES = 3.0  # inputs of attention and MLP, and one gradient, gathere
 _PREFETCHED = 1.0
 _CHUNKS = 8.0  # of a chunked loss
 _NONE = 0.0
-_WEIGHTS_SHARDED, _GRADIENTS_SHARDED = ("full",), ("full", "gradients")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ModelBeside:
     """
     A model on the trainer's GPUs beside the policy, sharded as the policy is.
 
     Args:
         name: critic, reference or reward.
-        dense_params: Parameters outside routed experts. [param]
-        routed_params: Parameters of routed experts. [param]
+        params: Parameters outside and inside routed experts. [param]
         trained: Whether it has gradients and an optimizer.
     """
 
     name: str
-    dense_params: Worked
-    routed_params: Worked
+    params: tuple[Worked, Worked]
     trained: bool = False
 
 
@@ -96,7 +93,7 @@ class TrainerLoad:
     optimizer_width: Worked = 12.0
     gathered_width: float = _WIDTH
     adapter_params: Worked = None
-    beside: tuple[Beside, ...] = ()
+    beside: tuple[ModelBeside, ...] = ()
     state_offloaded: bool = False
     gradients_held: bool = True
     gathered_whole: bool = False
@@ -156,7 +153,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
             work,
             load,
             f"{one.name}_bytes_per_gpu",
-            (one.dense_params, one.routed_params),
+            one.params,
             _every(load) if one.trained else (_WIDTH, _NONE, _NONE),
         )
         for one in load.beside
@@ -267,8 +264,8 @@ def _states(
                 bytes_per_param=weight,
                 bytes_per_gradient=gradient,
                 bytes_per_optimizer=optimizer,
-                weight_shards=ranks if load.sharding in _WEIGHTS_SHARDED else 1.0,
-                gradient_shards=ranks if load.sharding in _GRADIENTS_SHARDED else 1.0,
+                weight_shards=ranks if load.sharding == "full" else 1.0,
+                gradient_shards=ranks if load.sharding in ("full", "gradients") else 1.0,
                 optimizer_shards=ranks if load.sharding != "none" else 1.0,
             )
         )
@@ -360,8 +357,8 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> W
         intermediate_size=say(shape.mlp_width),
         hidden_size=say(shape.hidden_size),
     )
-    shares = [values["memory_compiled_share"]] if load.compiled else []
-    for share in shares:
+    if load.compiled:
+        share = values["memory_compiled_share"]
         full = work("kept_copies", training_peak.kept_copies, hidden_copies=full, kept_share=share)
     kept = full
     if load.recompute == "selective":
@@ -452,13 +449,13 @@ def _adapted(shape: Architecture) -> list[tuple[str, int, Figure]]:
     """Kinds of layers that carry adapters, how many there are, and the widths of their matrices."""
     hidden, found = shape.hidden_size, []
     if shape.attention:
-        heads = {"heads": shape.attention.heads, "kv_heads": shape.attention.kv_heads}
         widths = apply(
             "adapted_widths",
             memory_fit.attention_adapted_widths,
             hidden_size=hidden,
             head_dim=shape.attention.head_dim,
-            **heads,
+            heads=shape.attention.heads,
+            kv_heads=shape.attention.kv_heads,
         )
         found.append(("attention", shape.attention.layers + (shape.sliding.layers if shape.sliding else 0), widths))
     latent = shape.latent_attention
