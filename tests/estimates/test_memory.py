@@ -12,9 +12,8 @@ from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import TrainerLayout
 from rlsize.estimates.trainer_memory import lora_params
-from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
+from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure
-from rlsize.facts.rl_algorithm import ALGORITHMS
 from rlsize.readers.profiles import Catalogue
 
 GB = 1e9

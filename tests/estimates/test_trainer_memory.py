@@ -17,7 +17,7 @@ from rlsize.estimates.memory_shape import MemoryShape, memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
-from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 

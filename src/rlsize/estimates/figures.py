@@ -104,13 +104,11 @@ def added(work: Callable[..., Real], key: str, parts: Sequence[Real]) -> Real:
     figures = [
         part if isinstance(part, Figure) else Figure(key=key, value=part, provenance="default") for part in parts
     ]
-    named = [replace(part, key=f"{part.key}_{place}") for place, part in enumerate(figures, start=1)]
-    return replace(figures[0], key=key) if len(figures) == 1 else total(key, _distinct(figures, named))
-
-
-def _distinct(figures: Sequence[Figure], named: Sequence[Figure]) -> Sequence[Figure]:
-    """The figures, under numbered keys where two share one: `total` keeps one of each key."""
-    return figures if len({figure.key for figure in figures}) == len(figures) else named
+    if len(figures) == 1:
+        return replace(figures[0], key=key)
+    if len({figure.key for figure in figures}) < len(figures):  # `total` keeps one of each key
+        figures = [replace(part, key=f"{part.key}_{place}") for place, part in enumerate(figures, start=1)]
+    return total(key, figures)
 
 
 class Draw:

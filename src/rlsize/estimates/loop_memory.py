@@ -5,22 +5,20 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import memory_fit, planning
-from rlsize.estimates.engine_compiled import capacity
-from rlsize.estimates.engine_memory import CapacityQuestion, memory_share
+from rlsize.estimates.engine_memory import kv_capacity, memory_share
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
-from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
-from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.estimates.trainer_memory import TrainerMemory
 
@@ -28,7 +26,7 @@ _GIB = 2.0**30
 _FROZEN = ("reference", "reward")  # models that are read and not trained
 
 
-def headroom_beside(states: Real, engine: Engine) -> Real:
+def headroom_beside(states: Real, engine: Replica) -> Real:
     """
     Share of a shared GPU's memory that is left while its engine generates beside the trainer's states. [1]
 
@@ -41,23 +39,19 @@ def headroom_beside(states: Real, engine: Engine) -> Real:
     return planning.memory_headroom(gpu_memory=memory, held_bytes=held)
 
 
-def memory_fraction(engine: Engine) -> Real:
+def memory_fraction(engine: Replica) -> Real:
     """Share of a GPU's memory that an engine takes. [1]"""
     question = engine.question
-    asked = CapacityQuestion(
-        model=question.model, gpu=question.gpu, layout=question.layout, memory_fraction=question.memory_fraction
-    )
-    memory = question.gpu.specification.memory.value
-    return memory_share(numbers, asked, engine_defaults(question.engine), memory)
+    return memory_share(numbers, question, question.gpu.specification.memory.value)
 
 
-def fleet_headroom(engine: Engine, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
+def fleet_headroom(engine: Replica, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
     """Share of a rollout GPU's memory that its KV cache has beyond the longest sample; below 0 where none fits. [1]"""
-    held = capacity(engine.question, values, longest_tokens)
+    held = kv_capacity(numbers, engine.question, values, longest_tokens)
     return planning.cache_headroom(kv_bytes=held.kv_bytes, sequence_bytes=held.sequence_bytes, gpu_memory=held.memory)
 
 
-def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any]) -> None:
+def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, Any]) -> None:
     """
     Refuse an instance whose KV cache does not hold the longest sample.
 
@@ -69,7 +63,7 @@ def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any
     Raises:
         Refused: With the bytes that are there and those that are needed.
     """
-    held = capacity(engine.question, values, longest_tokens)
+    held = kv_capacity(numbers, engine.question, values, longest_tokens)
     if float(held.kv_bytes) >= float(held.sequence_bytes):
         return
     question = engine.question

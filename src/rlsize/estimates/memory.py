@@ -12,28 +12,26 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, memory, memory_fit, training_peak
 from rlsize.estimates.constants_memory import constant_figures
+from rlsize.estimates.engine_memory import weight_bytes
 from rlsize.estimates.engine_shape import engine_shape
-from rlsize.estimates.engine_weights import weight_bytes
 from rlsize.estimates.figures import apply, total, with_bands
 from rlsize.estimates.memory_shape import MemoryShape, shapeless
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
-from rlsize.facts.algorithm import RECOMPUTATIONS
+from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import KV_WIDTHS
 from rlsize.facts.records.record import Layout as EngineLayout
-from rlsize.facts.rl_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
     from random import Random
 
-    from rlsize.estimates.engine_memory import CapacityQuestion
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.trainer_layout import TrainerLayout
     from rlsize.estimates.trainer_memory import TrainerMemory
-    from rlsize.facts.algorithm import Optimizer, Recomputation
+    from rlsize.facts.algorithm import Optimizer, Recomputation, RlAlgorithm
     from rlsize.facts.gpu import Gpu
-    from rlsize.facts.rl_algorithm import RlAlgorithm
     from rlsize.facts.sourced import Sourced
 
 _COMPARED = ("grpo", "ppo")
@@ -159,7 +157,7 @@ class MemoryQuestion:
     longest_tokens: Figure = absent("longest_tokens", "--response-tokens")
     capped: bool = True
     recompute: Recomputation = RECOMPUTATIONS["full"]
-    engine: CapacityQuestion | None = None
+    engine: EngineQuestion | None = None
     constants: Mapping[str, Figure] = field(default_factory=constant_figures)
 
     @property
@@ -430,13 +428,12 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
     ]
 
 
-def instance_of(question: MemoryQuestion, tensor: Figure) -> CapacityQuestion | None:
+def instance_of(question: MemoryQuestion, tensor: Figure) -> EngineQuestion | None:
     """A rollout instance of so many tensor-parallel GPUs; None where model or GPU is not named."""
     if question.engine is None:
         return None
-    live = question.context if question.context.known else None
     spread = EngineLayout(tensor=round(tensor.number), pipeline=round(question.rollout_pipeline_parallel.number))
-    return replace(question.engine, layout=spread, sequence_tokens=live, live_tokens=live)
+    return replace(question.engine, layout=spread)
 
 
 def weights_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:

@@ -15,7 +15,7 @@ from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.constants_sync import STAGE as SYNC
 from rlsize.estimates.constants_train import STAGE as TRAIN
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation_batch import StepBatch, lengths_of
+from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import check_fits, engine, steady
 from rlsize.estimates.step_prediction import predicted_step, sync_in_loop
 from rlsize.estimates.train_prediction import train_step

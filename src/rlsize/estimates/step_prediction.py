@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations import decode_step, matching, rl_step, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
 from rlsize.estimates.figures import apply, numbers
-from rlsize.estimates.generation import generation
-from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+from rlsize.estimates.generation import StepBatch, generation, longest_sequence
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
 
@@ -85,7 +84,7 @@ class StepQuestion:
     """
 
     way: Way
-    engines: Mapping[bool, Engine | str]
+    engines: Mapping[bool, Replica | str]
     train: TrainQuestion
     samples: Real
     group_size: Real
@@ -98,7 +97,7 @@ class StepQuestion:
     wire_dtype: str = "bf16"
 
     @property
-    def engine(self) -> Engine:
+    def engine(self) -> Replica:
         """
         The instance.
 

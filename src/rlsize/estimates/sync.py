@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_achieved, sync_pause, sync_transports, weight_sync
 from rlsize.estimates.figures import apply
-from rlsize.facts.dtype import BYTES_PER_INDEX, BYTES_PER_SCALE, FP8_BYTES, PARAMS_PER_SCALE
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.quantisation import BYTES_PER_INDEX, BYTES_PER_SCALE, FP8_BYTES, PARAMS_PER_SCALE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

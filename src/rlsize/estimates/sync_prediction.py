@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
-from rlsize.estimates.engine_shape import Plain
+from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.quantisation import WIDTHS
 
@@ -165,7 +165,7 @@ def sync_bytes(work: Work, question: SyncTimeQuestion) -> Worked:
 
 def _params(work: Work, question: SyncTimeQuestion) -> Worked:
     """Weights to send; figures where the answer is explained."""
-    return Plain(work)(model_size(question.model).params) if question.params is None else question.params
+    return plainly(work)(model_size(question.model).params) if question.params is None else question.params
 
 
 def _pieces(

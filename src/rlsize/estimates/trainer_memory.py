@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import activations, memory, memory_fit, mixture_of_experts, parameters, training_peak
-from rlsize.estimates.engine_shape import Plain
+from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure, absent
 
@@ -145,7 +145,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
         load: What has to be held.
         values: The constants of `constants_memory.STAGE` by name.
     """
-    say, shape = Plain(work), load.shape
+    say, shape = plainly(work), load.shape
     own = (say(shape.dense_params), say(shape.routed_params))
     parts, policy, trained = _policy(work, load, own)
     beside = {
@@ -315,7 +315,7 @@ def _gathered(work: Work, load: TrainerLoad, own: tuple[Worked, Worked], gradien
         return _nothing(work, key, "no weights are sharded over data-parallel ranks")
     if shape.architecture is None:
         return absent(key, "--model")
-    say = Plain(work)
+    say = plainly(work)
     dense, routed = (
         _slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True)
     )
@@ -349,7 +349,7 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> W
     key, shape = "activation_bytes_per_gpu", load.shape
     if shape.architecture is None:
         return absent(key, "--model")
-    say = Plain(work)
+    say = plainly(work)
     full = work(
         "hidden_copies",
         activations.gated_mlp_hidden_copies,
@@ -411,7 +411,7 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked
         key,
         activations.logits_bytes,
         tokens=chunk,
-        vocab_size=Plain(work)(shape.vocab_size),
+        vocab_size=plainly(work)(shape.vocab_size),
         bytes_per_logit=values["memory_training_logit_bytes"],
         tensor_parallel=load.tensor,
     )

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.estimates.step_prediction import StepQuestion, Way
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -325,7 +325,7 @@ def _plan(
     sync: tuple[str, str, Figure],
 ) -> tuple[StepQuestion, int | None]:
     """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
-    from rlsize.estimates.rollout_fit import first_fit
+    from rlsize.estimates.rollout_question import first_fit
     from rlsize.estimates.step_prediction import StepQuestion, Way
     from rlsize.loop.instance import degrees, memory_fractions
 
@@ -370,7 +370,7 @@ def _plan(
     return plan, first_fit(rollout, degrees(rollout.engine.model), values)
 
 
-def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Engine | str:
+def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Replica | str:
     """
     The instance; why there is none where it does not fit.
 
@@ -382,8 +382,8 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
     Raises:
         InputError: The GPU lacks the number type, or its kernels are not known.
     """
-    from rlsize.estimates.rollout_fit import why_not
     from rlsize.estimates.rollout_prediction import engine
+    from rlsize.estimates.rollout_question import why_not
     from rlsize.loop.instance import degrees
     from rlsize.planner.instance_size import quickest_degree
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
     from rlsize.planner.offers import Degrees, Offer
@@ -82,7 +82,7 @@ def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, tensor: 
     return fleet_of(engines, tensor * data * layout.pipeline, offer)
 
 
-def ready(question: EngineQuestion) -> Engine | str:
+def ready(question: EngineQuestion) -> Replica | str:
     """The instance, or why there is none."""
     try:
         return engine(question)
@@ -91,7 +91,7 @@ def ready(question: EngineQuestion) -> Engine | str:
 
 
 def fleet_of(
-    engines: Mapping[bool, Engine | str],
+    engines: Mapping[bool, Replica | str],
     size: float,
     offer: Offer,
     rate: Figure = absent("instance_tokens_per_second", "--per-instance"),

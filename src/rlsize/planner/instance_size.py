@@ -7,10 +7,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation import lengths_of
-from rlsize.estimates.rollout_fit import why_not
 from rlsize.estimates.rollout_prediction import engine, steady
-from rlsize.estimates.rollout_question import bare, step_batch
+from rlsize.estimates.rollout_question import mean_lengths, why_not
 from rlsize.planner.rounding import WITHIN, rounded_down
 
 if TYPE_CHECKING:
@@ -52,8 +50,7 @@ def quickest_degree(
         instances = float(rounded_down(matching.instances_of(gpus=gpus, gpus_per_instance=size)))
         samples = question.samples_per_step.number
         offered = rollout_batch.per_instance(amount=samples, instances=instances)
-        lengths = lengths_of(numbers, step_batch(one, bare(one)))
-        found = steady(numbers, ready, offered, lengths, values)
+        found = steady(numbers, ready, offered, mean_lengths(one), values)
         rates[degree] = float(matching.rate_per_gpu(rate=instances * found.rate, gpus=gpus))
     most = max(rates.values(), default=0.0)
     return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - WITHIN)), None)

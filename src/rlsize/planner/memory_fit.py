@@ -238,7 +238,7 @@ def _cache_of(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> tuple
         weights = weights_per_gpu(question, tensor)
         fraction = gpu.rollout_fraction if gpu.rollout_fraction.known else gpu.trainer_fraction
         return [weights], _left(key, gpu, fraction, weights), sample_per_gpu(question, tensor)
-    found = kv_capacity(apply, asked, question.constants)
+    found = kv_capacity(apply, asked, question.constants, question.context if question.context.known else None)
     named = {
         "rollout_weights_bytes_per_gpu": found.weight_bytes,
         "engine_activation_bytes_per_gpu": found.activation_bytes,

@@ -12,7 +12,7 @@ from rlsize.planner.options import SHARING
 from rlsize.planner.step_parts import ready_engine
 
 if TYPE_CHECKING:
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import Placement, TrainerOption
     from rlsize.planner.setting import Setting
@@ -43,7 +43,7 @@ def memory_of(setting: Setting, place: Placement) -> dict[str, Any]:
     return found
 
 
-def known_engine(place: Placement, *, shared: bool) -> Engine | None:
+def known_engine(place: Placement, *, shared: bool) -> Replica | None:
     """
     The instance on shared GPUs, or on its own; None where its rate was measured and nobody says how it is built.
 
@@ -72,7 +72,7 @@ def bare_asked(trainer: TrainerOption) -> TrainQuestion | None:
 
 def longest_tokens(setting: Setting) -> float:
     """The longest sequence, prompt and response: up to the cap where one is given, else as long as a step's longest."""
-    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+    from rlsize.estimates.generation import StepBatch, longest_sequence
 
     problem = setting.problem
     prompt = problem.prompt_tokens.number if problem.prompt_tokens.known else 0.0

@@ -16,21 +16,21 @@ from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_
 from rlsize.estimates.step_prediction import generated_figures, overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
-from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
 from rlsize.planner.step_parts import generated_samples
 
 if TYPE_CHECKING:
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
     from rlsize.facts.model import Model
     from rlsize.planner.options import Placement
     from rlsize.planner.setting import Setting
 
 
-def predicted_fleet(setting: Setting, place: Placement, ready: Engine) -> list[Any]:
+def predicted_fleet(setting: Setting, place: Placement, ready: Replica) -> list[Any]:
     """Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds."""
     if setting.work is apply:
         central = generation_of(setting.bare, place, ready)
@@ -86,7 +86,7 @@ def predicted_overhead(setting: Setting, model: Model, *, shared: bool) -> Any: 
     return overhead_in_loop(setting.work, generated_samples(setting), params, setting.values, shared=shared)
 
 
-def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generation:
+def generation_of(setting: Setting, place: Placement, ready: Replica) -> Generation:
     """
     What the engines make of a step's samples by themselves.
 
@@ -143,7 +143,7 @@ def hits(setting: Setting, engine: str, instances: Any) -> Any:  # noqa: ANN401 
     group, spread = said(problem.group_size), 1.0
     if problem.routing in SPREADS:
         spread = SPREADS[problem.routing](group_size=group, instances=instances)
-    block = problem.block_tokens.number if problem.block_tokens.known else engine_defaults(engine).block_tokens
+    block = problem.block_tokens.number if problem.block_tokens.known else inference_engine(engine).block_tokens
     return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
 
 

@@ -16,7 +16,7 @@ from rlsize.facts.records.record import Refused
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.setting import Setting
 
@@ -90,7 +90,7 @@ def fleet_parts(setting: Setting, place: Placement, *, shared: bool) -> tuple[An
     return slowed[0], slowed[1]
 
 
-def ready_engine(fleet: FleetOption, *, shared: bool) -> Engine:
+def ready_engine(fleet: FleetOption, *, shared: bool) -> Replica:
     """
     The instance.
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.weight_sync import one_way_bandwidth
-from rlsize.facts.advertised import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.facts.figure import Figure
+from rlsize.facts.link import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.rows import without_reasons
 from rlsize.reports.sync_chart import chosen_link, path_name, sync_chart

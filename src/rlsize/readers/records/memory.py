@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.engine_defaults import ENGINES, engine_defaults
+from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.facts.quantisation import (
     FP4_EXPERTS,
     KV_WIDTHS,
@@ -78,7 +78,7 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
     if not measured:
         raise Refused("no size that is positive")
     words = parsing.text(row, "engine").lower() or "vllm"
-    stack = engine_defaults(words).name
+    stack = inference_engine(words).name
     version = _version(words)
     if not any(name in words for name in (*ENGINES, "sgl", "trt")):
         assumed.append("engine not known, taken for vllm")
