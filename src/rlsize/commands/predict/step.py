@@ -128,11 +128,13 @@ def _assumptions(inputs: Inputs, loop: Loop, stages: Stages, way: Way) -> tuple[
 
 def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     """The report about a loop that cannot run."""
+    from rlsize.loop.resolve import cannot_run
+
     reason = loop.refused
     where = f"on {loop.pools.gpus.number:g} shared" if loop.pools.shared else _split(loop)
     return Report(
         command="predict step",
-        headline=f"The loop cannot run: {reason}.",
+        headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         inputs=inputs.shown(),
         warnings=tuple(inputs.warnings),
