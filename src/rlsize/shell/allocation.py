@@ -32,7 +32,7 @@ def read_pools(inputs: Inputs, path: str | None, changes: Iterable[str] | None =
     Raises:
         InputError: What is wrong with it.
     """
-    from rlsize.readers.allocations import read_allocation
+    from rlsize.readers.scenarios import read_allocation
 
     inputs.read(path, changes or (), reader=read_allocation)
 

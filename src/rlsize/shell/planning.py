@@ -30,7 +30,7 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     file, _ = inputs.name("budget_file")
     budget = inputs.said("budget"), "the scenario's budget"
     if file is not None:
-        from rlsize.readers.budgets import read_budget
+        from rlsize.readers.saved_files import read_budget
 
         try:
             budget = read_budget(file).budget, file

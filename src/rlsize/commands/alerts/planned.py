@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.facts.plan import PlanFigure
-    from rlsize.readers.budgets import BudgetFile
+    from rlsize.readers.saved_files import BudgetFile
     from rlsize.readers.yaml_documents import Document
     from rlsize.shell.inputs import Inputs
 
@@ -54,7 +54,7 @@ def planned_loop(inputs: Inputs, source: str | None, budget: str | None, changes
         InputError: Everything that is wrong with the files.
         DoesNotFitError: The loop of a scenario cannot run.
     """
-    from rlsize.readers.budgets import read_budget
+    from rlsize.readers.saved_files import read_budget
     from rlsize.readers.yaml_documents import read_document
 
     if source is None:
@@ -106,9 +106,9 @@ def _check(loop: PlannedLoop) -> None:
 
 
 def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:
-    from rlsize.readers.plans import plan_of
+    from rlsize.readers.saved_files import read_plan
 
-    plan = plan_of(document)
+    plan = read_plan(document)
     figures = {
         key: _figure(key, one) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()
     }
@@ -129,9 +129,9 @@ def _figure(key: str, one: PlanFigure) -> Figure:
 
 def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop:
     """A loop that ran well: what was seen of it is what it should be."""
-    from rlsize.readers.observations import observation_of
+    from rlsize.readers.saved_files import read_observation
 
-    seen = observation_of(document)
+    seen = read_observation(document)
     pools = seen.allocation
     told = {
         "instances": pools.rollout_instances,
@@ -167,7 +167,7 @@ def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop
 def _worked_out(inputs: Inputs, source: str, lines: BudgetFile | None, changes: Sequence[str]) -> PlannedLoop:
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.readers.budgets import budget_in
+    from rlsize.readers.saved_files import budget_in
     from rlsize.version import VERSION
 
     try:

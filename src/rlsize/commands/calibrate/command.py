@@ -127,7 +127,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
     Raises:
         InputError: A file cannot be read, is something else, or there are two scenarios.
     """
-    from rlsize.readers.rates import rates_of
+    from rlsize.readers.saved_files import read_rates
     from rlsize.readers.yaml_documents import read_document
 
     found = _Files()
@@ -138,7 +138,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
             continue
         kind = _kind(document.data)
         if kind == "rates":
-            found.rates.append((path, rates_of(document)))
+            found.rates.append((path, read_rates(document)))
         elif kind == "scenario" and found.scenario is None:
             found.scenario = path
         elif kind == "scenario":

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.facts.plan import Plan
     from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
-    from rlsize.readers.budgets import BudgetFile
+    from rlsize.readers.saved_files import BudgetFile
     from rlsize.reports.check import Checked, Place
     from rlsize.verdicts.budget import Line
 
@@ -151,8 +151,7 @@ def _opened(
     Raises:
         InputError: What is wrong with any of them.
     """
-    from rlsize.readers.budgets import budget_in, read_budget
-    from rlsize.readers.plans import read_plan
+    from rlsize.readers.saved_files import budget_in, read_budget, read_plan
 
     faults: list[Fault] = []
 

@@ -185,7 +185,7 @@ def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
 def _baseline(inputs: Inputs, path: str | None) -> RunObservation | None:
     if path is None:
         return None
-    from rlsize.readers.observations import read_observation
+    from rlsize.readers.saved_files import read_observation
 
     try:
         return read_observation(path)

@@ -30,7 +30,7 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
     Raises:
         InputError: What is wrong with them.
     """
-    from rlsize.readers.plans import read_plan
+    from rlsize.readers.saved_files import read_plan
     from rlsize.reports.diff import Compared, diff_report
     from rlsize.verdicts.difference import differences
 

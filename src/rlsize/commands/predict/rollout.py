@@ -10,7 +10,6 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
-from rlsize.loop.answer import LIMITS
 from rlsize.reports.report import Cell, Column, Report, Table
 from rlsize.reports.rollout_chart import PARTS, rollout_chart
 from rlsize.shell.inputs import Inputs
@@ -273,6 +272,8 @@ def _does_not_fit(
 
 
 def _headline(outlook: RolloutOutlook, bound: str) -> str:
+    from rlsize.loop.answer import LIMITS
+
     engine = outlook.question.engine
     gpus = engine.layout.tensor * engine.layout.pipeline * engine.layout.data
     rate = outlook.figure("rollout_gpu_tokens_per_second")

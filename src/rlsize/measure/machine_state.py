@@ -1,24 +1,24 @@
 """
-The GPUs before, during and after a measurement: what else ran on them, and whether their clocks held.
+The machine before, during and after a measurement: what else ran on its GPUs and CPU, and whether clocks held.
 
 The doubts are sentences for the report: each says the value, and what it means for the figures.
 """
 
 from __future__ import annotations
 
+import os
 import threading
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, Self
 
-from rlsize.measure.descendants import descendants
 from rlsize.measure.gpu_query import GpuState, nvml_module, nvml_states, smi_states
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence
     from types import TracebackType
-
-__all__ = ["GpuState", "Watch", "gpu_doubts", "gpu_states"]
 
 SAMPLE_SECONDS = 1.0
 BUSY = 0.1  # utilisation before the start from which other work is at it
@@ -27,6 +27,31 @@ WORKING = 0.5  # utilisation from which a clock says something about load
 SLOWED = 0.1  # clock under the highest, from which it is worth a word
 THROTTLED = 0.05  # share of samples, likewise
 IDLE = 0.5  # mean utilisation during the measurement under which the GPU waited
+LOADED = 0.25  # load before the start, over the cores, from which other work is at it
+_CPUINFO = Path("/proc/cpuinfo")
+_PROC = Path("/proc")
+
+
+def descendants(root: int | None = None, proc: Path = _PROC) -> set[int]:
+    """
+    A process and all that descend from it, now; only itself where the system has no /proc.
+
+    Args:
+        root: Process id; this process without it.
+        proc: Where Linux lists processes.
+    """
+    root = os.getpid() if root is None else root
+    children: dict[int, list[int]] = {}
+    for stat in proc.glob("[0-9]*/stat"):
+        with suppress(OSError, ValueError, IndexError):  # it ended meanwhile
+            text = stat.read_text(encoding="utf-8", errors="replace")
+            parent = int(text.rpartition(")")[2].split()[1])  # the name, in parentheses, may hold anything
+            children.setdefault(parent, []).append(int(stat.parent.name))
+    found, fresh = {root}, [root]
+    while fresh:
+        fresh = [child for parent in fresh for child in children.get(parent, []) if child not in found]
+        found.update(fresh)
+    return found
 
 
 def gpu_states(own: Collection[int] = (), nvml: Any = None) -> list[GpuState]:
@@ -137,7 +162,11 @@ def _during(states: Sequence[GpuState], *, sampled: bool) -> Iterator[str]:
         yield f"had {_processes(max(foreign))} computing on it in {share}: rates are too low."
     if not sampled:  # one look after the end says nothing about load
         return
-    yield from _throttled(states)
+    throttled = [state for state in states if state.throttles]
+    if states and len(throttled) / len(states) > THROTTLED:
+        reasons = sorted({reason for state in throttled for reason in state.throttles})
+        share = f"{100 * len(throttled) / len(states):.0f} % of the samples"
+        yield f"was throttled in {share} ({', '.join(reasons)}): a cooler one is faster."
     yield from _slowed(states)
     busy = [state.utilisation_fraction for state in states if state.utilisation_fraction is not None]
     if busy and fmean(busy) < IDLE:
@@ -146,14 +175,6 @@ def _during(states: Sequence[GpuState], *, sampled: bool) -> Iterator[str]:
 
 def _processes(count: int) -> str:
     return "another process" if count == 1 else f"{count} other processes"
-
-
-def _throttled(states: Sequence[GpuState]) -> Iterator[str]:
-    slowed = [state for state in states if state.throttles]
-    if states and len(slowed) / len(states) > THROTTLED:
-        reasons = sorted({reason for state in slowed for reason in state.throttles})
-        share = len(slowed) / len(states)
-        yield f"was throttled in {100 * share:.0f} % of the samples ({', '.join(reasons)}): a cooler one is faster."
 
 
 def _slowed(states: Sequence[GpuState]) -> Iterator[str]:
@@ -165,3 +186,56 @@ def _slowed(states: Sequence[GpuState]) -> Iterator[str]:
     ]
     if clocks and median(clocks) < 1 - SLOWED:
         yield f"ran at {100 * median(clocks):.0f} % of its highest clock while busy, and computes as much less."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CpuState:
+    """
+    The CPU at one moment.
+
+    Args:
+        name: Its name; empty where the system does not tell.
+        cores: Cores that this process may use.
+        load: Processes that ran or waited to run, mean of the last minute; None where the system does not tell.
+    """
+
+    name: str
+    cores: int
+    load: float | None
+
+
+def cpu_state(cpuinfo: Path = _CPUINFO) -> CpuState:
+    """
+    The CPU now.
+
+    Args:
+        cpuinfo: Where Linux describes it.
+    """
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    try:
+        load = os.getloadavg()[0]
+    except OSError:
+        load = None
+    return CpuState(name=_name(cpuinfo), cores=cores, load=load)
+
+
+def cpu_doubts(before: CpuState) -> list[str]:
+    """
+    What the CPU's state says against a measurement that runs on it.
+
+    Args:
+        before: The CPU before it began.
+    """
+    if before.load is None or before.load <= LOADED * before.cores:
+        return []
+    cores = "core" if before.cores == 1 else "cores"
+    return [f"the load was {before.load:.1f} on {before.cores} {cores} before the start: other work slows this down."]
+
+
+def _name(cpuinfo: Path) -> str:
+    try:
+        lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(named, "")

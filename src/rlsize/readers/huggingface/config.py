@@ -1,16 +1,80 @@
-"""Typed look-ups in a configuration: aliases, defaults, limits; faults are noted, keys asked for are remembered."""
+"""
+A `config.json` as data, and typed look-ups in it.
+
+JSON only, bounded in size, without duplicate keys and without numbers that are none. Look-ups know aliases, defaults
+and limits; faults are noted, keys asked for are remembered.
+"""
 
 from __future__ import annotations
 
+import json
+import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault
+from rlsize.errors import Fault, InputError
+from rlsize.readers.validation import unique_keys
+from rlsize.readers.yaml_documents import read_text
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+FILE_NAME = "config.json"
+DEEPEST = 20
+LARGEST_FILE = 2**20  # the configurations of models with a thousand listed layers have 100 kB
 LARGEST_WIDTH = 10**8  # no vocabulary or matrix is wider
 _LONGEST_SHOWN = 40
+
+
+def config_path(path: str | Path) -> Path:
+    """The configuration itself, where a model's directory is named."""
+    given = Path(path)
+    try:
+        inside = given / FILE_NAME
+        return inside if given.is_dir() and inside.exists() else given
+    except (OSError, ValueError):
+        return given  # reading it will say what is wrong
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """
+    The content of a configuration.
+
+    Raises:
+        InputError: It cannot be read, is no JSON object, repeats a key, or holds NaN or Infinity.
+    """
+    text = read_text(path, LARGEST_FILE)
+    try:
+        data = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_finite, parse_float=_finite)
+    except json.JSONDecodeError as error:
+        where = f"{path}:{error.lineno}"
+        raise InputError(Fault(f"is not valid JSON: {error.msg}", where, "is it the config.json of a model?")) from None
+    except RecursionError:
+        raise InputError(Fault("is nested too deeply", str(path), "is it the config.json of a model?")) from None
+    except ValueError as error:  # the two hooks, and whole numbers of thousands of digits
+        raise InputError(Fault(str(error).partition(";")[0], str(path), "mend the file")) from None
+    if _depth(data) > DEEPEST:
+        raise InputError(Fault("is nested too deeply", str(path), "is it the config.json of a model?"))
+    if not isinstance(data, dict):
+        raise InputError(Fault("is not a JSON object", str(path), "is it the config.json of a model?"))
+    return data
+
+
+def _depth(data: Any) -> int:  # noqa: ANN401 (any JSON value)
+    """How deep lists and objects are nested, found without recursion."""
+    depth, level = 0, [data]
+    while level := [each for each in level if isinstance(each, (list, dict))]:
+        depth += 1
+        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
+    return depth
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text[:40]} is not a finite number")
+    return number
 
 
 class Keys:
@@ -109,11 +173,8 @@ class Keys:
 
     def unread(self) -> list[str]:
         """The keys that carry a value and that nobody has asked for."""
-        return sorted(key for key, value in self.data.items() if key not in self._asked and not _empty(value))
-
-
-def _empty(value: object) -> bool:
-    return value is None or value is False or value in (0, "", [], {})
+        empty: tuple[Any, ...] = (None, False, 0, "", [], {})
+        return sorted(key for key, value in self.data.items() if key not in self._asked and value not in empty)
 
 
 def shown(value: object) -> str:
@@ -122,5 +183,4 @@ def shown(value: object) -> str:
         return value
     if isinstance(value, (list, dict)):
         return f"a {'list' if isinstance(value, list) else 'mapping'} of {len(value)}"
-    text = ascii(value)
-    return text if len(text) <= _LONGEST_SHOWN else f"{text[: _LONGEST_SHOWN - 4]}..."
+    return cut(ascii(value), _LONGEST_SHOWN)

@@ -14,10 +14,8 @@ from typing import Any
 
 import pytest
 
-from rlsize.measure.cpu_state import CpuState, cpu_doubts, cpu_state
-from rlsize.measure.descendants import descendants
 from rlsize.measure.gpu_query import GpuState, smi_states, throttles
-from rlsize.measure.gpu_state import Watch, gpu_doubts, gpu_states
+from rlsize.measure.machine_state import CpuState, Watch, cpu_doubts, cpu_state, descendants, gpu_doubts, gpu_states
 
 GIB = 2**30
 IDLE = GpuState(
