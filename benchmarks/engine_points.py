@@ -30,7 +30,7 @@ from rlsize.readers.profiles import Catalogue
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
 
 TARGET = 1e6  # points a second
 POINTS = 200_000
@@ -51,7 +51,7 @@ def points() -> np.ndarray:
     return np.exp(random.uniform(np.log([1, 100, 100]), np.log([1024, 8000, 16000]), size=(POINTS, 3))).T
 
 
-def at_once(asked: Engine, values: Mapping[str, float], drawn: np.ndarray) -> float:
+def at_once(asked: Replica, values: Mapping[str, float], drawn: np.ndarray) -> float:
     """Points a second, block after block."""
     start = time.perf_counter()
     for first in range(0, drawn.shape[1], BLOCK):
@@ -60,7 +60,7 @@ def at_once(asked: Engine, values: Mapping[str, float], drawn: np.ndarray) -> fl
     return float(drawn.shape[1]) / (time.perf_counter() - start)
 
 
-def one_by_one(asked: Engine, values: Mapping[str, float], drawn: np.ndarray) -> float:
+def one_by_one(asked: Replica, values: Mapping[str, float], drawn: np.ndarray) -> float:
     """Points a second, each with a call of its own on plain floats."""
     listed = drawn[:, :LOOPED].T.tolist()
     start = time.perf_counter()

@@ -71,7 +71,6 @@ DIRECTIONS = {
     "memory.optimizer_offload_time": "offloaded_bytes+ bandwidth-",
     "memory.gpus_needed": "sharded_bytes+ bytes_on_every_gpu+ gpu_memory- usable_fraction-",
     "activations.gated_mlp_hidden_copies": "attention_copies+ intermediate_size+ hidden_size-",
-    "activations.sharded_hidden_copies": "hidden_copies+ replicated_copies-",
     "activations.mean_mlp_width":
         "layers- dense_layers+ dense_width+ dense_matrices+ moe_layers+ working_width+ moe_matrices+",
     "activations.tokens_per_context_rank": "micro_batch_tokens+ context_parallel-",

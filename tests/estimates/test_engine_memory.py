@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 
 from rlsize.estimates.belief import interval, prior
 from rlsize.estimates.constants_memory import STAGE
-from rlsize.estimates.engine_memory import CapacityQuestion, KvCapacity, kv_capacity
+from rlsize.estimates.engine_memory import KvCapacity, kv_capacity
+from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.quantisation import WIDE_ATTENTION_FP8, uniform
 from rlsize.facts.records.record import Layout
@@ -22,15 +23,15 @@ VALUES = prior(STAGE).central()
 GIB = 2.0**30
 
 
-def asked(model: str = "llama3.1-8b", gpu: str = "h100-sxm", **changed: object) -> CapacityQuestion:
+def asked(model: str = "llama3.1-8b", gpu: str = "h100-sxm", **changed: object) -> EngineQuestion:
     """A question about shipped profiles."""
-    question = CapacityQuestion(model=CATALOGUE.get("model", model), gpu=CATALOGUE.get("gpu", gpu))
+    question = EngineQuestion(model=CATALOGUE.get("model", model), gpu=CATALOGUE.get("gpu", gpu))
     return replace(question, **changed)  # type: ignore[arg-type]  # fields of a question
 
 
-def found(question: CapacityQuestion) -> KvCapacity:
-    """The answer at the central constants."""
-    return kv_capacity(numbers, question, VALUES)
+def found(question: EngineQuestion, tokens: object = None) -> KvCapacity:
+    """The answer at the central constants, for sequences of so many tokens."""
+    return kv_capacity(numbers, question, VALUES, tokens)
 
 
 def test_a_published_log_is_met() -> None:
@@ -73,7 +74,6 @@ def test_a_model_that_does_not_fit_has_no_cache() -> None:
     answer = found(asked("llama3.1-70b"))
     assert answer.kv_bytes == 0
     assert answer.kv_tokens == 0
-    assert answer.max_concurrency == 0
 
 
 def test_heads_are_copied_beyond_their_number() -> None:
@@ -101,7 +101,7 @@ def test_windows_hold_longer_sequences() -> None:
 def test_a_recurrent_state_limits_short_sequences() -> None:
     """A hybrid model's cache in tokens shrinks with the sequence, since each keeps its state."""
     question = asked("qwen3-next-80b-a3b", "h200-sxm", layout=Layout(tensor=4))
-    short, long = (found(replace(question, sequence_tokens=length)).kv_tokens for length in (256.0, 65536.0))
+    short, long = (found(question, length).kv_tokens for length in (256.0, 65536.0))
     assert short < 0.2 * long
 
 
@@ -126,19 +126,20 @@ def test_a_larger_share_never_caches_less(low: float, more: float) -> None:
 
 
 @given(context=st.floats(1.0, 131072.0), longer=st.floats(0.0, 131072.0))
-def test_longer_sequences_never_run_more_at_once(context: float, longer: float) -> None:
-    """Monotone in the live length, and whole numbers."""
-    short, long = (found(asked(live_tokens=length)).max_concurrency for length in (context, context + longer))
-    assert long <= short
-    assert short == round(short)
+def test_longer_sequences_never_take_less_cache(context: float, longer: float) -> None:
+    """Monotone in the length of a sequence, which leaves the cache itself as large as it is."""
+    short, long = (found(asked(), length) for length in (context, context + longer))
+    assert long.sequence_bytes >= short.sequence_bytes
+    assert long.kv_bytes == short.kv_bytes
 
 
-def test_arrays_of_lengths_and_draws() -> None:
-    """Lengths as an array give an array of concurrencies, as the planner asks for them."""
+def test_arrays_of_lengths() -> None:
+    """Lengths as an array give an array of what each takes, as the planner asks for them."""
     lengths = np.array([512.0, 4096.0, 131072.0])
-    answer = found(asked(live_tokens=lengths))
-    each = [found(asked(live_tokens=float(length))).max_concurrency for length in lengths]
-    assert answer.max_concurrency.tolist() == each
+    answer = found(asked(), lengths)
+    each = [found(asked(), float(length)) for length in lengths]
+    assert answer.sequence_bytes.tolist() == [one.sequence_bytes for one in each]
+    assert answer.kv_tokens.tolist() == [one.kv_tokens for one in each]
 
 
 def test_fp8_halves_the_linear_layers_only() -> None:

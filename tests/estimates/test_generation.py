@@ -15,8 +15,8 @@ from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation import StepBatch, affine, generation, lengths_of
-from rlsize.estimates.rollout_prediction import Engine, at_batch, engine
+from rlsize.estimates.generation import StepBatch, generation, lengths_of
+from rlsize.estimates.rollout_prediction import Replica, affine, at_batch, engine
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue
 
@@ -28,7 +28,7 @@ counts, lengths, cvs = st.floats(8.0, 20000.0), st.floats(10.0, 8000.0), st.floa
 endings = st.sampled_from(("barrier", "refill"))
 
 
-def asked(model: str = "qwen3-8b", tensor: int = 1) -> Engine:
+def asked(model: str = "qwen3-8b", tensor: int = 1) -> Replica:
     """An instance on H100."""
     profile, gpu = CATALOGUE.get("model", model), CATALOGUE.get("gpu", "h100-sxm")
     return engine(EngineQuestion(model=profile, gpu=gpu, layout=Layout(tensor=tensor), memory_fraction=0.85))

@@ -7,15 +7,13 @@ from random import Random
 
 import pytest
 
-from rlsize.estimates.adapters import lora_params
-from rlsize.estimates.memory import bill_memory
-from rlsize.estimates.memory_question import MemoryQuestion
+from rlsize.estimates.memory import MemoryQuestion, bill_memory
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.sharding import Layout
-from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
+from rlsize.estimates.trainer_layout import TrainerLayout
+from rlsize.estimates.trainer_memory import lora_params
+from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure
-from rlsize.facts.rl_algorithm import ALGORITHMS
 from rlsize.readers.profiles import Catalogue
 
 GB = 1e9
@@ -47,9 +45,9 @@ def about(model: str, name: str = "grpo", bytes_per_kv_value: float = 2.0) -> Me
     return replace(asked, known_shape=memory_shape(profile, params, bytes_per_kv_value))
 
 
-def spread(**degrees: int) -> Layout:
+def spread(**degrees: int) -> TrainerLayout:
     """A layout of the given degrees."""
-    return Layout(**{key: figure(key, value) for key, value in degrees.items()})
+    return TrainerLayout(**{key: figure(key, value) for key, value in degrees.items()})
 
 
 def found(asked: MemoryQuestion) -> dict[str, Figure]:

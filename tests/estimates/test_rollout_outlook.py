@@ -11,10 +11,9 @@ from hypothesis import strategies as st
 
 from rlsize.estimates.belief import Belief, prior
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.rollout_fit import A_FEW, first_fit, fits_narrower, usual_degree, why_not
 from rlsize.estimates.rollout_outlook import STAGES, RolloutOutlook, rollout_outlook
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.rollout_question import RolloutQuestion
+from rlsize.estimates.rollout_question import A_FEW, RolloutQuestion, first_fit, fits_narrower, usual_degree, why_not
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue
@@ -109,7 +108,7 @@ def test_a_step_on_two_instances_is_shared_out() -> None:
     """A barrier offers each its part of the samples."""
     found = outlook(question(samples_per_step=64, instances=2))
     assert found.figure("samples_in_flight").number == 32
-    assert found.limited_by == "offered"
+    assert found.figure("limited_by").value == "offered"
     assert found.figure("generation_seconds").number > found.figure("tail_seconds").number > 0
 
 

@@ -10,7 +10,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation_batch import StepBatch, lengths_of
+from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import check_fits, engine, engine_limit, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line

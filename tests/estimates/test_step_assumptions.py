@@ -10,14 +10,12 @@ import pytest
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.loop_memory import bare_trainer_memory
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assumptions import assumptions
-from rlsize.estimates.step_loops import LoopPlan, Way
-from rlsize.estimates.step_outlook import STAGES
+from rlsize.estimates.step_prediction import STAGES, StepQuestion, Way
 from rlsize.estimates.train_prediction import TrainQuestion
-from rlsize.estimates.train_prediction_question import bare_question
-from rlsize.estimates.trainer_fit import bare_trainer_memory
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue
@@ -35,7 +33,7 @@ def figure(key: str, value: float, **more: Any) -> Figure:
     return Figure(key=key, value=value, **more)
 
 
-def plan(way: Way = ASYNC, model: str = "qwen3-8b", **said: Any) -> LoopPlan:
+def plan(way: Way = ASYNC, model: str = "qwen3-8b", **said: Any) -> StepQuestion:
     """A loop of 512 samples of 300 + 2000 tokens."""
     profile, gpu = CATALOGUE.get("model", model), CATALOGUE.get("gpu", "h100-sxm")
     engines = {
@@ -60,7 +58,7 @@ def plan(way: Way = ASYNC, model: str = "qwen3-8b", **said: Any) -> LoopPlan:
         "max_tokens": figure("max_response_tokens", 16000),
         "max_staleness": figure("max_staleness", 1),
     }
-    return LoopPlan(way=way, engines=MappingProxyType(engines), train=train, **(found | said))
+    return StepQuestion(way=way, engines=MappingProxyType(engines), train=train, **(found | said))
 
 
 def test_assumptions_are_ranked_and_only_told_where_nobody_spoke() -> None:
@@ -82,7 +80,7 @@ def test_staleness_is_no_assumption_of_a_loop_that_takes_turns() -> None:
 @pytest.mark.parametrize("gpus", [8, 16])
 def test_sharded_states_shrink_with_gpus(gpus: int) -> None:
     """18 bytes a parameter with gradients in fp32, over all GPUs."""
-    question = replace(bare_question(plan().train), gpus=float(gpus))
+    question = replace(plan().train.bare(), gpus=float(gpus))
     params = model_size(question.model).params.number
 
     def state_bytes(asked: TrainQuestion) -> float:

@@ -15,8 +15,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assembly import OVERLAPPING
-from rlsize.estimates.step_outlook import STAGES
-from rlsize.estimates.step_prediction import StepQuestion, fleet_generation, predicted_step
+from rlsize.estimates.step_prediction import STAGES, StepQuestion, Way, fleet_generation, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue
@@ -37,12 +36,12 @@ def question(model: str = "qwen3-8b", gpu: str = "h100-sxm", **said: Any) -> Ste
     """A loop on 16 GPUs: 8 + 8 where it has two pools."""
     profile, hardware = CATALOGUE.get("model", model), CATALOGUE.get("gpu", gpu)
     one = EngineQuestion(model=profile, gpu=hardware, layout=Layout(tensor=MODELS[model]), memory_fraction=0.85)
-    loop = said.get("loop", "colocated")
+    loop = said.pop("loop", "colocated")
     pool = 16.0 if loop == "colocated" else 8.0
-    trainer = float(said.pop("trainer_gpus", pool))
+    trainer, rollout = float(said.pop("trainer_gpus", pool)), float(said.pop("rollout_gpus", pool))
     found: dict[str, Any] = {
-        "loop": loop, "rollout_gpus": pool, "samples": 512.0, "group_size": 8.0, "prompt_tokens": 300.0,
-        "response_tokens": 2000.0, "response_cv": 0.6, "max_tokens": None, **said,
+        "samples": 512.0, "group_size": 8.0, "prompt_tokens": 300.0, "response_tokens": 2000.0, "response_cv": 0.6,
+        "max_tokens": None, **said,
     }  # fmt: skip
     train = TrainQuestion(
         model=profile,
@@ -53,7 +52,8 @@ def question(model: str = "qwen3-8b", gpu: str = "h100-sxm", **said: Any) -> Ste
         micro_batch_tokens=16384.0,
         passes=("old_logprob",),
     )
-    return StepQuestion(engine=engine(one), train=train, **found)
+    way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
+    return StepQuestion(way=way, engines={way.shared: engine(one)}, train=train, **found)
 
 
 @given(models, gpus, loops, samples, responses, cvs)

@@ -7,9 +7,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.estimates.sync import SyncQuestion, link_rows, method_rows, sync_results
-from rlsize.estimates.sync_links import LinkFigures, link_figures
-from rlsize.estimates.sync_methods import METHODS
+from rlsize.estimates.sync import METHODS, LinkFigures, SyncQuestion, link_figures, link_rows, method_rows, sync_results
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import Link, LinkAssumed, LinkMeasured, LinkSpecification
 from rlsize.facts.sourced import Sourced

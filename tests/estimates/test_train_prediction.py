@@ -13,9 +13,16 @@ from hypothesis import strategies as st
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_train import STAGE
 from rlsize.estimates.figures import apply, numbers
-from rlsize.estimates.train_prediction import TrainQuestion, TrainStep, train_step
-from rlsize.estimates.train_prediction_bands import predicted_train_step
-from rlsize.estimates.train_prediction_question import EXTRA_PASSES, SHARDINGS, TRAINING, objections
+from rlsize.estimates.train_outlook import predicted_train_step
+from rlsize.estimates.train_prediction import (
+    EXTRA_PASSES,
+    TRAINING,
+    TrainQuestion,
+    TrainStep,
+    objections,
+    train_step,
+)
+from rlsize.estimates.trainer_layout import SHARDINGS
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.facts.sourced import Sourced

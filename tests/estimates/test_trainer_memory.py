@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE
 from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.loop_memory import bare_trainer_memory, check_trainer, headroom_at, trainer_load
 from rlsize.estimates.memory_shape import MemoryShape, memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.train_prediction_question import TrainQuestion
-from rlsize.estimates.trainer_fit import bare_trainer_memory, check_trainer, trainer_headroom, trainer_load
+from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.estimates.trainer_memory import TrainerLoad, trainer_memory
-from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 
@@ -172,10 +172,11 @@ def test_a_trainer_fits_up_to_its_margin() -> None:
     """Whoever leaves the margin fits; who leaves less does not."""
     for gpus in (16.0, 24.0, 32.0, 64.0):
         asked = question(gpus=gpus)
-        fits = trainer_headroom(asked, 2000.0, VALUES) >= MEMORY_MARGIN
+        fits = headroom_at(asked, bare_trainer_memory(asked, 2000.0, VALUES).peak) >= MEMORY_MARGIN
         if fits:
             check_trainer(asked, 2000.0, VALUES)
         else:
             with pytest.raises(Refused):
                 check_trainer(asked, 2000.0, VALUES)
-    assert trainer_headroom(question(gpus=16.0), 2000.0, VALUES) < MEMORY_MARGIN
+    asked = question(gpus=16.0)
+    assert headroom_at(asked, bare_trainer_memory(asked, 2000.0, VALUES).peak) < MEMORY_MARGIN

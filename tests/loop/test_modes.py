@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from rlsize.estimates.step_parts import NOTHING, step_parts
+from rlsize.estimates.step_assembly import NOTHING, step_parts
 from rlsize.facts.figure import Figure
 from rlsize.loop.modes import StepOutlook, step_outlook
 from rlsize.loop.resolve import resolve

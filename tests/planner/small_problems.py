@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.step_outlook import STAGES
+from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout

@@ -20,8 +20,7 @@ from tests.planner.small_problems import (
 
 from rlsize.equations import matching
 from rlsize.estimates.figures import apply
-from rlsize.estimates.train_prediction_question import bare_question
-from rlsize.estimates.trainer_fit import bare_trainer_memory
+from rlsize.estimates.loop_memory import bare_trainer_memory
 from rlsize.planner.evaluation import memory_of, worked
 from rlsize.planner.options import Placement, TriedDegrees
 from rlsize.planner.plan import planned
@@ -281,7 +280,7 @@ def asked_of(posed: Posed, gpus: float) -> TrainQuestion:
     """The first trainer of a space on so many GPUs."""
     question = posed.space.trainers[0].question
     assert question is not None
-    return replace(bare_question(question), gpus=gpus)
+    return replace(question.bare(), gpus=gpus)
 
 
 def states_of(posed: Posed, gpus: float) -> float:

@@ -13,19 +13,16 @@ from hypothesis import strategies as st
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE
-from rlsize.estimates.engine_compiled import capacity
-from rlsize.estimates.engine_memory import CapacityQuestion
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.gpu_memory import GpuMemory, gpu_memory
-from rlsize.estimates.layout_rules import divides
-from rlsize.estimates.memory_question import MemoryQuestion
+from rlsize.estimates.figures import numbers
+from rlsize.estimates.memory import GpuMemory, MemoryQuestion, gpu_memory
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.sharding import Layout
-from rlsize.facts.algorithm import OPTIMIZERS
+from rlsize.estimates.trainer_layout import TrainerLayout, divides
+from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout as EngineLayout
-from rlsize.facts.rl_algorithm import ALGORITHMS
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.readers.profiles import Catalogue
 
@@ -69,9 +66,9 @@ def about(model: str) -> MemoryQuestion:
     return replace(question(), params=params, known_shape=memory_shape(profile, params))
 
 
-def spread(**degrees: int) -> Layout:
+def spread(**degrees: int) -> TrainerLayout:
     """A layout of the given degrees."""
-    return Layout(**{key: Figure(key=key, value=value) for key, value in degrees.items()})
+    return TrainerLayout(**{key: Figure(key=key, value=value) for key, value in degrees.items()})
 
 
 def test_a_70b_trainer_first_fits_three_nodes() -> None:
@@ -148,7 +145,7 @@ def test_activations_push_the_first_fit_up() -> None:
 def served(model: str, tokens: float) -> MemoryQuestion:
     """A shipped model on engines of H100s, with samples of so many tokens."""
     profile, gpu = Catalogue().get("model", model), Catalogue().get("gpu", "h100-sxm")
-    engine = CapacityQuestion(model=profile, gpu=gpu, memory_fraction=0.9)
+    engine = EngineQuestion(model=profile, gpu=gpu, memory_fraction=0.9)
     return replace(about(model), engine=engine, context_tokens=Figure(key="context_tokens", value=tokens))
 
 
@@ -164,7 +161,7 @@ def test_an_instance_has_the_cache_of_predictions() -> None:
         engine = EngineQuestion(
             model=asked.engine.model, gpu=asked.engine.gpu, layout=EngineLayout(tensor=tensor), memory_fraction=0.9
         )
-        held = capacity(engine, prior(STAGE).central(), 3000.0)
+        held = kv_capacity(numbers, engine, prior(STAGE).central(), 3000.0)
         expected.append(int(held.kv_bytes / held.sequence_bytes))
     assert [row.max_concurrency.value for row in fit.rollout] == expected
     wanted = replace(asked, concurrency=Figure(key="concurrency", value=expected[2] + 1))

@@ -11,9 +11,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.rollout_question import RolloutQuestion
-from rlsize.estimates.step_loops import LoopPlan, Way, bare, step_question
-from rlsize.estimates.step_outlook import STAGES
-from rlsize.estimates.step_prediction import predicted_step
+from rlsize.estimates.step_prediction import STAGES, StepQuestion, Way, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
@@ -26,7 +24,7 @@ COLOCATED = Way(loop="colocated", rollout_gpus=16.0, trainer_gpus=16.0)
 ASYNC = Way(loop="async", rollout_gpus=8.0, trainer_gpus=8.0)
 
 
-def plan(way: Way = ASYNC, model: str = "qwen3-8b") -> LoopPlan:
+def plan(way: Way = ASYNC, model: str = "qwen3-8b") -> StepQuestion:
     """A loop of 512 samples of 300 + 2000 tokens, instances of one GPU."""
     profile, gpu = CATALOGUE.get("model", model), CATALOGUE.get("gpu", "h100-sxm")
     one = engine(EngineQuestion(model=profile, gpu=gpu, layout=Layout(), memory_fraction=0.9))
@@ -35,7 +33,7 @@ def plan(way: Way = ASYNC, model: str = "qwen3-8b") -> LoopPlan:
     train = TrainQuestion(
         model=profile, gpu=gpu, gpus=way.trainer_gpus, sequences=512.0, tokens=2300.0, micro_batch_tokens=16384.0
     )
-    return LoopPlan(
+    return StepQuestion(
         way=way,
         engines={True: one, False: one},
         train=train,
@@ -65,7 +63,7 @@ def test_the_best_split_is_the_shortest_step() -> None:
     best = best_split(asked, "async", 16.0, VALUES)
     assert best is not None
     seconds = {
-        way: float(predicted_step(step_question(asked, way, bare(asked)), VALUES).seconds)
+        way: float(predicted_step(asked.bare.on(way), VALUES).seconds)
         for way in (Way(loop="async", rollout_gpus=r, trainer_gpus=t) for r, t in splits(asked, 16.0) if t > 1)
     }
     assert seconds[best] == min(seconds.values())
@@ -87,7 +85,7 @@ def test_the_other_ways_keep_a_split_that_was_given() -> None:
     assert given[0] == colocated_way(plan(), 16.0)
     free = other_ways(plan(COLOCATED), 16.0, VALUES, split=False)
     assert [way.loop for way in free] == ["synchronous", "one-step-off", "async"]
-    assert all(way.gpus <= 16.0 for way in free)
+    assert all(way.rollout_gpus + way.trainer_gpus <= 16.0 for way in free)
 
 
 def test_a_trainer_that_does_not_fit_is_told_how_many_gpus_it_needs() -> None:

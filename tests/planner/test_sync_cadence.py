@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.equations.sync_pause import sync_pause_fraction
-from rlsize.estimates.sync import SyncQuestion
-from rlsize.estimates.sync_links import LinkFigures
+from rlsize.estimates.sync import LinkFigures, SyncQuestion
 from rlsize.facts.figure import Figure
 from rlsize.planner.sync_cadence import plan_sync
 

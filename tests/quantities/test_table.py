@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pytest
 
-from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
-from rlsize.facts.dtype import BYTES_PER_PARAM
+from rlsize.facts.algorithm import ALGORITHMS, BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.fields import Quantity, Says, Uncertain
-from rlsize.facts.rl_algorithm import ALGORITHMS
+from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.loop.pools import LOOPS
 from rlsize.quantities.row import Row, Switch, Text, Word, by_key
 from rlsize.quantities.scenario import Scenario

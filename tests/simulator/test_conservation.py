@@ -20,8 +20,8 @@ from tests.simulator.any_settings import any_setting
 from rlsize.simulator import run
 from rlsize.simulator.conductor import Conductor
 from rlsize.simulator.draws import SeededOutcomes
-from rlsize.simulator.engine import Engine
-from rlsize.simulator.instances import STATES
+from rlsize.simulator.engine import BatchingEngine
+from rlsize.simulator.fleet import STATES
 from rlsize.simulator.ledger import Ledger
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (
@@ -53,12 +53,8 @@ class Watched:
 
     def run(self, steps: int) -> Ledger:
         """Run the loop for so many optimizer steps."""
-        self.loop.loop.run(self, lambda: self.loop.steps >= steps)
+        self.loop.loop.run(self.loop.decide, self.begin, lambda: self.loop.steps >= steps)
         return self.loop.ledger
-
-    def decide(self) -> None:
-        """What the loop decides."""
-        self.loop.decide()
 
     def begin(self) -> None:
         """The loop begins its steps; then everything is looked at."""
@@ -77,7 +73,7 @@ def rows(ledger: Ledger) -> list[tuple[tuple[float, ...], list[tuple[int, int]]]
     return [(row, sorted(counts.items())) for row, counts in zip(columns, ledger.staleness, strict=True)]
 
 
-def look_at(engine: Engine) -> None:
+def look_at(engine: BatchingEngine) -> None:
     """Slots and cache of an instance, which has just begun its steps."""
     batch = [entry[2] for entry in engine.ends]
     assert len(batch) <= engine.slots

@@ -20,9 +20,8 @@ from hypothesis import strategies as st
 from tests.simulator.tables import Table
 
 from rlsize.equations import batch_drain, long_tail
-from rlsize.simulator.draws import SeededOutcomes
+from rlsize.simulator.draws import SeededOutcomes, tokens_of
 from rlsize.simulator.event_loop import EventLoop
-from rlsize.simulator.response_lengths import tokens_of
 from rlsize.simulator.run import conductor_of, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
@@ -131,7 +130,7 @@ class OneServer:
 
     def mean_wait(self, customers: int) -> float:
         """Mean wait in the queue, after a quarter as many customers have warmed it up. [s]"""
-        self.loop.run(self, lambda: len(self.waits) >= customers * 5 // 4)
+        self.loop.run(self.decide, self.begin, lambda: len(self.waits) >= customers * 5 // 4)
         return sum(self.waits[customers // 4 :]) / len(self.waits[customers // 4 :])
 
 

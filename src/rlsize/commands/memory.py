@@ -12,9 +12,9 @@ from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
 
 if TYPE_CHECKING:
-    from rlsize.estimates.engine_memory import CapacityQuestion
-    from rlsize.estimates.gpu_memory import GpuMemory
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.belief import Belief
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.memory import GpuMemory, MemoryQuestion
     from rlsize.estimates.memory_shape import MemoryShape
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -80,12 +80,11 @@ def memory(inputs: Inputs) -> Report:
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()
     if judged is not None and question.engine is not None and belief is not None:
-        from rlsize.estimates.engine_start import engine_start
         from rlsize.facts.records.record import Layout
 
         pipeline = max(1, round(question.rollout_pipeline_parallel.number))
         layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
-        start = engine_start(replace(question.engine, layout=layout), belief, seed)
+        start = _engine_start(replace(question.engine, layout=layout), belief, seed)
     report = memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
     if loop is None or loop.refused or not report.no:
         return report
@@ -93,13 +92,31 @@ def memory(inputs: Inputs) -> Report:
     return replace(report, no=False, warnings=(*report.warnings, shown))
 
 
+def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[Figure, ...]:
+    """What an engine will log when it starts, with bands: weights per GPU, and tokens of its KV cache."""
+    from rlsize.estimates.belief import interval, scattered
+    from rlsize.estimates.constants_memory import STAGE, constant_figures
+    from rlsize.estimates.engine_memory import kv_capacity
+    from rlsize.estimates.figures import apply, numbers
+
+    found = kv_capacity(apply, question, constant_figures(belief.central()))
+    drawn = kv_capacity(numbers, question, belief.drawn(seed))
+    told = {
+        "engine_weight_bytes_per_gpu": (found.weight_bytes, drawn.weight_bytes),
+        "engine_kv_cache_tokens": (found.kv_tokens, drawn.kv_tokens),
+    }
+    return tuple(
+        replace(figure, key=key, band=interval(scattered(draws, STAGE.noise, seed, key)))
+        for key, (figure, draws) in told.items()
+    )
+
+
 def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
     from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
-    from rlsize.facts.dtype import BYTES_PER_PARAM
-    from rlsize.facts.quantisation import WIDTHS
+    from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
     from rlsize.loop.models import tenants
     from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
@@ -207,7 +224,7 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
             "response_tokens": nothing,
             "longest_tokens": absent("longest_tokens", "--response-tokens"),
         }
-    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+    from rlsize.estimates.generation import StepBatch, longest_sequence
 
     prompt, cv, cap = inputs.ask("prompt_tokens"), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
     prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
@@ -234,12 +251,12 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
 
 def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     """The shares of a GPU's memory that the two sides may plan with."""
-    from rlsize.estimates.gpu_memory import gpu_memory
-    from rlsize.facts.engine_defaults import engine_defaults
-    from rlsize.facts.memory_margin import MEMORY_MARGIN
+    from rlsize.estimates.memory import gpu_memory
+    from rlsize.facts.headroom import MEMORY_MARGIN
+    from rlsize.facts.inference_engines import inference_engine
     from rlsize.loop.instance import memory_fraction
 
-    engine = engine_defaults(str(inputs.name("engine")[0] or "vllm"))
+    engine = inference_engine(str(inputs.name("engine")[0] or "vllm"))
     rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
     trainer = Figure(
         key="trainer_memory_fraction",
@@ -277,15 +294,15 @@ def _node(inputs: Inputs, gpu: Gpu) -> Figure:
 
 def _instance(
     inputs: Inputs, question: MemoryQuestion, profile: Model | None, gpu: Gpu, hardware: GpuMemory
-) -> CapacityQuestion | None:
+) -> EngineQuestion | None:
     """One rollout instance on its GPU, of no layout yet; None where the model's layers are not known."""
-    from rlsize.estimates.engine_memory import CapacityQuestion
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.facts.quantisation import uniform
 
     if profile is None or question.known_shape is None:
         return None
     fraction, cache = hardware.rollout_fraction, inputs.used.get("kv_dtype")
-    return CapacityQuestion(
+    return EngineQuestion(
         model=profile,
         gpu=gpu,
         engine=str(inputs.name("engine")[0] or "vllm"),

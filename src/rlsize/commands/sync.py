@@ -11,10 +11,9 @@ import typer
 from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.errors import suggestion
 from rlsize.estimates.figures import apply, uncertain_inputs
-from rlsize.estimates.sync import SyncQuestion
-from rlsize.estimates.sync_methods import DEFAULT_METHOD, METHODS
-from rlsize.facts.dtype import BYTES_PER_PARAM
+from rlsize.estimates.sync import DEFAULT_METHOD, METHODS, SyncQuestion
 from rlsize.facts.figure import Figure
+from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.seed import seed_of
 from rlsize.loop.sync import predicted_as, wire_dtype

@@ -33,28 +33,6 @@ def gated_mlp_hidden_copies(attention_copies: Real, intermediate_size: Real, hid
     return attention_copies + 4.0 * intermediate_size / hidden_size
 
 
-def sharded_hidden_copies(hidden_copies: Real, replicated_copies: Real) -> Real:
-    """
-    Hidden-sized tensors of a layer that tensor parallelism shards by itself, without sequence parallelism.
-
-    c_s = c - c_r
-
-    Args:
-        hidden_copies: All that the layer keeps, c. [1]
-        replicated_copies: Those that tensor parallelism alone leaves whole, c_r; 5. [1]
-
-    Returns:
-        c_s. [1]
-
-    Assumes a gated layer leaves as many whole as the plain one in the source: its input, and what surrounds the norms.
-    Source: Korthikanti et al. (arXiv:2205.05198), table 2 (10 of 34 bytes are not divided); own difference.
-
-    >>> sharded_hidden_copies(hidden_copies=28, replicated_copies=5)
-    23
-    """
-    return hidden_copies - replicated_copies
-
-
 def mean_mlp_width(
     layers: Real,
     dense_layers: Real,

@@ -203,30 +203,6 @@ def cache_tokens(
     return data_parallel * block_tokens * floor(kv_budget * sequence_tokens / (sequence_bytes * block_tokens))
 
 
-def held_sequences(kv_budget: Real, sequence_bytes: Real, data_parallel: Real, most_sequences: Real) -> Real:
-    """
-    Sequences that a replica can work on at once: as its cache holds, and as its scheduler allows.
-
-    b = d min(floor(K / m), R)
-
-    Args:
-        kv_budget: Cache on each GPU, K. [B]
-        sequence_bytes: Cache of one sequence at its mean live length on each GPU, m. [B]
-        data_parallel: Data-parallel ranks of attention, each with cache and scheduler of its own, d. [1]
-        most_sequences: Most sequences that one scheduler runs, R. [1]
-
-    Returns:
-        b. [1]
-
-    Assumes an even mix of young and old sequences.
-    Source: Kwon et al., PagedAttention, section 3; vLLM, max_num_seqs.
-
-    >>> held_sequences(kv_budget=60e9, sequence_bytes=1e9, data_parallel=2, most_sequences=256)
-    120.0
-    """
-    return data_parallel * minimum(floor(kv_budget / sequence_bytes), most_sequences)
-
-
 def static_share(memory: Real, fixed_bytes: Real, batched_tokens: Real, bytes_per_token: Real) -> Real:
     """
     Share of the memory for weights and cache of an engine that sets the rest aside for its largest step (SGLang).

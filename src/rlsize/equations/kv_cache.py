@@ -104,29 +104,6 @@ def sequence_kv_bytes(
     return kv_bytes_per_token * tokens + sliding_bytes_per_token * minimum(tokens, window) + state_bytes
 
 
-def group_kv_tokens(prompt_tokens: Real, response_tokens: Real, group_size: Real) -> Real:
-    """
-    Tokens in the cache for a group of samples that share their prompt.
-
-    s = p + G l
-
-    Args:
-        prompt_tokens: Prompt length, p. [token]
-        response_tokens: Mean response length at that moment, l. [token/sample]
-        group_size: Samples of one prompt on one instance, G. [sample]
-
-    Returns:
-        s. [token]
-
-    Assumes prefix caching and a group kept on one instance, so the prompt is stored once.
-    Source: Kwon et al., PagedAttention, section 4.4 (parallel sampling shares prompt blocks).
-
-    >>> group_kv_tokens(prompt_tokens=1000, response_tokens=500, group_size=8)
-    5000
-    """
-    return prompt_tokens + group_size * response_tokens
-
-
 def mean_live_tokens(prompt_tokens: Real, response_tokens: Real, response_cv: Real) -> Real:
     """
     Mean length of a sample in flight, at a random moment of steady generation.

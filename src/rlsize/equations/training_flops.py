@@ -130,26 +130,3 @@ def attention_flops_per_token(
     1610612736.0
     """
     return 2 * passes * layers * heads * (query_key_dim + value_dim) * keys_per_query
-
-
-def hardware_flops_per_token(model_flops: Real, forward_flops: Real, recomputed_fraction: Real) -> Real:
-    """
-    Floating-point work that the hardware does for a token, activations computed a second time included.
-
-    F_hw = F + r F_fwd
-
-    Args:
-        model_flops: Work of forward and backward, F. [FLOP/token]
-        forward_flops: Work of a forward pass, F_fwd. [FLOP/token]
-        recomputed_fraction: Share of the forward pass that backward computes again, r: 1 with full recomputation. [1]
-
-    Returns:
-        F_hw. [FLOP/token]
-
-    Assumes nothing is computed a third time. Model FLOPs, not these, are what MFU counts.
-    Source: Korthikanti et al., Reducing activation recomputation in large transformer models, section 6 and appendix A.
-
-    >>> hardware_flops_per_token(model_flops=6 * 8e9, forward_flops=2 * 8e9, recomputed_fraction=1.0)
-    64000000000.0
-    """
-    return model_flops + recomputed_fraction * forward_flops

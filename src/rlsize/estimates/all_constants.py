@@ -10,9 +10,12 @@ from typing import TYPE_CHECKING
 
 import rlsize.estimates as package
 from rlsize.estimates.constants import Constant, Stage
+from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+    from rlsize.estimates.belief import Belief
 
 _PREFIX = "constants_"
 
@@ -30,3 +33,16 @@ def all_stages() -> Mapping[str, Stage]:
 def all_constants() -> Mapping[str, Constant]:
     """Every constant by name."""
     return MappingProxyType({one.name: one for stage in all_stages().values() for one in stage.constants})
+
+
+def constants_of(belief: Belief) -> dict[str, Figure]:
+    """The constants of a belief by name, as figures that say where they come from."""
+    return {name: _figure(belief, name, value) for name, value in belief.central().items()}
+
+
+def _figure(belief: Belief, name: str, value: float) -> Figure:
+    known = all_constants()[name]
+    narrowed = belief.spread(name) < known.spread * (1 - 1e-6)
+    how = "calibrated" if narrowed else known.basis
+    source = f"{known.meaning} ({how}: {known.source})"
+    return Figure(key=name, value=value, provenance="measured" if narrowed else "default", source=source)

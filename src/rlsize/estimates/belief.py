@@ -65,6 +65,22 @@ class Belief:
         return dict(zip(self.names, values, strict=True))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BandSource:
+    """
+    Something that makes a band wide.
+
+    Args:
+        name: A constant, or a stage.
+        meaning: What it is.
+        share: Share of the variance of the prediction's logarithm that comes from it. [1]
+    """
+
+    name: str
+    meaning: str
+    share: float
+
+
 def prior(*stages: Stage) -> Belief:
     """What is believed before anything is measured."""
     constants = [constant for stage in stages for constant in stage.constants]
@@ -109,6 +125,23 @@ def conditioned(
 def sensitivity(belief: Belief, predict: Callable[[Mapping[str, Real]], Sequence[Real]]) -> NDArray[np.float64]:
     """Derivative of the logarithm of each predicted quantity by the logarithm of each constant, at the mean."""
     return _linearised(belief, predict, belief.mean)[1]
+
+
+def variance_shares(
+    belief: Belief, predict: Callable[[Mapping[str, Real]], Real], noise: float = 0.0
+) -> dict[str, float]:
+    """
+    Each constant's share of the variance of a prediction's logarithm, the largest first; correlations are left aside.
+
+    Args:
+        belief: What is believed about the constants.
+        predict: The prediction from values of the constants.
+        noise: Standard deviation of the logarithm of one measurement, which takes its share. [1]
+    """
+    slopes = sensitivity(belief, lambda values: [predict(values)])[0]
+    parts = {name: float((slope * belief.spread(name)) ** 2) for name, slope in zip(belief.names, slopes, strict=True)}
+    whole = sum(parts.values()) + noise**2 or 1.0
+    return {name: parts[name] / whole for name in sorted(parts, key=lambda name: parts[name], reverse=True)}
 
 
 def _linearised(

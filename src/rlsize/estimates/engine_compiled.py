@@ -6,30 +6,26 @@ Whatever is a law stands in `equations/`; here weights are counted, divided amon
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations.kernel_time import gemm_launch_seconds
+from rlsize.equations.step_overheads import exchanged_copies
 from rlsize.estimates.belief import prior
 from rlsize.estimates.constants_memory import STAGE as MEMORY
-from rlsize.estimates.engine_links import links
-from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.engine_work import EngineWork
 from rlsize.estimates.figures import numbers
-from rlsize.facts.engine_traits import engine_traits
-from rlsize.facts.kernels import pick
+from rlsize.facts.inference_engines import inference_engine
+from rlsize.facts.kernels import Transfer, engine_all_reduce, pick
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from rlsize.equations._ops import Real
-    from rlsize.estimates.engine_memory import KvCapacity
     from rlsize.estimates.engine_shape import EngineShape
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.facts.engine_traits import EngineTraits
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.inference_engines import InferenceEngine
     from rlsize.facts.kernels import Kernels
     from rlsize.facts.model import Architecture
 
@@ -42,33 +38,13 @@ _GRAPH_GAP = 2e-6  # between graph launches: in measured single kernels, not ins
 _TUNED_FP8_MOE = 0.5  # of the fp8 peak; vLLM's block-scaled Triton kernels were measured at 0.33 to 0.36
 _WEIGHT_ONLY = 0.21  # of the bf16 peak; Marlin kernels with mxfp4 weights, ai-dynamo/aiconfigurator@095f58a5, moe
 _OPERATION = 2e-6
+_LEAST_LINK = 0.5  # share of the link that large all-reduces reach where an engine switches to NCCL
+_EXCHANGE = Transfer(fixed=14e-6, link_fraction=0.6)  # DeepEP on H100 where a GPU has no figures of its own
+_NETWORK_SECONDS = 35e-6  # more for a small collective between nodes: NCCL over InfiniBand, assumed
+_NETWORK_SHARE = 0.8  # of the adapters' bandwidth, as in training
+_DISPATCHED = 1.0  # bytes of an activation on its way to an expert
 _FP8 = ("fp8", "int8", "mxfp8")
 _FP4 = ("fp4", "nvfp4", "mxfp4")
-
-
-def capacity(
-    question: EngineQuestion,
-    values: Mapping[str, Real],
-    live_tokens: Any,  # noqa: ANN401 (as `work` makes them)
-    work: Callable[..., Any] = numbers,
-) -> KvCapacity:
-    """What the engine's cache holds, for samples of a mean live length."""
-    return kv_capacity(
-        work,
-        CapacityQuestion(
-            model=question.model,
-            gpu=question.gpu,
-            engine=question.engine,
-            layout=question.layout,
-            weights=question.weights,
-            kv_dtype=question.kv_dtype,
-            memory_fraction=question.memory_fraction,
-            max_sequences=question.max_sequences,
-            sequence_tokens=live_tokens,
-            live_tokens=live_tokens,
-        ),
-        values,
-    )
 
 
 class _Peak(NamedTuple):
@@ -105,7 +81,7 @@ def compiled(question: EngineQuestion) -> EngineWork:
         Refused: A number type that the GPU lacks, or a layout that does not divide the model.
     """
     model, layout = question.model, question.layout
-    shape, traits = engine_shape(model, KV_WIDTHS[question.kv_dtype]), engine_traits(question.engine)
+    shape, engine = engine_shape(model, KV_WIDTHS[question.kv_dtype]), inference_engine(question.engine)
     kernels = question.gpu.kernels
     if kernels is None:
         raise Refused(f"{question.gpu.title} has no kernel times: add `kernels` or `kernels_like` to its profile")
@@ -119,10 +95,10 @@ def compiled(question: EngineQuestion) -> EngineWork:
         chunk_tokens=question.chunk_tokens,
         source=f"{model.name} on {question.gpu.name}",
         **_counts(model.architecture),
-        **_dense(question, shape, kernels, traits),
-        **_experts(question, shape, kernels, traits),
-        **_attention(question, shape, kernels, traits),
-        **links(question, kernels, traits),
+        **_dense(question, shape, kernels, engine),
+        **_experts(question, shape, kernels, engine),
+        **_attention(question, shape, kernels, engine),
+        **_links(question, kernels, engine),
         **_prompts(question, kernels),
     )
 
@@ -150,7 +126,7 @@ def _counts(shape: Architecture) -> dict[str, float]:
     }
 
 
-def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
     types, layout = question.weights or native(question.model.name), question.layout
     mixers, dense, routers = shape.mixers.number, shape.dense.number, shape.routers.number
     each = layout.tensor * layout.pipeline
@@ -171,10 +147,10 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, trait
         "dense_bytes": weighed / each,
         "dense_flops": _FLOPS * (mixers + dense + routers) / each,
         "dense_inner": 3.0 * 4 * architecture.layers * architecture.hidden_size / each,
-        "quantise_passes": 0.0 if traits.static_scales else gemm.quantise_passes,
+        "quantise_passes": 0.0 if engine.static_scales else gemm.quantise_passes,
         "gemm_memory": bandwidth * min(gemm.memory_fraction, 1.0),
         "gemm_compute": top.flops * gemm.compute_fraction,
-        "gemm_sharpness": max(gemm.exponent, 2.0) if traits.static_scales else gemm.exponent,
+        "gemm_sharpness": max(gemm.exponent, 2.0) if engine.static_scales else gemm.exponent,
         "head_seconds": wide.fixed,
         "head_bytes": _WIDE * head / layout.tensor,
         "head_flops": _FLOPS * head / layout.tensor,
@@ -184,7 +160,9 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, trait
     }
 
 
-def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits) -> dict[str, float]:
+def _experts(
+    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
+) -> dict[str, float]:
     moe, layout = question.model.architecture.moe, question.layout
     types = question.weights or native(question.model.name)
     said = question.gpu.specification
@@ -197,9 +175,9 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, tra
     peaks = {"bf16": said.bf16_dense, "fp8": said.fp8_dense, "fp4": said.fp4_dense}
     found = peaks[kernel.peak] or said.bf16_dense
     share = kernel.compute_fraction
-    if traits.weight_only_moe and key == "mxfp4" and said.fp4_dense is None:
+    if engine.weight_only_moe and key == "mxfp4" and said.fp4_dense is None:
         share = _WEIGHT_ONLY
-    elif traits.tuned_fp8_moe and types.experts in _FP8:
+    elif engine.tuned_fp8_moe and types.experts in _FP8:
         share = max(share, _TUNED_FP8_MOE)
     return {
         "experts": moe.experts,
@@ -213,21 +191,23 @@ def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, tra
 
 
 def _attention(
-    question: EngineQuestion, shape: EngineShape, kernels: Kernels, traits: EngineTraits
+    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
 ) -> dict[str, float]:
     architecture, layout = question.model.architecture, question.layout
-    held = capacity(question, _neutral(), 1.0)
+    held = kv_capacity(numbers, question, prior(MEMORY).central(), 1.0)  # the constants do not bear on bytes per token
     latent, attention = architecture.latent_attention, architecture.attention
     bandwidth = question.gpu.specification.memory_bandwidth.value
     cached = "fp8" if KV_WIDTHS[question.kv_dtype] < _WIDE else "bf16"
-    timed = "bf16" if traits.tuned_fp8_cache else cached
+    timed = "bf16" if engine.tuned_fp8_cache else cached
     if latent:
         _, mla = pick(kernels.latent_decode, cached)
         fixed, reached, compute, each = mla.fixed, mla.memory_fraction, mla.compute_fraction, mla.seconds_per_sequence
+        width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim  # scores and values against the compressed cache
+        flops = _FLOPS * latent.layers * latent.heads * width / (layout.tensor * layout.pipeline)
     else:
         _, decode = pick(kernels.decode_attention, timed)
         heads = max(1.0, (attention.kv_heads if attention else 1) / layout.tensor)
-        fixed, reached, compute = decode.fixed, decode.memory_fraction, 1.0
+        fixed, reached, compute, flops = decode.fixed, decode.memory_fraction, 1.0, 0.0
         each = decode.seconds_per_sequence_head * heads
     attending = sum(block.layers for block in (attention, architecture.sliding, latent) if block)
     linear = kernels.linear_decode
@@ -239,7 +219,7 @@ def _attention(
         "window_bytes_per_token": float(held.window_bytes_per_token),
         "window_tokens": float(held.window_tokens),
         "state_bytes": 2.0 * float(held.state_bytes),
-        "latent_flops": _latent_flops(architecture, layout.tensor * layout.pipeline),
+        "latent_flops": flops,
         "attention_seconds": max(0.0, fixed - _GRAPH_GAP),
         "attention_memory": bandwidth * min(reached, 1.0),
         "attention_compute": question.gpu.specification.bf16_dense.value * compute,
@@ -247,15 +227,6 @@ def _attention(
         "recurrent_seconds": linear.fixed if linear else 0.0,
         "recurrent_memory": bandwidth * (linear.memory_fraction if linear else 1.0),
     }
-
-
-def _latent_flops(shape: Architecture, ranks: int) -> float:
-    """Scores and values of all heads against the compressed cache, for a sequence and a token of context."""
-    latent = shape.latent_attention
-    if latent is None:
-        return 0.0
-    width = 2 * latent.kv_lora_rank + latent.qk_rope_head_dim
-    return _FLOPS * latent.layers * latent.heads * width / ranks
 
 
 def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
@@ -278,6 +249,41 @@ def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
     }
 
 
-def _neutral() -> Mapping[str, Any]:
-    """Constants of memory at their central values: bytes per token do not depend on them."""
-    return prior(MEMORY).central()
+def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
+    """All-reduces and exchanges of an engine's step: how many, their fixed times, and what large ones reach."""
+    shape, layout = question.model.architecture, question.layout
+    link = question.gpu.specification.scale_up.bandwidth_one_direction.value
+    reduce = engine_all_reduce(kernels, engine.key, layout.tensor)
+    large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
+    across = _across(question.gpu, layout.tensor * layout.data)
+    there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
+    back = kernels.expert_exchange.get("combine", _EXCHANGE)
+    moe = shape.moe
+    copies = exchanged_copies(ranks=layout.data, experts_per_token=moe.experts_per_token if moe else 0)
+    sent = copies * shape.hidden_size
+    return {
+        "all_reduces": 2.0 * shape.layers + 1.0 if layout.tensor > 1 else 0.0,
+        "all_reduce_seconds": reduce.fixed + (_NETWORK_SECONDS if _across(question.gpu, layout.tensor) else 0.0),
+        "all_reduce_rate": min(link * large, _network(question.gpu, layout.tensor, shared=True)),
+        "exchange_layers": float(moe.layers) if moe and layout.data > 1 else 0.0,
+        "exchange_seconds": there.fixed + back.fixed + (_NETWORK_SECONDS if across else 0.0),
+        "exchange_rate": min(
+            link * min(there.link_fraction, back.link_fraction),
+            _network(question.gpu, layout.tensor * layout.data, shared=False),
+        ),
+        "exchange_bytes": sent * (_DISPATCHED + _WIDE),
+    }
+
+
+def _across(gpu: Gpu, ranks: int) -> bool:
+    """Whether ranks lie on more GPUs than the fast network joins."""
+    return ranks > gpu.specification.scale_up.domain_gpus.value
+
+
+def _network(gpu: Gpu, ranks: int, *, shared: bool) -> float:
+    """Bandwidth between nodes, where ranks span several; an all-reduce shares a node's adapters."""
+    said = gpu.specification
+    if not _across(gpu, ranks):
+        return float("inf")
+    adapter = said.nic.value if said.nic else said.scale_up.bandwidth_one_direction.value
+    return adapter * _NETWORK_SHARE * (said.gpus_per_node.value if shared else 1.0)

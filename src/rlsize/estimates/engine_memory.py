@@ -2,66 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_cache, engine_memory, kv_cache
-from rlsize.estimates.engine_shape import Plain, engine_shape
-from rlsize.estimates.engine_weights import attention_ranks, weight_bytes
-from rlsize.estimates.gpu_memory import visible_memory
-from rlsize.facts.engine_defaults import engine_defaults
-from rlsize.facts.quantisation import KV_WIDTHS
-from rlsize.facts.records.record import Layout
+from rlsize.estimates.engine_shape import engine_shape, plainly
+from rlsize.facts.inference_engines import inference_engine
+from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_shape import EngineShape
-    from rlsize.facts.engine_defaults import EngineDefaults
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.facts.gpu import Gpu
-    from rlsize.facts.model import Model
-    from rlsize.facts.quantisation import WeightTypes
-
-    Work = Callable[..., Real]
+    from rlsize.facts.inference_engines import InferenceEngine
 
 _WIDE = 2.0  # bytes of what no checkpoint quantises
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CapacityQuestion:
-    """
-    An engine on its GPUs.
-
-    Args:
-        model: The model.
-        gpu: The GPU.
-        engine: vllm, sglang or tensorrt-llm; a name that holds one of them.
-        layout: Tensor, pipeline and data (attention) ranks of one replica; experts lie over tensor x data.
-        weights: Number types of the weights; as the model is published where None.
-        kv_dtype: Number type of the cache.
-        memory_fraction: Share of the memory that the engine plans with; its default where None. [1]
-        batched_tokens: Most tokens of a step; the engine's default where None. [token]
-        max_sequences: Most sequences of a step on one attention rank; the engine's default where None. [1]
-        sequence_tokens: Length at which the cache is counted in tokens; the model's longest where None. [token]
-        live_tokens: Mean length of a sequence in flight, for the concurrency; sequence_tokens where None. [token]
-        graphs_counted: Whether CUDA graphs are taken off before the cache is sized (vLLM since 0.19).
-        windows_whole: Whether sliding layers keep every token (engines without a cache per kind of layer).
-    """
-
-    model: Model
-    gpu: Gpu
-    engine: str = "vllm"
-    layout: Layout = field(default_factory=Layout)
-    weights: WeightTypes | None = None
-    kv_dtype: str = "bf16"
-    memory_fraction: Real | None = None
-    batched_tokens: Real | None = None
-    max_sequences: Real | None = None
-    sequence_tokens: Real | None = None
-    live_tokens: Real | None = None
-    graphs_counted: bool = True
-    windows_whole: bool = False
+_BINARY_GIGABYTE = 2.0**30 / 1e9  # over a decimal one: memory of binary size is sold by the GB
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,29 +36,29 @@ class KvCapacity:
         other_bytes: Libraries and communicators on each GPU. [B]
         kv_bytes: KV cache on each GPU; 0 where the weights leave no room. [B]
         kv_tokens: Tokens that the cache of a replica holds, all its data-parallel ranks together. [token]
-        sequence_bytes: Cache of one live sequence on each GPU. [B]
+        sequence_bytes: Cache of one sequence on each GPU. [B]
         bytes_per_token: Of it, per token in layers that keep every token. [B/token]
         window_bytes_per_token: Of it, per token in sliding layers, up to the window. [B/token]
         window_tokens: The window; 0 without one. [token]
         state_bytes: Of it, recurrent states, whatever the length. [B]
-        max_concurrency: Sequences of `live_tokens` that a replica can work on at once. [1]
     """
 
-    memory: Real
-    weight_bytes: Real
-    activation_bytes: Real
-    other_bytes: Real
-    kv_bytes: Real
-    kv_tokens: Real
-    sequence_bytes: Real
-    bytes_per_token: Real
-    window_bytes_per_token: Real
-    window_tokens: Real
-    state_bytes: Real
-    max_concurrency: Real
+    memory: Worked
+    weight_bytes: Worked
+    activation_bytes: Worked
+    other_bytes: Worked
+    kv_bytes: Worked
+    kv_tokens: Worked
+    sequence_bytes: Worked
+    bytes_per_token: Worked
+    window_bytes_per_token: Worked
+    window_tokens: Worked
+    state_bytes: Worked
 
 
-def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Real]) -> KvCapacity:
+def kv_capacity(
+    work: Work, question: EngineQuestion, values: Mapping[str, Real], sequence_tokens: Worked | None = None
+) -> KvCapacity:
     """
     What an engine has for its KV cache, and how much that holds.
 
@@ -106,19 +66,33 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
         work: `figures.apply` or `figures.numbers`.
         question: The engine on its GPUs.
         values: The constants of `constants_memory.STAGE` by name: numbers, or arrays of draws.
+        sequence_tokens: Length of the sequences in the cache; the model's longest where None. [token]
     """
-    engine = engine_defaults(question.engine)
+    engine, layout = inference_engine(question.engine), question.layout
     shape = engine_shape(question.model, KV_WIDTHS[question.kv_dtype])
+    length = plainly(work)(shape.max_context) if sequence_tokens is None else sequence_tokens
+    ranks = attention_ranks(work, question)
     memory = visible_memory(work, question.gpu, values)
     weights = weight_bytes(work, question, shape, values)
     activations = _activation_bytes(work, question, shape, engine, values)
-    other = _other_bytes(work, question, engine, values)
+    other = work(
+        "engine_other_bytes",
+        engine_cache.engine_other_bytes,
+        process_bytes=values["memory_process_bytes" if engine.budget == "profiled" else "memory_context_bytes"],
+        communicator_bytes=values["memory_communicator_bytes"],
+        gpus=work("engine_gpus", engine_memory.engine_gpus, tensor=layout.tensor, pipeline=layout.pipeline, data=ranks),
+    )
     budget = _budget(work, question, engine, (memory, weights, activations, other), values)
-    say = Plain(work)
-    longest = question.sequence_tokens if question.sequence_tokens is not None else say(shape.max_context)
-    live = question.live_tokens if question.live_tokens is not None else longest
-    parts = _parts(work, question, shape)
-    ranks = attention_ranks(work, question)
+    parts = _sequence_parts(work, question, shape)
+    sequence = work(
+        "sequence_bytes",
+        kv_cache.sequence_kv_bytes,
+        tokens=length,
+        kv_bytes_per_token=parts["bytes_per_token"],
+        sliding_bytes_per_token=parts["window_bytes_per_token"],
+        window=parts["window_tokens"],
+        state_bytes=parts["state_bytes"],
+    )
     return KvCapacity(
         memory=memory,
         weight_bytes=weights,
@@ -129,28 +103,87 @@ def kv_capacity(work: Work, question: CapacityQuestion, values: Mapping[str, Rea
             "kv_tokens",
             engine_cache.cache_tokens,
             kv_budget=budget,
-            sequence_bytes=_sequence(work, question, shape, longest),
-            sequence_tokens=longest,
+            sequence_bytes=sequence,
+            sequence_tokens=length,
             block_tokens=float(engine.block_tokens),
             data_parallel=ranks,
         ),
-        sequence_bytes=_sequence(work, question, shape, live),
-        max_concurrency=work(
-            "max_concurrency",
-            engine_cache.held_sequences,
-            kv_budget=budget,
-            sequence_bytes=_sequence(work, question, shape, live),
-            data_parallel=ranks,
-            most_sequences=_step(question.max_sequences, engine.sequences, question.gpu, engine),
-        ),
+        sequence_bytes=sequence,
         **parts,
     )
 
 
+def visible_memory(work: Work, gpu: Gpu, values: Mapping[str, Real]) -> Worked:
+    """Memory of the GPU that a process sees; a size that nobody verified is taken as sold, in binary gigabytes."""
+    stated = gpu.specification.memory_usable
+    exact = stated is not None and stated.verified
+    found = stated if stated is not None and exact else gpu.specification.memory
+    return work(
+        "visible_memory_bytes",
+        engine_cache.visible_memory,
+        memory=found.value,
+        binary_share=1.0 if exact else _BINARY_GIGABYTE,
+        visible_share=values["memory_visible_share"],
+    )
+
+
+def weight_bytes(work: Work, question: EngineQuestion, shape: EngineShape, values: Mapping[str, Real]) -> Worked:
+    """Weights on each GPU, with what tensor parallelism copies and what quantisation leaves wide."""
+    say, layout, types = plainly(work), question.layout, question.weights or native(question.model.name)
+    tensor = float(layout.tensor)
+    copies = engine_memory.params_with_copies
+    mixers = work(
+        "mixer_params",
+        copies,
+        params=say(shape.mixers),
+        head_params=say(shape.kv_projections),
+        kv_heads=say(shape.kv_heads),
+        whole_params=say(shape.latents),
+        tensor_parallel=tensor,
+    )
+    wide = work(
+        "wide_params",
+        copies,
+        params=work("wide_params", engine_memory.both, one=say(shape.wide), other=say(shape.routers)),
+        head_params=0.0,
+        kv_heads=1.0,
+        whole_params=say(shape.routers),
+        tensor_parallel=tensor,
+    )
+    return work(
+        "engine_weight_bytes",
+        engine_memory.engine_weight_bytes,
+        attention_params=mixers,
+        attention_width=WIDTHS[types.attention],
+        dense_params=say(shape.dense),
+        dense_width=WIDTHS[types.dense],
+        wide_params=wide,
+        wide_width=_WIDE,
+        routed_params=say(shape.routed),
+        routed_width=WIDTHS[types.experts],
+        tensor_parallel=tensor,
+        data_parallel=attention_ranks(work, question),
+        pipeline_parallel=float(layout.pipeline),
+        overhead=values["memory_weight_overhead"],
+    )
+
+
+def attention_ranks(work: Work, question: EngineQuestion) -> Worked:
+    """Ranks with a cache of their own: data-parallel attention, said or implied by expert parallelism."""
+    layout = question.layout
+    return work(
+        "attention_ranks",
+        engine_memory.attention_ranks,
+        tensor_parallel=float(layout.tensor),
+        data_parallel=float(layout.data),
+        expert_parallel=float(layout.expert) if question.model.architecture.moe else 1.0,
+    )
+
+
 def _activation_bytes(
-    work: Work, question: CapacityQuestion, shape: EngineShape, engine: EngineDefaults, values: Mapping[str, Real]
-) -> Real:
-    say = Plain(work)
+    work: Work, question: EngineQuestion, shape: EngineShape, engine: InferenceEngine, values: Mapping[str, Real]
+) -> Worked:
+    say = plainly(work)
     copies = work(
         "working_copies",
         engine_memory.working_copies,
@@ -160,54 +193,46 @@ def _activation_bytes(
     return work(
         "activation_bytes",
         engine_memory.profiled_activation_bytes,
-        batched_tokens=_step(question.batched_tokens, engine.batched_tokens, question.gpu, engine),
+        batched_tokens=_batched_tokens(question, engine),
         bytes_per_activation=_WIDE,
         hidden_size=say(shape.hidden_size),
         hidden_copies=copies,
         mlp_width=say(shape.mlp_width),
         tensor_parallel=float(question.layout.tensor),
-        sequences=_step(question.max_sequences, engine.sequences, question.gpu, engine),
+        sequences=step_sequences(question),
         vocab_size=say(shape.vocab_size),
         bytes_per_logit=values["memory_sampler_bytes"],
     )
 
 
-def _step(said: Real | None, sizes: tuple[int, int], gpu: Gpu, engine: EngineDefaults) -> Real:
-    """A size of a step: as said, else the engine's default for a GPU of such memory."""
-    if said is not None:
-        return said
-    small, large = sizes
-    memory = gpu.specification.memory.value
-    reckoned_small = bool(engine.counted_small) and gpu.name.startswith(engine.counted_small)
-    return float(small if memory < engine.large_memory or reckoned_small else large)
+def step_sequences(question: EngineQuestion) -> Real:
+    """Most sequences of a step on one attention rank: as said, else the engine's default for such a GPU. [1]"""
+    engine = inference_engine(question.engine)
+    said = question.max_sequences
+    return float(engine.sequences[_size(engine, question.gpu)]) if said is None else said
 
 
-def _other_bytes(work: Work, question: CapacityQuestion, engine: EngineDefaults, values: Mapping[str, Real]) -> Real:
-    layout = question.layout
-    return work(
-        "engine_other_bytes",
-        engine_cache.engine_other_bytes,
-        process_bytes=values["memory_process_bytes" if engine.budget == "profiled" else "memory_context_bytes"],
-        communicator_bytes=values["memory_communicator_bytes"],
-        gpus=work(
-            "engine_gpus",
-            engine_memory.engine_gpus,
-            tensor=layout.tensor,
-            pipeline=layout.pipeline,
-            data=attention_ranks(work, question),
-        ),
-    )
+def _batched_tokens(question: EngineQuestion, engine: InferenceEngine) -> Real:
+    """Most tokens of a step: as said, else the engine's default for such a GPU. [token]"""
+    said = question.batched_tokens
+    return float(engine.batched_tokens[_size(engine, question.gpu)]) if said is None else said
+
+
+def _size(engine: InferenceEngine, gpu: Gpu) -> int:
+    """Which of an engine's defaults a GPU gets: 0 for those of small ones, 1 for those of large ones."""
+    counted_small = bool(engine.counted_small) and gpu.name.startswith(engine.counted_small)
+    return 0 if counted_small or gpu.specification.memory.value < engine.large_memory else 1
 
 
 def _budget(
     work: Work,
-    question: CapacityQuestion,
-    engine: EngineDefaults,
-    found: tuple[Real, Real, Real, Real],
+    question: EngineQuestion,
+    engine: InferenceEngine,
+    found: tuple[Worked, Worked, Worked, Worked],
     values: Mapping[str, Real],
-) -> Real:
+) -> Worked:
     memory, weights, activations, other = found
-    fraction = memory_share(work, question, engine, memory)
+    fraction = memory_share(work, question, memory)
     common = {"memory": memory, "memory_fraction": fraction, "weight_bytes": weights, "other_bytes": other}
     if engine.budget == "static":
         return work("kv_bytes", engine_cache.static_kv_budget, **common)
@@ -218,82 +243,53 @@ def _budget(
     return work("kv_bytes", engine_cache.profiled_kv_budget, graph_bytes=graphs, **common)
 
 
-def memory_share(work: Work, question: CapacityQuestion, engine: EngineDefaults, memory: Real) -> Real:
+def memory_share(work: Work, question: EngineQuestion, memory: Real) -> Worked:
     """Share of a GPU's memory that an engine plans with: as said, its default, or what its largest step leaves. [1]"""
+    engine = inference_engine(question.engine)
     if question.memory_fraction is not None:
         return question.memory_fraction
-    return engine.memory_fraction or _static_share(work, question, engine, memory)
-
-
-def _static_share(work: Work, question: CapacityQuestion, engine: EngineDefaults, memory: Real) -> Real:
-    """The share of an engine that sets aside what its largest step needs."""
+    if engine.memory_fraction:
+        return engine.memory_fraction
     fixed, each = engine.aside
     return work(
         "memory_fraction",
         engine_cache.static_share,
         memory=memory,
         fixed_bytes=fixed,
-        batched_tokens=_step(question.batched_tokens, engine.batched_tokens, question.gpu, engine),
+        batched_tokens=_batched_tokens(question, engine),
         bytes_per_token=each,
     )
 
 
-def _parts(work: Work, question: CapacityQuestion, shape: EngineShape) -> dict[str, Real]:
+def _sequence_parts(work: Work, question: EngineQuestion, shape: EngineShape) -> dict[str, Worked]:
     """What a sequence keeps on each GPU, by how it grows with its length."""
-    say, size = Plain(work), shape.size
+    say, size, layout = plainly(work), shape.size, question.layout
 
-    def share(key: str, attention: Real, index: Real = 0.0, state: Real = 0.0) -> Real:
-        return _per_gpu(work, question, shape, key, (attention, index, state))
+    def share(key: str, attention: Worked, index: Worked = 0.0, state: Worked = 0.0) -> Worked:
+        return work(
+            key,
+            engine_cache.sequence_bytes_per_gpu,
+            attention_bytes=attention,
+            kv_heads=say(shape.kv_heads),
+            index_bytes=index,
+            state_bytes=state,
+            state_heads=say(shape.state_heads),
+            tensor_parallel=float(layout.tensor),
+            pipeline_parallel=float(layout.pipeline),
+        )
 
-    sliding = say(size.sliding_bytes_per_token)
-    whole = say(size.kv_bytes_per_token)
+    sliding, whole = say(size.sliding_bytes_per_token), say(size.kv_bytes_per_token)
     if question.windows_whole:
         whole, sliding = work("kv_bytes_per_token", engine_memory.both, one=whole, other=sliding), 0.0
-    return {
-        "bytes_per_token": share("bytes_per_token", whole, say(size.index_bytes_per_token)),
-        "window_bytes_per_token": share("window_bytes_per_token", sliding),
-        "window_tokens": say(size.window_tokens),
-        "state_bytes": share("state_bytes", 0.0, 0.0, _states(work, shape)),
-    }
-
-
-def _states(work: Work, shape: EngineShape) -> Real:
-    say, size = Plain(work), shape.size
-    return work(
+    states = work(
         "state_bytes",
         engine_memory.both,
         one=say(size.recurrent_state_bytes),
         other=say(size.convolution_state_bytes),
     )
-
-
-def _sequence(work: Work, question: CapacityQuestion, shape: EngineShape, tokens: Real) -> Real:
-    """Cache of one sequence of so many tokens on each GPU."""
-    parts = _parts(work, question, shape)
-    return work(
-        "sequence_bytes",
-        kv_cache.sequence_kv_bytes,
-        tokens=tokens,
-        kv_bytes_per_token=parts["bytes_per_token"],
-        sliding_bytes_per_token=parts["window_bytes_per_token"],
-        window=parts["window_tokens"],
-        state_bytes=parts["state_bytes"],
-    )
-
-
-def _per_gpu(
-    work: Work, question: CapacityQuestion, shape: EngineShape, key: str, parts: tuple[Real, Real, Real]
-) -> Real:
-    say, layout = Plain(work), question.layout
-    attention, index, state = parts
-    return work(
-        key,
-        engine_cache.sequence_bytes_per_gpu,
-        attention_bytes=attention,
-        kv_heads=say(shape.kv_heads),
-        index_bytes=index,
-        state_bytes=state,
-        state_heads=say(shape.state_heads),
-        tensor_parallel=float(layout.tensor),
-        pipeline_parallel=float(layout.pipeline),
-    )
+    return {
+        "bytes_per_token": share("bytes_per_token", whole, say(size.index_bytes_per_token)),
+        "window_bytes_per_token": share("window_bytes_per_token", sliding),
+        "window_tokens": say(size.window_tokens),
+        "state_bytes": share("state_bytes", 0.0, 0.0, states),
+    }

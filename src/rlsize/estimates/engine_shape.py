@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_memory, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.figures import apply, total
 from rlsize.estimates.memory_shape import memory_shape
-from rlsize.estimates.model_parts import stated, working_width
+from rlsize.estimates.model_size import stated, working_width
 from rlsize.estimates.remembered import remembered
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlsize.equations._ops import Real
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.memory_shape import MemoryShape
-    from rlsize.estimates.model_parts import Stated
-    from rlsize.estimates.model_size import ModelSize
+    from rlsize.estimates.model_size import ModelSize, Stated
     from rlsize.facts.model import Architecture, Model
 
 _MIXERS = ("attention", "latent_attention", "linear_attention", "mamba")
@@ -155,12 +155,6 @@ def _mlp_width(shape: Architecture, says: Stated) -> Figure:
     return max(dense, replace(working_width(shape.moe, says), key="mlp_width"), key=lambda figure: figure.number)
 
 
-class Plain:
+def plainly(work: Work) -> Callable[[Figure], Worked]:
     """Figures as `work` takes them: as they are where the answer is explained, else their numbers."""
-
-    def __init__(self, work: Callable[..., Real]) -> None:
-        self.figures = work is apply
-
-    def __call__(self, figure: Figure) -> Real:
-        """The figure, or its number."""
-        return figure if self.figures else figure.number
+    return (lambda figure: figure) if work is apply else attrgetter("number")

@@ -6,13 +6,13 @@ from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
+from rlsize.facts.records.record import Layout
 
 if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.facts.quantisation import WeightTypes
-    from rlsize.facts.records.record import Layout
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,28 +23,34 @@ class EngineQuestion:
     Args:
         model: The model.
         gpu: The GPU.
-        layout: Ranks of one replica; experts lie over tensor x data.
+        layout: Tensor, pipeline and data (attention) ranks of one replica; experts lie over tensor x data.
         engine: vllm, sglang or tensorrt-llm; any text that holds one of them.
         version: Its version; empty counts as a recent one.
         weights: Number types of the weights; as published where None.
         kv_dtype: Number type of the cache.
         memory_fraction: Share of the memory that it plans with; its default where None. [1]
         max_sequences: Most sequences of a step on one attention rank; its default where None. [1]
+        batched_tokens: Most tokens of a step, for which it keeps memory free; its default where None. [token]
         chunk_tokens: Tokens that one step prefills at most. [token]
         served: Whether requests come through its server, which streams tokens.
+        graphs_counted: Whether CUDA graphs are taken off before the cache is sized (vLLM since 0.19).
+        windows_whole: Whether sliding layers keep every token (engines without a cache per kind of layer).
     """
 
     model: Model
     gpu: Gpu
-    layout: Layout
+    layout: Layout = field(default_factory=Layout)
     engine: str = "vllm"
     version: str = ""
     weights: WeightTypes | None = None
     kv_dtype: str = "bf16"
     memory_fraction: Real | None = None
     max_sequences: Real | None = None
+    batched_tokens: Real | None = None
     chunk_tokens: float = 8192.0
     served: bool = False
+    graphs_counted: bool = True
+    windows_whole: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,7 +179,7 @@ class EngineWork:
     prefill_attention_rate: float
     prefill_half_length: float
     chunk_tokens: float
-    source: str = field(default="")
+    source: str = ""
 
     def explained(self) -> ExplainedWork:
         """The same numbers as figures that name model and GPU."""

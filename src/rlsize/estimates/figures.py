@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from rlsize.facts.figure import Figure, absent
 
@@ -25,6 +25,12 @@ LOW, HIGH = 0.1, 0.9  # the ends of an 80 % interval
 _TRIES = 50  # draws outside an input's limits before it is clipped
 
 Q = TypeVar("Q")
+
+Worked: TypeAlias = Any
+"""What an equation gives to an estimate: a figure, a number, or an array of draws or alternatives."""
+
+Work: TypeAlias = "Callable[..., Worked]"
+"""Who works equations out for an estimate: `apply`, or `numbers`."""
 
 
 def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -> Figure:
@@ -123,13 +129,11 @@ def added(work: Callable[..., Real], key: str, parts: Sequence[Real]) -> Real:
     figures = [
         part if isinstance(part, Figure) else Figure(key=key, value=part, provenance="default") for part in parts
     ]
-    named = [replace(part, key=f"{part.key}_{place}") for place, part in enumerate(figures, start=1)]
-    return replace(figures[0], key=key) if len(figures) == 1 else total(key, _distinct(figures, named))
-
-
-def _distinct(figures: Sequence[Figure], named: Sequence[Figure]) -> Sequence[Figure]:
-    """The figures, under numbered keys where two share one: `total` keeps one of each key."""
-    return figures if len({figure.key for figure in figures}) == len(figures) else named
+    if len(figures) == 1:
+        return replace(figures[0], key=key)
+    if len({figure.key for figure in figures}) < len(figures):  # `total` keeps one of each key
+        figures = [replace(part, key=f"{part.key}_{place}") for place, part in enumerate(figures, start=1)]
+    return total(key, figures)
 
 
 class Draw:

@@ -1,26 +1,32 @@
-"""Memory of an engine in a loop: what it has left for samples, and what stands beside a trainer's states."""
+"""Memory of a loop: what engines and the trainer hold, what that leaves, and the one rule of whether it fits."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import planning
-from rlsize.estimates.engine_compiled import capacity
-from rlsize.estimates.engine_memory import CapacityQuestion, memory_share
+from rlsize.equations import memory_fit, planning
+from rlsize.estimates.engine_memory import kv_capacity, memory_share
 from rlsize.estimates.figures import numbers
-from rlsize.facts.engine_defaults import engine_defaults
+from rlsize.estimates.memory_shape import memory_shape
+from rlsize.estimates.model_size import model_size
+from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
+from rlsize.facts.figure import Figure
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.estimates.trainer_memory import TrainerMemory
 
 _GIB = 2.0**30
+_FROZEN = ("reference", "reward")  # models that are read and not trained
 
 
-def headroom_beside(states: Real, engine: Engine) -> Real:
+def headroom_beside(states: Real, engine: Replica) -> Real:
     """
     Share of a shared GPU's memory that is left while its engine generates beside the trainer's states. [1]
 
@@ -33,23 +39,19 @@ def headroom_beside(states: Real, engine: Engine) -> Real:
     return planning.memory_headroom(gpu_memory=memory, held_bytes=held)
 
 
-def memory_fraction(engine: Engine) -> Real:
+def memory_fraction(engine: Replica) -> Real:
     """Share of a GPU's memory that an engine takes. [1]"""
     question = engine.question
-    asked = CapacityQuestion(
-        model=question.model, gpu=question.gpu, layout=question.layout, memory_fraction=question.memory_fraction
-    )
-    memory = question.gpu.specification.memory.value
-    return memory_share(numbers, asked, engine_defaults(question.engine), memory)
+    return memory_share(numbers, question, question.gpu.specification.memory.value)
 
 
-def fleet_headroom(engine: Engine, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
+def fleet_headroom(engine: Replica, longest_tokens: Real, values: Mapping[str, Any]) -> Real:
     """Share of a rollout GPU's memory that its KV cache has beyond the longest sample; below 0 where none fits. [1]"""
-    held = capacity(engine.question, values, longest_tokens)
+    held = kv_capacity(numbers, engine.question, values, longest_tokens)
     return planning.cache_headroom(kv_bytes=held.kv_bytes, sequence_bytes=held.sequence_bytes, gpu_memory=held.memory)
 
 
-def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any]) -> None:
+def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, Any]) -> None:
     """
     Refuse an instance whose KV cache does not hold the longest sample.
 
@@ -61,7 +63,7 @@ def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any
     Raises:
         Refused: With the bytes that are there and those that are needed.
     """
-    held = capacity(engine.question, values, longest_tokens)
+    held = kv_capacity(numbers, engine.question, values, longest_tokens)
     if float(held.kv_bytes) >= float(held.sequence_bytes):
         return
     question = engine.question
@@ -69,4 +71,102 @@ def check_engine(engine: Engine, longest_tokens: float, values: Mapping[str, Any
         f"{question.model.name} does not fit on {question.layout.tensor * question.layout.data} x {question.gpu.name}: "
         f"the longest sample, of {longest_tokens:,.0f} tokens, needs {float(held.sequence_bytes) / _GIB:.2f} GiB of KV "
         f"cache on each GPU, and there are {float(held.kv_bytes) / _GIB:.2f} GiB"
+    )
+
+
+def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
+    """
+    What the GPUs of a trainer have to hold.
+
+    Args:
+        question: The trainer, in numbers or arrays.
+        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
+    """
+    shape = memory_shape(question.model, model_size(question.model).params)
+    longest = longest_tokens if question.capped else 0.0
+    adapters = None
+    if question.lora_rank is not None:
+        rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
+        adapters = lora_params(question.model.architecture, rank).number
+    degrees: dict[str, Any] = {name: float(value) for name, value in question.degrees._asdict().items()}
+    if question.shards is None:
+        shards = memory_fit.data_parallel_ranks(
+            gpus=question.gpus,
+            tensor_parallel=degrees["tensor"],
+            pipeline_parallel=degrees["pipeline"],
+            context_parallel=degrees["context"],
+        )
+    else:
+        shards = question.shards / degrees["context"]  # those of a question are data x context ranks
+    return TrainerLoad(
+        shape=shape,
+        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, degrees["context"]),
+        **degrees,
+        shards=shards,
+        sharding=question.sharding,
+        gathered=question.sharding == "full",
+        recompute="selective" if question.recompute == "alternate" else question.recompute,
+        gradient_width=question.gradient_bytes,
+        optimizer_width=0.0 if question.offload else question.state_bytes,
+        adapter_params=adapters,
+        beside=tuple(_beside(question)),
+        compiled=question.fused,
+    )
+
+
+def _beside(question: TrainQuestion) -> Iterator[ModelBeside]:
+    """The models beside the policy; with adapters the reference is the policy without them, unless it is another."""
+    for name in question.passes:
+        if name not in {*_FROZEN, "critic"}:
+            continue
+        own = question.pass_models.get(name)
+        if name == "reference" and own is None and question.lora_rank is not None:
+            continue
+        model = own or question.model
+        shape = memory_shape(model, model_size(model).params)
+        yield ModelBeside(
+            name=name,
+            params=(shape.dense_params.number, shape.routed_params.number),
+            trained=name not in _FROZEN,
+        )
+
+
+def bare_trainer_memory(question: TrainQuestion, longest_tokens: Real, values: Mapping[str, Any]) -> TrainerMemory:
+    """
+    What each GPU of a trainer holds at its peak, in numbers or arrays.
+
+    Args:
+        question: The trainer.
+        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
+        values: Constants by name.
+    """
+    return trainer_memory(numbers, trainer_load(question, longest_tokens), values)
+
+
+def headroom_at(question: TrainQuestion, peak: Real) -> Real:
+    """Share of a trainer GPU's memory that a peak leaves, below 0 for none; it fits from `MEMORY_MARGIN` on. [1]"""
+    return planning.memory_headroom(gpu_memory=question.gpu.specification.memory.value, held_bytes=peak)
+
+
+def check_trainer(question: TrainQuestion, longest_tokens: float, values: Mapping[str, Any]) -> None:
+    """
+    Refuse a trainer whose peak leaves less than the margin.
+
+    Args:
+        question: The trainer, in numbers.
+        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
+        values: Constants by name.
+
+    Raises:
+        Refused: With the bytes that are there and those that are needed.
+    """
+    found = bare_trainer_memory(question, longest_tokens, values)
+    if float(headroom_at(question, found.peak)) >= MEMORY_MARGIN:
+        return
+    there = question.gpu.specification.memory.value
+    usable = (1.0 - MEMORY_MARGIN) * there
+    raise Refused(
+        f"the trainer of {question.model.name} does not fit on {question.gpus:g} x {question.gpu.name}: each GPU holds "
+        f"{float(found.peak) / _GIB:.0f} GiB at its peak, {float(found.states) / _GIB:.0f} GiB of it weights, gradients"
+        f" and optimizer, and {usable / _GIB:.0f} GiB may be used"
     )

@@ -7,43 +7,212 @@ each GPU comes beside it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import memory_fit, training_peak
+from rlsize.equations import kv_cache, memory, memory_fit, training_peak
+from rlsize.estimates.constants_memory import constant_figures
+from rlsize.estimates.engine_memory import weight_bytes
 from rlsize.estimates.engine_shape import engine_shape
-from rlsize.estimates.engine_weights import weight_bytes
 from rlsize.estimates.figures import apply, total, with_bands
+from rlsize.estimates.memory_shape import MemoryShape, shapeless
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
-from rlsize.estimates.trainer_memory import Beside, TrainerLoad, pass_tokens, trainer_memory
-from rlsize.estimates.training_state import (
-    WEIGHT_BYTES,
-    adapted,
-    adapter_params,
-    frozen,
-    optimizer_bytes,
-    trained,
-    trainer_parts,
-)
+from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
+from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import KV_WIDTHS
 from rlsize.facts.records.record import Layout as EngineLayout
-from rlsize.facts.rl_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from random import Random
 
-    from rlsize.estimates.engine_memory import CapacityQuestion
-    from rlsize.estimates.memory_question import MemoryQuestion
-    from rlsize.estimates.sharding import Layout
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.trainer_layout import TrainerLayout
     from rlsize.estimates.trainer_memory import TrainerMemory
+    from rlsize.facts.algorithm import Optimizer, Recomputation, RlAlgorithm
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.sourced import Sourced
 
-COMPARED = ("grpo", "ppo")
+_COMPARED = ("grpo", "ppo")
 TRAINER_POOL = ("trainer", "critic", "reference", "reward")
-_OF_THE_POLICY = absent("params", "")  # a model of the policy's own size
 _NO_EXPERTS = Figure(key="routed_params", value=0, provenance="default", source="taken for a dense model")
 _NO_TOKENS = Figure(key="micro_batch_tokens", value=0, provenance="default", source="not said")
+_WEIGHT_BYTES = Figure(key="bytes_per_param", value=2, provenance="default", source="bf16 weights")
+_ALIKE = Figure(key="unquantised_params", value=0, provenance="default", source="all alike")
+_BF16 = Figure(key="bytes_per_gradient", value=2, provenance="default", source="bf16 gradients")
+_ONE_INSTANCE = Figure(key="instances", value=1, provenance="default", source="one instance")
+_NO_PIPELINE = Figure(key="rollout_pipeline_parallel", value=1, provenance="default", source="no pipeline")
+_UNEVEN = Figure(key="response_cv", value=1, provenance="default", source="lengths as uneven as an exponential's")
+_ROLLOUT_DTYPE = Figure(key="rollout_dtype", value="bf16", provenance="default", source="default of --rollout-dtype")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuMemory:
+    """
+    What one GPU offers.
+
+    Args:
+        name: Its profile.
+        memory: Its memory as it is sold. [B/gpu]
+        trainer_fraction: Share of it that the trainer may plan with. [1]
+        rollout_fraction: Share of it that an engine may plan with; absent where the engine finds it out. [1]
+        gpus_per_node: GPUs of a node. [1]
+    """
+
+    name: str
+    memory: Figure
+    trainer_fraction: Figure
+    rollout_fraction: Figure
+    gpus_per_node: Figure
+
+
+def gpu_memory(gpu: Gpu, trainer_fraction: Figure, rollout_fraction: Figure, gpus_per_node: Figure) -> GpuMemory:
+    """
+    The memory of a GPU, from its profile.
+
+    Args:
+        gpu: The profile.
+        trainer_fraction: Share that the trainer may plan with. [1]
+        rollout_fraction: Share that an engine may plan with; absent where the engine finds it out. [1]
+        gpus_per_node: GPUs of a node; the profile's where absent. [1]
+    """
+    specification = gpu.specification
+    node = _specified(gpu, "gpus_per_node", "gpus_per_node", specification.gpus_per_node)
+    return GpuMemory(
+        name=gpu.name,
+        memory=_specified(gpu, "gpu_memory_bytes", "memory", specification.memory),
+        trainer_fraction=trainer_fraction,
+        rollout_fraction=rollout_fraction,
+        gpus_per_node=gpus_per_node if gpus_per_node.known else node,
+    )
+
+
+def _specified(gpu: Gpu, key: str, field: str, fact: Sourced) -> Figure:
+    """A number of the data sheet."""
+    source = f"profile {gpu.name}: {field}; {gpu.sources.get(fact.source, fact.source)}"
+    return Figure(key=key, value=fact.value, source=source, verified=fact.verified)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryQuestion:
+    """
+    What is known about the models of a run and how it is spread.
+
+    Args:
+        algorithm: Which models it keeps by itself.
+        critic: Whether a critic is trained.
+        reference: Whether a frozen reference model is kept as a copy of its own.
+        reward: Whether a reward model is kept.
+        params: Parameters of the policy. [param]
+        optimizer: What it keeps for each parameter.
+        critic_params: Parameters of the critic; those of the policy where absent. [param]
+        reference_params: Parameters of the reference; those of the policy where absent. [param]
+        reward_params: Parameters of the reward model; those of the policy where absent. [param]
+        known_shape: The policy's layers and caches, where known.
+        bytes_per_gradient: Width of a gradient. [B/param]
+        lora_rank: Rank of the adapters; absent for full training. [1]
+        rollout_dtype: Number format of the rollout weights.
+        instances: Rollout instances. [instance]
+        concurrency: Samples at the same time on one instance. [sample/instance]
+        context_tokens: Tokens of a sample in flight; absent where prompt and response say it. [token]
+        prompt_tokens: Mean prompt length. [token]
+        response_tokens: Mean response length. [token]
+        response_cv: Coefficient of variation of response lengths. [1]
+        layout: How the trainer is spread; None where nobody says.
+        rollout_tensor_parallel: GPUs that share each layer of an instance; absent where nobody says. [1]
+        rollout_pipeline_parallel: Pipeline stages of an instance. [1]
+        micro_batch_tokens: Tokens of one forward and backward pass of a data-parallel rank. [token]
+        capped: Whether somebody said the cap, so that a micro-batch is known to hold the longest sequence.
+        longest_tokens: The longest sequence, which a micro batch and a cache must hold whole; absent where nobody says
+            how long samples are. [token]
+        recompute: What activations are recomputed.
+        engine: One rollout instance on its GPU; None where model or GPU is not named.
+        constants: The constants of memory by name.
+    """
+
+    algorithm: RlAlgorithm
+    critic: bool
+    reference: bool
+    reward: bool
+    params: Figure
+    optimizer: Optimizer
+    critic_params: Figure = absent("critic_params", "--critic-params")
+    reference_params: Figure = absent("reference_params", "--reference-params")
+    reward_params: Figure = absent("reward_params", "--reward-params")
+    known_shape: MemoryShape | None = None
+    bytes_per_gradient: Figure = _BF16
+    lora_rank: Figure = absent("lora_rank", "--lora-rank")
+    rollout_dtype: Figure = _ROLLOUT_DTYPE
+    instances: Figure = _ONE_INSTANCE
+    concurrency: Figure = absent("concurrency", "--concurrency")
+    context_tokens: Figure = absent("context_tokens", "--context")
+    prompt_tokens: Figure = absent("prompt_tokens", "--context")
+    response_tokens: Figure = absent("response_tokens", "--context")
+    response_cv: Figure = _UNEVEN
+    layout: TrainerLayout | None = None
+    rollout_tensor_parallel: Figure = absent("rollout_tensor_parallel", "--rollout-tensor-parallel")
+    rollout_pipeline_parallel: Figure = _NO_PIPELINE
+    micro_batch_tokens: Figure = absent("micro_batch_tokens", "--micro-batch-tokens")
+    longest_tokens: Figure = absent("longest_tokens", "--response-tokens")
+    capped: bool = True
+    recompute: Recomputation = RECOMPUTATIONS["full"]
+    engine: EngineQuestion | None = None
+    constants: Mapping[str, Figure] = field(default_factory=constant_figures)
+
+    @property
+    def shape(self) -> MemoryShape:
+        """The policy as memory sees it."""
+        return self.known_shape or shapeless(self.params)
+
+    @property
+    def context(self) -> Figure:
+        """Tokens of a sample in flight: said, or the prompt and the mean live length of a response."""
+        if self.context_tokens.known:
+            return self.context_tokens
+        return apply(
+            "context_tokens",
+            kv_cache.mean_live_tokens,
+            prompt_tokens=self.prompt_tokens,
+            response_tokens=self.response_tokens,
+            response_cv=self.response_cv,
+        )
+
+    @property
+    def beside(self) -> dict[str, Figure]:
+        """Parameters of the models that are kept beside the policy; absent where they are of its size."""
+        kept = {
+            "critic": (self.critic, self.critic_params),
+            "reference": (self.reference, self.reference_params),
+            "reward": (self.reward, self.reward_params),
+        }
+        return {name: params for name, (held, params) in kept.items() if held}
+
+    @property
+    def adapter_params(self) -> Figure:
+        """Trained parameters of the policy's adapters; lacking their rank for full training."""
+        return lora_params(self.shape.architecture, self.lora_rank)
+
+    @property
+    def optimizer_widths(self) -> dict[str, Figure]:
+        """Bytes per parameter of the optimizer's own copy of the weights and of its moments."""
+        found = {
+            "bytes_per_master": self.optimizer.bytes_per_master,
+            "bytes_per_optimizer_state": self.optimizer.bytes_per_optimizer_state,
+        }
+        source = f"{self.optimizer.name}: {self.optimizer.source}"
+        return {key: Figure(key=key, value=value, provenance="default", source=source) for key, value in found.items()}
+
+    @property
+    def trained_width(self) -> Figure:
+        """Bytes of training state for each trained parameter: 16 for AdamW with bf16 gradients."""
+        return apply(
+            "training_bytes_per_param",
+            memory.training_bytes_per_param,
+            bytes_per_param=_WEIGHT_BYTES,
+            bytes_per_gradient=self.bytes_per_gradient,
+            **self.optimizer_widths,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +257,8 @@ def bill_memory(question: MemoryQuestion, random: Random | None = None) -> Memor
     return MemoryAnswer(
         results=tuple(with_bands(_results, question, random)),
         tenants=tuple(bill(question)),
-        trainer_parts=trainer_parts(question),
-        overheads=tuple(overheads(on_trainer(question))),
+        trainer_parts=tuple(_trainer_parts(question)),
+        overheads=tuple(_overheads(question)),
         alternatives=tuple(_alternatives(question)),
     )
 
@@ -97,7 +266,7 @@ def bill_memory(question: MemoryQuestion, random: Random | None = None) -> Memor
 def _alternatives(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Tenant, ...]]]:
     """What GRPO and PPO would hold with the same models, beside the asked algorithm."""
     asked = question.algorithm
-    for name in dict.fromkeys((*COMPARED, asked.name)):
+    for name in dict.fromkeys((*_COMPARED, asked.name)):
         other = ALGORITHMS[name]
         kept = other.reference and not question.lora_rank.known  # adapters off is a reference without a copy
         same = replace(question, algorithm=other, critic=other.critic, reference=kept)
@@ -107,46 +276,76 @@ def _alternatives(question: MemoryQuestion) -> Iterator[tuple[str, tuple[Tenant,
 def _results(question: MemoryQuestion) -> list[Figure]:
     tenants = bill(question)
     shares = [tenant.per_gpu for tenant in tenants if tenant.per_gpu is not None]
-    each = on_trainer(question)
-    beside = overheads(each)
+    peak = [] if question.layout is None else [on_trainer(question, question.layout).peak]
     return [
         total("total_bytes", [tenant.held for tenant in tenants]),
         *(tenant.held for tenant in tenants),
         *_cache(question),
         *shares,
-        *beside,
-        *([] if each is None else [replace(each.peak, key="trainer_pool_bytes_per_gpu")]),
+        *_overheads(question),
+        *(replace(held, key="trainer_pool_bytes_per_gpu") for held in peak),
     ]
 
 
 def bill(question: MemoryQuestion) -> list[Tenant]:
     """Every tenant, the policy's trainer first."""
-    each = on_trainer(question)
-    shares = {} if each is None else {"trainer": each.policy, **each.beside}
-    whole = adapted(question) if question.lora_rank.known else trained(question, "trainer", _OF_THE_POLICY)
-    held = {"trainer": whole}
-    if question.critic:
-        held["critic"] = trained(question, "critic", question.critic_params)
-    if question.reference:
-        held["reference"] = frozen(question, "reference", question.reference_params)
-    if question.reward:
-        held["reward"] = frozen(question, "reward", question.reward_params)
-    tenants = [Tenant(name, figure, shares.get(name)) for name, figure in held.items()]
+    held = {name: _state(question, name, params) for name, params in question.beside.items()}
+    policy = _state(question, "trainer", question.params)
+    if question.lora_rank.known:  # frozen, with adapters that are trained
+        policy = apply(
+            "trainer_bytes",
+            memory.lora_trainer_bytes,
+            params=question.params,
+            bytes_per_param=_WEIGHT_BYTES,
+            lora_params=question.adapter_params,
+            training_bytes_per_param=question.trained_width,
+        )
+    shares: dict[str, Figure] = {}
+    if question.layout is not None:
+        each = on_trainer(question, question.layout)
+        shares = {"trainer": each.policy, **each.beside}
+    tenants = [Tenant(name, figure, shares.get(name)) for name, figure in {"trainer": policy, **held}.items()]
     return [*tenants, *_rollout(question)] if question.algorithm.rollout else tenants
 
 
-def on_trainer(question: MemoryQuestion) -> TrainerMemory | None:
-    """What each GPU of the trainer holds at its peak; None where nobody says how it is spread."""
-    if question.layout is None:
-        return None
-    return trainer_memory(apply, _load(question, question.layout), question.constants)
+def _state(question: MemoryQuestion, name: str, params: Figure) -> Figure:
+    """All bytes of a model: trained, or only run forward; of the policy's size where `params` is absent."""
+    key, params = f"{name}_bytes", params if params.known else question.params
+    if name in ("trainer", "critic"):
+        trained = memory.trainer_state_bytes
+        return apply(key, trained, params=params, training_bytes_per_param=question.trained_width)
+    return apply(
+        key,
+        memory.inference_weight_bytes,
+        params=params,
+        bytes_per_param=_WEIGHT_BYTES,
+        unquantised_params=_ALIKE,
+        bytes_per_unquantised_param=_WEIGHT_BYTES,
+    )
 
 
-def _load(question: MemoryQuestion, layout: Layout) -> TrainerLoad:
+def _trainer_parts(question: MemoryQuestion) -> Iterator[tuple[str, Figure, Figure]]:
+    """Parts of the policy's training state: name, bytes per parameter, bytes."""
+    params, widths = question.params, question.optimizer_widths
+    parts = [("weights", params, _WEIGHT_BYTES)]
+    if question.lora_rank.known:
+        params = question.adapter_params
+        parts = [("frozen weights", question.params, _WEIGHT_BYTES), ("adapter weights", params, _WEIGHT_BYTES)]
+    parts += [
+        ("gradients", params, question.bytes_per_gradient),
+        ("master weights", params, widths["bytes_per_master"]),
+        ("optimizer state", params, widths["bytes_per_optimizer_state"]),
+    ]
+    for name, count, width in parts:
+        part = apply("part_bytes", memory.trainer_state_bytes, params=count, training_bytes_per_param=width)
+        yield name, width, part
+
+
+def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory:
+    """What each GPU of the trainer holds at its peak, spread in this way."""
     tokens = question.micro_batch_tokens if question.micro_batch_tokens.known else _NO_TOKENS
     longest = question.longest_tokens if question.longest_tokens.known and question.capped else _NO_TOKENS
-    lora = question.lora_rank.known
-    return TrainerLoad(
+    load = TrainerLoad(
         shape=question.shape,
         tokens=pass_tokens(apply, tokens, longest, layout.context_parallel),
         tensor=layout.tensor_parallel,
@@ -157,30 +356,30 @@ def _load(question: MemoryQuestion, layout: Layout) -> TrainerLoad:
         sharding=layout.sharding,
         gathered=layout.sharding == "full",
         recompute=question.recompute.name,
-        weight_width=WEIGHT_BYTES,
+        weight_width=_WEIGHT_BYTES,
         gradient_width=question.bytes_per_gradient,
-        optimizer_width=optimizer_bytes(question),
-        adapter_params=adapter_params(question) if lora else None,
+        optimizer_width=apply("bytes_per_optimizer", memory.optimizer_bytes_per_param, **question.optimizer_widths),
+        adapter_params=question.adapter_params if question.lora_rank.known else None,
         beside=tuple(_beside(question)),
     )
+    return trainer_memory(apply, load, question.constants)
 
 
-def _beside(question: MemoryQuestion) -> Iterator[Beside]:
+def _beside(question: MemoryQuestion) -> Iterator[ModelBeside]:
     """The models beside the policy; one of another size is taken for a dense one."""
-    own_size = {
-        "critic": question.critic_params,
-        "reference": question.reference_params,
-        "reward": question.reward_params,
-    }
-    for name, params in own_size.items():
-        if getattr(question, name):
-            dense, routed = (params, _NO_EXPERTS) if params.known else question.pool_params
-            yield Beside(name=name, dense_params=dense, routed_params=routed, trained=name == "critic")
+    own = (question.shape.dense_params, question.shape.routed_params)
+    for name, params in question.beside.items():
+        yield ModelBeside(name=name, params=(params, _NO_EXPERTS) if params.known else own, trained=name == "critic")
 
 
-def overheads(held: TrainerMemory | None) -> list[Figure]:
+def overheads(held: TrainerMemory) -> list[Figure]:
     """What each trainer GPU holds beside the states: gathered layers, activations, logits, the allocator's reserve."""
-    return [] if held is None else [held.gathered, held.activations, held.logits, held.overhead]
+    return [held.gathered, held.activations, held.logits, held.overhead]
+
+
+def _overheads(question: MemoryQuestion) -> list[Figure]:
+    """The same of the trainer as it is spread; nothing where nobody says how."""
+    return [] if question.layout is None else overheads(on_trainer(question, question.layout))
 
 
 def reserved(question: MemoryQuestion, key: str, parts: Sequence[Figure]) -> Figure:
@@ -229,13 +428,12 @@ def _rollout(question: MemoryQuestion) -> list[Tenant]:
     ]
 
 
-def instance_of(question: MemoryQuestion, tensor: Figure) -> CapacityQuestion | None:
+def instance_of(question: MemoryQuestion, tensor: Figure) -> EngineQuestion | None:
     """A rollout instance of so many tensor-parallel GPUs; None where model or GPU is not named."""
     if question.engine is None:
         return None
-    live = question.context if question.context.known else None
     spread = EngineLayout(tensor=round(tensor.number), pipeline=round(question.rollout_pipeline_parallel.number))
-    return replace(question.engine, layout=spread, sequence_tokens=live, live_tokens=live)
+    return replace(question.engine, layout=spread)
 
 
 def weights_per_gpu(question: MemoryQuestion, tensor: Figure) -> Figure:

@@ -7,14 +7,12 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import activations, memory_fit, mixture_of_experts, parameters
 from rlsize.estimates.figures import apply, total
-from rlsize.estimates.model_parts import stated, working_width
-from rlsize.estimates.model_size import model_size
+from rlsize.estimates.model_size import model_size, stated, working_width
 from rlsize.estimates.remembered import remembered
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
-    from rlsize.estimates.model_parts import Stated
-    from rlsize.estimates.model_size import ModelSize
+    from rlsize.estimates.model_size import ModelSize, Stated
     from rlsize.facts.model import Architecture, Model
 
 _OUTER = ("embedding", "output_head")  # parts that no layer holds
@@ -121,19 +119,18 @@ def _routed(shape: Architecture, says: Stated) -> Figure:
     moe = shape.moe
     if moe is None:
         return says.figure("routed_params", 0)
-    sizes = {"hidden_size": shape.hidden_size, "intermediate_size": moe.intermediate_size, "matrices": moe.matrices}
-    each = [says.apply("expert_weight_params", parameters.mlp_params, **sizes)]
+    each = [says.apply("expert_weight_params", parameters.mlp_params, moe, shape)]
     if moe.expert_bias:
-        each.append(says.apply("expert_bias_params", parameters.mlp_bias_params, **sizes))
+        each.append(says.apply("expert_bias_params", parameters.mlp_bias_params, moe, shape))
     layer = says.apply(
         "routed_layer_params",
         mixture_of_experts.moe_layer_params,
-        experts=moe.experts,
+        moe,
         expert_params=total("expert_params", each),
         shared_params=0,
         router_params=0,
     )
-    return says.apply("routed_params", parameters.stacked_params, layers=moe.layers, layer_params=layer)
+    return says.apply("routed_params", parameters.stacked_params, moe, layer_params=layer)
 
 
 def _mlp_width(shape: Architecture, says: Stated) -> Figure:
@@ -142,7 +139,7 @@ def _mlp_width(shape: Architecture, says: Stated) -> Figure:
     return says.apply(
         "mlp_width",
         activations.mean_mlp_width,
-        layers=shape.layers,
+        shape,
         dense_layers=dense.layers if dense else 0,
         dense_width=dense.intermediate_size if dense else 0,
         dense_matrices=dense.matrices if dense else _GATED,

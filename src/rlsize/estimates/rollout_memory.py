@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import kv_cache, memory, memory_fit
 from rlsize.estimates.figures import apply, total
-from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.quantisation import WIDTHS
+from rlsize.facts.quantisation import BYTES_PER_PARAM, WIDTHS
 
 if TYPE_CHECKING:
     from rlsize.estimates.memory_shape import MemoryShape

@@ -7,49 +7,104 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import decode_step, matching, rollout_batch
+from rlsize.equations import decode_step, kernel_time, matching, prefill, rollout_batch
 from rlsize.estimates import constants_memory, constants_rollout
-from rlsize.estimates.belief import interval, scattered, sensitivity
-from rlsize.estimates.engine_compiled import capacity
+from rlsize.estimates.all_constants import all_constants, constants_of
+from rlsize.estimates.belief import BandSource, interval, scattered, variance_shares
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import DRAWS, apply, numbers
-from rlsize.estimates.generation import affine, generation, lengths_of
-from rlsize.estimates.rollout_prediction import first_and_later, steady
-from rlsize.estimates.rollout_question import bare, drawn, figures, most, offered, step_batch
-from rlsize.estimates.rollout_sweep import Sweep, sweep
+from rlsize.estimates.generation import generation, lengths_of
+from rlsize.estimates.rollout_prediction import affine, engine_limit, first_and_later, steady
+from rlsize.estimates.rollout_question import bare, drawn, figures, mean_lengths, most, offered, step_batch
+from rlsize.estimates.rollout_rate import NEAR_BEST
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
+
+    from numpy.typing import NDArray
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica, Steady
     from rlsize.estimates.rollout_question import RolloutQuestion
 
-    Work = Callable[..., Any]
+    Array = NDArray[np.floating[Any]]
+    _Known = tuple[Mapping[str, Any], Mapping[str, Worked]]  # numbers of a question, and constants, by name
 
 STAGES = (constants_rollout.STAGE, constants_memory.STAGE)
 """The stages whose constants a rollout is predicted from."""
 
-_KNOWN = {constant.name: constant for stage in STAGES for constant in stage.constants}
 _MEMORY = ("kv_cache_tokens", "cache_concurrency")
 _EXACT = ("samples_in_flight", "longest_response_tokens")  # beside what is drawn, nothing scatters them
 _TOLD = 0.1  # of the variance; a smaller share is not worth a word
+_GRID = 96  # concurrencies among which the knee is looked for
+_POINTS = 45  # of the curve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
+class Level:
     """
-    A constant that makes the band of the rate wide.
+    An instance at one concurrency.
 
     Args:
-        meaning: What it is.
-        share: Share of the variance that comes from it. [1]
+        concurrency: Samples at once. [1]
+        tokens_per_second: Response tokens per second of the instance, with its band. [token/s]
+        gpu_tokens_per_second: The same of one GPU. [token/s]
+        step_seconds: A decode step, its part of prefill left out. [s]
+        ttft_seconds: Time to first token. [s]
+        tpot_seconds: Time per output token. [s]
+        parts: Seconds of a step by part, the prefill that falls on it included. [s]
     """
 
-    meaning: str
-    share: float
+    concurrency: float
+    tokens_per_second: Figure
+    gpu_tokens_per_second: Figure
+    step_seconds: float
+    ttft_seconds: float
+    tpot_seconds: float
+    parts: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curve:
+    """
+    The same at even distances, for a picture.
+
+    Args:
+        concurrency: Samples at once. [1]
+        tokens_per_second: Response tokens per second of the instance. [token/s]
+        parts: Seconds of a step by part. [s]
+    """
+
+    concurrency: tuple[float, ...]
+    tokens_per_second: tuple[float, ...]
+    parts: Mapping[str, tuple[float, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep:
+    """
+    An instance from one sample to all that it takes.
+
+    Args:
+        levels: Doubling, up to the limit; the load that was asked about among them.
+        here: Index of that load.
+        curve: The same at even distances.
+        knee: Smallest concurrency whose rate is near the best.
+    """
+
+    levels: tuple[Level, ...]
+    here: int
+    curve: Curve
+    knee: Figure
+
+    @property
+    def asked(self) -> Level:
+        """The level of the load that was asked about."""
+        return self.levels[self.here]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,23 +115,21 @@ class RolloutOutlook:
     Args:
         question: What was asked.
         results: The figures, with bands.
-        limited_by: What limits the batch: offered, cache or engine.
         sweep: Rates and parts of the step against concurrency.
         doubts: What makes the band of the rate wide, most important first.
     """
 
     question: RolloutQuestion
     results: tuple[Figure, ...]
-    limited_by: str
     sweep: Sweep
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[BandSource, ...]
 
     def figure(self, key: str) -> Figure:
         """The result of that key."""
         return next(figure for figure in self.results if figure.key == key)
 
 
-def rollout_outlook(question: RolloutQuestion, asked: Engine, belief: Belief, seed: int) -> RolloutOutlook:
+def rollout_outlook(question: RolloutQuestion, asked: Replica, belief: Belief, seed: int) -> RolloutOutlook:
     """
     What to expect of a rollout.
 
@@ -86,43 +139,42 @@ def rollout_outlook(question: RolloutQuestion, asked: Engine, belief: Belief, se
         belief: What is believed about the constants of `STAGES`.
         seed: Of the draws behind the bands.
     """
-    central = belief.central()
-    values = {name: _constant(belief, name, value) for name, value in central.items()}
-    told = _told(apply, question, asked, figures(question), values)
-    draws = _told(numbers, question, asked, drawn(question, seed), belief.drawn(seed))
+    central, moved = (bare(question), belief.central()), (drawn(question, seed), belief.drawn(seed))
+    told = _told(apply, question, asked, (figures(question), constants_of(belief)))
+    draws = _told(numbers, question, asked, moved)
     if question.whole_step:
-        told |= _step_figures(question, asked, central, told["instance_tokens_per_second"])
-        draws |= _step(_generated(question, asked, drawn(question, seed), belief.drawn(seed)))
-    limited = _limited_by(question, told)
-    swept = sweep(question, asked, belief, seed, told["samples_in_flight"].number)
+        told |= _step_figures(question, _generated(question, asked, central), told["instance_tokens_per_second"])
+        step = _generated(question, asked, moved)
+        draws |= {
+            "generation_seconds": step.seconds,
+            "tail_seconds": step.tail_seconds,
+            "longest_response_tokens": step.longest_tokens,
+        }
+    limited = Figure(key="limited_by", value=_limited_by(question, told), provenance="predicted")
+    swept = _sweep(question, asked, (central, moved), seed, told["samples_in_flight"].number)
     results = [_banded(replace(figure, key=key), draws[key], seed) for key, figure in told.items()]
     if not question.whole_step:
         missing = question.instances if not question.instances.known else question.samples_per_step
         results.append(absent("generation_seconds", missing.missing))
+
+    def rate(constants: Mapping[str, Real]) -> Worked:
+        return _told(numbers, question, asked, (central[0], constants))["instance_tokens_per_second"]
+
     return RolloutOutlook(
         question=question,
-        results=(*results, swept.knee, Figure(key="limited_by", value=limited, provenance="predicted")),
-        limited_by=limited,
+        results=(*results, swept.knee, limited),
         sweep=swept,
-        doubts=_doubts(question, asked, belief),
+        doubts=tuple(
+            BandSource(name=name, meaning=all_constants()[name].meaning, share=share)
+            for name, share in variance_shares(belief, rate, constants_rollout.STAGE.noise).items()
+            if share >= _TOLD
+        ),
     )
 
 
-def _constant(belief: Belief, name: str, value: float) -> Figure:
-    """A constant as a figure that says where it comes from."""
-    known = _KNOWN.get(name)
-    if known is None:
-        return Figure(key=name, value=value, provenance="default", source="a constant of another stage")
-    narrowed = belief.spread(name) < known.spread * (1 - 1e-6)
-    how = "calibrated" if narrowed else known.basis
-    source = f"{known.meaning} ({how}: {known.source})"
-    return Figure(key=name, value=value, provenance="measured" if narrowed else "default", source=source)
-
-
-def _told(
-    work: Work, question: RolloutQuestion, asked: Engine, said: Mapping[str, Any], values: Mapping[str, Real]
-) -> dict[str, Any]:
+def _told(work: Work, question: RolloutQuestion, asked: Replica, known: _Known) -> dict[str, Worked]:
     """The results at steady load by key."""
+    said, values = known
     lengths = lengths_of(work, step_batch(question, said))
     offer = offered(work, question, said)
     found = steady(work, asked, most(work, question) if offer is None else offer, lengths, values)
@@ -139,7 +191,7 @@ def _told(
         "sample_step_seconds": line.per_sample,
         "kv_token_step_seconds": line.per_kv_token,
         "prefill_seconds": found.prefill_seconds,
-        "kv_cache_tokens": capacity(asked.question, values, lengths.live, work).kv_tokens,
+        "kv_cache_tokens": kv_capacity(work, asked.question, values, lengths.live).kv_tokens,
         "cache_concurrency": found.capacity,
         "ttft_seconds": first,
         "tpot_seconds": later,
@@ -152,9 +204,9 @@ def _told(
     return told
 
 
-def _generated(
-    question: RolloutQuestion, asked: Engine, said: Mapping[str, Any], values: Mapping[str, Real]
-) -> Generation:
+def _generated(question: RolloutQuestion, asked: Replica, known: _Known) -> Generation:
+    """The samples of an optimizer step, as the fleet generates them."""
+    said, values = known
     batch = step_batch(question, said)
     if said["concurrency"] is not None:
         in_flight = numbers("in_flight", matching.pool_rate, gpus=said["instances"], gpu_rate=said["concurrency"])
@@ -162,20 +214,8 @@ def _generated(
     return generation(numbers, asked, batch, values)
 
 
-def _step(found: Generation) -> dict[str, Any]:
-    """The results of an optimizer step by key."""
-    return {
-        "generation_seconds": found.seconds,
-        "tail_seconds": found.tail_seconds,
-        "longest_response_tokens": found.longest_tokens,
-    }
-
-
-def _step_figures(
-    question: RolloutQuestion, asked: Engine, central: Mapping[str, float], rate: Figure
-) -> dict[str, Figure]:
-    """The same as figures; the integral over the drain is told as the time that it adds, and refilling has none."""
-    found = _generated(question, asked, bare(question), central)
+def _step_figures(question: RolloutQuestion, found: Generation, rate: Figure) -> dict[str, Figure]:
+    """It as figures; the integral over the drain is told as the time that it adds, and refilling has none."""
     longest = Figure(
         key="longest_response_tokens",
         value=float(found.longest_tokens),
@@ -231,17 +271,113 @@ def _banded(figure: Figure, draws: Real, seed: int) -> Figure:
     return replace(figure, band=(low, high) if high > low else None)
 
 
-def _doubts(question: RolloutQuestion, asked: Engine, belief: Belief) -> tuple[Doubt, ...]:
-    """Each constant's share of the variance of the rate's logarithm, where correlations are left aside."""
-    said = bare(question)
-    slopes = sensitivity(
-        belief, lambda values: [_told(numbers, question, asked, said, values)["instance_tokens_per_second"]]
-    )[0]
-    parts = {name: float((slope * belief.spread(name)) ** 2) for name, slope in zip(belief.names, slopes, strict=True)}
-    whole = sum(parts.values()) + constants_rollout.STAGE.noise**2
-    ranked = sorted(parts, key=lambda name: parts[name], reverse=True)
-    return tuple(
-        Doubt(meaning=_KNOWN[name].meaning, share=parts[name] / whole)
-        for name in ranked
-        if name in _KNOWN and parts[name] >= _TOLD * whole
+def _sweep(question: RolloutQuestion, asked: Replica, known: tuple[_Known, _Known], seed: int, batch: float) -> Sweep:
+    """
+    An engine from one sample to as many as it takes.
+
+    Args:
+        question: What is asked.
+        asked: Its engine.
+        known: Its numbers and the constants: central, and in joint draws.
+        seed: Of the draws behind the bands.
+        batch: Samples in flight at the load that was asked about.
+    """
+    central, moved = known
+    alone = _at(question, asked, np.array([1.0]), central)
+    room = float(min(engine_limit(asked.question), np.min(alone.capacity)))
+    ladder = _ladder(batch, room)
+    found = _at(question, asked, ladder, central)
+    spread = _at(question, asked, ladder[:, None], moved)
+    lengths = mean_lengths(question)
+    first, later = first_and_later(numbers, found, ladder, lengths, central[1])
+    parts = _step_shares(found, lengths.response)
+    bands = [
+        interval(scattered(row, constants_rollout.STAGE.noise, seed, "rollout")) for row in np.asarray(spread.rate)
+    ]
+    levels = tuple(
+        Level(
+            concurrency=float(concurrency),
+            tokens_per_second=_rate("instance_tokens_per_second", found.rate[index], bands[index], 1.0),
+            gpu_tokens_per_second=_rate(
+                "rollout_gpu_tokens_per_second", found.rate[index], bands[index], asked.numbers.gpus
+            ),
+            step_seconds=float(found.step_seconds[index]),
+            ttft_seconds=float(first[index]),
+            tpot_seconds=float(later[index]),
+            parts={name: float(np.broadcast_to(part, ladder.shape)[index]) for name, part in parts.items()},
+        )
+        for index, concurrency in enumerate(ladder)
     )
+    here = int(np.argmin(np.abs(ladder - batch)))
+    return Sweep(
+        levels=levels,
+        here=here,
+        curve=_curve(question, asked, central, room),
+        knee=_knee(question, asked, known, room),
+    )
+
+
+def _step_shares(found: Steady, response_tokens: Worked) -> dict[str, Worked]:
+    """Seconds of a step by part: what all parts share is shared out, and prefill is spread over the steps."""
+    counted = numbers("decode_step_seconds", decode_step.step_of_parts, **found.parts)
+    slowdown = numbers("slowdown", rollout_batch.share_of, part=found.step_seconds, whole=counted)
+    parts = {
+        name: numbers(f"{name}_seconds", kernel_time.slowed, seconds=part, slowdown=slowdown)
+        for name, part in found.parts.items()
+    }
+    parts["prefill"] = numbers(
+        "prefill_step_seconds",
+        prefill.prefill_in_step,
+        batch=found.batch,
+        response_tokens=response_tokens,
+        prefill_seconds=found.prefill_seconds,
+    )
+    return parts
+
+
+def _at(question: RolloutQuestion, asked: Replica, concurrency: Array, known: _Known) -> Steady:
+    said, values = known
+    return steady(numbers, asked, concurrency, lengths_of(numbers, step_batch(question, said)), values)
+
+
+def _ladder(batch: float, room: float) -> Array:
+    """1, 2, 4, ... up to the most, and the batch that was asked about."""
+    most = max(1.0, float(np.floor(room)))
+    doubling = 2.0 ** np.arange(0.0, np.log2(most) + 1e-9)
+    return np.unique([*doubling, most, max(1.0, min(most, float(np.round(batch))))])
+
+
+def _rate(key: str, rate: float, band: tuple[float, float], gpus: float) -> Figure:
+    value, low, high = (float(numbers(key, matching.rate_per_gpu, rate=entry, gpus=gpus)) for entry in (rate, *band))
+    return Figure(key=key, value=value, provenance="predicted", band=(low, high))
+
+
+def _curve(question: RolloutQuestion, asked: Replica, central: _Known, room: float) -> Curve:
+    grid = np.unique(np.round(np.linspace(1.0, max(2.0, np.floor(room)), _POINTS)))
+    found = _at(question, asked, grid, central)
+    parts = _step_shares(found, question.response_tokens.number)
+    return Curve(
+        concurrency=tuple(grid.tolist()),
+        tokens_per_second=tuple(np.asarray(found.rate).tolist()),
+        parts={name: tuple(np.broadcast_to(part, grid.shape).tolist()) for name, part in parts.items()},
+    )
+
+
+def _knee(question: RolloutQuestion, asked: Replica, known: tuple[_Known, _Known], room: float) -> Figure:
+    grid = np.unique(np.round(np.geomspace(1.0, max(1.0, np.floor(room)), _GRID)))
+    rates = np.asarray(_at(question, asked, grid, known[0]).rate)
+    moved = np.asarray(_at(question, asked, grid[:, None], known[1]).rate)
+    low, high = interval(np.asarray(_first_near_best(grid, moved), dtype=np.float64))
+    return Figure(
+        key="knee_concurrency",
+        value=float(_first_near_best(grid, rates[:, None])[0]),
+        provenance="predicted",
+        source=f"first of {len(grid)} concurrencies whose rate is within {1 - NEAR_BEST:.0%} of the best",
+        band=(low, high) if high > low else None,
+    )
+
+
+def _first_near_best(grid: Array, rates: Array) -> Array:
+    near = rates >= NEAR_BEST * rates.max(axis=0)
+    found: Array = grid[near.argmax(axis=0)]
+    return found

@@ -2,33 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
-from rlsize.equations import engine_step, kernel_time, kv_cache, rollout_batch
-from rlsize.estimates.engine_compiled import capacity, compiled
-from rlsize.estimates.engine_step import Load, host_of, step_parts, step_seconds
-from rlsize.estimates.figures import apply
-from rlsize.estimates.prompt_cost import prompt_seconds
-from rlsize.facts.engine_defaults import engine_defaults
-from rlsize.facts.engine_traits import engine_traits
+from rlsize.equations import affine_step, engine_step, kernel_time, kv_cache, rollout_batch
+from rlsize.estimates.engine_compiled import compiled
+from rlsize.estimates.engine_memory import kv_capacity, step_sequences
+from rlsize.estimates.engine_step import host_of, prompt_seconds, step_parts, step_seconds
+from rlsize.estimates.figures import apply, numbers
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_work import EngineQuestion, EngineWork, ExplainedWork
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.facts.gpu import Gpu
 
-    Work = Callable[..., Any]
-
-_LEAST = 1.0  # sample that must fit
 _MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Engine:
+class Replica:
     """
     A replica, ready to be asked.
 
@@ -41,14 +38,14 @@ class Engine:
     numbers: EngineWork
 
 
-def engine(question: EngineQuestion) -> Engine:
+def engine(question: EngineQuestion) -> Replica:
     """
     A replica, ready to be asked.
 
     Raises:
         Refused: A number type that the GPU lacks.
     """
-    return Engine(question=question, numbers=compiled(question))
+    return Replica(question=question, numbers=compiled(question))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +61,11 @@ class Lengths:
         computed: Prompt tokens that are computed, prefix-cache hits left out; all where None. [token]
     """
 
-    prompt: Any
-    response: Any
-    live: Any
-    longest: Any
-    computed: Any = None
+    prompt: Worked
+    response: Worked
+    live: Worked
+    longest: Worked
+    computed: Worked = None
 
 
 def fixed_lengths(prompt: float, response: float) -> Lengths:
@@ -77,17 +74,16 @@ def fixed_lengths(prompt: float, response: float) -> Lengths:
     return Lengths(prompt=prompt, response=response, live=live, longest=prompt + response)
 
 
-def cache_capacity(work: Work, asked: Engine, lengths: Lengths, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def cache_capacity(work: Work, asked: Replica, lengths: Lengths, values: Mapping[str, Real]) -> Worked:
     """
     Samples whose cache fits into a replica at once.
 
     Raises:
         Refused: Weights, or a single sample, do not fit.
     """
-    traits = engine_traits(asked.question.engine)
-    reserving = traits.admission == "reserving"
+    reserving = inference_engine(asked.question.engine).admission == "reserving"
     length = lengths.longest if reserving else lengths.live
-    held = capacity(asked.question, values, length, work)
+    held = kv_capacity(work, asked.question, values, length)
     return work(
         "cache_concurrency",
         engine_step.cache_concurrency,
@@ -97,14 +93,14 @@ def cache_capacity(work: Work, asked: Engine, lengths: Lengths, values: Mapping[
     )
 
 
-def check_fits(asked: Engine, lengths: Lengths, values: Mapping[str, Real]) -> None:
+def check_fits(asked: Replica, lengths: Lengths, values: Mapping[str, Real]) -> None:
     """
     Refuse an engine that cannot hold its weights and one sample.
 
     Raises:
         Refused: With the bytes that are there and those that are needed.
     """
-    held = capacity(asked.question, values, lengths.live)
+    held = kv_capacity(numbers, asked.question, values, lengths.live)
     gib = 2.0**30
     question = asked.question
     if float(held.kv_bytes) <= float(held.sequence_bytes):
@@ -118,12 +114,7 @@ def check_fits(asked: Engine, lengths: Lengths, values: Mapping[str, Real]) -> N
 
 def engine_limit(question: EngineQuestion) -> float:
     """Samples that the engine's own limit lets a replica work on."""
-    if question.max_sequences is not None:
-        return float(question.max_sequences) * question.layout.data
-    defaults = engine_defaults(question.engine)
-    memory = question.gpu.specification.memory.value
-    small = memory < defaults.large_memory or question.gpu.name.startswith("a100")
-    return float(defaults.sequences[0 if small else 1]) * question.layout.data
+    return float(step_sequences(question)) * question.layout.data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,15 +131,15 @@ class Steady:
         rate: Response tokens per second of the replica. [token/s]
     """
 
-    batch: Any
-    capacity: Any
-    parts: dict[str, Any]
-    step_seconds: Any
-    prefill_seconds: Any
-    rate: Any
+    batch: Worked
+    capacity: Worked
+    parts: dict[str, Worked]
+    step_seconds: Worked
+    prefill_seconds: Worked
+    rate: Worked
 
 
-def steady(work: Work, asked: Engine, concurrency: Any, lengths: Lengths, values: Mapping[str, Real]) -> Steady:  # noqa: ANN401 (as `work` makes them)
+def steady(work: Work, asked: Replica, concurrency: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
     """An engine whose batch stays full with `concurrency` samples, as far as its cache and its limit allow."""
     room = cache_capacity(work, asked, lengths, values)
     batch = work(
@@ -167,23 +158,30 @@ def steady(work: Work, asked: Engine, concurrency: Any, lengths: Lengths, values
         prefill_seconds=prefill,
         step_seconds=step,
     )
-    if asked.question.served and engine_traits(asked.question.engine).front_end:
-        rate = _behind_front_end(work, rate, lengths, values)
+    if asked.question.served and inference_engine(asked.question.engine).front_end:
+        ceiling = work(
+            "front_end_tokens_per_second",
+            rollout_batch.front_end_ceiling,
+            token_seconds=values["rollout_front_end_token"],
+            request_seconds=values["rollout_front_end_request"],
+            response_tokens=lengths.response,
+        )
+        rate = work("served_tokens_per_second", rollout_batch.below_ceiling, rate=rate, ceiling=ceiling)
     return Steady(batch=batch, capacity=room, parts=parts, step_seconds=step, prefill_seconds=prefill, rate=rate)
 
 
 def at_batch(
     work: Work,
-    asked: Engine,
-    batch: Any,  # noqa: ANN401 (as `work` makes them)
+    asked: Replica,
+    batch: Worked,
     lengths: Lengths,
     values: Mapping[str, Real],
-) -> tuple[dict[str, Any], Any, Any]:
+) -> tuple[dict[str, Worked], Worked, Worked]:
     """Parts of a decode step at a batch, the step, and the engine time of one prompt."""
-    numbers, host = _numbers(work, asked), host_of(asked.question, values)
-    parts = step_parts(work, numbers, host, Load(sequences=batch, context_tokens=lengths.live), values)
+    engine_work, host = _engine_work(work, asked), host_of(asked.question, values)
+    parts = step_parts(work, engine_work, host, batch, lengths.live, values)
     computed = lengths.computed if lengths.computed is not None else lengths.prompt
-    prefill = prompt_seconds(work, numbers, host, (computed, lengths.response), batch, values)
+    prefill = prompt_seconds(work, engine_work, host, (computed, lengths.response), batch, values)
     step = step_seconds(work, parts)
     factors = ["rollout_stack_slowdown"]
     factors += ["rollout_moe_stack_slowdown"] if asked.question.model.architecture.moe else []
@@ -200,27 +198,16 @@ def borrows(gpu: Gpu) -> bool:
     return gpu.kernels is not None and bool(_MAIN_KERNELS.intersection(gpu.kernels.borrowed))
 
 
-def _numbers(work: Work, asked: Engine) -> EngineWork | ExplainedWork:
+def _engine_work(work: Work, asked: Replica) -> EngineWork | ExplainedWork:
     return asked.numbers.explained() if work is apply else asked.numbers
 
 
-def _behind_front_end(work: Work, rate: Any, lengths: Lengths, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
-    ceiling = work(
-        "front_end_tokens_per_second",
-        rollout_batch.front_end_ceiling,
-        token_seconds=values["rollout_front_end_token"],
-        request_seconds=values["rollout_front_end_request"],
-        response_tokens=lengths.response,
-    )
-    return work("served_tokens_per_second", rollout_batch.below_ceiling, rate=rate, ceiling=ceiling)
-
-
-def offline(work: Work, asked: Engine, requests: Any, lengths: Lengths, values: Mapping[str, Real]) -> Steady:  # noqa: ANN401 (as `work` makes them)
+def offline(work: Work, asked: Replica, requests: Worked, lengths: Lengths, values: Mapping[str, Real]) -> Steady:
     """A replica that works off a fixed number of requests, all there at the start."""
     found = steady(work, asked, requests, lengths, values)
     host = host_of(asked.question, values)
-    alone = Load(sequences=_LEAST, context_tokens=lengths.live)
-    single = step_seconds(work, step_parts(work, _numbers(work, asked), host, alone, values))
+    parts = step_parts(work, _engine_work(work, asked), host, 1.0, lengths.live, values)
+    single = step_seconds(work, parts)
     share = work("fixed_share", rollout_batch.share_of, part=single, whole=found.step_seconds)
     waves = work("waves", rollout_batch.offline_waves, requests=requests, batch=found.batch, fixed_share=share)
     rate = work(
@@ -232,23 +219,16 @@ def offline(work: Work, asked: Engine, requests: Any, lengths: Lengths, values: 
         waves=waves,
         step_seconds=found.step_seconds,
     )
-    return Steady(
-        batch=found.batch,
-        capacity=found.capacity,
-        parts=found.parts,
-        step_seconds=found.step_seconds,
-        prefill_seconds=found.prefill_seconds,
-        rate=rate,
-    )
+    return replace(found, rate=rate)
 
 
 def first_and_later(
     work: Work,
     found: Steady,
-    concurrency: Any,  # noqa: ANN401 (as `work` makes them)
+    concurrency: Worked,
     lengths: Lengths,
     values: Mapping[str, Real],
-) -> tuple[Any, Any]:
+) -> tuple[Worked, Worked]:
     """Time to first token and time per output token at fixed concurrency. [s]"""
     cycle = work(
         "cycle_seconds",
@@ -275,3 +255,76 @@ def first_and_later(
         response_tokens=lengths.response,
     )
     return first, later
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AffineStep:
+    """
+    An engine step as a straight line, T = t_0 + t_1 b + t_2 K.
+
+    Args:
+        fixed: t_0. [s]
+        per_sample: t_1. [s]
+        per_kv_token: t_2. [s/token]
+    """
+
+    fixed: Worked
+    per_sample: Worked
+    per_kv_token: Worked
+
+
+def affine(work: Work, asked: Replica, batch: Worked, lengths: Lengths, values: Mapping[str, Real]) -> AffineStep:
+    """The line through the step at a batch, that at half of it, and that with contexts of half the length."""
+    half_batch = work("half_batch", rollout_batch.half, amount=batch)
+    half_live = work("half_live_tokens", rollout_batch.half, amount=lengths.live)
+    shorter = replace(lengths, live=half_live)
+    _, whole, _ = at_batch(work, asked, batch, lengths, values)
+    _, less, _ = at_batch(work, asked, half_batch, lengths, values)
+    _, short, _ = at_batch(work, asked, batch, shorter, values)
+    kv = {
+        name: work("live_kv_tokens", affine_step.kv_tokens_of, batch=samples, live_tokens=live)
+        for name, samples, live in (
+            ("whole", batch, lengths.live),
+            ("short", batch, half_live),
+            ("less", half_batch, lengths.live),
+        )
+    }
+    each = work(
+        "step_seconds_per_kv_token",
+        affine_step.seconds_per_kv_token,
+        seconds_short=short,
+        seconds_long=whole,
+        kv_tokens_short=kv["short"],
+        kv_tokens_long=kv["whole"],
+    )
+    sample = _sample(work, (less, whole), (half_batch, batch), each, kv)
+    fixed = work(
+        "step_fixed_seconds",
+        affine_step.fixed_seconds,
+        step_seconds=whole,
+        seconds_per_sample=sample,
+        batch=batch,
+        seconds_per_kv_token=each,
+        live_kv_tokens=kv["whole"],
+    )
+    return AffineStep(fixed=fixed, per_sample=sample, per_kv_token=each)
+
+
+def _sample(
+    work: Work, steps: tuple[Worked, Worked], batches: tuple[Worked, Worked], each: Worked, kv: Mapping[str, Worked]
+) -> Worked:
+    """Time of each sample, from the step at half the batch and at all of it."""
+    read = [
+        work("kv_seconds", affine_step.kv_seconds, seconds_per_kv_token=each, live_kv_tokens=kv[name])
+        for name in ("less", "whole")
+    ]
+    return work(
+        "step_seconds_per_sample",
+        affine_step.seconds_per_sample,
+        seconds_low=steps[0],
+        seconds_high=steps[1],
+        kv_seconds_low=read[0],
+        kv_seconds_high=read[1],
+        batch_low=batches[0],
+        batch_high=batches[1],
+    )

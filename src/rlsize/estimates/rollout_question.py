@@ -1,37 +1,33 @@
-"""What is asked of a rollout prediction: an engine, the lengths of its samples, its load, and what waits for it."""
+"""What is asked of a rollout prediction: an engine, lengths, load, what waits for it; and whether the engine fits."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlsize.equations import rollout_batch
-from rlsize.estimates.figures import DRAWS, Draw, apply, uncertain
-from rlsize.estimates.generation import StepBatch
-from rlsize.estimates.rollout_prediction import engine_limit
+from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
+from rlsize.estimates.generation import StepBatch, lengths_of
+from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engine, engine_limit
 from rlsize.facts.figure import Figure
+from rlsize.facts.quantisation import WIDTHS, native, uniform
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Ending
+    from rlsize.estimates.rollout_prediction import Lengths
 
-    Work = Callable[..., Any]
+A_FEW = 16
+"""Samples that an instance should hold where nobody says how many GPUs it has."""
 
-_NUMBERS = (
-    "prompt_tokens",
-    "response_tokens",
-    "response_cv",
-    "max_response_tokens",
-    "hit_fraction",
-    "concurrency",
-    "instances",
-    "samples_per_step",
-)
+_NARROW = "fp8"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,7 +62,8 @@ class RolloutQuestion:
     @property
     def stated(self) -> dict[str, Figure]:
         """Its numbers as figures."""
-        return {name: getattr(self, name) for name in _NUMBERS}
+        named = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: value for name, value in named.items() if isinstance(value, Figure)}
 
     @property
     def whole_step(self) -> bool:
@@ -108,7 +105,12 @@ def step_batch(question: RolloutQuestion, said: Mapping[str, Any]) -> StepBatch:
     )
 
 
-def offered(work: Work, question: RolloutQuestion, said: Mapping[str, Any]) -> Any | None:  # noqa: ANN401 (as `work` makes them)
+def mean_lengths(question: RolloutQuestion) -> Lengths:
+    """The lengths of its samples in numbers, for an engine at steady load."""
+    return lengths_of(numbers, step_batch(question, bare(question)))
+
+
+def offered(work: Work, question: RolloutQuestion, said: Mapping[str, Any]) -> Worked | None:
     """Samples offered to one instance: as asked, else its part of a step that waits for its last sample; else None."""
     if said["concurrency"] is not None:
         return said["concurrency"]
@@ -122,7 +124,7 @@ def offered(work: Work, question: RolloutQuestion, said: Mapping[str, Any]) -> A
     return None
 
 
-def most(work: Work, question: RolloutQuestion) -> Any:  # noqa: ANN401 (as `work` makes them)
+def most(work: Work, question: RolloutQuestion) -> Worked:
     """Samples that the engine's own limit lets it work on."""
     limit = engine_limit(question.engine)
     if work is not apply:
@@ -130,3 +132,62 @@ def most(work: Work, question: RolloutQuestion) -> Any:  # noqa: ANN401 (as `wor
     said = question.engine.max_sequences is not None
     source = "as asked" if said else f"default of {question.engine.engine}, times ranks of attention"
     return Figure(key="engine_limit", value=limit, provenance="given" if said else "default", source=source)
+
+
+def why_not(question: RolloutQuestion, values: Mapping[str, float]) -> str:
+    """
+    Why the engine does not fit; empty where it does.
+
+    Args:
+        question: What is asked.
+        values: Central values of the constants.
+    """
+    try:
+        check_fits(engine(question.engine), mean_lengths(question), values)
+    except Refused as reason:
+        return str(reason)
+    return ""
+
+
+def first_fit(question: RolloutQuestion, degrees: Iterable[int], values: Mapping[str, float]) -> int | None:
+    """
+    The smallest degree of tensor parallelism at which the engine fits; None where it fits at none.
+
+    Args:
+        question: What is asked; its own degree does not matter.
+        degrees: Those that can deal out the model's heads, smallest first.
+        values: Central values of the constants.
+    """
+    return next((degree for degree in degrees if not why_not(_laid_out(question, degree), values)), None)
+
+
+def usual_degree(question: RolloutQuestion, degrees: Sequence[int], values: Mapping[str, float]) -> int | None:
+    """
+    The smallest degree whose cache holds a few samples, else one that fits at all; None where none does.
+
+    Args:
+        question: What is asked.
+        degrees: Those that can deal out the model's heads, smallest first.
+        values: Central values of the constants.
+    """
+    fitting = [degree for degree in degrees if not why_not(_laid_out(question, degree), values)]
+    for degree in fitting:
+        moved = _laid_out(question, degree)
+        if cache_capacity(numbers, engine(moved.engine), mean_lengths(moved), values) >= A_FEW:
+            return degree
+    return fitting[-1] if fitting else None
+
+
+def _laid_out(question: RolloutQuestion, degree: int) -> RolloutQuestion:
+    layout = replace(question.engine.layout, tensor=degree)
+    return replace(question, engine=replace(question.engine, layout=layout))
+
+
+def fits_narrower(question: RolloutQuestion, values: Mapping[str, float]) -> bool:
+    """Whether the engine, which has wider weights, would fit as laid out with those of 8 bits, on a GPU with units."""
+    types = question.engine.weights or native(question.engine.model.name)
+    wide = max(WIDTHS[name] for name in (types.dense, types.attention, types.experts)) > WIDTHS[_NARROW]
+    if not wide or question.engine.gpu.specification.fp8_dense is None:
+        return False
+    narrow = replace(question.engine, weights=uniform(_NARROW))
+    return not why_not(replace(question, engine=narrow), values)

@@ -6,18 +6,17 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import engine_step, kernel_time, rollout_batch
-from rlsize.estimates.affine_line import affine
-from rlsize.estimates.engine_compiled import capacity
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation_batch import lengths_of
-from rlsize.estimates.rollout_prediction import at_batch, check_fits, engine, engine_limit, steady
+from rlsize.estimates.generation import lengths_of
+from rlsize.estimates.rollout_prediction import affine, at_batch, check_fits, engine, engine_limit, steady
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.generation_batch import StepBatch
-    from rlsize.estimates.rollout_prediction import Engine, Lengths
+    from rlsize.estimates.generation import StepBatch
+    from rlsize.estimates.rollout_prediction import Lengths, Replica
 
 ALL_THAT_FIT = 1e9
 """Samples in flight that no engine can hold."""
@@ -48,6 +47,20 @@ class StepLine:
     batch: float
     rate: float | None = None
 
+    def slowed(self, factor: float) -> StepLine:
+        """The same line, each time of it so many times as long."""
+
+        def slower(seconds: float) -> float:
+            return float(kernel_time.slowed(seconds=seconds, slowdown=factor))
+
+        return replace(
+            self,
+            fixed=slower(self.fixed),
+            sample=slower(self.sample),
+            kv_token=slower(self.kv_token),
+            prompt_token=slower(self.prompt_token),
+        )
+
 
 def predicted_line(
     question: EngineQuestion, batch: StepBatch, values: Mapping[str, float], concurrency: float | None
@@ -73,24 +86,20 @@ def predicted_line(
     slow = values["step_rollout_slowdown"]
     if question.model.architecture.moe:
         slow = kernel_time.slowed(seconds=slow, slowdown=values["step_rollout_moe_slowdown"])
-    fixed, sample, kv_token, prompt = (
-        max(0.0, float(kernel_time.slowed(seconds=seconds, slowdown=slow)))
-        for seconds in (line.fixed, line.per_sample, line.per_kv_token, prompt)
-    )
     limit = engine_limit(question)
     return StepLine(
-        fixed=fixed,
-        sample=sample,
-        kv_token=kv_token,
-        prompt_token=prompt,
+        fixed=max(0.0, line.fixed),
+        sample=max(0.0, line.per_sample),
+        kv_token=max(0.0, line.per_kv_token),
+        prompt_token=max(0.0, prompt),
         slots=int(limit if concurrency is None else min(limit, concurrency)),
-        kv_tokens=float(capacity(question, values, lengths.live).kv_tokens),
+        kv_tokens=float(kv_capacity(numbers, question, values, lengths.live).kv_tokens),
         batch=float(found.batch),
         rate=_rate(asked, lengths_of(numbers, batch), found.batch, slow, values),
-    )
+    ).slowed(slow)
 
 
-def _rate(asked: Engine, lengths: Lengths, batch: float, slow: float, values: Mapping[str, float]) -> float:
+def _rate(asked: Replica, lengths: Lengths, batch: float, slow: float, values: Mapping[str, float]) -> float:
     """Response tokens per second of a full batch, with the prompts that the cache finds."""
     _, step, prompt = at_batch(numbers, asked, batch, lengths, values)
     return float(
@@ -114,11 +123,7 @@ def scaled_line(line: StepLine, rate: float) -> StepLine:
     if line.rate is None:
         raise TypeError("the line says no rate to scale")  # a slip of the caller
     factor = rollout_batch.share_of(part=line.rate, whole=rate)
-    fixed, sample, kv_token, prompt_token = (
-        float(kernel_time.slowed(seconds=seconds, slowdown=factor))
-        for seconds in (line.fixed, line.sample, line.kv_token, line.prompt_token)
-    )
-    return replace(line, fixed=fixed, sample=sample, kv_token=kv_token, prompt_token=prompt_token, rate=rate)
+    return replace(line.slowed(factor), rate=rate)
 
 
 def constant_line(slots: int, rate: float) -> StepLine:

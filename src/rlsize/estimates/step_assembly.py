@@ -1,25 +1,26 @@
-"""An optimizer step put together from its parts: in turn or at once, with what comes on top."""
+"""An optimizer step put together from its parts, in turn or at once, and where its time goes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from rlsize.equations import iteration, kernel_time, loop_time, planning, rl_step, rollout_batch
-from rlsize.estimates.figures import added
+from rlsize.equations import iteration, kernel_time, loop_time, planning, rl_step, rollout_batch, train_step
+from rlsize.estimates.figures import added, apply
+from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.train_prediction import TrainStep
-
-    Work = Callable[..., Any]
 
 Loop = Literal["colocated", "synchronous", "one-step-off", "async", "hybrid"]
 OVERLAPPING = frozenset({"one-step-off", "async", "hybrid"})
 """Loops whose fleet and trainer work at the same time."""
 REFILLING = frozenset({"async", "hybrid"})
 """Loops that replace a sample that has finished at once."""
+ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,16 +41,16 @@ class Step:
         overhead_seconds: What belongs to no phase. [s]
     """
 
-    seconds: Any
-    generation_seconds: Any
-    generation_exposed_seconds: Any
-    tail_seconds: Any
-    update_seconds: Any
-    logprob_seconds: Any
-    train_seconds: Any
-    sync_seconds: Any
-    sync_exposed_seconds: Any
-    overhead_seconds: Any
+    seconds: Worked
+    generation_seconds: Worked
+    generation_exposed_seconds: Worked
+    tail_seconds: Worked
+    update_seconds: Worked
+    logprob_seconds: Worked
+    train_seconds: Worked
+    sync_seconds: Worked
+    sync_exposed_seconds: Worked
+    overhead_seconds: Worked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,16 +73,16 @@ class LoopParts:
     """
 
     loop: Loop
-    generation_seconds: Any
-    tail_seconds: Any
-    update_seconds: Any
-    logprob_seconds: Any
-    sync_seconds: Any
-    overhead_seconds: Any
-    exposed_share: Any = 1.0
-    variation: Any = None
-    lent_ratio: Any = 0.0
-    swap_seconds: Any = 0.0
+    generation_seconds: Worked
+    tail_seconds: Worked
+    update_seconds: Worked
+    logprob_seconds: Worked
+    sync_seconds: Worked
+    overhead_seconds: Worked
+    exposed_share: Worked = 1.0
+    variation: Worked = None
+    lent_ratio: Worked = 0.0
+    swap_seconds: Worked = 0.0
 
 
 def assembled(work: Work, parts: LoopParts) -> Step:
@@ -127,7 +128,7 @@ def assembled(work: Work, parts: LoopParts) -> Step:
     )
 
 
-def _generated(work: Work, parts: LoopParts, busy: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _generated(work: Work, parts: LoopParts, busy: Worked) -> Worked:
     """Time of generation; shorter where trainer GPUs help while they wait."""
     if parts.loop != "hybrid":
         return parts.generation_seconds
@@ -141,7 +142,7 @@ def _generated(work: Work, parts: LoopParts, busy: Any) -> Any:  # noqa: ANN401 
     )
 
 
-def _at_once(work: Work, generated: Any, busy: Any, variation: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _at_once(work: Work, generated: Worked, busy: Worked, variation: Worked) -> Worked:
     """Time of two phases that run at once."""
     if variation is None:
         return work(
@@ -160,7 +161,7 @@ def _at_once(work: Work, generated: Any, busy: Any, variation: Any) -> Any:  # n
     )
 
 
-def within_a_loop(work: Work, key: str, seconds: Any, values: Mapping[str, Any], *, moe: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def within_a_loop(work: Work, key: str, seconds: Worked, values: Mapping[str, Worked], *, moe: bool) -> Worked:
     """Generation inside a loop, over the engine by itself."""
     slow = [values["step_rollout_slowdown"]]
     slow += [values["step_rollout_moe_slowdown"]] if moe else []
@@ -169,7 +170,9 @@ def within_a_loop(work: Work, key: str, seconds: Any, values: Mapping[str, Any],
     return seconds
 
 
-def trained_in_loop(work: Work, train: TrainStep, values: Mapping[str, Any], *, shared: bool) -> tuple[Any, Any]:
+def trained_in_loop(
+    work: Work, train: TrainStep, values: Mapping[str, Worked], *, shared: bool
+) -> tuple[Worked, Worked]:
     """Update and extra forward passes within a loop."""
     own = values["step_train_colocated" if shared else "step_train_disaggregated"]
     extra = added(work, "forward_seconds", list(train.forward_seconds.values()) or [0.0])
@@ -179,7 +182,7 @@ def trained_in_loop(work: Work, train: TrainStep, values: Mapping[str, Any], *, 
     return update, forwards
 
 
-def idle_fractions(work: Work, loop: Loop, step: Step) -> tuple[Any, Any]:
+def idle_fractions(work: Work, loop: Loop, step: Step) -> tuple[Worked, Worked]:
     """
     Shares of a step in which rollout and trainer GPUs wait; shared ones work in both phases.
 
@@ -200,3 +203,72 @@ def idle_fractions(work: Work, loop: Loop, step: Step) -> tuple[Any, Any]:
         for side, seconds in zip(("rollout", "trainer"), busy, strict=True)
     )
     return first, second
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StepPart:
+    """
+    A part of the wall clock.
+
+    Args:
+        name: Which.
+        seconds: Its time.
+        share: That over the step.
+        scales: What shortens it: more rollout GPUs, more trainer GPUs, or nothing.
+    """
+
+    name: str
+    seconds: Figure
+    share: Figure
+    scales: str
+
+
+def step_parts(step: Step, loop: Loop) -> tuple[StepPart, ...]:
+    """
+    The parts of a step in the order in which they come; those that take no time are left out.
+
+    Args:
+        step: The step in figures.
+        loop: How its phases follow each other.
+    """
+    overhead = _overhead_parts(step)
+    parts = [
+        *_generation_parts(step, loop),
+        ("logprobs", step.logprob_seconds, TRAINER),
+        ("update", step.update_seconds, TRAINER),
+        ("sync", step.sync_exposed_seconds, TRAINER),
+        *((name, seconds, NOTHING) for name, seconds in overhead.items()),
+    ]
+    return tuple(
+        StepPart(
+            name=name,
+            seconds=seconds,
+            share=apply("share_fraction", train_step.time_share, part=seconds, whole=step.seconds),
+            scales=scales,
+        )
+        for name, seconds, scales in parts
+        if isinstance(seconds, Figure) and seconds.number > 0  # what is known to take no time is a bare 0
+    )
+
+
+def _generation_parts(step: Step, loop: Loop) -> list[tuple[str, Figure, str]]:
+    """Generation that the trainer waits for; where phases take turns, its tail apart."""
+    if loop in OVERLAPPING:
+        return [("waiting", step.generation_exposed_seconds, ROLLOUT)]
+    full = apply("generation_seconds", rollout_batch.beyond, whole=step.generation_seconds, part=step.tail_seconds)
+    return [("generation", full, ROLLOUT), ("tail", step.tail_seconds, NOTHING)]
+
+
+def _overhead_parts(step: Step) -> dict[str, Figure]:
+    """The overhead by what it grows with."""
+    values = step.overhead_seconds.inputs
+    none = {"fixed_seconds": 0.0, "sample_seconds": 0.0, "samples": 0.0, "param_seconds": 0.0, "params": 0.0}
+    kinds = {
+        "fixed": ("fixed_seconds",),
+        "samples": ("sample_seconds", "samples"),
+        "params": ("param_seconds", "params"),
+    }
+    return {
+        name: apply("overhead_seconds", rl_step.step_overhead, **{**none, **{key: values[key] for key in keys}})
+        for name, keys in kinds.items()
+    }

@@ -9,7 +9,6 @@ from rlsize.equations import rl_step
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_loops import bare, step_question
 from rlsize.estimates.step_prediction import predicted_step
 from rlsize.facts.records.record import Refused
 
@@ -17,8 +16,8 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.estimates.step_loops import LoopPlan
     from rlsize.estimates.step_prediction import StepQuestion
 
 _FRACTIONS = (0.5, 0.9)  # of the memory: the other end of what is usual
@@ -47,16 +46,16 @@ class Assumption:
     times: float
 
 
-def assumptions(plan: LoopPlan, values: Mapping[str, float], assumed: Collection[str]) -> tuple[Assumption, ...]:
+def assumptions(loop: StepQuestion, values: Mapping[str, float], assumed: Collection[str]) -> tuple[Assumption, ...]:
     """
     The inputs that nobody gave, those that matter most first.
 
     Args:
-        plan: The loop.
+        loop: The loop, in figures.
         values: Central values of the constants.
         assumed: Keys of the inputs that are assumed: of `_others` below.
     """
-    question = step_question(plan, plan.way, bare(plan))
+    question = loop.bare.on(loop.way)
     usual = predicted_step(question, values).seconds
     found = []
     for key, taken, instead, other in _others(question, values):
@@ -82,27 +81,28 @@ def _others(question: StepQuestion, values: Mapping[str, Real]) -> Iterator[tupl
     if question.max_tokens is None or question.max_tokens > cap:
         capped = replace(question, max_tokens=cap)
         yield "max_response_tokens", "no sample gets there", f"{cap:,.0f} tokens", capped
-    if question.loop == "async":
+    if question.way.loop == "async":
         staler = replace(question, max_staleness=_LARGER_STALENESS)
         yield "max_staleness", f"{question.max_staleness:g}", f"{_LARGER_STALENESS:g}", staler
-    if question.loop in _OTHER_ENDING:
-        loop = _OTHER_ENDING[question.loop]
-        yield "mode", question.loop, loop, replace(question, loop=loop)
+    if question.way.loop in _OTHER_ENDING:
+        other_ending = _OTHER_ENDING[question.way.loop]
+        otherwise = replace(question, way=replace(question.way, loop=other_ending))
+        yield "mode", question.way.loop, other_ending, otherwise
 
 
 def _of_the_engine(question: StepQuestion) -> Iterator[tuple[str, str, str, StepQuestion]]:
     asked = question.engine.question
     if asked.memory_fraction is not None:
         other = _FRACTIONS[asked.memory_fraction < _MIDDLE_FRACTION]
-        moved = replace(question, engine=engine(replace(asked, memory_fraction=other)))
+        moved = _with_engine(question, replace(asked, memory_fraction=other))
         yield "memory_fraction", f"{asked.memory_fraction:g}", f"{other:g}", moved
     wider = replace(asked.layout, tensor=2 * asked.layout.tensor)
     heads = memory_shape(asked.model, model_size(asked.model).params).heads
-    if heads % wider.tensor == 0 and question.rollout_gpus % (2 * question.engine.numbers.gpus) == 0:
-        moved = replace(question, engine=engine(replace(asked, layout=wider)))
+    if heads % wider.tensor == 0 and question.way.rollout_gpus % (2 * question.engine.numbers.gpus) == 0:
+        moved = _with_engine(question, replace(asked, layout=wider))
         yield "rollout_tensor_parallel", f"{asked.layout.tensor} GPUs", f"{wider.tensor} GPUs", moved
     if asked.kv_dtype == "bf16" and asked.gpu.specification.fp8_dense is not None:
-        yield "kv_dtype", "bf16", "fp8", replace(question, engine=engine(replace(asked, kv_dtype="fp8")))
+        yield "kv_dtype", "bf16", "fp8", _with_engine(question, replace(asked, kv_dtype="fp8"))
 
 
 def _of_the_trainer(question: StepQuestion) -> Iterator[tuple[str, str, str, StepQuestion]]:
@@ -118,3 +118,7 @@ def _of_the_trainer(question: StepQuestion) -> Iterator[tuple[str, str, str, Ste
     if not (asked.fused or asked.native_attention):
         quick = replace(asked, fused=True, native_attention=True)
         yield "compiled", "eager kernels", "fused, native attention", replace(question, train=quick)
+
+
+def _with_engine(question: StepQuestion, asked: EngineQuestion) -> StepQuestion:
+    return replace(question, engines={question.way.shared: engine(asked)})

@@ -1,89 +1,126 @@
-"""One optimizer step of an RL loop from model, GPUs, split, lengths and mode."""
+"""One optimizer step of an RL loop from model, GPUs, split, lengths and mode, and the ways to run a loop."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import matching, redundancy, rl_step
-from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation import StepBatch, generation
+from rlsize.equations import decode_step, matching, rl_step, rollout_batch
+from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
+from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.generation import StepBatch, generation, longest_sequence
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
+from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
-
-    Work = Callable[..., Any]
+    from rlsize.estimates.train_prediction import TrainQuestion
 
 _USUAL = {True: "colocated", False: "nccl-broadcast"}  # transport by whether GPUs are shared
 _SYNC_GPUS = 8.0  # of the trainers whose weight syncs the rates of handling are of
-BLOCK_TOKENS = 16.0
-"""Tokens of a cache block."""
+_BLOCK_TOKENS = 16.0  # of a cache block
+STAGES = (
+    constants_step.STAGE,
+    constants_rollout.STAGE,
+    constants_train.STAGE,
+    constants_sync.STAGE,
+    constants_memory.STAGE,
+)
+"""The stages whose constants a step is predicted from."""
+LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async")
+"""Every way to lay a loop out in time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Way:
+    """
+    One way to run a loop.
+
+    Args:
+        loop: How the phases follow each other.
+        rollout_gpus: GPUs that generate. [1]
+        trainer_gpus: GPUs that train; the same ones where colocated. [1]
+    """
+
+    loop: Loop
+    rollout_gpus: float
+    trainer_gpus: float
+
+    @property
+    def shared(self) -> bool:
+        """Whether both sides take turns on the same GPUs."""
+        return self.loop == "colocated"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepQuestion:
     """
-    An RL loop whose step is asked for.
+    An RL loop whose step is asked for; numbers, arrays of them, or figures.
 
     Args:
-        engine: One rollout instance.
+        way: How it is run.
+        engines: One rollout instance where GPUs are shared (True) and where they are not (False), or why there is none.
         train: The trainer and its work.
-        loop: colocated (taking turns on the same GPUs), synchronous (taking turns on two pools), one-step-off, or
-            async (overlapping with refill).
-        rollout_gpus: GPUs that generate. [1]
         samples: Samples that are generated for a step. [1]
         group_size: Samples of one prompt, on one instance. [1]
         prompt_tokens: Mean prompt length. [token]
         response_tokens: Mean response length. [token]
-        response_cv: Its coefficient of variation without the cap; the constant where None. [1]
-        max_tokens: Longest response; None for no cap. [token]
+        response_cv: Its coefficient of variation without the cap; the constant where None, or absent. [1]
+        max_tokens: Longest response; None, or absent, for no cap. [token]
         max_staleness: Staleness cap in steps. [1]
         transport: Class of the weight sync.
         wire_dtype: Number type of weights on the wire.
     """
 
-    engine: Engine
+    way: Way
+    engines: Mapping[bool, Replica | str]
     train: TrainQuestion
-    loop: Loop
-    rollout_gpus: Real
     samples: Real
     group_size: Real
     prompt_tokens: Real
     response_tokens: Real
-    response_cv: Real | None = None
-    max_tokens: Real | None = None
+    response_cv: Real = None
+    max_tokens: Real = None
     max_staleness: Real = 1.0
     transport: str = "nccl-broadcast"
     wire_dtype: str = "bf16"
 
+    @property
+    def engine(self) -> Replica:
+        """
+        The instance.
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Phases:
-    """
-    The stages of a step, each as if it ran by itself; numbers, arrays or figures.
+        Raises:
+            Refused: There is none, with the reason.
+        """
+        found = self.engines[self.way.shared]
+        if isinstance(found, str):
+            raise Refused(found)
+        return found
 
-    Args:
-        generation: Time of the fleet. [s]
-        tail: Of it, what waiting for the longest response adds. [s]
-        train: The trainer's work.
-        sync: A weight sync. [s]
-    """
+    @property
+    def bare(self) -> StepQuestion:
+        """The same in bare numbers."""
+        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        numbers: dict[str, Any] = {
+            name: value.number if value.known else None for name, value in values.items() if isinstance(value, Figure)
+        }
+        return replace(self, train=self.train.bare(), **numbers)
 
-    generation: Any
-    tail: Any
-    train: TrainStep
-    sync: Any
+    def on(self, way: Way) -> StepQuestion:
+        """The same work, run another way."""
+        return replace(self, way=way, train=replace(self.train, gpus=way.trainer_gpus))
 
 
 def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
@@ -97,55 +134,33 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
     Raises:
         Refused: The question has no answer, with the reason.
     """
+    work, shared, model = numbers, question.way.shared, question.engine.question.model
+    moe = model.architecture.moe is not None
     fleet = fleet_generation(question, values)
-    phases = Phases(
-        generation=fleet.seconds,
-        tail=fleet.tail_seconds,
-        train=train_step(numbers, question.train, values),
-        sync=sync_of(numbers, question, values),
+    update, forwards = trained_in_loop(work, train_step(work, question.train, values), values, shared=shared)
+    sync = SyncTimeQuestion(
+        model=model,
+        gpu=question.engine.question.gpu,
+        transport=suiting(question.transport, shared=shared),
+        dtype=question.wire_dtype,
+        trainer_gpus=question.train.gpus,
+        rollout_gpus=question.way.rollout_gpus,
+        instance_gpus=question.engine.numbers.gpus,
     )
-    return put_together(numbers, question, phases, values)
-
-
-def put_together(work: Work, question: StepQuestion, phases: Phases, values: Mapping[str, Any]) -> Step:
-    """
-    A step from its stages: slower within a loop than alone, one after the other or at once, with what comes on top.
-
-    Args:
-        work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
-        question: The loop.
-        phases: Its stages.
-        values: Constants of all stages by name.
-    """
-    moe = question.engine.question.model.architecture.moe is not None
-    shared = question.loop == "colocated"
-    update, forwards = trained_in_loop(work, phases.train, values, shared=shared)
     parts = LoopParts(
-        loop=question.loop,
-        generation_seconds=within_a_loop(work, "generation_seconds", phases.generation, values, moe=moe),
-        tail_seconds=within_a_loop(work, "tail_seconds", phases.tail, values, moe=moe),
+        loop=question.way.loop,
+        generation_seconds=within_a_loop(work, "generation_seconds", fleet.seconds, values, moe=moe),
+        tail_seconds=within_a_loop(work, "tail_seconds", fleet.tail_seconds, values, moe=moe),
         update_seconds=update,
         logprob_seconds=forwards,
-        sync_seconds=phases.sync,
-        overhead_seconds=overhead_of(work, question, values),
+        sync_seconds=sync_in_loop(work, sync, values),
+        overhead_seconds=overhead_in_loop(
+            work, question.samples, model_size(model).params.number, values, shared=shared
+        ),
         exposed_share=values["step_sync_exposed"],
         variation=values["step_variation"],
     )
     return assembled(work, parts)
-
-
-def instances_of(question: StepQuestion) -> float:
-    """
-    Rollout instances of a loop.
-
-    Raises:
-        Refused: Its GPUs do not hold one.
-    """
-    size = question.engine.numbers.gpus
-    found = matching.instances_of(gpus=question.rollout_gpus, gpus_per_instance=size)
-    if found < 1:
-        raise Refused(f"{question.rollout_gpus:g} rollout GPUs do not hold an instance of {size:g}")
-    return float(found)
 
 
 def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Generation:
@@ -155,45 +170,24 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
     Raises:
         Refused: The GPUs do not hold an instance.
     """
-    instances = instances_of(question)
-    cacheable = redundancy.cacheable_prompt_tokens(prompt_tokens=question.prompt_tokens, block_tokens=BLOCK_TOKENS)
-    hit = redundancy.prefix_cache_hit_ratio(
-        group_size=question.group_size,
-        prompt_tokens=question.prompt_tokens,
-        cacheable_prompt_tokens=cacheable,
-        cacheable_shared_tokens=0.0,
-        instances_per_group=1.0,
-    )
-    cv = question.response_cv if question.response_cv is not None else values["step_length_cv"]
-    refill = question.loop in REFILLING
+    size = question.engine.numbers.gpus
+    instances = matching.instances_of(gpus=question.way.rollout_gpus, gpus_per_instance=size)
+    if instances < 1:
+        raise Refused(f"{question.way.rollout_gpus:g} rollout GPUs do not hold an instance of {size:g}")
+    refill = question.way.loop in REFILLING
     allowed = rl_step.allowed_in_flight(samples_per_step=question.samples, max_staleness=question.max_staleness)
     batch = StepBatch(
         samples=question.samples,
-        instances=instances,
+        instances=float(instances),
         prompt_tokens=question.prompt_tokens,
         response_tokens=question.response_tokens,
-        response_cv=cv,
+        response_cv=question.response_cv if question.response_cv is not None else values["step_length_cv"],
         max_tokens=question.max_tokens,
-        hit_ratio=hit,
+        hit_ratio=expected_hits(question.group_size, question.prompt_tokens, _BLOCK_TOKENS, 1.0, work=numbers),
         in_flight=allowed if refill else None,
         ending="refill" if refill else "barrier",
     )
     return generation(numbers, question.engine, batch, values)
-
-
-def sync_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Seconds of a weight sync; a class of transport that does not go with the placement gives way to one that does."""
-    asked = question.engine.question
-    wanted = SyncTimeQuestion(
-        model=asked.model,
-        gpu=asked.gpu,
-        transport=suiting(question.transport, shared=question.loop == "colocated"),
-        dtype=question.wire_dtype,
-        trainer_gpus=question.train.gpus,
-        rollout_gpus=question.rollout_gpus,
-        instance_gpus=question.engine.numbers.gpus,
-    )
-    return sync_in_loop(work, wanted, values)
 
 
 def suiting(transport: str, *, shared: bool) -> str:
@@ -201,7 +195,7 @@ def suiting(transport: str, *, shared: bool) -> str:
     return transport if TRANSPORTS[transport].colocated == shared else _USUAL[shared]
 
 
-def sync_in_loop(work: Work, wanted: SyncTimeQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def sync_in_loop(work: Work, wanted: SyncTimeQuestion, values: Mapping[str, Worked]) -> Worked:
     """Seconds of a weight sync of a loop, whose trainer's GPUs handle their own shares."""
     return work(
         "sync_seconds",
@@ -213,13 +207,9 @@ def sync_in_loop(work: Work, wanted: SyncTimeQuestion, values: Mapping[str, Any]
     )
 
 
-def overhead_of(work: Work, question: StepQuestion, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """What belongs to no phase."""
-    params = model_size(question.engine.question.model).params.number
-    return overhead_in_loop(work, question.samples, params, values, shared=question.loop == "colocated")
-
-
-def overhead_in_loop(work: Work, samples: Any, params: Any, values: Mapping[str, Any], *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def overhead_in_loop(
+    work: Work, samples: Worked, params: Worked, values: Mapping[str, Worked], *, shared: bool
+) -> Worked:
     """What belongs to no phase of a loop's step."""
     return work(
         "overhead_seconds",
@@ -230,3 +220,63 @@ def overhead_in_loop(work: Work, samples: Any, params: Any, values: Mapping[str,
         param_seconds=values["step_param"],
         params=params,
     )
+
+
+def generated_figures(
+    fleet: Generation, instances: float, lengths: Mapping[str, Figure], *, refill: bool
+) -> tuple[Figure, Figure]:
+    """
+    Time of the fleet as a figure, and its tail; the integral over the drain is told as the time that it adds.
+
+    Args:
+        fleet: What it makes of its samples, in central numbers.
+        instances: Rollout instances.
+        lengths: Figures of `samples` and `response_tokens`.
+        refill: Whether finished samples are replaced at once.
+    """
+    key = "generation_seconds"
+    tail = Figure(
+        key="tail_seconds",
+        value=float(fleet.tail_seconds),
+        provenance="predicted",
+        source="integral of the engine step over the lengths that are left as the batch drains",
+    )
+    if refill:
+        rate = Figure(
+            key="instance_tokens_per_second",
+            value=float(fleet.rate),
+            provenance="predicted",
+            source="rollout_batch.steady_rate, as rlsize predict rollout explains it",
+        )
+        made = apply(key, rollout_batch.fleet_time, instances=instances, instance_rate=rate, **lengths)
+        return made, replace(tail, source="finished samples are replaced at once")
+    if fleet.tail_seconds <= 0:
+        source = "integral of the engine step as the batch drains"
+        return Figure(key=key, value=float(fleet.seconds), provenance="predicted", source=source), tail
+    packed = Figure(
+        key="packed_seconds",
+        value=float(fleet.full_seconds),
+        provenance="predicted",
+        source="rollout_batch.packed_time: all samples at the batch's own rate",
+    )
+    return apply(key, decode_step.both_times, first=packed, second=tail), tail
+
+
+def longest_tokens(question: StepQuestion, values: Mapping[str, Real]) -> float:
+    """
+    The longest sequence of a loop, which memory must hold whole. [token]
+
+    Args:
+        question: The loop, in figures.
+        values: Central values of the constants, for a spread of lengths that nobody gave.
+    """
+    bare = question.bare
+    batch = StepBatch(
+        samples=bare.samples,
+        instances=1.0,
+        prompt_tokens=bare.prompt_tokens,
+        response_tokens=bare.response_tokens,
+        response_cv=values["step_length_cv"] if bare.response_cv is None else bare.response_cv,
+        max_tokens=bare.max_tokens,
+    )
+    return longest_sequence(batch, capped=question.max_tokens.provenance == "given")

@@ -1,22 +1,98 @@
-"""How many bytes a weight sync sends by each method, how long it takes, and what it pauses."""
+"""How many bytes a weight sync sends by each method, how long that takes over a link, and what it pauses."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import sync_achieved, sync_pause, weight_sync
+from rlsize.equations import sync_achieved, sync_pause, sync_transports, weight_sync
 from rlsize.estimates.figures import apply
-from rlsize.estimates.sync_methods import METHODS, payload, transfer_seconds
-from rlsize.facts.dtype import BYTES_PER_INDEX
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.quantisation import BYTES_PER_INDEX, BYTES_PER_SCALE, FP8_BYTES, PARAMS_PER_SCALE
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from rlsize.estimates.sync_links import LinkFigures
+    from rlsize.facts.link import Link
+    from rlsize.facts.sourced import Sourced
 
+DEFAULT_METHOD = "nccl-broadcast"
 NOT_MEASURED = absent("sync_seconds", "--sync-seconds")
+NO_BANDWIDTH = absent("bandwidth_bytes_per_second", "--bandwidth or --link")
+NO_FRACTION = absent("achievable_fraction", "--efficiency")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LinkFigures:
+    """
+    One link, ready for equations.
+
+    Args:
+        name: The profile's name; empty for a bandwidth that was typed.
+        title: Its full name.
+        scope: `node`, `network` or `host`; empty for a typed bandwidth.
+        bandwidth: One direction, per GPU. [B/s]
+        achievable_fraction: Share of it that transfers reach. [1]
+        basis: `measured`, `assumed` or `given`: what that share rests on; empty where nobody says.
+        both_directions: The sum that data sheets advertise; None where the link is not sold that way. [B/s]
+    """
+
+    name: str = ""
+    title: str = ""
+    scope: str = ""
+    bandwidth: Figure = NO_BANDWIDTH
+    achievable_fraction: Figure = NO_FRACTION
+    basis: str = ""
+    both_directions: float | None = None
+
+
+def link_figures(link: Link) -> LinkFigures:
+    """The figures of a profile; what was measured on it goes before what is assumed."""
+    specified = link.specification.bandwidth_one_direction
+    both = link.specification.bandwidth_both_directions
+    shares = (("measured", link.measured), ("assumed", link.assumed))
+    known = [(basis, said.achievable_fraction) for basis, said in shares if said and said.achievable_fraction]
+    return LinkFigures(
+        name=link.name,
+        title=link.title,
+        scope=link.specification.scope,
+        bandwidth=Figure(
+            key="bandwidth_bytes_per_second",
+            value=specified.value,
+            source=f"link profile {link.name}: one direction, {_origin(link, specified)}",
+            verified=specified.verified,
+        ),
+        achievable_fraction=_share(link, *known[0]) if known else NO_FRACTION,
+        basis=known[0][0] if known else "",
+        both_directions=both.value if both else None,
+    )
+
+
+def expected_bandwidth(link: LinkFigures) -> Figure:
+    """The bandwidth that transfers are expected to reach; without a value where nobody knows which share they do."""
+    return apply(
+        "expected_bandwidth_bytes_per_second",
+        weight_sync.achieved_bandwidth,
+        bandwidth=link.bandwidth,
+        achievable_fraction=link.achievable_fraction,
+    )
+
+
+def _share(link: Link, basis: str, fraction: Sourced) -> Figure:
+    """The share of a link that transfers reach."""
+    return Figure(
+        key="achievable_fraction",
+        value=fraction.value,
+        provenance="measured" if basis == "measured" else "default",
+        source=f"{basis} (link profile {link.name}): {_origin(link, fraction)}",
+        verified=fraction.verified,
+    )
+
+
+def _origin(link: Link, number: Sourced) -> str:
+    text = link.sources.get(number.source, number.source)
+    return f"{text} ({number.note})" if number.note else text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -61,6 +137,144 @@ class SyncQuestion:
     read_bandwidth: Figure = absent("read_bandwidth_bytes_per_second", "--read-bandwidth")
     measured_seconds: Figure = NOT_MEASURED
     step_seconds: Figure = absent("step_seconds_without_sync", "--step-seconds or --step-without-sync")
+
+
+@dataclass(frozen=True, slots=True)
+class SyncMethod:
+    """
+    A way to bring new weights to the fleet.
+
+    Args:
+        rule: What decides its time, in a few words.
+        payload: Bytes of one update.
+        seconds: Time of one update, given the bandwidth of its link.
+    """
+
+    rule: str
+    payload: Callable[[SyncQuestion], Figure]
+    seconds: Callable[[str, SyncQuestion, Figure], Figure]
+
+
+def payload(question: SyncQuestion) -> Figure:
+    """Bytes of one update by the chosen method."""
+    return METHODS[question.method].payload(question)
+
+
+def transfer_seconds(question: SyncQuestion, *, expected: bool = False) -> Figure:
+    """Time of one update by the chosen method: with the link's bandwidth as specified, or as transfers reach it."""
+    link = question.handover if question.method == "colocated" else question.path
+    seconds = METHODS[question.method].seconds
+    if expected:
+        return seconds("expected_transfer_seconds", question, expected_bandwidth(link))
+    return seconds("transfer_seconds", question, link.bandwidth)
+
+
+def _full(question: SyncQuestion) -> Figure:
+    return apply(
+        "transfer_bytes", weight_sync.weight_bytes, params=question.params, bytes_per_param=question.bytes_per_param
+    )
+
+
+def _quantised(question: SyncQuestion) -> Figure:
+    return apply(
+        "transfer_bytes",
+        weight_sync.quantised_sync_bytes,
+        params=question.params,
+        bytes_per_param=FP8_BYTES,
+        bytes_per_scale=BYTES_PER_SCALE,
+        params_per_scale=PARAMS_PER_SCALE,
+    )
+
+
+def _changed(question: SyncQuestion) -> Figure:
+    return apply(
+        "transfer_bytes",
+        weight_sync.delta_sync_bytes,
+        params=question.params,
+        changed_fraction=question.changed_fraction,
+        bytes_per_index=BYTES_PER_INDEX,
+        bytes_per_param=question.bytes_per_param,
+    )
+
+
+def _broadcast(key: str, question: SyncQuestion, path: Figure) -> Figure:
+    return apply(
+        key,
+        weight_sync.weight_sync_time,
+        params=question.params,
+        bytes_per_param=question.bytes_per_param,
+        bandwidth=path,
+    )
+
+
+def _transfer(key: str, question: SyncQuestion, path: Figure) -> Figure:
+    return apply(key, weight_sync.transfer_time, sync_bytes=payload(question), bandwidth=path, latency=0.0)
+
+
+def _point_to_point(key: str, question: SyncQuestion, path: Figure) -> Figure:
+    copy = _full(question)
+    received = apply(
+        "received_bytes",
+        sync_transports.bytes_received_per_gpu,
+        sync_bytes=copy,
+        tensor_parallel=question.tensor_parallel,
+    )
+    sent = apply(
+        "sent_bytes",
+        sync_transports.bytes_sent_per_gpu,
+        sync_bytes=copy,
+        instances=question.instances,
+        trainer_gpus=question.trainer_gpus,
+    )
+    return apply(
+        key,
+        sync_transports.rdma_time,
+        sent_bytes=sent,
+        received_bytes=received,
+        sender_bandwidth=path,
+        receiver_bandwidth=path,
+    )
+
+
+def _store(key: str, question: SyncQuestion, path: Figure) -> Figure:
+    return apply(
+        key,
+        sync_transports.store_sync_time,
+        sync_bytes=_full(question),
+        write_bandwidth=question.write_bandwidth,
+        read_bandwidth=question.read_bandwidth,
+        readers=question.instances if question.method == "disk" else 1.0,  # a disk serves all of them together
+        reader_bandwidth=path,
+        reload_seconds=question.reload_seconds,
+    )
+
+
+def _hand_over(key: str, question: SyncQuestion, handover: Figure) -> Figure:
+    shards, gpus = question.tensor_parallel, question.trainer_gpus
+    if shards.known and gpus.known and gpus.number < shards.number:
+        return absent(key, "--trainer-gpus of at least --tensor-parallel")
+    return apply(
+        key,
+        sync_transports.reshard_time,
+        sync_bytes=_full(question),
+        tensor_parallel=shards,
+        gpus=gpus,
+        bandwidth=handover,
+    )
+
+
+METHODS: Mapping[str, SyncMethod] = MappingProxyType(
+    {
+        "nccl-broadcast": SyncMethod("one pass, slowest link", _full, _broadcast),
+        "fp8": SyncMethod("fp8 with block scales", _quantised, _transfer),
+        "delta": SyncMethod("changed weights only", _changed, _transfer),
+        "rdma": SyncMethod("the busiest adapter", _full, _point_to_point),
+        "disk": SyncMethod("write, all read at once", _full, _store),
+        "object-store": SyncMethod("write, each reads alone", _full, _store),
+        "colocated": SyncMethod("GPUs complete shards", _full, _hand_over),
+    }
+)
+"""The methods by name."""
 
 
 def expected_seconds(question: SyncQuestion) -> Figure:

@@ -6,111 +6,95 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.equations import sync_classes, weight_sync
-from rlsize.estimates.engine_shape import Plain
+from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
+from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.sync_path import LINKS
 from rlsize.facts.quantisation import WIDTHS
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
-
-    Work = Callable[..., Real]
 
 _TRAINED_WIDTH = 2.0  # of a weight before it is quantised for the wire
 _TENSORS_PER_LAYER = 9.0  # q, k, v, o, two norms, gate, up, down
 _BUCKET_BYTES = 1e9
+_ENGINE_BUCKET_BYTES = 4e9  # buckets of 3 to 8 GiB (MoonshotAI/checkpoint-engine@59a3c4ffa2e1:README.md)
+_HOST_LINK = 32e9  # PCIe 4.0 x16, where a profile says nothing
 _NOTHING = 0.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Transport:
     """
     A class of transport.
 
     Args:
         title: What it is, in a few words.
-        colocated: Whether trainer and engines share GPUs.
         fixed: The constant with its fixed time.
         rate: The constant with its handling rate.
+        link: How its bytes cross the slowest link: broadcast over the network, in a pipeline from host memory, point to
+            point by rdma, gathered on shared GPUs, or by a store.
         pieces: What costs time each: tensors, buckets or nothing.
-        link: How its bytes cross the slowest link.
-        ready: Whether weights come quantised already, so that nothing is converted on the way.
     """
 
     title: str
-    colocated: bool
     fixed: str
     rate: str
+    link: str
     pieces: str = ""
-    link: str = "broadcast"
-    ready: bool = False
+
+    @property
+    def colocated(self) -> bool:
+        """Whether trainer and engines share GPUs."""
+        return self.link == "gather"
 
 
 TRANSPORTS: Mapping[str, Transport] = MappingProxyType(
     {
         "nccl-broadcast": Transport(
-            title="gathered and broadcast in buckets",
-            colocated=False,
-            fixed="sync_fixed_broadcast",
-            rate="sync_rate_broadcast",
-            pieces="buckets",
+            "gathered and broadcast in buckets", "sync_fixed_broadcast", "sync_rate_broadcast", "broadcast", "buckets"
         ),
         "nccl-per-tensor": Transport(
-            title="gathered and broadcast tensor by tensor",
-            colocated=False,
-            fixed="sync_fixed_broadcast",
-            rate="sync_rate_broadcast",
-            pieces="tensors",
+            "gathered and broadcast tensor by tensor",
+            "sync_fixed_broadcast",
+            "sync_rate_broadcast",
+            "broadcast",
+            "tensors",
         ),
         "nccl-reshard": Transport(
-            title="sent point to point, shard to shard",
-            colocated=False,
-            fixed="sync_fixed_reshard",
-            rate="sync_rate_reshard",
-            link="rdma",
+            "sent point to point, shard to shard", "sync_fixed_reshard", "sync_rate_reshard", "rdma"
         ),
         "checkpoint-engine": Transport(
-            title="broadcast from host memory in a pipeline",
-            colocated=False,
-            fixed="sync_fixed_checkpoint_engine",
-            rate="sync_rate_checkpoint_engine",
-            link="pipeline",
-            ready=True,
+            "broadcast from host memory in a pipeline",
+            "sync_fixed_checkpoint_engine",
+            "sync_rate_checkpoint_engine",
+            "pipeline",
         ),
         "checkpoint-engine-p2p": Transport(
-            title="read from host memory point to point",
-            colocated=False,
-            fixed="sync_fixed_checkpoint_engine",
-            rate="sync_rate_checkpoint_engine_p2p",
-            link="pipeline",
-            ready=True,
+            "read from host memory point to point",
+            "sync_fixed_checkpoint_engine",
+            "sync_rate_checkpoint_engine_p2p",
+            "pipeline",
         ),
         "colocated": Transport(
-            title="gathered on shared GPUs, handed over in buckets (CUDA IPC)",
-            colocated=True,
-            fixed="sync_fixed_colocated",
-            rate="sync_rate_colocated",
-            link="gather",
+            "gathered on shared GPUs, handed over in buckets (CUDA IPC)",
+            "sync_fixed_colocated",
+            "sync_rate_colocated",
+            "gather",
         ),
         "colocated-per-tensor": Transport(
-            title="gathered on shared GPUs, handed over tensor by tensor",
-            colocated=True,
-            fixed="sync_fixed_colocated",
-            rate="sync_rate_colocated",
-            pieces="tensors",
-            link="gather",
+            "gathered on shared GPUs, handed over tensor by tensor",
+            "sync_fixed_colocated",
+            "sync_rate_colocated",
+            "gather",
+            "tensors",
         ),
         "store": Transport(
-            title="written to a disk or object store, then loaded",
-            colocated=False,
-            fixed="sync_fixed_store",
-            rate="sync_rate_store",
-            link="store",
+            "written to a disk or object store, then loaded", "sync_fixed_store", "sync_rate_store", "store"
         ),
     }
 )
@@ -156,8 +140,7 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         question: The update.
         values: The constants of `constants_sync.STAGE` by name: numbers, or arrays of draws.
     """
-    transport = TRANSPORTS[question.transport]
-    sent = sync_bytes(work, question)
+    transport, sent = TRANSPORTS[question.transport], sync_bytes(work, question)
     pieces, each = _pieces(work, question, transport, sent, values)
     return work(
         "sync_seconds",
@@ -167,29 +150,27 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         seconds_per_piece=each,
         sync_bytes=sent,
         handling_rate=values[transport.rate],
-        link_seconds=LINKS[transport.link](work, question, sent, values["sync_link_share"]),
+        link_seconds=_link_seconds(work, question, transport.link, sent, values["sync_link_share"]),
         quantised_bytes=_quantised(work, question, transport),
         quantising_rate=values["sync_quantising_rate"],
     )
 
 
-def sync_bytes(work: Work, question: SyncTimeQuestion) -> Real:
+def sync_bytes(work: Work, question: SyncTimeQuestion) -> Worked:
     """Bytes of one copy on the wire."""
     return work(
         "sync_bytes", weight_sync.weight_bytes, params=_params(work, question), bytes_per_param=WIDTHS[question.dtype]
     )
 
 
-def _params(work: Work, question: SyncTimeQuestion) -> Real:
+def _params(work: Work, question: SyncTimeQuestion) -> Worked:
     """Weights to send; figures where the answer is explained."""
-    if question.params is not None:
-        return question.params
-    return Plain(work)(model_size(question.model).params)
+    return plainly(work)(model_size(question.model).params) if question.params is None else question.params
 
 
 def _pieces(
-    work: Work, question: SyncTimeQuestion, transport: Transport, sent: Real, values: Mapping[str, Real]
-) -> tuple[Real, Real]:
+    work: Work, question: SyncTimeQuestion, transport: Transport, sent: Worked, values: Mapping[str, Real]
+) -> tuple[Worked, Worked]:
     """What is sent piece by piece, and what each piece costs."""
     if transport.pieces == "buckets":
         count = work("buckets", sync_classes.buckets, sync_bytes=sent, bucket_bytes=question.bucket_bytes)
@@ -209,10 +190,72 @@ def _pieces(
     return _NOTHING, _NOTHING
 
 
-def _quantised(work: Work, question: SyncTimeQuestion, transport: Transport) -> Real:
+def _quantised(work: Work, question: SyncTimeQuestion, transport: Transport) -> Worked:
     """Bytes that are converted on the way; none where the wire is as wide as the trainer's weights."""
-    narrow = not transport.ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
+    ready = transport.link == "pipeline"  # from host memory, where weights lie quantised already
+    narrow = not ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
     if not (narrow if question.converted is None else question.converted):
         return _NOTHING
     width = _TRAINED_WIDTH
     return work("quantised_bytes", weight_sync.weight_bytes, params=_params(work, question), bytes_per_param=width)
+
+
+def _link_seconds(work: Work, question: SyncTimeQuestion, link: str, sent: Worked, share: Real) -> Worked:
+    """Seconds on the slowest link; none for a store, whose own rate is the handling rate."""
+    gpu, key = question.gpu.specification, "link_seconds"
+    fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
+    adapter = _reached(work, fact.value if fact else _HOST_LINK, share)
+    if link == "broadcast":  # one pass over one adapter; the number of receivers hardly matters
+        return _pass(work, question, sent, adapter, question.bucket_bytes)
+    if link == "pipeline":  # one pass in large buckets over all adapters of a node at once
+        node = gpu.gpus_per_node.value
+        bandwidth = work("node_bandwidth", sync_classes.node_bandwidth, adapter_bandwidth=adapter, gpus_per_node=node)
+        return _pass(work, question, sent, bandwidth, _ENGINE_BUCKET_BYTES)
+    if link == "rdma":
+        return _point_to_point(work, question, sent, adapter)
+    if link == "gather":  # inside a node, or over the adapters where the trainer spans several
+        if question.trainer_gpus <= gpu.scale_up.domain_gpus.value:
+            adapter = _reached(work, gpu.scale_up.bandwidth_one_direction.value, share)
+        gather = sync_transports.gather_time
+        return work(key, gather, sync_bytes=sent, shards=question.trainer_gpus, bandwidth=adapter)
+    return _NOTHING
+
+
+def _reached(work: Work, bandwidth: Real, share: Real) -> Worked:
+    """What transfers reach of a link."""
+    return work("expected_bandwidth", weight_sync.achieved_bandwidth, bandwidth=bandwidth, achievable_fraction=share)
+
+
+def _pass(work: Work, question: SyncTimeQuestion, sent: Worked, bandwidth: Worked, bucket: Real) -> Worked:
+    node = question.gpu.specification.gpus_per_node.value
+    nodes = work("rollout_nodes", sync_classes.node_count, gpus=question.rollout_gpus, gpus_per_node=node)
+    return work(
+        "link_seconds",
+        sync_transports.broadcast_time,
+        sync_bytes=sent,
+        bucket_bytes=bucket,
+        bandwidth=bandwidth,
+        bucket_latency=_NOTHING,
+        hops=work("hops", sync_classes.tree_hops, nodes=nodes),
+    )
+
+
+def _point_to_point(work: Work, question: SyncTimeQuestion, sent: Worked, adapter: Worked) -> Worked:
+    """On the busiest adapter: of a trainer GPU that sends, or of a rollout GPU that receives."""
+    size = question.instance_gpus
+    return work(
+        "link_seconds",
+        sync_transports.rdma_time,
+        sent_bytes=work(
+            "sent_bytes",
+            sync_transports.bytes_sent_per_gpu,
+            sync_bytes=sent,
+            instances=work("instances", matching.instances_of, gpus=question.rollout_gpus, gpus_per_instance=size),
+            trainer_gpus=question.trainer_gpus,
+        ),
+        received_bytes=work(
+            "received_bytes", sync_transports.bytes_received_per_gpu, sync_bytes=sent, tensor_parallel=size
+        ),
+        sender_bandwidth=adapter,
+        receiver_bandwidth=adapter,
+    )

@@ -8,22 +8,21 @@ published peaks are graded against it.
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from rlsize.equations import activations, memory, memory_fit, training_peak
-from rlsize.estimates.engine_shape import Plain
-from rlsize.estimates.figures import apply
+from rlsize.equations import activations, memory, memory_fit, mixture_of_experts, parameters, training_peak
+from rlsize.estimates.engine_shape import plainly
+from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.memory_shape import MemoryShape
-    from rlsize.estimates.train_prediction_question import Sharding
-
-    Work = Callable[..., Any]
+    from rlsize.estimates.trainer_layout import Sharding
+    from rlsize.facts.model import Architecture
 
 _WIDTH = 2.0  # bytes of an activation, of a frozen weight, and of a gathered one
 _INPUT = 1.0  # hidden-sized tensors that a layer keeps under full recomputation: its input
@@ -31,29 +30,21 @@ _GATHERED_COPIES = 3.0  # inputs of attention and MLP, and one gradient, gathere
 _PREFETCHED = 1.0
 _CHUNKS = 8.0  # of a chunked loss
 _NONE = 0.0
-_GIB = 2.0**30
-_FROZEN = ("reference", "reward")  # models that are read and not trained
-_WEIGHTS_SHARDED, _GRADIENTS_SHARDED = ("full",), ("full", "gradients")
-_KEPT: Mapping[str, str] = MappingProxyType(
-    {"none": "none", "selective": "selective", "alternate": "selective", "full": "full"}
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beside:
+class ModelBeside:
     """
     A model on the trainer's GPUs beside the policy, sharded as the policy is.
 
     Args:
         name: critic, reference or reward.
-        dense_params: Parameters outside routed experts. [param]
-        routed_params: Parameters of routed experts. [param]
+        params: Parameters outside and inside routed experts. [param]
         trained: Whether it has gradients and an optimizer.
     """
 
     name: str
-    dense_params: Any
-    routed_params: Any
+    params: tuple[Worked, Worked]
     trained: bool = False
 
 
@@ -88,21 +79,21 @@ class TrainerLoad:
     """
 
     shape: MemoryShape
-    tokens: Any
-    tensor: Any = 1.0
-    pipeline: Any = 1.0
-    context: Any = 1.0
-    expert: Any = 1.0
-    shards: Any = 1.0
+    tokens: Worked
+    tensor: Worked = 1.0
+    pipeline: Worked = 1.0
+    context: Worked = 1.0
+    expert: Worked = 1.0
+    shards: Worked = 1.0
     sharding: Sharding = "full"
     gathered: bool = True
     recompute: str = "full"
-    weight_width: Any = _WIDTH
-    gradient_width: Any = 2.0
-    optimizer_width: Any = 12.0
+    weight_width: Worked = _WIDTH
+    gradient_width: Worked = 2.0
+    optimizer_width: Worked = 12.0
     gathered_width: float = _WIDTH
-    adapter_params: Any = None
-    beside: tuple[Beside, ...] = ()
+    adapter_params: Worked = None
+    beside: tuple[ModelBeside, ...] = ()
     state_offloaded: bool = False
     gradients_held: bool = True
     gathered_whole: bool = False
@@ -131,18 +122,18 @@ class TrainerMemory:
         peak: The whole.
     """
 
-    weights: Any
-    gradients: Any
-    optimizer: Any
-    adapters: Any
-    policy: Any
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    states: Any
-    gathered: Any
-    activations: Any
-    logits: Any
-    overhead: Any
-    peak: Any
+    weights: Worked
+    gradients: Worked
+    optimizer: Worked
+    adapters: Worked
+    policy: Worked
+    beside: Mapping[str, Worked] = field(default_factory=dict)
+    states: Worked
+    gathered: Worked
+    activations: Worked
+    logits: Worked
+    overhead: Worked
+    peak: Worked
 
 
 def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> TrainerMemory:
@@ -154,7 +145,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
         load: What has to be held.
         values: The constants of `constants_memory.STAGE` by name.
     """
-    say, shape = Plain(work), load.shape
+    say, shape = plainly(work), load.shape
     own = (say(shape.dense_params), say(shape.routed_params))
     parts, policy, trained = _policy(work, load, own)
     beside = {
@@ -162,7 +153,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
             work,
             load,
             f"{one.name}_bytes_per_gpu",
-            (one.dense_params, one.routed_params),
+            one.params,
             _every(load) if one.trained else (_WIDTH, _NONE, _NONE),
         )
         for one in load.beside
@@ -203,7 +194,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
     )
 
 
-def _policy(work: Work, load: TrainerLoad, own: tuple[Any, Any]) -> tuple[dict[str, Any], Any, Any]:
+def _policy(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> tuple[dict[str, Worked], Worked, Worked]:
     """What the policy keeps by part, all of it, and the width of a gradient of its own weights."""
     trained = load.gradient_width if load.adapter_params is None else _NONE
     states = load.optimizer_width if load.adapter_params is None else _NONE
@@ -220,22 +211,22 @@ def _policy(work: Work, load: TrainerLoad, own: tuple[Any, Any]) -> tuple[dict[s
     return parts | {"adapters": adapters}, policy, trained
 
 
-def _every(load: TrainerLoad) -> tuple[Any, Any, Any]:
+def _every(load: TrainerLoad) -> tuple[Worked, Worked, Worked]:
     return load.weight_width, load.gradient_width, load.optimizer_width
 
 
-def _nothing(work: Work, key: str, why: str) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _nothing(work: Work, key: str, why: str) -> Worked:
     return Figure(key=key, value=0.0, provenance="predicted", source=why) if work is apply else _NONE
 
 
-def _counted(part: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _counted(part: Worked) -> Worked:
     """A part, or nothing in its place where it is not known."""
     if isinstance(part, Figure) and not part.known:
         return Figure(key=part.key, value=0.0, provenance="default", source=f"not counted: needs {part.missing}")
     return part
 
 
-def _sum(work: Work, key: str, parts: list[Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _sum(work: Work, key: str, parts: list[Worked]) -> Worked:
     found = parts[0]
     for part in parts[1:]:
         if isinstance(part, Figure) and not part.number:
@@ -244,7 +235,9 @@ def _sum(work: Work, key: str, parts: list[Any]) -> Any:  # noqa: ANN401 (as `wo
     return replace(found, key=key) if isinstance(found, Figure) else found
 
 
-def _states(work: Work, load: TrainerLoad, key: str, params: tuple[Any, Any], widths: tuple[Any, Any, Any]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _states(
+    work: Work, load: TrainerLoad, key: str, params: tuple[Worked, Worked], widths: tuple[Worked, Worked, Worked]
+) -> Worked:
     """
     Bytes of some state on each GPU: dealt out by model parallelism, shared by data-parallel ranks.
 
@@ -271,24 +264,24 @@ def _states(work: Work, load: TrainerLoad, key: str, params: tuple[Any, Any], wi
                 bytes_per_param=weight,
                 bytes_per_gradient=gradient,
                 bytes_per_optimizer=optimizer,
-                weight_shards=ranks if load.sharding in _WEIGHTS_SHARDED else 1.0,
-                gradient_shards=ranks if load.sharding in _GRADIENTS_SHARDED else 1.0,
+                weight_shards=ranks if load.sharding == "full" else 1.0,
+                gradient_shards=ranks if load.sharding in ("full", "gradients") else 1.0,
                 optimizer_shards=ranks if load.sharding != "none" else 1.0,
             )
         )
     return _sum(work, key, found)
 
 
-def _number(value: Any) -> Any:  # noqa: ANN401 (a figure, or what it would hold)
+def _number(value: Worked) -> Worked:
     return value.value if isinstance(value, Figure) else value
 
 
-def _expert_tensor(load: TrainerLoad) -> Any:  # noqa: ANN401 (a degree, bare or as a figure)
+def _expert_tensor(load: TrainerLoad) -> Worked:
     """Ways in which tensor parallelism slices an expert: not at all once experts are parallel themselves."""
     return load.tensor if _number(load.expert) == 1 else 1.0
 
 
-def _slice(work: Work, load: TrainerLoad, params: Any, *, experts: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _slice(work: Work, load: TrainerLoad, params: Worked, *, experts: bool) -> Worked:
     """Parameters that model parallelism leaves on a GPU."""
     return work(
         "params_per_gpu",
@@ -302,7 +295,7 @@ def _slice(work: Work, load: TrainerLoad, params: Any, *, experts: bool) -> Any:
     )
 
 
-def _ranks(work: Work, load: TrainerLoad, *, experts: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _ranks(work: Work, load: TrainerLoad, *, experts: bool) -> Worked:
     """Ranks that hold the same slice of the weights, and can share its training state."""
     return work(
         "expert_slice_ranks" if experts else "slice_ranks",
@@ -315,14 +308,14 @@ def _ranks(work: Work, load: TrainerLoad, *, experts: bool) -> Any:  # noqa: ANN
     )
 
 
-def _gathered(work: Work, load: TrainerLoad, own: tuple[Any, Any], gradient: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _gathered(work: Work, load: TrainerLoad, own: tuple[Worked, Worked], gradient: Worked) -> Worked:
     """Weights and gradients of gathered layers: the largest with one ahead, or all of a pipeline's stage."""
     key, shape = "gathered_layer_bytes_per_gpu", load.shape
     if not load.gathered:
         return _nothing(work, key, "no weights are sharded over data-parallel ranks")
     if shape.architecture is None:
         return absent(key, "--model")
-    say = Plain(work)
+    say = plainly(work)
     dense, routed = (
         _slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True)
     )
@@ -351,12 +344,12 @@ def _gathered(work: Work, load: TrainerLoad, own: tuple[Any, Any], gradient: Any
     )
 
 
-def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked:
     """What the layers keep, and the layer at work; a pipeline has as many micro-batches in flight as stages."""
     key, shape = "activation_bytes_per_gpu", load.shape
     if shape.architecture is None:
         return absent(key, "--model")
-    say = Plain(work)
+    say = plainly(work)
     full = work(
         "hidden_copies",
         activations.gated_mlp_hidden_copies,
@@ -364,8 +357,8 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> A
         intermediate_size=say(shape.mlp_width),
         hidden_size=say(shape.hidden_size),
     )
-    shares = [values["memory_compiled_share"]] if load.compiled else []
-    for share in shares:
+    if load.compiled:
+        share = values["memory_compiled_share"]
         full = work("kept_copies", training_peak.kept_copies, hidden_copies=full, kept_share=share)
     kept = full
     if load.recompute == "selective":
@@ -401,7 +394,7 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> A
     )
 
 
-def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  # noqa: ANN401 (as `work` makes them)
+def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked:
     """Logits of the pass, or of a chunk of it."""
     key, shape = "logits_bytes_per_gpu", load.shape
     if shape.architecture is None:
@@ -418,13 +411,13 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Any:  
         key,
         activations.logits_bytes,
         tokens=chunk,
-        vocab_size=Plain(work)(shape.vocab_size),
+        vocab_size=plainly(work)(shape.vocab_size),
         bytes_per_logit=values["memory_training_logit_bytes"],
         tensor_parallel=load.tensor,
     )
 
 
-def pass_tokens(work: Work, micro_batch_tokens: Any, longest_tokens: Any, context: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
+def pass_tokens(work: Work, micro_batch_tokens: Worked, longest_tokens: Worked, context: Worked) -> Worked:
     """Tokens of a micro-batch on each GPU: it holds its longest sequence whole; context parallelism shares it out."""
     whole = work(
         "whole_micro_batch_tokens",
@@ -433,3 +426,66 @@ def pass_tokens(work: Work, micro_batch_tokens: Any, longest_tokens: Any, contex
         longest_tokens=longest_tokens,
     )
     return work("rank_tokens", activations.tokens_per_context_rank, micro_batch_tokens=whole, context_parallel=context)
+
+
+def lora_params(layers: Architecture | None, rank: Figure) -> Figure:
+    """
+    Trained parameters of adapters on attention, dense MLPs and shared experts; routed experts carry none.
+
+    Args:
+        layers: The model's layers; None where only a parameter count is known.
+        rank: Rank of the adapters. [1]
+    """
+    if layers is None:
+        return absent("lora_params", "--model")
+    found = []
+    for name, count, widths in _adapted(layers):
+        each = apply(f"{name}_adapter_params", parameters.lora_params, rank=rank, adapted_widths=widths)
+        found.append(apply(f"{name}_adapters", parameters.stacked_params, layers=count, layer_params=each))
+    return total("lora_params", found)
+
+
+def _adapted(shape: Architecture) -> list[tuple[str, int, Figure]]:
+    """Kinds of layers that carry adapters, how many there are, and the widths of their matrices."""
+    hidden, found = shape.hidden_size, []
+    if shape.attention:
+        widths = apply(
+            "adapted_widths",
+            memory_fit.attention_adapted_widths,
+            hidden_size=hidden,
+            head_dim=shape.attention.head_dim,
+            heads=shape.attention.heads,
+            kv_heads=shape.attention.kv_heads,
+        )
+        found.append(("attention", shape.attention.layers + (shape.sliding.layers if shape.sliding else 0), widths))
+    latent = shape.latent_attention
+    if latent:
+        names = ("heads", "q_lora_rank", "kv_lora_rank", "qk_nope_head_dim", "qk_rope_head_dim", "v_head_dim")
+        sizes = {name: float(getattr(latent, name)) for name in names}
+        widths = apply("adapted_widths", memory_fit.latent_attention_adapted_widths, hidden_size=hidden, **sizes)
+        found.append(("latent_attention", latent.layers, widths))
+    dense = shape.feed_forward
+    if dense:
+        found.append(("mlp", dense.layers, _mlp_widths(hidden, dense.intermediate_size, dense.matrices)))
+    moe = shape.moe
+    if moe and moe.shared_experts:
+        width = apply(
+            "shared_width",
+            mixture_of_experts.working_width,
+            experts_per_token=0,  # routed experts carry no adapters
+            intermediate_size=moe.intermediate_size,
+            shared_experts=moe.shared_experts,
+            shared_intermediate_size=moe.shared_intermediate_size,
+        )
+        found.append(("shared_expert", moe.layers, _mlp_widths(hidden, width, moe.matrices)))
+    return found
+
+
+def _mlp_widths(hidden: int, intermediate: Figure | int, matrices: int) -> Figure:
+    return apply(
+        "adapted_widths",
+        memory_fit.mlp_adapted_widths,
+        hidden_size=hidden,
+        intermediate_size=intermediate,
+        matrices=matrices,
+    )

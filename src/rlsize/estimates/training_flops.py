@@ -5,16 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import matching, parameters, training_flops
+from rlsize.equations import matching, training_flops
 from rlsize.estimates.figures import apply, total
-from rlsize.estimates.model_parts import stated
-from rlsize.estimates.model_size import model_size
+from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.estimates.model_parts import Stated
     from rlsize.facts.model import Architecture, Model
 
 FORWARD_AND_BACKWARD = 3  # forward passes that both are worth: backward has two products for each one of forward
@@ -39,18 +37,6 @@ class TrainingFlops:
     notes: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class _Attending:
-    """Layers that attend in one way: to the whole context where there is no window."""
-
-    name: str
-    layers: int
-    heads: int
-    query_key_dim: int
-    value_dim: int
-    window: int = 0
-
-
 def training_flops_per_token(model: Model, lengths: Sequence[int]) -> TrainingFlops:
     """
     Work of training on one token of a step.
@@ -62,7 +48,17 @@ def training_flops_per_token(model: Model, lengths: Sequence[int]) -> TrainingFl
     Returns:
         FLOPs per token, each figure with the equation and the numbers behind it.
     """
-    matrices = apply("flops_per_token", matching.training_flops_per_token, active_params=_matmul_params(model))
+    vectors = [replace(part.vector_params, key=part.name) for part in model_parts(model)]
+    matrices = apply(
+        "flops_per_token",
+        matching.training_flops_per_token,
+        active_params=apply(
+            "matmul_params",
+            training_flops.matmul_params,
+            active_params=model_size(model).active_params,
+            vector_params=total("vector_params", vectors),
+        ),
+    )
     squares = _attention("attention_square_flops_per_token", model, lengths, causal=False)
     return TrainingFlops(
         flops_per_token=matrices,
@@ -72,68 +68,19 @@ def training_flops_per_token(model: Model, lengths: Sequence[int]) -> TrainingFl
     )
 
 
-def _matmul_params(model: Model) -> Figure:
-    active = model_size(model).active_params
-    vectors = total("vector_params", list(_vectors(model)))
-    return apply("matmul_params", training_flops.matmul_params, active_params=active, vector_params=vectors)
-
-
-def _vectors(model: Model) -> Iterator[Figure]:
-    """Norms and biases that `model_parts` counts as active, kind by kind."""
-    says, shape = stated(model), model.architecture
-    norms = {"norms": shape.layers * shape.norms_per_layer + 1, "vectors_per_norm": 2 if shape.norm_bias else 1}
-    yield says.apply("norm_params", parameters.norm_params, hidden_size=shape.hidden_size, **norms)
-    for key, layers, size in (*_attention_vectors(shape, says), *_feeder_vectors(shape, says)):
-        yield says.apply(key, parameters.stacked_params, layers=layers, layer_params=size)
-
-
-def _attention_vectors(shape: Architecture, says: Stated) -> Iterator[tuple[str, int, Figure]]:
-    attention, latent = shape.attention, shape.latent_attention
-    if attention:
-        layers = attention.layers + (shape.sliding.layers if shape.sliding else 0)
-        heads = {"heads": attention.heads, "kv_heads": attention.kv_heads, "head_dim": attention.head_dim}
-        if attention.qkv_bias:
-            yield "qkv_bias_params", layers, says.apply("layer_params", parameters.qkv_bias_params, **heads)
-        if attention.output_bias:
-            yield "output_bias_params", layers, says.figure("layer_params", shape.hidden_size)
-        if attention.qk_norm != "none":
-            queries, keys = (attention.heads, attention.kv_heads) if attention.qk_norm == "full" else (1, 1)
-            widths = {"query_width": queries * attention.head_dim, "key_width": keys * attention.head_dim}
-            yield "qk_norm_params", layers, says.apply("layer_params", parameters.qk_norm_params, **widths)
-        if attention.sinks:
-            yield "sink_params", layers, says.figure("layer_params", attention.heads)
-    if latent:
-        compressed = latent.q_lora_rank + latent.kv_lora_rank  # each has a norm
-        yield "latent_norm_params", latent.layers, says.figure("layer_params", compressed)
-
-
-def _feeder_vectors(shape: Architecture, says: Stated) -> Iterator[tuple[str, int, Figure]]:
-    dense, moe = shape.feed_forward, shape.moe
-    if dense and dense.bias:
-        sizes = {"intermediate_size": dense.intermediate_size, "matrices": dense.matrices}
-        bias = says.apply("layer_params", parameters.mlp_bias_params, hidden_size=shape.hidden_size, **sizes)
-        yield "mlp_bias_params", dense.layers, bias
-    if moe and moe.expert_bias:
-        sizes = {"intermediate_size": moe.intermediate_size, "matrices": moe.matrices}
-        bias = says.apply("layer_params", parameters.mlp_bias_params, hidden_size=shape.hidden_size, **sizes)
-        yield "expert_bias_params", moe.layers * moe.experts_per_token, bias
-    if moe and moe.router_bias:
-        yield "router_bias_params", moe.layers, says.figure("layer_params", moe.experts)
-
-
 def _attention(key: str, model: Model, lengths: Sequence[int], *, causal: bool) -> Figure:
     says = stated(model)
     found = []
-    for kind in _attending(model.architecture):
-        shape = {"layers": kind.layers, "heads": kind.heads}
-        dims = {"query_key_dim": kind.query_key_dim, "value_dim": kind.value_dim}
+    for kind in attending_layers(model.architecture):
         flops = says.apply(
             f"{kind.name}_{key}",
             training_flops.attention_flops_per_token,
             keys_per_query=_keys_per_query(lengths, kind.window if causal else 0, causal=causal),
             passes=Figure(key="passes", value=FORWARD_AND_BACKWARD, provenance="default", source="forward, backward"),
-            **shape,
-            **dims,
+            layers=kind.layers,
+            heads=kind.heads,
+            query_key_dim=kind.query_key_dim,
+            value_dim=kind.value_dim,
         )
         found.append(flops)
     return replace(found[0], key=key) if len(found) == 1 else total(key, found)
@@ -151,19 +98,6 @@ def _keys_per_query(lengths: Sequence[int], window: int, *, causal: bool) -> Fig
         pairs=Figure(key="pairs", value=pairs, provenance="given", source=source),
         tokens=Figure(key="tokens", value=sum(lengths), provenance="given", source=source),
     )
-
-
-def _attending(shape: Architecture) -> Iterator[_Attending]:
-    attention, latent, sliding = shape.attention, shape.latent_attention, shape.sliding
-    if attention:
-        heads = (attention.heads, attention.head_dim, attention.head_dim)
-        if attention.layers:
-            yield _Attending("full", attention.layers, *heads)
-        if sliding:
-            yield _Attending("sliding", sliding.layers, *heads, window=sliding.window)
-    if latent:
-        query_key = latent.qk_nope_head_dim + latent.qk_rope_head_dim
-        yield _Attending("latent", latent.layers, latent.heads, query_key, latent.v_head_dim, window=latent.index_topk)
 
 
 def _left_out(shape: Architecture) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Headroom: the derating of a rate for what it does not contain yet."""
+"""Headroom: the derating of a rate for what it does not contain yet; and the memory that a plan leaves free."""
 
 from __future__ import annotations
 
@@ -14,3 +14,12 @@ FULL_HEADROOM = 0.8
 
 PLAIN_HEADROOM = 1.0
 """For questions about rates as they are: the split of the lesson, the backlog at its fastest."""
+
+MEMORY_MARGIN = 0.05
+"""
+Share of a GPU's memory, as it is sold, that a trainer's peak leaves free; what is beyond does not fit. [1]
+
+Of 45 published RL loops 43 are predicted to peak at 0.91 of it or less, and the fullest published training peak took
+0.95 (torchtitan, 84.9 GiB of 96 GB). Processes see some per cent more than what is sold, which is what the CUDA context
+and NCCL take.
+"""

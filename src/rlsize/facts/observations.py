@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure, absent
@@ -59,10 +59,6 @@ class InstanceObservation:
         return not self.left_out
 
 
-def _unknown_hits() -> Figure:
-    return absent("affine_prefix_cache_hit_fraction", "--group")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observation:
     """
@@ -111,7 +107,7 @@ class Observation:
     mean_prompt_tokens: float | None = None
     group_size: float | None = None
     prefix_cache_hit_fraction: float | None = None
-    affine_prefix_cache_hit_fraction: Figure = field(default_factory=_unknown_hits)
+    affine_prefix_cache_hit_fraction: Figure = absent("affine_prefix_cache_hit_fraction", "--group")
     prefix_caching: bool | None = None
     preemptions_per_second: float | None = None
     weight_syncs: float | None = None

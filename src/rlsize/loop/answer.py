@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Step
     from rlsize.loop.resolve import Loop
     from rlsize.planner.options import Placement
@@ -74,7 +74,7 @@ def _details(terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
     return found | _in_flight(terms, place, engine)
 
 
-def _in_flight(terms: Terms, place: Placement, ready: Engine) -> dict[str, Any]:
+def _in_flight(terms: Terms, place: Placement, ready: Replica) -> dict[str, Any]:
     """Samples that an instance of the loop works on, what limits them, and the longest of them."""
     from rlsize.planner.predicted_parts import generation_of
 
@@ -99,7 +99,7 @@ def _in_flight(terms: Terms, place: Placement, ready: Engine) -> dict[str, Any]:
     return told | {"limited_by": Figure(key="limited_by", value=limit, provenance="predicted", source=LIMITS[limit])}
 
 
-def _limited_by(terms: Terms, place: Placement, ready: Engine, fleet: Generation) -> str:
+def _limited_by(terms: Terms, place: Placement, ready: Replica, fleet: Generation) -> str:
     """What the batch of an instance ran into."""
     from rlsize.estimates.rollout_prediction import engine_limit
 

@@ -146,9 +146,8 @@ def _trainer(loop: Loop, place: Placement) -> dict[str, Any]:
             found["rates.measured_trainer_gpus"] = place.trainer_gpus
     if loop.stages is None or place.trainer.question is None:
         return found
-    from rlsize.estimates.train_prediction_question import bare_question
 
-    asked = bare_question(place.trainer.question)
+    asked = place.trainer.question.bare()
     ranks = float(train_step.model_replicas(gpus=place.trainer_gpus, gpus_per_replica=asked.replica))
     kinds = ("tensor", "pipeline", "context", "expert")
     spread: dict[str, Any] = {kind: getattr(asked, kind) if getattr(asked, kind) > 1 else None for kind in kinds}

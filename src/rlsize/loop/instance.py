@@ -6,18 +6,18 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.engine_work import EngineQuestion
-from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.facts.engine_defaults import ENGINES, engine_defaults
+from rlsize.estimates.trainer_layout import divides
 from rlsize.facts.figure import Figure
+from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native, uniform
 from rlsize.facts.records.record import Layout
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:
-    from rlsize.facts.engine_defaults import EngineDefaults
     from rlsize.facts.gpu import Gpu
+    from rlsize.facts.inference_engines import InferenceEngine
     from rlsize.facts.model import Model
     from rlsize.facts.quantisation import WeightTypes
     from rlsize.loop.said import Said
@@ -84,7 +84,7 @@ def degrees(model: Model) -> tuple[int, ...]:
     return tuple(degree for degree in powers if divides(shape, degree))
 
 
-def memory_fraction(said: Said, own: EngineDefaults, *, shared: bool) -> Figure:
+def memory_fraction(said: Said, own: InferenceEngine, *, shared: bool) -> Figure:
     """Share of a GPU's memory that the engine takes: as said, else what leaves room for a trainer, else its default."""
     if shared:
         why = "leaves room for the trainer that shares the GPUs: verl's recipes take 0.5 to 0.7"
@@ -100,17 +100,17 @@ def memory_fractions(asked: EngineQuestion, *, shared: bool) -> dict[bool, float
         asked: The instance as it was asked for.
         shared: Where it was asked for; elsewhere the usual share holds.
     """
-    usual = {True: SHARED_MEMORY_FRACTION, False: engine_defaults(asked.engine).memory_fraction or None}
+    usual = {True: SHARED_MEMORY_FRACTION, False: inference_engine(asked.engine).memory_fraction or None}
     return usual | {shared: asked.memory_fraction}
 
 
-def _engine(said: Said) -> EngineDefaults:
+def _engine(said: Said) -> InferenceEngine:
     """The engine by how its name reads, version and all; vLLM where nobody says."""
     name, where = said.name("engine")
     if name is None:
         said.keep(Figure(key="engine", value="vllm", provenance="default", source="default of --engine"))
         return ENGINES["vllm"]
-    found = engine_defaults(str(name))
+    found = inference_engine(str(name))
     if found.name == "vllm" and "vllm" not in str(name).lower():
         said.fault(f"{str(name)[:_LONGEST_WORD]!r} is unknown", where, f"known: {', '.join(ENGINES)}")
     said.keep(Figure(key="engine", value=found.name, source=where))

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
 from rlsize.estimates.model_size import model_size
+from rlsize.facts.algorithm import ALGORITHMS
 from rlsize.facts.figure import Figure
-from rlsize.facts.rl_algorithm import ALGORITHMS
 
 if TYPE_CHECKING:
+    from rlsize.facts.algorithm import RlAlgorithm
     from rlsize.facts.model import Model
-    from rlsize.facts.rl_algorithm import RlAlgorithm
     from rlsize.loop.said import Said
 
 _NO_MODEL = frozenset({"none", "no", "false", "off", ""})

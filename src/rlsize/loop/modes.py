@@ -9,11 +9,11 @@ import numpy as np
 
 from rlsize.equations import rl_step
 from rlsize.estimates.all_constants import all_constants, all_stages
-from rlsize.estimates.belief import sensitivity
+from rlsize.estimates.belief import BandSource, variance_shares
 from rlsize.estimates.constants_step import STAGE
 from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import REFILLING, assembled
-from rlsize.estimates.step_loops import Way
+from rlsize.estimates.step_prediction import Way
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
 from rlsize.planner.evaluation import worked
@@ -35,22 +35,6 @@ if TYPE_CHECKING:
     Array = NDArray[np.float64]
 
 _TOLD = 0.05  # of the variance; a smaller share is not worth a word
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
-    """
-    Something that makes the band wide.
-
-    Args:
-        name: The constant, or the stage.
-        meaning: What it is.
-        share: Share of the variance that comes from it. [1]
-    """
-
-    name: str
-    meaning: str
-    share: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,8 +81,8 @@ class StepOutlook:
     results: Mapping[str, Figure]
     modes: tuple[Mode, ...]
     max_staleness: float
-    doubts: tuple[Doubt, ...] = ()
-    stages: tuple[Doubt, ...] = ()
+    doubts: tuple[BandSource, ...] = ()
+    stages: tuple[BandSource, ...] = ()
 
     @property
     def outlived(self) -> tuple[float, float] | None:
@@ -192,26 +176,22 @@ def _times(one: tuple[Figure, Array], best: tuple[Figure, Array]) -> Figure:
     return replace(central, band=band_of(np.asarray(ratio)))
 
 
-def _doubts(loop: Loop, place: Placement) -> tuple[tuple[Doubt, ...], tuple[Doubt, ...]]:
+def _doubts(loop: Loop, place: Placement) -> tuple[tuple[BandSource, ...], tuple[BandSource, ...]]:
     """Shares of the variance of the step's logarithm, correlations left aside: by constant, and by stage."""
     belief = loop.outlook.belief
     if belief is None:
         return (), ()
 
-    def seconds(values: Mapping[str, Any]) -> list[Any]:
-        return [worked(replace(loop.outlook.central, values=values, central=values), place)["step_seconds"]]
+    def seconds(values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
+        return worked(replace(loop.outlook.central, values=values, central=values), place)["step_seconds"]
 
-    slopes = sensitivity(belief, seconds)[0]
-    parts = {name: float((slope * belief.spread(name)) ** 2) for name, slope in zip(belief.names, slopes, strict=True)}
-    whole = sum(parts.values()) + STAGE.noise**2
+    shares = variance_shares(belief, seconds, STAGE.noise)
     known = all_constants()
-    constants = {name: part / whole for name, part in parts.items() if name in known}
-    stages = {
-        stage.name: sum(parts.get(one.name, 0.0) for one in stage.constants) / whole for stage in all_stages().values()
-    }
-    return _ranked(constants, {name: known[name].meaning for name in constants}), _ranked(stages, {})
+    stages = {stage.name: sum(shares.get(one.name, 0.0) for one in stage.constants) for stage in all_stages().values()}
+    meanings = {name: known[name].meaning for name in shares if name in known}
+    return _ranked({name: shares[name] for name in meanings}, meanings), _ranked(stages, {})
 
 
-def _ranked(shares: Mapping[str, float], meanings: Mapping[str, str]) -> tuple[Doubt, ...]:
+def _ranked(shares: Mapping[str, float], meanings: Mapping[str, str]) -> tuple[BandSource, ...]:
     names = sorted((name for name in shares if shares[name] >= _TOLD), key=lambda name: shares[name], reverse=True)
-    return tuple(Doubt(name=name, meaning=meanings.get(name, name), share=shares[name]) for name in names)
+    return tuple(BandSource(name=name, meaning=meanings.get(name, name), share=shares[name]) for name in names)

@@ -6,12 +6,15 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
+from rlsize.errors import Fault
 from rlsize.estimates.figures import apply
 from rlsize.facts.figure import Figure, absent
+from rlsize.units import show
 
 if TYPE_CHECKING:
     from rlsize.loop.said import Said
 
+_SUSPICIOUS = 0.70  # MFU; the best published pre-training runs stay below 60 %, and RL reaches less
 _WORK = {"trainer": matching.training_flops_per_token, "rollout": matching.generation_flops_per_token}
 
 
@@ -29,8 +32,6 @@ def judge(said: Said, side: str, rate: Figure, gpus: Figure, what: str) -> None:
     profile = said.gpu(side)
     if profile is None:
         return
-    from rlsize.estimates.plausibility import implied_mfu_verdict
-
     work = _WORK[side]
     flops = apply(work.__name__, work, active_params=active_params(said))
     if not (rate.known and flops.known):
@@ -38,9 +39,28 @@ def judge(said: Said, side: str, rate: Figure, gpus: Figure, what: str) -> None:
     if not gpus.known:
         said.notes.append(f"Not checked against the {profile.name}'s peak: {what} needs {gpus.missing}.")
         return
-    verdict = implied_mfu_verdict(rate, flops, gpus, profile, what)
-    said.faults += [verdict.fault] if verdict.fault and verdict.fault not in said.faults else []
-    said.warnings += [verdict.warning] if verdict.warning and verdict.warning not in said.warnings else []
+    peak = profile.specification.bf16_dense
+    mfu = apply(
+        "implied_mfu_fraction",
+        matching.implied_mfu,
+        tokens_per_second=rate,
+        flops_per_token=flops,
+        gpus=gpus,
+        peak_flops=Figure(
+            key="peak_flops",
+            value=peak.value,
+            source=f"profile {profile.name}: bf16_dense",
+            verified=peak.verified,
+        ),
+    )
+    claimed = f"{what}, {show(rate.value, '_tokens_per_second')},"
+    text = f"{claimed} implies {show(mfu.value, mfu.key)} MFU on {gpus.value:g} x {profile.name}"
+    fault = Fault(text, rate.source, "no GPU does more than 100 %: check the rate, the GPU count and the model")
+    warning = f"{text}; over 70 % is rarely seen, check the rate and the GPU count"
+    if mfu.number > 1.0:
+        said.faults += [fault] if fault not in said.faults else []
+    elif mfu.number > _SUSPICIOUS:
+        said.warnings += [warning] if warning not in said.warnings else []
 
 
 def active_params(said: Said) -> Figure:

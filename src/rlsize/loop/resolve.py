@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.estimates.step_loops import LoopPlan, Way
+    from rlsize.estimates.step_prediction import StepQuestion, Way
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.pools import Pools
     from rlsize.loop.rates import KnownRates
@@ -64,7 +64,7 @@ class Stages:
     train: TrainQuestion
     transport: str
     wire_dtype: str
-    plan: LoopPlan
+    plan: StepQuestion
     fits: int | None
     belief: Belief
 
@@ -224,7 +224,7 @@ def _modelled(said: Said, found: Pools, known: KnownRates) -> Stages | None:
     gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
     if known.both and not (said.gives("model") and gpus):
         return None
-    from rlsize.estimates.step_outlook import STAGES
+    from rlsize.estimates.step_prediction import STAGES
 
     before = list(said.faults)
     said.apart().belief(*STAGES)  # a calibration that is none is no reason to do without one
@@ -246,7 +246,7 @@ def stages_of(said: Said, found: Pools) -> Stages:
     Raises:
         InputError: All that is missing or wrong.
     """
-    from rlsize.estimates.step_outlook import STAGES
+    from rlsize.estimates.step_prediction import STAGES
     from rlsize.loop.instance import instance
     from rlsize.loop.sync import transport, wire_dtype
     from rlsize.loop.trainer import train_question
@@ -328,10 +328,10 @@ def _plan(
     stated: bool,
     belief: Belief,
     sync: tuple[str, str, Figure],
-) -> tuple[LoopPlan, int | None]:
+) -> tuple[StepQuestion, int | None]:
     """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
-    from rlsize.estimates.rollout_fit import first_fit
-    from rlsize.estimates.step_loops import LoopPlan, Way
+    from rlsize.estimates.rollout_question import first_fit
+    from rlsize.estimates.step_prediction import StepQuestion, Way
     from rlsize.loop.instance import degrees, memory_fractions
 
     values, shared = belief.central(), found.shared
@@ -355,7 +355,7 @@ def _plan(
         said.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=source))
     both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
     way, wire, staleness = sync
-    plan = LoopPlan(
+    plan = StepQuestion(
         way=Way(
             loop=found.loop,
             rollout_gpus=(found.rollout if found.split else found.gpus).number,
@@ -375,7 +375,7 @@ def _plan(
     return plan, first_fit(rollout, degrees(rollout.engine.model), values)
 
 
-def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Engine | str:
+def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Replica | str:
     """
     The instance; why there is none where it does not fit.
 
@@ -387,8 +387,8 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
     Raises:
         InputError: The GPU lacks the number type, or its kernels are not known.
     """
-    from rlsize.estimates.rollout_fit import why_not
     from rlsize.estimates.rollout_prediction import engine
+    from rlsize.estimates.rollout_question import why_not
     from rlsize.loop.instance import degrees
     from rlsize.planner.placing import quickest_degree
 
@@ -653,8 +653,7 @@ def _check_memory(loop: Loop, place: Placement) -> None:
     Raises:
         Refused: With the bytes that are there and those that are needed.
     """
-    from rlsize.estimates.loop_memory import check_engine
-    from rlsize.estimates.trainer_fit import check_trainer
+    from rlsize.estimates.loop_memory import check_engine, check_trainer
     from rlsize.planner.evaluation import bare_trainer, known_engine, longest_tokens
 
     setting = loop.outlook.central

@@ -343,12 +343,9 @@ def _instance_alone(said: Said) -> Figure:
         InputError: What is missing, or wrong.
         Refused: It does not fit.
     """
-    from rlsize.estimates.figures import numbers
-    from rlsize.estimates.generation import lengths_of
-    from rlsize.estimates.rollout_fit import usual_degree
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_prediction import check_fits, engine
-    from rlsize.estimates.rollout_question import bare, step_batch
+    from rlsize.estimates.rollout_question import mean_lengths, usual_degree
     from rlsize.loop.instance import degrees, instance
     from rlsize.loop.resolve import load
     from rlsize.loop.workload import lengths
@@ -368,7 +365,7 @@ def _instance_alone(said: Said) -> Figure:
         source = "the smallest at which a few samples fit"
         said.keep(Figure(key="rollout_tensor_parallel", value=layout.tensor, provenance="default", source=source))
     ready = engine(question.engine)
-    check_fits(ready, lengths_of(numbers, step_batch(question, bare(question))), belief.central())
+    check_fits(ready, mean_lengths(question), belief.central())
     return rollout_outlook(question, ready, belief, seed_of(said)).figure("instance_tokens_per_second")
 
 
@@ -380,7 +377,7 @@ def _trainer_alone(said: Said) -> Figure:
         InputError: What is missing, or wrong.
     """
     from rlsize.estimates.constants_train import STAGE
-    from rlsize.estimates.train_prediction_bands import predicted_train_step
+    from rlsize.estimates.train_outlook import predicted_train_step
     from rlsize.loop.trainer import train_question
     from rlsize.loop.workload import lengths, samples
 

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import train_step
 from rlsize.estimates.figures import apply
-from rlsize.estimates.layout_rules import heads_objection, model_objections, rank_objections
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.sharding import FULLY_SHARDED, WEIGHT_STAGE, Layout
-from rlsize.estimates.train_prediction_question import Sharding, TrainQuestion, objections
+from rlsize.estimates.train_prediction import TrainQuestion, objections
+from rlsize.estimates.trainer_layout import (
+    FULLY_SHARDED,
+    WEIGHT_STAGE,
+    TrainerLayout,
+    heads_objection,
+    model_objections,
+    not_parallel,
+    rank_objections,
+)
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
 from rlsize.facts.figure import Figure
 from rlsize.loop.models import tenants
@@ -19,8 +26,8 @@ from rlsize.loop.models import tenants
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from rlsize.estimates.layout_rules import Objection
     from rlsize.estimates.memory_shape import MemoryShape
+    from rlsize.estimates.trainer_layout import Objection
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.loop.models import Tenants
@@ -36,7 +43,6 @@ _KEYS = {  # the quantity to blame, by the degree that an objection is about
     "expert": "expert_parallel",
     "gpus": "trainer_gpus",
 }
-_SHARDING: dict[int, Sharding] = {0: "none", 1: "optimizer", 2: "gradients", 3: "full"}
 _NAMED = {"old": "old_logprob", "reference": "reference", "proximal": "proximal"}
 _ORDER = ("old_logprob", "reference", "proximal", "reward", "critic")
 
@@ -79,7 +85,7 @@ def train_question(
         context=int(spread.context_parallel.number),
         expert=int(spread.expert_parallel.number),
         shards=_shards(spread),
-        sharding=_SHARDING[int(spread.zero_stage.number)],
+        sharding=spread.sharding,
         **how,
         passes=passes,
         pass_models=extra,
@@ -95,7 +101,7 @@ def _whose(said: Said, objection: str) -> str:
     return said.place("dtype" if "fp8" in objection or "bf16" in objection else "trainer_gpus")
 
 
-def trainer_layout(said: Said, gpus: Figure, shape: MemoryShape | None) -> Layout | None:
+def trainer_layout(said: Said, gpus: Figure, shape: MemoryShape | None) -> TrainerLayout | None:
     """
     How the trainer is spread: degrees of parallelism that multiply up to its GPUs; None where nobody says anything.
 
@@ -108,8 +114,7 @@ def trainer_layout(said: Said, gpus: Figure, shape: MemoryShape | None) -> Layou
     found = {key: said.ask(key) for key in DEGREES}
     if said.faults or not any(one.known for one in (fsdp, zero, data, *found.values(), gpus)):
         return None
-    one = {key: figure if figure.known else _one(key) for key, figure in found.items()}
-    layout = Layout(**one)
+    layout = TrainerLayout(**{key: figure for key, figure in found.items() if figure.known})
     ranks = _data_ranks(said, layout, data, fsdp, gpus)
     layout = replace(
         layout,
@@ -123,20 +128,16 @@ def trainer_layout(said: Said, gpus: Figure, shape: MemoryShape | None) -> Layou
     return None if said.faults else layout
 
 
-def _one(key: str) -> Figure:
-    return Figure(key=key, value=1, provenance="default", source="not parallel")
-
-
-def _data_ranks(said: Said, layout: Layout, data: Figure, fsdp: Figure, gpus: Figure) -> Figure:
+def _data_ranks(said: Said, layout: TrainerLayout, data: Figure, fsdp: Figure, gpus: Figure) -> Figure:
     """Data-parallel ranks: said, or what the trainer's GPUs leave, or those that FSDP shards over."""
     if data.known:
         return data
     if not gpus.known:
-        return replace(fsdp if fsdp.known else _one("data_parallel"), key="data_parallel")
+        return replace(fsdp if fsdp.known else not_parallel("data_parallel"), key="data_parallel")
     if gpus.number % layout.model_parallel:
         first = next(iter(rank_objections(gpus.number, layout.degrees)))
         said.fault(first.what, gpus.source or "--trainer-gpus", first.todo)
-        return _one("data_parallel")
+        return not_parallel("data_parallel")
     return layout.data_ranks(gpus)
 
 
@@ -155,7 +156,7 @@ def _stage(said: Said, zero: Figure, fsdp: Figure, data: Figure, gpus: Figure) -
     return FULLY_SHARDED
 
 
-def _check(said: Said, layout: Layout, gpus: Figure) -> None:
+def _check(said: Said, layout: TrainerLayout, gpus: Figure) -> None:
     """Degrees that contradict each other."""
     data, shards = int(layout.data_parallel.number), int(layout.shards.number)
     if data % shards:
@@ -180,7 +181,7 @@ def check_heads(said: Said, where: str, degree: int, shape: MemoryShape) -> None
         said.fault(one.what, where, one.todo)
 
 
-def _shards(spread: Layout) -> int | None:
+def _shards(spread: TrainerLayout) -> int | None:
     """Ranks that share the state, context-parallel ones included; None where all do."""
     if spread.shards.number == spread.data_parallel.number:
         return None

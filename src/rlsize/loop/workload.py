@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rlsize.equations import long_tail, matching
 from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import SPREADS, expected_hits
-from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def hits(said: Said, engine: str, prompt: Figure, instances: Figure) -> Figure:
         return stated
     if not (group.known and prompt.known) or group.number <= 1 or not prompt.number:
         return Figure(key=key, value=0.0, provenance="default", source="no groups, so no prompt is seen twice")
-    own = engine_defaults(engine)
+    own = inference_engine(engine)
     block = said.ask("block_tokens", default=float(own.block_tokens), why=f"default of {own.name}")
     routing = said.choose("routing")
     spread: Figure | float = 1.0

@@ -6,10 +6,10 @@ from dataclasses import replace
 from itertools import product
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.layout_rules import Degrees, divides, model_objections
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
+from rlsize.estimates.trainer_layout import Degrees, divides, model_objections
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.planner.options import FleetOption, TrainerOption
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.estimates.train_prediction_question import Sharding
+    from rlsize.estimates.trainer_layout import Sharding
     from rlsize.facts.model import Model
     from rlsize.planner.options import Offer, TriedDegrees
     from rlsize.planner.tables import Rejections
@@ -83,7 +83,7 @@ def _fleet(asked: EngineQuestion, shared_fraction: float, offer: Offer, tensor: 
     return fleet_of(engines, tensor * data * layout.pipeline, offer)
 
 
-def ready(question: EngineQuestion) -> Engine | str:
+def ready(question: EngineQuestion) -> Replica | str:
     """The instance, or why there is none."""
     try:
         return engine(question)
@@ -92,7 +92,7 @@ def ready(question: EngineQuestion) -> Engine | str:
 
 
 def fleet_of(
-    engines: Mapping[bool, Engine | str],
+    engines: Mapping[bool, Replica | str],
     size: float,
     offer: Offer,
     rate: Figure = absent("instance_tokens_per_second", "--per-instance"),

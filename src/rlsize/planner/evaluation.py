@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Step
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import Placement, TrainerOption
@@ -232,8 +232,7 @@ def memory_of(terms: Terms, place: Placement) -> dict[str, Any]:
     """Shares of memory that are left on both sides, as far as models and GPUs are known; numbers or arrays."""
     if not place.fleet.engines and place.trainer.question is None:
         return {}
-    from rlsize.estimates.loop_memory import fleet_headroom, headroom_beside
-    from rlsize.estimates.trainer_fit import bare_trainer_memory, headroom_at
+    from rlsize.estimates.loop_memory import bare_trainer_memory, fleet_headroom, headroom_at, headroom_beside
 
     rollout, trainer = MEMORY_KEYS
     found, longest = {}, longest_tokens(terms)
@@ -252,7 +251,7 @@ def memory_of(terms: Terms, place: Placement) -> dict[str, Any]:
     return found
 
 
-def known_engine(place: Placement, *, shared: bool) -> Engine | None:
+def known_engine(place: Placement, *, shared: bool) -> Replica | None:
     """
     The instance on shared GPUs, or on its own; None where its rate was measured and nobody says how it is built.
 
@@ -271,16 +270,12 @@ def bare_trainer(place: Placement) -> TrainQuestion | None:
 
 def bare_asked(trainer: TrainerOption) -> TrainQuestion | None:
     """The trainer in bare numbers; None where only its time is known."""
-    if trainer.question is None:
-        return None
-    from rlsize.estimates.train_prediction_question import bare_question
-
-    return bare_question(trainer.question)
+    return None if trainer.question is None else trainer.question.bare()
 
 
 def longest_tokens(terms: Terms) -> float:
     """The longest sequence, prompt and response: up to the cap where one is given, else as long as a step's longest."""
-    from rlsize.estimates.generation_batch import StepBatch, longest_sequence
+    from rlsize.estimates.generation import StepBatch, longest_sequence
 
     problem = terms.problem
     prompt = problem.prompt_tokens.number if problem.prompt_tokens.known else 0.0

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 from rlsize.equations import kv_cache, matching, memory, memory_fit, training_peak
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import apply, rounded, total
-from rlsize.estimates.layout_rules import divides
 from rlsize.estimates.memory import (
     TRAINER_POOL,
     bill,
@@ -20,13 +19,12 @@ from rlsize.estimates.memory import (
     sample_per_gpu,
     weights_per_gpu,
 )
-from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
+from rlsize.estimates.trainer_layout import WEIGHT_STAGE, TrainerLayout, divides
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import MOST_TRAINER_GPUS, first_fit, gpu_counts, rounded_down
 
 if TYPE_CHECKING:
-    from rlsize.estimates.gpu_memory import GpuMemory
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import GpuMemory, MemoryQuestion
 
 MOST_INSTANCE_GPUS = 1024
 _BEFORE, _AFTER = 2, 1  # rows shown before and after the first fit
@@ -58,7 +56,7 @@ class Candidate:
     parts: tuple[Figure, ...]
     left: Figure
     fits: bool
-    layout: Layout | None = None
+    layout: TrainerLayout | None = None
     tensor_parallel: int = 1
     max_concurrency: Figure = absent("max_concurrency", "")
 
@@ -139,11 +137,9 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
     )
 
 
-def trainer_on(question: MemoryQuestion, gpu: GpuMemory, layout: Layout) -> Candidate:
+def trainer_on(question: MemoryQuestion, gpu: GpuMemory, layout: TrainerLayout) -> Candidate:
     """The trainer and the models that share its GPUs, spread in this way."""
-    each = on_trainer(replace(question, layout=layout))
-    if each is None:
-        raise ValueError("a trainer without a layout")
+    each = on_trainer(question, layout)
     beside = [part for part in overheads(each) if part.known and part.number]
     left = _left("trainer_left_bytes", gpu, gpu.trainer_fraction, each.peak)
     return Candidate(
@@ -163,7 +159,7 @@ def _left(key: str, gpu: GpuMemory, fraction: Figure, held: Figure) -> Figure:
 
 def _trainers(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
     """Candidates around the first that fits, and that one; model parallelism and ZeRO stage stay as stated."""
-    layout = question.layout or Layout()
+    layout = question.layout or TrainerLayout()
     unit = lcm(layout.model_parallel, int(layout.pipeline_parallel.number * layout.expert_parallel.number))
     count = gpu_counts(unit, int(gpu.gpus_per_node.number))
 
@@ -240,7 +236,7 @@ def _cache_of(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> tuple
         weights = weights_per_gpu(question, tensor)
         fraction = gpu.rollout_fraction if gpu.rollout_fraction.known else gpu.trainer_fraction
         return [weights], _left(key, gpu, fraction, weights), sample_per_gpu(question, tensor)
-    found = kv_capacity(apply, asked, question.constants)
+    found = kv_capacity(apply, asked, question.constants, question.context if question.context.known else None)
     named = {
         "rollout_weights_bytes_per_gpu": found.weight_bytes,
         "engine_activation_bytes_per_gpu": found.activation_bytes,
@@ -305,9 +301,8 @@ def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
     key = "max_micro_batch_tokens"
     if trainer.layout is None or question.known_shape is None:
         return absent(key, "--model")
-    one = on_trainer(replace(question, layout=trainer.layout, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN))
-    if one is None:
-        raise ValueError("a trainer without a layout")
+    shortest = replace(question, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN)
+    one = on_trainer(shortest, trainer.layout)
     growing = [part for part in trainer.parts if part.key in _GROWING]
     spare = total("spare_bytes", [trainer.left, reserved(question, "growing_bytes", growing)])
     if spare.number <= 0:

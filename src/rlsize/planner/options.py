@@ -11,7 +11,7 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.gpu import Gpu
@@ -50,12 +50,12 @@ class FleetOption:
     gpu: str
     gpus: float
     layout: Mapping[str, int]
-    engines: Mapping[bool, Engine | str]
+    engines: Mapping[bool, Replica | str]
     rate: Figure = absent("instance_tokens_per_second", "--per-instance")
     gpu_hour: Figure = absent("rollout_gpu_hour_usd", "--gpu-hour")
     most: float | None = None
 
-    def ready(self, *, shared: bool) -> Engine | None:
+    def ready(self, *, shared: bool) -> Replica | None:
         """The instance on shared GPUs, or on its own; None where there is none, or none is known."""
         found = self.engines.get(shared)
         return None if isinstance(found, str) else found

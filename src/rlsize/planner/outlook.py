@@ -133,9 +133,9 @@ class Outlook:
         """In figures."""
         named: dict[str, Any] = {}
         if self.belief is not None:
-            from rlsize.estimates.step_figures import constants
+            from rlsize.estimates.all_constants import constants_of
 
-            named = dict(constants(self.belief))
+            named = dict(constants_of(self.belief))
         return replace(self.central, work=apply, said=lambda figure: figure, values=named)
 
     @cached_property

@@ -8,15 +8,10 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation import lengths_of
-from rlsize.estimates.rollout_fit import why_not
+from rlsize.estimates.loop_memory import check_engine, check_trainer
 from rlsize.estimates.rollout_prediction import engine, steady
-from rlsize.estimates.rollout_question import bare, step_batch
-from rlsize.estimates.step_loops import LOOPS, Way, check_way, longest_tokens, step_question
-from rlsize.estimates.step_loops import bare as bare_plan
-from rlsize.estimates.step_prediction import predicted_step
-from rlsize.estimates.train_prediction_question import bare_question
-from rlsize.estimates.trainer_fit import check_trainer
+from rlsize.estimates.rollout_question import mean_lengths, why_not
+from rlsize.estimates.step_prediction import LOOPS, Way, longest_tokens, predicted_step
 from rlsize.facts.records.record import Refused
 from rlsize.planner.rounding import MOST_TRAINER_GPUS, WITHIN, first_fit, gpu_counts, rounded_down
 
@@ -25,7 +20,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.estimates.step_loops import LoopPlan
+    from rlsize.estimates.step_prediction import StepQuestion
 
 
 def quickest_degree(
@@ -61,8 +56,7 @@ def quickest_degree(
         instances = float(rounded_down(matching.instances_of(gpus=gpus, gpus_per_instance=size)))
         samples = question.samples_per_step.number
         offered = rollout_batch.per_instance(amount=samples, instances=instances)
-        lengths = lengths_of(numbers, step_batch(one, bare(one)))
-        found = steady(numbers, ready, offered, lengths, values)
+        found = steady(numbers, ready, offered, mean_lengths(one), values)
         rates[degree] = float(matching.rate_per_gpu(rate=instances * found.rate, gpus=gpus))
     most = max(rates.values(), default=0.0)
     return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - WITHIN)), None)
@@ -71,12 +65,12 @@ def quickest_degree(
 _MOST_SPLITS = 40  # that are tried; more are thinned out
 
 
-def colocated_way(plan: LoopPlan, gpus: float) -> Way:
+def colocated_way(plan: StepQuestion, gpus: float) -> Way:
     """Both sides on all GPUs, as far as instances and model replicas fill them."""
     return Way(loop="colocated", rollout_gpus=_whole(gpus, _size(plan, shared=True)), trainer_gpus=gpus)
 
 
-def splits(plan: LoopPlan, gpus: float) -> tuple[tuple[float, float], ...]:
+def splits(plan: StepQuestion, gpus: float) -> tuple[tuple[float, float], ...]:
     """Pairs of rollout and trainer GPUs that fill all GPUs with whole instances and whole replicas, but for a rest."""
     size, replica = _size(plan, shared=False), plan.train.replica
     most = rounded_down((gpus - size) / replica)
@@ -89,14 +83,17 @@ def splits(plan: LoopPlan, gpus: float) -> tuple[tuple[float, float], ...]:
     return tuple(found)
 
 
-def best_split(plan: LoopPlan, loop: Loop, gpus: float, values: Mapping[str, float]) -> Way | None:
+def best_split(plan: StepQuestion, loop: Loop, gpus: float, values: Mapping[str, float]) -> Way | None:
     """The split with the shortest central step; None where none works."""
-    said, best, least = bare_plan(plan), None, float("inf")
+    bare, longest = plan.bare, longest_tokens(plan, values)
+    best, least = None, float("inf")
     for rollout, trainer in splits(plan, gpus):
         way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
         try:
-            check_way(plan, way, values)
-            seconds = float(predicted_step(step_question(plan, way, said), values).seconds)
+            asked = bare.on(way)
+            check_engine(asked.engine, longest, values)
+            check_trainer(asked.train, longest, values)
+            seconds = float(predicted_step(asked, values).seconds)
         except Refused:
             continue
         if seconds < least:
@@ -104,7 +101,7 @@ def best_split(plan: LoopPlan, loop: Loop, gpus: float, values: Mapping[str, flo
     return best
 
 
-def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, split: bool) -> tuple[Way, ...]:
+def other_ways(plan: StepQuestion, gpus: float, values: Mapping[str, float], *, split: bool) -> tuple[Way, ...]:
     """
     The other ways to run the loop on as many GPUs.
 
@@ -128,9 +125,9 @@ def other_ways(plan: LoopPlan, gpus: float, values: Mapping[str, float], *, spli
     return tuple(found)
 
 
-def fitting_trainer(plan: LoopPlan, values: Mapping[str, float]) -> int | None:
+def fitting_trainer(plan: StepQuestion, values: Mapping[str, float]) -> int | None:
     """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
-    question, replica = bare_question(plan.train), plan.train.replica
+    question, replica = plan.train.bare(), plan.train.replica
     longest = longest_tokens(plan, values)
     unit = lcm(replica, plan.train.pipeline * plan.train.expert)
     count = gpu_counts(unit, int(plan.train.gpu.specification.gpus_per_node.value))
@@ -146,7 +143,7 @@ def fitting_trainer(plan: LoopPlan, values: Mapping[str, float]) -> int | None:
     return None if found is None else count(found)
 
 
-def _size(plan: LoopPlan, *, shared: bool) -> float:
+def _size(plan: StepQuestion, *, shared: bool) -> float:
     found = plan.engines[shared]
     return 1.0 if isinstance(found, str) else float(found.numbers.gpus)
 

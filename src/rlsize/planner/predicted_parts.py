@@ -13,26 +13,24 @@ from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
-from rlsize.estimates.step_figures import generated_figures
-from rlsize.estimates.step_prediction import overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.step_prediction import generated_figures, overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
-from rlsize.estimates.train_prediction_question import stated
-from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
 from rlsize.planner.step_parts import generated_samples
 
 if TYPE_CHECKING:
     from rlsize.estimates.generation import Generation
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Terms
 
 
-def predicted_fleet(terms: Terms, place: Placement, ready: Engine) -> list[Any]:
+def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> list[Any]:
     """Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds."""
     if terms.work is apply:
         central = generation_of(terms.bare, place, ready)
@@ -57,7 +55,7 @@ def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[boo
         Refused: The trainer cannot be spread so.
     """
     pool = Figure(key="trainer_gpus", value=gpus, source="the placement") if terms.work is apply else gpus
-    own = {name: terms.said(figure) for name, figure in stated(asked).items()}
+    own = {name: terms.said(figure) for name, figure in asked.figures.items()}
     step = train_step(terms.work, replace(asked, **{**own, "gpus": pool}), terms.values)
     return {shared: trained_in_loop(terms.work, step, terms.values, shared=shared) for shared in (False, True)}
 
@@ -68,7 +66,7 @@ def predicted_overhead(terms: Terms, model: Model, *, shared: bool) -> Any:  # n
     return overhead_in_loop(terms.work, generated_samples(terms), params, terms.values, shared=shared)
 
 
-def generation_of(terms: Terms, place: Placement, ready: Engine) -> Generation:
+def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
     """
     What the engines make of a step's samples by themselves.
 
@@ -125,7 +123,7 @@ def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (num
     group, spread = said(problem.group_size), 1.0
     if problem.routing in SPREADS:
         spread = SPREADS[problem.routing](group_size=group, instances=instances)
-    block = problem.block_tokens.number if problem.block_tokens.known else engine_defaults(engine).block_tokens
+    block = problem.block_tokens.number if problem.block_tokens.known else inference_engine(engine).block_tokens
     return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import decode_step, rollout_batch
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.generation_batch import StepBatch
+from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
 from rlsize.estimates.step_assembly import assembled
 from rlsize.facts.records.record import Refused

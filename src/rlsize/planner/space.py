@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import planning, train_step
-from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
@@ -137,9 +137,9 @@ def misfit(problem: LoopProblem, trainer: TrainerOption, gpus: float) -> str:
     question = trainer.question
     if question is None or trainer.seconds.known:
         return ""
-    from rlsize.estimates.train_prediction_question import bare_question, objections
+    from rlsize.estimates.train_prediction import objections
 
-    asked = bare_question(question)
+    asked = question.bare()
     if any(objections(asked, gpus)):
         return "ranks"
     replicas = train_step.model_replicas(gpus=gpus, gpus_per_replica=asked.replica)

@@ -18,7 +18,7 @@ from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 
 if TYPE_CHECKING:
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.outlook import Terms
 
@@ -88,7 +88,7 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> tuple[Any, A
     return slowed[0], slowed[1]
 
 
-def ready_engine(fleet: FleetOption, *, shared: bool) -> Engine:
+def ready_engine(fleet: FleetOption, *, shared: bool) -> Replica:
     """
     The instance.
 

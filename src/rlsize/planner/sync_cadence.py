@@ -13,7 +13,7 @@ from rlsize.planner.rounding import rounded_up
 if TYPE_CHECKING:
     from random import Random
 
-    from rlsize.estimates.sync_links import LinkFigures
+    from rlsize.estimates.sync import LinkFigures
     from rlsize.facts.figure import Figure
 
 

@@ -251,7 +251,7 @@ def _memory(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Arra
     """Share of memory that is left at each entry, and what stays from step to step; all and nothing of no model."""
     if asked is None:
         return np.ones_like(gpus), np.zeros_like(gpus)
-    from rlsize.estimates.trainer_fit import bare_trainer_memory, headroom_at
+    from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
 
     micro = tokens if tokens.any() else asked.micro_batch_tokens
     question = replace(asked, gpus=gpus, micro_batch_tokens=micro)

@@ -14,8 +14,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.estimates.memory import MemoryAnswer, Tenant
-    from rlsize.estimates.memory_question import MemoryQuestion
+    from rlsize.estimates.memory import MemoryAnswer, MemoryQuestion, Tenant
     from rlsize.facts.figure import Figure
     from rlsize.planner.memory_fit import Candidate, FitAnswer
 

@@ -11,9 +11,8 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.estimates.memory import MemoryAnswer, Tenant
-    from rlsize.estimates.memory_question import MemoryQuestion
-    from rlsize.estimates.sharding import Layout
+    from rlsize.estimates.memory import MemoryAnswer, MemoryQuestion, Tenant
+    from rlsize.estimates.trainer_layout import TrainerLayout
     from rlsize.facts.figure import Figure
     from rlsize.planner.memory_fit import Candidate, FitAnswer
     from rlsize.reports.report import Cell
@@ -196,12 +195,12 @@ def _gpus(candidate: Candidate | None) -> int:
     return candidate.gpus if candidate else 0
 
 
-def layout_label(layout: Layout) -> str:
+def layout_label(layout: TrainerLayout) -> str:
     """
     A layout in the field's shorthand.
 
-    >>> from rlsize.estimates.sharding import Layout
-    >>> layout_label(Layout().spread_over(16))
+    >>> from rlsize.estimates.trainer_layout import TrainerLayout
+    >>> layout_label(TrainerLayout().spread_over(16))
     'FSDP16'
     """
     data, shards = layout.data_parallel.number, layout.shards.number

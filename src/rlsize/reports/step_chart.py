@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.step_parts import step_parts
+from rlsize.estimates.step_assembly import step_parts
 from rlsize.reports.chart import Chart, Series
 from rlsize.units import show
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.weight_sync import one_way_bandwidth
-from rlsize.facts.advertised import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.facts.figure import Figure
+from rlsize.facts.link import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.reports.report import Column, Report, Table, without_reasons
 from rlsize.reports.sync_chart import chosen_link, path_name, sync_chart
 from rlsize.units import show
@@ -14,8 +14,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.estimates.sync import SyncQuestion
-    from rlsize.estimates.sync_links import LinkFigures
+    from rlsize.estimates.sync import LinkFigures, SyncQuestion
     from rlsize.planner.sync_cadence import SyncAnswer
 
 _SLOW_PATH = 0.3  # less of the link than this is what one send per tensor reaches, not a bucketed one

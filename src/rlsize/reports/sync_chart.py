@@ -10,8 +10,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.estimates.sync import SyncQuestion
-    from rlsize.estimates.sync_links import LinkFigures
+    from rlsize.estimates.sync import LinkFigures, SyncQuestion
     from rlsize.planner.sync_cadence import SyncAnswer
 
 _LOG_RANGE = 30.0  # beyond it the short bars of a linear scale are lines

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 from rlsize.equations import matching
 from rlsize.errors import suggestion
 from rlsize.facts.allocation import Allocation, Degrees
-from rlsize.facts.engine_defaults import ENGINES, engine_defaults
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.loop.pools import LOOPS, mode
 from rlsize.planner.rounding import rounded_down
 from rlsize.shell.command import argument
@@ -222,7 +222,7 @@ def _engine(inputs: Inputs) -> str:
     name, where = inputs.name("engine")
     if name is None:
         return ""
-    found = engine_defaults(str(name)).name
+    found = inference_engine(str(name)).name
     if found == "vllm" and "vllm" not in str(name).lower():
         inputs.fault(f"{str(name)[:40]!r} is unknown", where, suggestion(str(name)[:40], ENGINES))
     inputs.keep(Figure(key="engine", value=found, source=where))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
-from rlsize.estimates.sync_links import LinkFigures, link_figures
+from rlsize.estimates.sync import LinkFigures, link_figures
 from rlsize.reports.sync import advertised_warning, scale_up_note
 
 if TYPE_CHECKING:

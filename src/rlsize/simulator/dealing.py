@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.engine import Engine
+    from rlsize.simulator.engine import BatchingEngine
     from rlsize.simulator.samples import Sample
     from rlsize.simulator.setting import Routing
 
@@ -29,14 +29,18 @@ class Dealer:
     """
 
     def __init__(
-        self, engines: list[Engine], routing: Routing, outcomes: Outcomes, touch: Callable[[Engine], None]
+        self,
+        engines: list[BatchingEngine],
+        routing: Routing,
+        outcomes: Outcomes,
+        touch: Callable[[BatchingEngine], None],
     ) -> None:
         self.engines, self.routing, self.outcomes, self.touch = engines, routing, outcomes, touch
         self.queue: deque[Sample] = deque()  # of the fleet
         self.present = 0  # samples that run or are queued on instances
         self.with_room = 0  # open instances with a free slot
         self._slots = engines[0].slots
-        self._open: list[Engine] = []
+        self._open: list[BatchingEngine] = []
         self._loads: list[float] = []  # samples on each instance; infinite on one that takes none
         self._fewest: list[float] = []  # the least of these in each block of instances
         self._turn = 0
@@ -52,7 +56,7 @@ class Dealer:
         self._fewest = [min(loads[first : first + _BLOCK]) for first in range(0, len(loads), _BLOCK)]
         self.with_room = sum(load < self._slots for load in loads)
 
-    def left(self, engine: Engine) -> None:
+    def left(self, engine: BatchingEngine) -> None:
         """A sample has left the batch of an instance."""
         self.present -= 1
         index, loads = engine.index, self._loads
@@ -62,7 +66,7 @@ class Dealer:
         if load < self._fewest[index // _BLOCK]:  # noqa: PLR1730 (a call less for each sample)
             self._fewest[index // _BLOCK] = load
 
-    def came(self, engine: Engine, samples: int = 1) -> None:
+    def came(self, engine: BatchingEngine, samples: int = 1) -> None:
         """So many samples have been queued on an instance; less than none if they have been taken away."""
         self.present += samples
         index, loads, slots = engine.index, self._loads, self._slots
@@ -73,7 +77,7 @@ class Dealer:
         if min(before, load) <= self._fewest[block]:
             self._fewest[block] = min(loads[block * _BLOCK : (block + 1) * _BLOCK])
 
-    def least(self) -> Engine | None:
+    def least(self) -> BatchingEngine | None:
         """The open instance with the fewest samples, the first of equals; None where none is open."""
         fewest = min(self._fewest)
         if fewest == inf:
@@ -140,7 +144,7 @@ class Dealer:
             self._turn += 1
         self._hand((sample,), engine)
 
-    def _hand(self, samples: Sequence[Sample], engine: Engine) -> None:
+    def _hand(self, samples: Sequence[Sample], engine: BatchingEngine) -> None:
         engine.queue.extend(samples)
         self.came(engine, len(samples))
         if engine.entry is not None and len(engine.ends) < engine.slots:

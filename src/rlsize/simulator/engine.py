@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from rlsize.simulator.setting import EngineSetting
 
 
-class Engine(Batch):
+class BatchingEngine(Batch):
     """
     An instance.
 
@@ -46,8 +46,8 @@ class Engine(Batch):
         setting: EngineSetting,
         prompt_tokens: int,
         loop: EventLoop,
-        ended: Callable[[Sample, Engine], bool],
-        stepped: Callable[[Engine], None],
+        ended: Callable[[Sample, BatchingEngine], bool],
+        stepped: Callable[[BatchingEngine], None],
     ) -> None:
         super().__init__(setting, prompt_tokens)
         self.index, self.loop, self.ended, self.stepped = index, loop, ended, stepped

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -12,16 +12,6 @@ LATE = 1 << 40
 """Rank of what comes after everything with a rank of its own at the same time."""
 
 _ACTION = 3
-
-
-class Conductor(Protocol):
-    """What the loop asks after everything at one time has happened."""
-
-    def decide(self) -> None:
-        """React to what happened; whatever this makes happen at the same time is still part of it."""
-
-    def begin(self) -> None:
-        """Begin what takes time; called once when nothing more happens at this time."""
 
 
 class EventLoop:
@@ -62,14 +52,19 @@ class EventLoop:
         """Have it not happen."""
         entry[_ACTION] = None
 
-    def run(self, conductor: Conductor, done: Callable[[], bool]) -> None:
+    def run(self, decide: Callable[[], None], begin: Callable[[], None], done: Callable[[], bool]) -> None:
         """
         Let time pass until `done`, asked after each `decide`, or until nothing is left to happen.
 
         An action that says True has seen to everything itself: if it is alone in its instant, nobody is asked to decide
         or to begin.
+
+        Args:
+            decide: Reacts to what happened; whatever this makes happen at the same time is still part of it.
+            begin: Begins what takes time; called once when nothing more happens at this time.
+            done: Whether to stop.
         """
-        heap, decide, begin, now = self._heap, conductor.decide, conductor.begin, self.now
+        heap, now = self._heap, self.now
         decide()
         while not done():
             if not heap or heap[0][0] > now:

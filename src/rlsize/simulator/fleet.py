@@ -7,18 +7,99 @@ from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from rlsize.simulator.dealing import Dealer
-from rlsize.simulator.engine import Engine
-from rlsize.simulator.instances import Instances
+from rlsize.simulator.engine import BatchingEngine
 from rlsize.simulator.samples import Group, Sample
 from rlsize.simulator.scoring import Scoring
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rlsize.simulator.draws import Outcomes
+    from rlsize.simulator.conductor import Conductor
     from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.history import Recorder
-    from rlsize.simulator.setting import Setting
+
+STATES = ("generating", "paused", "down", "away", "idle")
+"""What an instance does; those that are lent are away while the trainer has its GPUs."""
+
+
+class Instances:
+    """
+    All instances.
+
+    Args:
+        engines: The fleet's own, then those that the trainer lends.
+        own: How many are the fleet's own. [1]
+        loop: The event loop.
+    """
+
+    def __init__(self, engines: list[BatchingEngine], own: int, loop: EventLoop) -> None:
+        self.engines, self.own_instances, self.loop = engines, own, loop
+        for engine in engines[own:]:
+            engine.up, engine.state = False, "away"
+        self._halted = 0  # the first so many have paused for a sync, or are down
+        self._touched: list[BatchingEngine] = []
+        self._counts = dict.fromkeys(STATES, 0) | {"idle": own, "away": len(engines) - own}
+        self._seconds = dict.fromkeys((*STATES, "tail"), 0.0)
+        self._since = 0.0
+
+    @property
+    def halted(self) -> bool:
+        """Whether every instance that is up has paused; one that has, or is down, runs no more before they go on."""
+        engines, count = self.engines, self._halted
+        while count < len(engines) and (engines[count].paused or not engines[count].up):
+            count += 1
+        self._halted = count
+        return count == len(engines)
+
+    def touch(self, engine: BatchingEngine) -> None:
+        """Have an instance begin a step, if it can, when this instant ends."""
+        if not engine.touched:
+            engine.touched = True
+            self._touched.append(engine)
+
+    def begin(self) -> None:
+        """Have every instance that can begin a step begin it."""
+        touched = self._touched
+        for engine in touched:
+            engine.touched = False
+            if engine.entry is not None:
+                continue
+            if engine.up and not engine.paused:
+                state = "generating" if engine.begin() else "idle"
+            elif engine.up:
+                state = "paused"
+            else:
+                state = "down" if engine.index < self.own_instances else "away"
+            if state != engine.state:
+                self._change(engine, state)
+        touched.clear()
+
+    def seconds(self) -> dict[str, float]:
+        """Seconds of instances in each state, idle ones while others generate as `tail`. [s]"""
+        self._pass()
+        return dict(self._seconds)
+
+    def so_far(self) -> tuple[float, ...]:
+        """Response tokens, seconds, and seconds of samples of all steps that have ended, over all instances."""
+        return tuple(map(sum, zip(*(engine.so_far() for engine in self.engines), strict=True)))
+
+    @property
+    def preemptions(self) -> int:
+        """Samples thrown out of a batch for want of cache, so far. [1]"""
+        return sum(engine.preemptions for engine in self.engines)
+
+    def _pass(self) -> None:
+        elapsed = self.loop.now - self._since
+        if elapsed:
+            counts, seconds = self._counts, self._seconds
+            for state, count in counts.items():
+                seconds[state] += count * elapsed
+            if counts["generating"]:
+                seconds["tail"] += counts["idle"] * elapsed
+            self._since = self.loop.now
+
+    def _change(self, engine: BatchingEngine, state: str) -> None:
+        self._pass()
+        self._counts[engine.state] -= 1
+        self._counts[state] += 1
+        engine.state = state
 
 
 class Fleet(Instances):
@@ -26,28 +107,18 @@ class Fleet(Instances):
     The instances and what they work on.
 
     Args:
-        setting: What is simulated.
-        outcomes: What chance brings.
-        loop: The event loop.
-        completed: Called with each group whose last sample is finished and scored.
-        recorder: What notes runs of instances, if anything does.
+        conductor: Who is told of each group whose last sample is finished and scored.
     """
 
-    def __init__(
-        self,
-        setting: Setting,
-        outcomes: Outcomes,
-        loop: EventLoop,
-        completed: Callable[[Group], None],
-        recorder: Recorder | None = None,
-    ) -> None:
+    def __init__(self, conductor: Conductor) -> None:
+        setting, outcomes, loop = conductor.setting, conductor.outcomes, conductor.loop
         work, trouble = setting.work, setting.trouble
         engines = [
-            Engine(index, setting.engine, work.prompt_tokens, loop, self._ended, self._stepped)
+            BatchingEngine(index, setting.engine, work.prompt_tokens, loop, self._ended, self._stepped)
             for index in range(setting.engine.instances + trouble.lent_instances)
         ]
         super().__init__(engines, setting.engine.instances, loop)
-        self.completed, self.outcomes, self.recorder = completed, outcomes, recorder
+        self.completed, self.outcomes, self.recorder = conductor.completed, outcomes, conductor.recorder
         for index in outcomes.stragglers(self.own_instances, trouble.straggler_fraction):
             self.engines[index].slowdown = trouble.straggler_slowdown
         self.dealer = Dealer(self.engines, setting.engine.routing, outcomes, self.touch)
@@ -60,7 +131,7 @@ class Fleet(Instances):
         self._finished_tokens = 0  # of groups that are under way
         self.keeps_ejected = False
         self.wants_slots = True  # whether a free slot would be used at once
-        self._unseen = recorder is None
+        self._unseen = not conductor.recorder.on
         self._turns, self._verifies = work.turns, work.verify.seconds > 0.0
         self._halting, self._way = False, "in-flight"
 
@@ -80,7 +151,7 @@ class Fleet(Instances):
         """Deal what was left over from the last batch."""
         if not self.carried:
             return
-        carried = sorted(self.carried, key=_order)
+        carried = sorted(self.carried, key=attrgetter("group.serial", "member"))
         self.carried = []
         for _, own in groupby(carried, key=attrgetter("group")):
             self.dealer.deal(list(own))
@@ -95,7 +166,9 @@ class Fleet(Instances):
         self.keeps_ejected = keeps
         if not keeps:
             for group in self.under_way:
-                self._drop_finished(group)
+                group.dropped = True
+                self.dropped_tokens += sum(one.length for one in group.samples if one.done == one.length)
+                group.release()
             self.under_way.clear()
             self._finished_tokens = 0
         self._put_away(list(self.dealer.queue))
@@ -159,7 +232,7 @@ class Fleet(Instances):
 
     # Instances that come and go
 
-    def bring_up(self, engine: Engine) -> None:
+    def bring_up(self, engine: BatchingEngine) -> None:
         """An instance is back, with the fleet's weights."""
         engine.up, engine.closed, engine.leaving = True, False, False
         engine.paused, engine.pausing = self._halting, False
@@ -167,7 +240,7 @@ class Fleet(Instances):
         self.dealer.deal_queue()
         self.touch(engine)
 
-    def give_notice(self, engine: Engine) -> None:
+    def give_notice(self, engine: BatchingEngine) -> None:
         """An instance will go: it takes nothing more, and what is queued on it goes elsewhere."""
         engine.leaving = engine.closed = True
         queued = list(engine.queue)
@@ -176,9 +249,9 @@ class Fleet(Instances):
         self.dealer.recount()
         self.dealer.deal_one_by_one([sample for sample in queued if sample not in engine.parked])
 
-    def take_down(self, engine: Engine, *, keeps_tokens: bool) -> None:
+    def take_down(self, engine: BatchingEngine, *, keeps_tokens: bool) -> None:
         """An instance goes at once; its samples start anew elsewhere, or go on there with their tokens."""
-        if engine.break_off() and self.recorder is not None:
+        if engine.break_off():
             self.recorder.run(engine)
         queued = list(engine.queue)
         engine.queue.clear()
@@ -207,7 +280,7 @@ class Fleet(Instances):
 
     # What engines and tools report
 
-    def _ended(self, sample: Sample, engine: Engine) -> bool:
+    def _ended(self, sample: Sample, engine: BatchingEngine) -> bool:
         """A stretch has ended; whether nobody has to react: its group goes on, and no one waits for its slot."""
         self.dealer.left(engine)
         length, group = sample.length, sample.group
@@ -226,8 +299,8 @@ class Fleet(Instances):
                 self._scored(sample)
         return False
 
-    def _stepped(self, engine: Engine) -> None:
-        if self.recorder is not None:
+    def _stepped(self, engine: BatchingEngine) -> None:
+        if not self._unseen:  # a call less for each run of steps
             self.recorder.run(engine)
         if engine.ejecting:
             before = engine.load
@@ -237,7 +310,7 @@ class Fleet(Instances):
             self._pause_if_due(engine)
         self.touch(engine)
 
-    def _called_back(self, sample: Sample, engine: Engine) -> None:
+    def _called_back(self, sample: Sample, engine: BatchingEngine) -> None:
         """A tool has answered: its sample goes on where its KV is, or elsewhere if the instance is gone."""
         if engine.up and not (engine.leaving and sample not in engine.parked):
             engine.called_back(sample, self.scoring.tool_tokens)
@@ -260,7 +333,7 @@ class Fleet(Instances):
 
     # Stopping
 
-    def _pause_if_due(self, engine: Engine) -> None:
+    def _pause_if_due(self, engine: BatchingEngine) -> None:
         if self._way == "drain" and (engine.ends or engine.parked):
             return
         engine.pausing, engine.paused = False, True
@@ -270,13 +343,13 @@ class Fleet(Instances):
             self.dealer.came(engine, engine.load - before)
         self.touch(engine)
 
-    def _start_anew(self, engine: Engine) -> list[Sample]:
+    def _start_anew(self, engine: BatchingEngine) -> list[Sample]:
         """Samples with KV on an instance lose it, and their tokens; those of them that are not queued there."""
         running, between = engine.take_out(), engine.unpark_all()
         self.lose([*running, *between])
         return [*running, *(sample for sample in between if self.scoring.forget_call(sample))]
 
-    def _eject(self, engine: Engine) -> None:
+    def _eject(self, engine: BatchingEngine) -> None:
         """An instance between two steps gives up its batch, and all KV."""
         engine.ejecting = False
         self._put_away(engine.take_out())
@@ -288,12 +361,3 @@ class Fleet(Instances):
             self.carried += samples
         else:
             self.dropped_tokens += sum(sample.done for sample in samples)
-
-    def _drop_finished(self, group: Group) -> None:
-        group.dropped = True
-        self.dropped_tokens += sum(sample.length for sample in group.samples if sample.done == sample.length)
-        group.release()
-
-
-def _order(sample: Sample) -> tuple[int, int]:
-    return sample.group.serial, sample.member

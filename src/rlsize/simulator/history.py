@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlsize.simulator.engine import Engine
+    from rlsize.simulator.engine import BatchingEngine
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,25 +52,25 @@ class Recorder:
     Hands spans and events on, as they happen.
 
     Args:
-        take: Takes each; it says when to stop by returning False.
+        take: Takes each; it says when to stop by returning False. Without it nothing is handed on.
     """
 
-    def __init__(self, take: Callable[[Span | Event], bool]) -> None:
-        self._take, self._on = take, True
+    def __init__(self, take: Callable[[Span | Event], bool] | None = None) -> None:
+        self._take, self.on = take or (lambda _: False), take is not None
 
-    def run(self, engine: Engine) -> None:
+    def run(self, engine: BatchingEngine) -> None:
         """An instance has ended a run of steps."""
-        if self._on and engine.last_batch:
+        if self.on and engine.last_batch:
             name = f"batch {engine.last_batch}"
             span = Span(f"instance {engine.index}", name, engine.started, engine.loop.now, engine.last_batch)
-            self._on = self._take(span)
+            self.on = self._take(span)
 
     def phase(self, track: str, name: str, start: float, end: float) -> None:
         """Something has ended, or is known to end then."""
-        if self._on:
-            self._on = self._take(Span(track, name, start, end))
+        if self.on:
+            self.on = self._take(Span(track, name, start, end))
 
     def event(self, time: float, name: str, **numbers: float) -> None:
         """Something has happened."""
-        if self._on:
-            self._on = self._take(Event(time, name, numbers))
+        if self.on:
+            self.on = self._take(Event(time, name, numbers))

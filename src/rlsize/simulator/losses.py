@@ -8,12 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.engine import Engine
-    from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.fleet import Fleet
-    from rlsize.simulator.history import Recorder
-    from rlsize.simulator.setting import Setting
+    from rlsize.simulator.conductor import Conductor
+    from rlsize.simulator.engine import BatchingEngine
 
 _HOUR = 3600.0
 
@@ -23,37 +19,29 @@ class Losses:
     Takes instances down and brings them back.
 
     Args:
-        setting: How often, and for how long.
-        outcomes: What chance brings.
-        loop: The event loop.
-        fleet: The instances.
-        recorder: What notes losses, if anything does.
+        conductor: Whose instances they are.
     """
 
-    def __init__(
-        self, setting: Setting, outcomes: Outcomes, loop: EventLoop, fleet: Fleet, recorder: Recorder | None = None
-    ) -> None:
-        self._trouble, self._loop, self._fleet, self._recorder = setting.trouble, loop, fleet, recorder
-        self.count = 0
+    def __init__(self, conductor: Conductor) -> None:
+        self._trouble, self._loop = conductor.setting.trouble, conductor.loop
+        self._fleet, self._recorder = conductor.fleet, conductor.recorder
         if self._trouble.losses_per_hour > 0.0:
-            for engine in fleet.engines[: fleet.own_instances]:
-                self._announce(engine, outcomes.losses(engine.index))
+            for engine in self._fleet.engines[: self._fleet.own_instances]:
+                self._announce(engine, conductor.outcomes.losses(engine.index))
 
-    def _announce(self, engine: Engine, times: Iterator[float]) -> None:
+    def _announce(self, engine: BatchingEngine, times: Iterator[float]) -> None:
         seconds = next(times) * _HOUR / self._trouble.losses_per_hour
         self._loop.at(self._loop.now + seconds, partial(self._notice, engine, times))
 
-    def _notice(self, engine: Engine, times: Iterator[float]) -> None:
+    def _notice(self, engine: BatchingEngine, times: Iterator[float]) -> None:
         self._fleet.give_notice(engine)
         self._loop.at(self._loop.now + self._trouble.notice_seconds, partial(self._lose, engine, times))
 
-    def _lose(self, engine: Engine, times: Iterator[float]) -> None:
-        self.count += 1
+    def _lose(self, engine: BatchingEngine, times: Iterator[float]) -> None:
         self._fleet.take_down(engine, keeps_tokens=False)
-        if self._recorder is not None:
-            self._recorder.event(self._loop.now, "instance lost", instance=engine.index)
+        self._recorder.event(self._loop.now, "instance lost", instance=engine.index)
         self._loop.at(self._loop.now + self._trouble.restart_seconds, partial(self._return, engine, times))
 
-    def _return(self, engine: Engine, times: Iterator[float]) -> None:
+    def _return(self, engine: BatchingEngine, times: Iterator[float]) -> None:
         self._fleet.bring_up(engine)
         self._announce(engine, times)

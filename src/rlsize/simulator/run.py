@@ -5,9 +5,8 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
-from rlsize.simulator.asynchronous import Asynchronous
-from rlsize.simulator.barrier import OneStepOff, Synchronous
 from rlsize.simulator.draws import SeededOutcomes
+from rlsize.simulator.modes import Asynchronous, OneStepOff, Synchronous
 
 if TYPE_CHECKING:
     from rlsize.simulator.conductor import Conductor

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.engine import Engine
+    from rlsize.simulator.engine import BatchingEngine
     from rlsize.simulator.event_loop import EventLoop
     from rlsize.simulator.samples import Sample
     from rlsize.simulator.setting import WorkSetting
@@ -34,7 +34,7 @@ class Scoring:
         work: WorkSetting,
         outcomes: Outcomes,
         loop: EventLoop,
-        called_back: Callable[[Sample, Engine], None],
+        called_back: Callable[[Sample, BatchingEngine], None],
         scored: Callable[[Sample], None],
     ) -> None:
         self.loop, self.outcomes = loop, outcomes
@@ -51,7 +51,7 @@ class Scoring:
         sample.turn = 1
         sample.stop = ceil(sample.length / self._turns)
 
-    def call_tool(self, sample: Sample, engine: Engine) -> None:
+    def call_tool(self, sample: Sample, engine: BatchingEngine) -> None:
         """The turn is over: a tool works on it."""
         seconds = self.outcomes.tool_seconds(sample.group.serial, sample.member, sample.turn)
         self._calls[sample] = self.loop.at(self.loop.now + seconds, partial(self._answer, sample, engine))
@@ -83,7 +83,7 @@ class Scoring:
         else:
             self._waiting.append(sample)
 
-    def _answer(self, sample: Sample, engine: Engine) -> None:
+    def _answer(self, sample: Sample, engine: BatchingEngine) -> None:
         del self._calls[sample]
         self._next_turn(sample)
         self.called_back(sample, engine)

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from functools import partial
 from math import inf
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from rlsize.simulator.draws import Outcomes
-    from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.history import Recorder
-    from rlsize.simulator.ledger import Ledger
+    from rlsize.simulator.conductor import Conductor
     from rlsize.simulator.samples import Group
-    from rlsize.simulator.setting import Setting
 
 _HOUR = 3600.0
 
@@ -24,24 +19,12 @@ class Trainer:
     The trainer.
 
     Args:
-        setting: What is simulated.
-        outcomes: What chance brings.
-        loop: The event loop.
-        ledger: Accounts.
-        updated: Called when an optimizer step has been made.
-        recorder: What notes its phases, if anything does.
+        conductor: Who is told when an optimizer step has been made.
     """
 
-    def __init__(
-        self,
-        setting: Setting,
-        outcomes: Outcomes,
-        loop: EventLoop,
-        ledger: Ledger,
-        updated: Callable[[], None],
-        recorder: Recorder | None = None,
-    ) -> None:
-        self.loop, self.ledger, self.updated, self.recorder = loop, ledger, updated, recorder
+    def __init__(self, conductor: Conductor) -> None:
+        setting, outcomes, self.updated = conductor.setting, conductor.outcomes, conductor.updated
+        self.loop, self.ledger, self.recorder = conductor.loop, conductor.ledger, conductor.recorder
         self.version = 0
         self.idle = True  # waits for samples
         self._work, self._own, trouble = setting.work, setting.trainer, setting.trouble
@@ -87,7 +70,7 @@ class Trainer:
     def stop_waiting(self) -> None:
         """What it waited for is there."""
         self.ledger.add("waiting_seconds", self.loop.now - self._since)
-        if self.recorder is not None and self.loop.now > self._since:
+        if self.loop.now > self._since:
             self.recorder.phase("trainer", "waiting", self._since, self.loop.now)
         self.idle = False
 
@@ -115,8 +98,6 @@ class Trainer:
         return lost
 
     def _note(self, seconds: float, lost: float) -> None:
-        if self.recorder is None:
-            return
         start = self.loop.now
         end = start + seconds + lost
         split = start + seconds * self._own.logprob_fraction
@@ -132,30 +113,28 @@ class Lending:
     The trainer's GPUs as rollout instances while it waits.
 
     Args:
-        setting: What is simulated.
-        loop: The event loop.
-        come: Brings the instances up.
-        go: Takes them down, their samples going on elsewhere.
+        conductor: Whose fleet has them at its end; when they go, their samples go on elsewhere.
     """
 
-    def __init__(self, setting: Setting, loop: EventLoop, come: Callable[[], None], go: Callable[[], None]) -> None:
-        self.on = setting.trouble.lent_instances > 0
-        self._seconds = setting.trouble.lend_seconds
-        self._loop, self._come, self._go = loop, come, go
+    def __init__(self, conductor: Conductor) -> None:
+        self._seconds = conductor.setting.trouble.lend_seconds
+        self._loop, self._fleet = conductor.loop, conductor.fleet
+        self._instances = self._fleet.engines[self._fleet.own_instances :]
         self._entry: list[Any] | None = None
         self._lent, self._since = False, 0.0
 
     def offer(self) -> None:
         """The trainer waits: its GPUs change over."""
-        if self.on and not self._lent and self._entry is None:
+        if self._instances and not self._lent and self._entry is None:
             self._since = self._loop.now
-            self._entry = self._loop.at(self._loop.now + self._seconds, partial(self._arrive))
+            self._entry = self._loop.at(self._loop.now + self._seconds, self._arrive)
 
     def reclaim(self) -> float:
         """The trainer has work: seconds until it has its GPUs back."""
         if self._lent:
             self._lent = False
-            self._go()
+            for engine in self._instances:
+                self._fleet.take_down(engine, keeps_tokens=True)
             return self._seconds
         if self._entry is not None:
             self._loop.cancel(self._entry)
@@ -165,4 +144,5 @@ class Lending:
 
     def _arrive(self) -> None:
         self._entry, self._lent = None, True
-        self._come()
+        for engine in self._instances:
+            self._fleet.bring_up(engine)

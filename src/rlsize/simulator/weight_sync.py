@@ -5,13 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rlsize.simulator.event_loop import EventLoop
-    from rlsize.simulator.fleet import Fleet
-    from rlsize.simulator.history import Recorder
-    from rlsize.simulator.ledger import Ledger
-    from rlsize.simulator.setting import SyncSetting
+    from rlsize.simulator.conductor import Conductor
 
 
 class WeightSync:
@@ -19,25 +13,12 @@ class WeightSync:
     Syncs, one after the other.
 
     Args:
-        setting: How they go.
-        loop: The event loop.
-        fleet: Who gets the weights.
-        ledger: Accounts.
-        done: Called when the fleet has them.
-        recorder: What notes them, if anything does.
+        conductor: Whose fleet gets the weights, and who is told when it has them.
     """
 
-    def __init__(
-        self,
-        setting: SyncSetting,
-        loop: EventLoop,
-        fleet: Fleet,
-        ledger: Ledger,
-        done: Callable[[], None],
-        recorder: Recorder | None = None,
-    ) -> None:
-        self._setting, self._loop, self._fleet, self._ledger = setting, loop, fleet, ledger
-        self._done, self._recorder = done, recorder
+    def __init__(self, conductor: Conductor) -> None:
+        self._setting, self._loop, self._fleet = conductor.setting.sync, conductor.loop, conductor.fleet
+        self._ledger, self._recorder, self._done = conductor.ledger, conductor.recorder, conductor.end_step
         self._version = 0
         self._since = 0.0
         self._halting = False
@@ -67,9 +48,8 @@ class WeightSync:
     def _arrived(self) -> None:
         self.under_way = False
         self._ledger.add("sync_seconds", self._loop.now - self._since)
-        if self._recorder is not None:
-            self._recorder.phase("sync", f"version {self._version}", self._since, self._loop.now)
-            self._recorder.phase("trainer", "sync", self._since, self._loop.now)
+        self._recorder.phase("sync", f"version {self._version}", self._since, self._loop.now)
+        self._recorder.phase("trainer", "sync", self._since, self._loop.now)
         keeps = self._setting.keeps_kv and self._setting.way == "in-flight"
         self._fleet.go_on(self._version, keeps_kv=keeps)
         self._done()

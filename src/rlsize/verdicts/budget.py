@@ -16,7 +16,7 @@ from rlsize.equations import budget as equations
 from rlsize.estimates.figures import apply, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
-from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.facts.headroom import MEMORY_MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.facts.dtype import BYTES_PER_PARAM
+from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.facts.records.record import Layout, Record, Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.parsing import (

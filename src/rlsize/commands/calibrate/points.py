@@ -9,21 +9,19 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import kernel_time, matching
 from rlsize.errors import InputError
-from rlsize.estimates import rollout_outlook, step_outlook
+from rlsize.estimates import rollout_outlook, step_prediction
 from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import SCATTER, Measurable, Point
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.constants_sync import STAGE as SYNC
 from rlsize.estimates.constants_train import STAGE as TRAIN
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.generation_batch import StepBatch, lengths_of
+from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import check_fits, engine, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT
-from rlsize.estimates.step_loops import Way, bare, step_question
-from rlsize.estimates.step_prediction import predicted_step, sync_in_loop
+from rlsize.estimates.step_prediction import Way, predicted_step, sync_in_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
-from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
@@ -235,9 +233,9 @@ def phase_of(question: StepQuestion, phase: str) -> Measurable:
     """Seconds of a loop's step, or of a part of it."""
     name, what = PHASES[phase]
     return Measurable(
-        what=f"{what}, {question.loop}",
+        what=f"{what}, {question.way.loop}",
         predict=lambda values: getattr(predicted_step(question, values), name),
-        stages=step_outlook.STAGES,
+        stages=step_prediction.STAGES,
         noise=STEP.noise,
         setting=setting_of(question.engine.question, question.train),
     )
@@ -269,18 +267,19 @@ def _loop(inputs: Inputs) -> StepQuestion:
     loop = resolve(inputs)
     if loop.place is None or loop.stages is None:
         raise Refused(loop.refused or "no model is named, so nothing is predicted")
-    place, plan = loop.place, loop.stages.plan
+    place = loop.place
     way = Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
-    return step_question(plan, way, bare(plan))
+    question = loop.stages.plan.bare.on(way)
+    return replace(question, engines=dict.fromkeys((True, False), question.engine))  # of this instance in other modes
 
 
 def other_mode(question: StepQuestion) -> StepQuestion:
     """The same work on the same GPUs in another mode."""
-    loop = _OTHER[question.loop]
-    if question.loop != "colocated":
-        return replace(question, loop=loop)
-    half = question.engine.numbers.gpus * max(1.0, float(question.rollout_gpus) // 2 // question.engine.numbers.gpus)
-    return replace(question, loop=loop, rollout_gpus=half)
+    way, size = question.way, question.engine.numbers.gpus
+    other = replace(way, loop=_OTHER[way.loop])
+    if way.shared:
+        other = replace(other, rollout_gpus=size * max(1.0, float(way.rollout_gpus) // 2 // size))
+    return replace(question, way=other)
 
 
 def profiles_of(inputs: Inputs, side: str) -> tuple[Model, Gpu]:
@@ -347,7 +346,7 @@ def _train(inputs: Inputs) -> TrainQuestion:
     length, many = lengths(inputs, model), samples(inputs)
     inputs.need(length.response, "give the mean response length")
     inputs.need(many, "give prompts and group")
-    return bare_question(inputs.settled(train_question(inputs, model, gpu, length, many, pool)))
+    return inputs.settled(train_question(inputs, model, gpu, length, many, pool)).bare()
 
 
 def _sync(inputs: Inputs) -> SyncTimeQuestion:

@@ -21,7 +21,7 @@ from rlsize.estimates.figures import numbers
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.engine_defaults import engine_defaults
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
 from rlsize.quantities.table import QUANTITIES
 from rlsize.readers.records.names import gpu_named, model_named
@@ -86,7 +86,7 @@ def _conditions(inputs: Inputs, name: str, rates: Rates) -> dict[str, Value]:
         "rollout_tensor_parallel": seen.tensor_parallel or (round(size) if size and size >= 1 else None),
         "rollout_dtype": _dtype("rollout_dtype", seen.dtype),
         "kv_dtype": _dtype("kv_dtype", seen.kv_dtype),
-        "engine": engine_defaults(rates.source.engine).name if rates.source.engine else None,
+        "engine": inference_engine(rates.source.engine).name if rates.source.engine else None,
     }
     return {key: value for key, value in found.items() if value is not None}
 

@@ -10,7 +10,7 @@ from rlsize.commands.calibrate.points import PHASES, LoadedInstance
 from rlsize.equations.long_tail import assumed_cap
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.calibrating import Measurable, Point
-from rlsize.estimates.generation_batch import StepBatch
+from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.recorded import registry, rl_step
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records.engine import EngineRecord
@@ -104,7 +104,7 @@ def _plan(found: Gathered, record: Record, profiles: Profiles) -> None:
     found.step = found.step or question
     found.train = found.train or question.train
     found.rollout = found.rollout or LoadedInstance(question.engine.question, batch)
-    found.seen |= {f"{PHASES[phase][1]}, {question.loop}" for name, phase in _PHASES if name in record.measured}
+    found.seen |= {f"{PHASES[phase][1]}, {question.way.loop}" for name, phase in _PHASES if name in record.measured}
 
 
 def _points(predictor: Predictor, record: Record, profiles: Profiles, path: str) -> list[Point]:

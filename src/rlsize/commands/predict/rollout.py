@@ -6,11 +6,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
-from rlsize.loop.answer import LIMITS
 from rlsize.reports.report import Cell, Column, Report, Table
 from rlsize.reports.rollout_chart import PARTS, rollout_chart
 from rlsize.shell.inputs import Inputs
@@ -21,10 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_outlook import RolloutOutlook
-    from rlsize.estimates.rollout_prediction import Engine
+    from rlsize.estimates.rollout_outlook import Level, RolloutOutlook
+    from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.estimates.rollout_sweep import Level
     from rlsize.loop.resolve import Loop
 
 _OF_AN_ENGINE = ("concurrency", "refill", "routing", "block_tokens", "hit_fraction", "served")
@@ -80,8 +78,8 @@ def predict_rollout(inputs: Inputs) -> Report:
 
 def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
     """The instance of a loop, with the samples that the loop has in flight on it."""
-    from rlsize.estimates.rollout_fit import fits_narrower
     from rlsize.estimates.rollout_outlook import rollout_outlook
+    from rlsize.estimates.rollout_question import fits_narrower
     from rlsize.loop.answer import agreed, answer_of
     from rlsize.loop.workload import hits
 
@@ -109,7 +107,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
     return _report(inputs, outlook, loop.bound)
 
 
-def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Engine) -> tuple[Figure, ...]:
+def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Replica) -> tuple[Figure, ...]:
     """The results, where the rate of an instance is known and need not be predicted."""
     from rlsize.equations import matching
     from rlsize.estimates.figures import apply
@@ -128,8 +126,8 @@ def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Engin
 
 def _alone(inputs: Inputs) -> Report:
     """An engine by itself, at the load that is offered to it."""
-    from rlsize.estimates.rollout_fit import first_fit, fits_narrower, why_not
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
+    from rlsize.estimates.rollout_question import first_fit, fits_narrower, why_not
     from rlsize.loop.instance import degrees, instance
     from rlsize.loop.pools import LOOPS
     from rlsize.loop.seed import seed_of
@@ -176,7 +174,7 @@ def _alone(inputs: Inputs) -> Report:
     return _report(inputs, rollout_outlook(question, ready, belief, seed))
 
 
-def _ready(inputs: Inputs, asked: EngineQuestion) -> Engine:
+def _ready(inputs: Inputs, asked: EngineQuestion) -> Replica:
     """
     The engine, ready to be asked.
 
@@ -194,7 +192,7 @@ def _ready(inputs: Inputs, asked: EngineQuestion) -> Engine:
 
 def _sized(inputs: Inputs, question: RolloutQuestion, pool: Figure, values: Mapping[str, float]) -> EngineQuestion:
     """The engine on as many GPUs as suit it, where nobody said how many: as in a loop where the fleet is known."""
-    from rlsize.estimates.rollout_fit import A_FEW, usual_degree
+    from rlsize.estimates.rollout_question import A_FEW, usual_degree
     from rlsize.loop.instance import degrees
     from rlsize.planner.placing import quickest_degree
 
@@ -274,6 +272,8 @@ def _does_not_fit(
 
 
 def _headline(outlook: RolloutOutlook, bound: str) -> str:
+    from rlsize.loop.answer import LIMITS
+
     engine = outlook.question.engine
     gpus = engine.layout.tensor * engine.layout.pipeline * engine.layout.data
     rate = outlook.figure("rollout_gpu_tokens_per_second")
@@ -372,7 +372,7 @@ def _notes(outlook: RolloutOutlook) -> list[str]:
         notes.append(
             f"Kernel times are those of the {engine.gpu.kernels_like}, scaled by peak and bandwidth: the band is wider."
         )
-    reserving = engine_traits(engine.engine).admission == "reserving"
+    reserving = inference_engine(engine.engine).admission == "reserving"
     if reserving and outlook.question.max_response_tokens.provenance != "given":
         notes.append(f"{engine.engine} keeps room for the longest response: give --max-response-tokens.")
     if not outlook.question.whole_step:

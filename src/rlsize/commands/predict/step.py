@@ -16,9 +16,9 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rlsize.estimates.step_assembly import StepPart
     from rlsize.estimates.step_assumptions import Assumption
-    from rlsize.estimates.step_loops import Way
-    from rlsize.estimates.step_parts import StepPart
+    from rlsize.estimates.step_prediction import Way
     from rlsize.loop.modes import Mode, StepOutlook
     from rlsize.loop.resolve import Loop, Stages
     from rlsize.reports.report import Cell
@@ -300,14 +300,14 @@ def _assumed(assumed: Sequence[Assumption]) -> Table:
 
 
 def _own_parts(outlook: StepOutlook) -> tuple[StepPart, ...]:
-    from rlsize.estimates.step_parts import step_parts
+    from rlsize.estimates.step_assembly import step_parts
 
     own = outlook.modes[0]
     return step_parts(own.step, own.way.loop) if own.step is not None else ()
 
 
 def _notes(outlook: StepOutlook) -> list[str]:
-    from rlsize.estimates.step_parts import NOTHING
+    from rlsize.estimates.step_assembly import NOTHING
     from rlsize.loop.answer import LIMITS
     from rlsize.reports.step_chart import PARTS
 

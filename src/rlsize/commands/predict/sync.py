@@ -14,7 +14,8 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.estimates.sync_outlook import Doubt, SyncOutlook
+    from rlsize.estimates.belief import BandSource
+    from rlsize.estimates.sync_outlook import SyncOutlook
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
     from rlsize.loop.resolve import Loop
 
@@ -202,7 +203,7 @@ def _row(name: str, seconds: Figure) -> Mapping[str, Cell]:
     }
 
 
-def _telling(outlook: SyncOutlook) -> list[Doubt]:
+def _telling(outlook: SyncOutlook) -> list[BandSource]:
     return [doubt for doubt in outlook.doubts if doubt.share >= _TELLING]
 
 

@@ -15,8 +15,8 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.estimates.train_outlook import TrainAnswer
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.estimates.train_prediction_bands import TrainAnswer
     from rlsize.loop.resolve import Loop
     from rlsize.reports.report import Cell
 
@@ -67,7 +67,7 @@ def predict_train(inputs: Inputs) -> Report:
     Example:  rlsize predict train --model qwen3-32b --gpu h100-sxm --trainer-gpus 32 --samples 512 --response-tokens 4k
     """
     from rlsize.estimates.constants_train import STAGE
-    from rlsize.estimates.train_prediction_bands import predicted_train_step
+    from rlsize.estimates.train_outlook import predicted_train_step
     from rlsize.loop.resolve import described, resolve
     from rlsize.loop.seed import seed_of
     from rlsize.loop.workload import batch_tokens
@@ -120,7 +120,7 @@ def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> Train
     """The answer as the loop has it: slower beside a fleet, or as it was measured."""
     from rlsize.equations import kernel_time, matching, train_step
     from rlsize.estimates.figures import apply
-    from rlsize.estimates.train_prediction_bands import TrainPart
+    from rlsize.estimates.train_outlook import TrainPart
     from rlsize.loop.answer import agreed, answer_of
 
     found = answer_of(loop)
@@ -225,7 +225,7 @@ def _table(answer: TrainAnswer) -> Table:
 
 
 def _notes(question: TrainQuestion, answer: TrainAnswer) -> list[str]:
-    from rlsize.estimates.train_prediction_question import EXTRA_PASSES
+    from rlsize.estimates.train_prediction import EXTRA_PASSES
 
     passes = [EXTRA_PASSES[name] for name in question.passes]
     counted = f"beside the update: {'; '.join(passes)}" if passes else "none beside the update"

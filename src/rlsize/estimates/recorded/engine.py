@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.recorded.registry import Profiles
-    from rlsize.estimates.rollout_prediction import Engine, Lengths, Steady
+    from rlsize.estimates.rollout_prediction import Lengths, Replica, Steady
     from rlsize.facts.records.engine import EngineRecord
 
 _MOE_SCATTER = 2.2  # times that of dense models: routing and kernels differ by load
@@ -26,7 +26,7 @@ _REQUESTS = 3000.0  # of an offline run that does not say how many
 _KEPT = 512  # compiled replicas
 
 
-def replica(record: EngineRecord, profiles: Profiles) -> Engine:
+def replica(record: EngineRecord, profiles: Profiles) -> Replica:
     """
     The replica that a record measured.
 
@@ -57,11 +57,11 @@ class _Key:
 
 
 @lru_cache(maxsize=_KEPT)
-def _replica(key: _Key) -> Engine:
+def _replica(key: _Key) -> Replica:
     return engine(key.question)
 
 
-def predicted(record: EngineRecord, asked: Engine, values: Mapping[str, Real]) -> tuple[Steady, Lengths]:
+def predicted(record: EngineRecord, asked: Replica, values: Mapping[str, Real]) -> tuple[Steady, Lengths]:
     """
     The engine at the record's load.
 

@@ -9,7 +9,8 @@ import numpy as np
 from rlsize.equations import training_peak
 from rlsize.equations.engine_memory import in_gib
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
-from rlsize.estimates.engine_memory import CapacityQuestion, kv_capacity
+from rlsize.estimates.engine_memory import kv_capacity
+from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
@@ -39,7 +40,7 @@ def predict(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]
 
 
 def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
-    question = CapacityQuestion(
+    question = EngineQuestion(
         model=profiles.model,
         gpu=profiles.gpu,
         engine=record.stack,
@@ -49,11 +50,10 @@ def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]
         memory_fraction=record.memory_fraction or None,
         batched_tokens=record.batched_tokens or None,
         max_sequences=record.max_sequences or None,
-        sequence_tokens=record.sequence_tokens or None,
         graphs_counted=record.graphs_counted,
         windows_whole=record.windows_whole,
     )
-    found = kv_capacity(numbers, question, values)
+    found = kv_capacity(numbers, question, values, record.sequence_tokens or None)
     if not np.any(found.kv_bytes > 0) and any(name.startswith("kv_cache") for name in record.measured):
         raise Refused("the weights and the profiling run leave no room for a cache, by prediction")
     return {

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.rl_step import step_tokens_per_gpu
-from rlsize.estimates import step_outlook
+from rlsize.estimates import step_prediction
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_prediction import StepQuestion, predicted_step
-from rlsize.estimates.train_prediction_question import TrainQuestion
+from rlsize.estimates.step_prediction import StepQuestion, Way, predicted_step
+from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.record import Refused
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from rlsize.facts.records.rl_step import StepRecord
 
 CLASS = "rl_step"
-STAGES = step_outlook.STAGES
+STAGES = step_prediction.STAGES
 _PACKED = 4096.0  # tokens of a packed micro-batch where nobody says
 _TOLERANCE = 0.15  # of a step time: reruns differ by 4 to 21 %
 _LONGER = 0.5
@@ -62,10 +62,9 @@ def _question(record: StepRecord, model: Model, gpu: Gpu) -> StepQuestion:
     loop: Loop = "colocated" if colocated else record.loop
     longest = record.max_tokens
     return StepQuestion(
-        engine=asked,
+        way=Way(loop=loop, rollout_gpus=float(record.rollout_gpus), trainer_gpus=float(record.trainer_gpus)),
+        engines=dict.fromkeys((True, False), asked),
         train=_train(record, model, gpu),
-        loop=loop,
-        rollout_gpus=float(record.rollout_gpus),
         samples=record.samples,
         group_size=record.group_size,
         prompt_tokens=record.prompt_tokens,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.engine_defaults import ENGINES, engine_defaults
+from rlsize.facts.inference_engines import ENGINES, inference_engine
 from rlsize.facts.quantisation import (
     FP4_EXPERTS,
     KV_WIDTHS,
@@ -215,7 +215,7 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
     if not measured:
         raise Refused("no size that is positive")
     words = parsing.text(row, "engine").lower() or "vllm"
-    stack = engine_defaults(words).name
+    stack = inference_engine(words).name
     cached = (parsing.text(row, "kv_dtype") or parsing.text(row, "kv_cache_dtype")).lower()
     numbers = re.search(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", words)
     version = tuple(int(part) for part in numbers.groups() if part) if numbers else ()

@@ -186,7 +186,7 @@ def dtypes(said: object, part: str = "") -> tuple[str, str | None]:
         part: A word such as `training`: the type that stands last before it, where the text names several.
 
     Returns:
-        A key of `rlsize.facts.dtype.BYTES_PER_PARAM`, and the type of the cache or None where it is not said.
+        A key of `rlsize.facts.quantisation.BYTES_PER_PARAM`, and the type of the cache or None where it is not said.
 
     >>> dtypes("FP8 generation and BF16 training", "training")
     ('bf16', None)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from rlsize.facts.advertised import ADVERTISED_AS_SUM, AdvertisedLink, advertised_as_sum
-from rlsize.facts.dtype import BYTES_PER_PARAM
+from rlsize.facts.link import ADVERTISED_AS_SUM, AdvertisedLink, advertised_as_sum
+from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.quantities.kinds import DTYPE
 from rlsize.readers.profiles import Catalogue
 

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from random import Random
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from rlsize.equations import matching, train_step_traffic
 from rlsize.equations import train_step as equations
-from rlsize.estimates.belief import interval, scattered, sensitivity
+from rlsize.estimates.all_constants import constants_of
+from rlsize.estimates.belief import BandSource, interval, scattered, variance_shares
 from rlsize.estimates.constants_train import STAGE
 from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
 from rlsize.estimates.train_prediction import train_step
-from rlsize.estimates.train_prediction_question import bare_question, stated
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
 
@@ -43,20 +41,6 @@ class TrainPart:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Doubt:
-    """
-    A constant that the band comes from.
-
-    Args:
-        meaning: What it is.
-        share: Its share of the variance of the logarithm of the time. [1]
-    """
-
-    meaning: str
-    share: float
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class TrainAnswer:
     """
     The predicted step.
@@ -69,7 +53,7 @@ class TrainAnswer:
 
     results: tuple[Figure, ...]
     parts: tuple[TrainPart, ...]
-    doubts: tuple[Doubt, ...]
+    doubts: tuple[BandSource, ...]
 
 
 def predicted_train_step(
@@ -84,53 +68,35 @@ def predicted_train_step(
         seed: Of the draws.
         response_tokens: Response tokens of the step, for the consumption; None where nobody says.
     """
-    central = belief.central()
-    values = {constant.name: _figure(constant.name, central[constant.name]) for constant in STAGE.constants}
-    step = train_step(apply, question, values)
-    drawn = train_step(numbers, _drawn_question(question, seed), belief.drawn(seed))
+    step = train_step(apply, question, constants_of(belief))
+    drawn = _told(train_step(numbers, _drawn_question(question, seed), belief.drawn(seed)))
     results = [
-        _banded(figure, draws, seed) for figure, draws in zip(_figures(step), _figures_of_draws(drawn), strict=True)
+        replace(figure, key=key, band=interval(scattered(drawn[key], STAGE.noise, seed, "train")))
+        for key, figure in _told(step).items()
     ]
     if response_tokens is not None and response_tokens.known:
         results.append(_consumption(results[0], response_tokens))
     return TrainAnswer(results=tuple(results), parts=tuple(_parts(question, step)), doubts=_doubts(question, belief))
 
 
-def _figure(name: str, value: float) -> Figure:
-    constant = next(entry for entry in STAGE.constants if entry.name == name)
-    how = constant.basis if value == constant.value else f"calibrated; before, {constant.basis}"
-    return Figure(key=name, value=value, provenance="default", source=f"{constant.meaning} ({how}: {constant.source})")
-
-
 def _drawn_question(question: TrainQuestion, seed: int) -> TrainQuestion:
     """The question in bare numbers; inputs with a standard deviation as arrays of joint draws."""
     random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
-    drawn = {name: figure for name, figure in stated(question).items() if uncertain(figure)}
+    drawn = {name: figure for name, figure in question.figures.items() if uncertain(figure)}
     joint = [Draw(random) for _ in range(DRAWS if drawn else 0)]
-    return bare_question(
-        question, {name: np.array([draw.of(figure).number for draw in joint]) for name, figure in drawn.items()}
-    )
+    return question.bare({name: np.array([draw.of(figure).number for draw in joint]) for name, figure in drawn.items()})
 
 
-def _figures(step: TrainStep) -> list[Figure]:
-    own = [
-        step.train_seconds,
-        step.update_seconds,
-        step.tokens_per_second,
-        replace(step.tokens_per_second_per_gpu, key="trained_tokens_per_gpu_second"),
-        replace(step.mfu, key="mfu_fraction"),
-    ]
-    return [*own, *(replace(seconds, key=f"{name}_seconds") for name, seconds in step.forward_seconds.items())]
-
-
-def _figures_of_draws(step: TrainStep) -> list[NDArray[np.float64]]:
-    own = [step.train_seconds, step.update_seconds, step.tokens_per_second, step.tokens_per_second_per_gpu, step.mfu]
-    return [*own, *step.forward_seconds.values()]
-
-
-def _banded(figure: Figure, draws: NDArray[np.float64], seed: int) -> Figure:
-    """With the 80 % interval of the draws, one measurement's scatter added; a rate scatters as the time does."""
-    return replace(figure, band=interval(scattered(draws, STAGE.noise, seed, "train")))
+def _told(step: TrainStep) -> dict[str, Any]:
+    """What is told of a step, by key: figures or draws, as the step is."""
+    return {
+        "train_seconds": step.train_seconds,
+        "update_seconds": step.update_seconds,
+        "tokens_per_second": step.tokens_per_second,
+        "trained_tokens_per_gpu_second": step.tokens_per_second_per_gpu,
+        "mfu_fraction": step.mfu,
+        **{f"{name}_seconds": seconds for name, seconds in step.forward_seconds.items()},
+    }
 
 
 def _consumption(train: Figure, response_tokens: Figure) -> Figure:
@@ -169,14 +135,13 @@ def _parts(question: TrainQuestion, step: TrainStep) -> list[TrainPart]:
     ]
 
 
-def _doubts(question: TrainQuestion, belief: Belief) -> tuple[Doubt, ...]:
+def _doubts(question: TrainQuestion, belief: Belief) -> tuple[BandSource, ...]:
     """The constants that the band comes from, by their share of the variance."""
-    bare = bare_question(question)
-    slopes = sensitivity(belief, lambda values: [train_step(numbers, bare, values).train_seconds])[0]
-    variances = np.square(slopes) * np.diag(belief.covariance)
-    shares = variances / max(float(variances.sum()), 1e-12)
+    bare = question.bare()
+    shares = variance_shares(belief, lambda values: train_step(numbers, bare, values).train_seconds)
     meanings = {constant.name: constant.meaning for constant in STAGE.constants}
-    ranked = sorted(zip(shares.tolist(), belief.names, strict=True), reverse=True)
     return tuple(
-        Doubt(meaning=meanings[name], share=share) for share, name in ranked if share >= _TOLD and name in meanings
+        BandSource(name=name, meaning=meanings[name], share=share)
+        for name, share in shares.items()
+        if share >= _TOLD and name in meanings
     )
