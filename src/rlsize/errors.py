@@ -6,12 +6,13 @@ Everything a user can get wrong ends in one of these; the command line prints th
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,15 @@ class RlsizeError(Exception):
 
 class InputError(RlsizeError):
     """The input is wrong (exit code 2)."""
+
+
+@contextmanager
+def noting(faults: list[Fault]) -> Iterator[None]:
+    """Have what is wrong within it noted, and not raised, so that all of it can be told at once."""
+    try:
+        yield
+    except InputError as error:
+        faults += error.faults
 
 
 class DoesNotFitError(RlsizeError):

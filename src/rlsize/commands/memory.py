@@ -52,13 +52,11 @@ def memory(inputs: Inputs) -> Report:
 
     Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model
     """
-    from random import Random
-
     from rlsize.estimates.constants_memory import STAGE, constant_figures
     from rlsize.estimates.figures import uncertain_inputs
     from rlsize.estimates.memory import bill_memory
     from rlsize.loop.resolve import described, resolve
-    from rlsize.loop.seed import seed_of
+    from rlsize.loop.seed import random_of, seed_of
     from rlsize.planner.memory_fit import fit_memory
     from rlsize.reports.memory import memory_report
 
@@ -74,8 +72,7 @@ def memory(inputs: Inputs) -> Report:
     values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
     engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
     question = replace(question, constants=constant_figures(values), engine=engine)
-    random = Random(seed) if uncertain_inputs(question) else None  # noqa: S311 (draws for a band, not for a secret)
-    answer = bill_memory(question, random)
+    answer = bill_memory(question, random_of(inputs) if uncertain_inputs(question) else None)
     fit = fit_memory(question, hardware) if hardware else None
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.errors import suggestion
-from rlsize.estimates.figures import apply, uncertain_inputs
+from rlsize.estimates.figures import apply
 from rlsize.estimates.sync import SyncQuestion
 from rlsize.estimates.sync_methods import DEFAULT_METHOD, METHODS
 from rlsize.facts.dtype import BYTES_PER_PARAM
 from rlsize.facts.figure import Figure
 from rlsize.loop.resolve import described, resolve
-from rlsize.loop.seed import seed_of
+from rlsize.loop.seed import random_for, seed_of
 from rlsize.loop.sync import predicted_as, wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.report import Report
@@ -110,8 +109,8 @@ def sync(
     wanted = question.params.known and (compare_links or bool((ctx.obj or {}).get("plot")))
     share = ways.between.achievable_fraction if ways.between.basis == "given" else None
     links = all_links(inputs, share) if wanted else ()
-    random = Random(str(inputs.name("seed")[0] or "0")) if uncertain_inputs(question) else None  # noqa: S311 (bands)
-    return sync_report(plan_sync(question, links, random), inputs.shown(), inputs.warnings, inputs.notes)
+    answer = plan_sync(question, links, random_for(inputs, question))
+    return sync_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
 
 
 def _weights(inputs: Inputs) -> Figure:

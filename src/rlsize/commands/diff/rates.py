@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff.files import both, input_changes, main_of
+from rlsize.commands.diff.files import both, main_of
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
 from rlsize.loop.rates import instance_rate
-from rlsize.loop.seed import seed_of
+from rlsize.loop.seed import random_for, seed_of
 from rlsize.shell.failures import in_own_words
 from rlsize.shell.inputs import Inputs
 from rlsize.units import show
@@ -58,17 +58,13 @@ def rates_compared(
     Raises:
         InputError: What is wrong with them, or with the scenario.
     """
+    from rlsize.commands.diff.report import Compared, diff_report
     from rlsize.readers.scenario_changes import changed_leaves
-    from rlsize.reports.diff import Compared, diff_report
 
     before, after = named
     (first, one, as_written), (second, other, as_written_after) = both(_read, before, after)
     leaves = changed_leaves(one, other, (as_written, as_written_after))
-    inputs = tuple(
-        replace(entry, detail=leaf.path[0] in _DETAILS or leaf.path[-1] == "why")
-        for entry, leaf in zip(input_changes(leaves), leaves, strict=True)
-    )
-    if not inputs:
+    if not leaves:
         return diff_report(Compared(before=before, after=after))
     rates = _rates_compared((before, first), (after, second), seed_of(said))
     loops = _loops(said, context, named, scenario) if scenario is not None else _Loops()
@@ -78,7 +74,8 @@ def rates_compared(
         how="that of a change with each rate's own spread, all else drawn once for both",
         before=before,
         after=after,
-        inputs=inputs,
+        inputs=leaves,
+        details=frozenset(leaf.key for leaf in leaves if leaf.path[0] in _DETAILS or leaf.path[-1] == "why"),
         differences=told,
         of=main_of(of, told) if loops.differences or of or not fallback else fallback,
         results=loops.results,
@@ -204,8 +201,6 @@ def _with_rates(said: Inputs, scenario: str, file: str) -> Inputs:
 
 def _matches(sides: Sequence[Inputs]) -> tuple[tuple[dict[str, Figure], dict[str, Figure]], str]:
     """The fleets that match the trainer; without any, why."""
-    from random import Random
-
     from rlsize.loop.rates import busy_seconds, consumed, waste
     from rlsize.loop.workload import batch_tokens
     from rlsize.planner.fleet import FleetQuestion, size_fleet
@@ -225,7 +220,7 @@ def _matches(sides: Sequence[Inputs]) -> tuple[tuple[dict[str, Figure], dict[str
                 headroom=headroom,
                 tokens_generated_per_trained_token=waste(side),
             )
-            answer = size_fleet(question, Random(seed_of(side)))  # noqa: S311 (draws for a band, not for a secret)
+            answer = size_fleet(question, random_for(side, question))
             found.append({figure.key: figure for figure in answer.results if figure.key in _MATCH})
     except InputError as error:
         told = "; ".join(dict.fromkeys(fault.what for fault in error.faults))

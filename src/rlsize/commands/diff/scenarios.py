@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff.files import both, input_changes, main_of
+from rlsize.commands.diff.files import both, main_of
 from rlsize.errors import InputError
 from rlsize.facts.records.record import Refused
 from rlsize.shell.failures import in_own_words
@@ -68,9 +68,9 @@ def scenarios_compared(
     Raises:
         InputError: What is wrong with them.
     """
+    from rlsize.commands.diff.report import Compared, diff_report
     from rlsize.readers.scenario_changes import changed_scenario
     from rlsize.readers.scenarios import read_scenario
-    from rlsize.reports.diff import Compared, diff_report
 
     before, after = named
     files = both(read_scenario, before, after)
@@ -84,7 +84,7 @@ def scenarios_compared(
     compared = Compared(
         before=before,
         after=after,
-        inputs=input_changes(leaves),
+        inputs=leaves,
         differences=told,
         of=first_told,
         split=mixer.split(fair=fair) if not first.found.refused else None,
@@ -171,9 +171,7 @@ class Mixer:
 
     def split(self, *, fair: bool) -> Split:
         """Which change does what."""
-        from random import Random
-
-        from rlsize.loop.seed import seed_of
+        from rlsize.loop.seed import random_of
         from rlsize.shell.progress import progress
         from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
 
@@ -192,7 +190,7 @@ class Mixer:
             found = split(keys, outcomes, topic)
             if not fair:
                 return found
-            return with_fair_shares(found, outcomes, Random(seed_of(self._inputs_of_all)))  # noqa: S311 (draws orders, not a secret)
+            return with_fair_shares(found, outcomes, random_of(self._inputs_of_all))
 
 
 def topic(key: str) -> str:
