@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlsize.commands.sync.report import sync_report
 from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.errors import suggestion
 from rlsize.estimates.figures import apply
@@ -19,7 +20,6 @@ from rlsize.loop.seed import random_for, seed_of
 from rlsize.loop.sync import predicted_as, wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.report import Report
-from rlsize.reports.sync import sync_report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.links import all_links, paths
 from rlsize.shell.models import model_params
@@ -110,16 +110,13 @@ def sync(
     share = ways.between.achievable_fraction if ways.between.basis == "given" else None
     links = all_links(inputs, share) if wanted else ()
     answer = plan_sync(question, links, random_for(inputs, question))
-    return sync_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    return sync_report(answer, inputs)
 
 
 def _weights(inputs: Inputs) -> Figure:
     """Parameters to send."""
-    flagged = [inputs.texts.get(key) for key in ("model", "params")]
-    model, params = (None if text is None else str(text) for text in flagged)
-    inputs.asked |= {"model", "params"}
-    weights: Figure = model_params(inputs, model, params)[0]
-    if inputs.said("trainer.lora_rank") is not None and params is None:
+    weights = model_params(inputs)
+    if inputs.said("trainer.lora_rank") is not None and not inputs.by_flag("params"):
         inputs.notes.append("The sync sends merged weights; LoRA adapters alone are far smaller (--params).")
     if not inputs.gives("sync_seconds"):
         inputs.need(weights, "give --params or --model; or --sync-seconds, where a sync has been measured")

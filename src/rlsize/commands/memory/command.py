@@ -52,13 +52,13 @@ def memory(inputs: Inputs) -> Report:
 
     Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model
     """
+    from rlsize.commands.memory.report import memory_report
     from rlsize.estimates.constants_memory import STAGE, constant_figures
     from rlsize.estimates.figures import uncertain_inputs
     from rlsize.estimates.memory import bill_memory
     from rlsize.loop.resolve import described, resolve
     from rlsize.loop.seed import random_of, seed_of
     from rlsize.planner.memory_fit import fit_memory
-    from rlsize.reports.memory import memory_report
 
     loop = resolve(inputs) if described(inputs) else None
     profile = inputs.model()
@@ -83,7 +83,7 @@ def memory(inputs: Inputs) -> Report:
         pipeline = max(1, round(question.rollout_pipeline_parallel.number))
         layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
         start = engine_start(replace(question.engine, layout=layout), belief, seed)
-    report = memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
+    report = memory_report(question, answer, fit, inputs, start)
     if loop is None or loop.refused or not report.no:
         return report
     shown = "what was measured of the loop has shown that it runs: this bill is too high for it"
@@ -101,7 +101,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
 
-    params = inputs.keep(model_params(inputs, _text(inputs, "model"), _text(inputs, "params"))[0])
+    params = inputs.keep(model_params(inputs))
     if not inputs.faults:  # a model that is named and cannot be read is a fault already
         inputs.need(params, "give --model or --params")
     kept = tenants(inputs)
@@ -177,11 +177,6 @@ def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figur
     longest = shape.architecture.max_context if shape.architecture else 0
     if live.known and live.number > longest:
         inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
-
-
-def _text(inputs: Inputs, key: str) -> str | None:
-    text = inputs.texts.get(key)
-    return None if text is None else str(text)
 
 
 def _published(profile: Model | None) -> str:
