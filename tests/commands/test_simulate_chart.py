@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.commands.simulate import span_bars
 from rlsize.commands.simulate.chart import MOST_POINTS, gantt, over_steps
-from rlsize.reports import span_bars
+from rlsize.commands.simulate.span_bars import bars_of
 from rlsize.reports.chart import Bar
-from rlsize.reports.span_bars import bars_of
 from rlsize.simulator.history import Span
 from rlsize.simulator.ledger import COLUMNS, Ledger
 

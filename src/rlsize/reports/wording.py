@@ -95,6 +95,12 @@ def band(figure: Figure) -> str:
     return f"{low.partition(' ')[0]} to {high.partition(' ')[0]}"  # the value beside it says the unit
 
 
+def interval(figure: Figure) -> str:
+    """The band in a sentence, each end with its unit; the number twice where it is a point."""
+    low, high = (show(end, figure.key) for end in figure.ends)
+    return f"{low} to {high}"
+
+
 def origin(figure: Figure) -> str:
     """Where a figure comes from, in a few words."""
     if not figure.known:

@@ -193,7 +193,7 @@ def _with_margin(line: Line) -> Line:
     """The line with its margin, and what follows from it."""
     room = equations.margin_below if line.bound in {"max", "max_increase"} else equations.margin_above
     margin = apply(line.quantity, room, limit=line.limit, value=line.value)
-    pairs = zip(_ends(line.limit), _ends(line.value), strict=True)
+    pairs = zip(line.limit.ends, line.value.ends, strict=True)
     ends = sorted(room(limit=limit, value=value) for limit, value in pairs)
     scale = max(abs(line.limit.number), abs(line.baseline.number) if line.relative and line.baseline else 0.0)
     least = -_ROUNDING * scale
@@ -204,7 +204,3 @@ def _with_margin(line: Line) -> Line:
     banded = line.value.band is not None or line.limit.band is not None
     margin = replace(margin, band=(ends[0], ends[-1])) if banded else margin
     return replace(line, margin=margin, margin_fraction=share, status=status)
-
-
-def _ends(figure: Figure) -> tuple[float, float]:
-    return figure.band or (figure.number, figure.number)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Cell, Column, Report, Table
+from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, asks
 from rlsize.units import show
@@ -164,8 +165,7 @@ def _headline(outlook: SyncOutlook, told: tuple[Figure, ...]) -> str:
     text = f"{sent} of {question.model.name} in {question.dtype} take {show(seconds.value, seconds.key)}"
     if len(told) > 1:
         return f"{text}, as was said; by {question.transport}, {show(told[1].value, told[1].key)} are predicted."
-    low, high = (show(end, seconds.key) for end in seconds.band or (seconds.number, seconds.number))
-    return f"{text} ({low} to {high}) by {question.transport}."
+    return f"{text} ({interval(seconds)}) by {question.transport}."
 
 
 def _table(outlook: SyncOutlook) -> Table:
@@ -190,7 +190,7 @@ def _table(outlook: SyncOutlook) -> Table:
 def _row(name: str, seconds: Figure) -> Mapping[str, Cell]:
     from rlsize.estimates.sync_prediction import TRANSPORTS
 
-    low, high = seconds.band or (seconds.number, seconds.number)
+    low, high = seconds.ends
     transport = TRANSPORTS[name]
     return {
         "transport": name,

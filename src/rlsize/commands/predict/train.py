@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, TRAINER, asks
 from rlsize.units import show
@@ -196,18 +197,13 @@ def _headline(question: TrainQuestion, answer: TrainAnswer) -> str:
     found = {figure.key: figure for figure in answer.results}
     time, rate = (found[key] for key in ("train_seconds", "trained_tokens_per_gpu_second"))
     where = f"{show(question.gpus.value)} {question.gpu.name}"
-    text = f"A step takes {show(time.value, time.key)}{_band(time)} on {where}: {show(rate.value, rate.key)}"
+    ends = "" if time.band is None else f" ({interval(time)})"
+    text = f"A step takes {show(time.value, time.key)}{ends} on {where}: {show(rate.value, rate.key)}"
     if "mfu_fraction" not in found:
         guess = found["predicted_train_seconds"]
         return f"{text}, as was said; predicted, {show(guess.value, guess.key)}."
     mfu = found["mfu_fraction"]
     return f"{text}, {show(mfu.value, mfu.key)} of the bf16 peak in the update."
-
-
-def _band(figure: Figure) -> str:
-    if figure.band is None:
-        return ""
-    return f" ({show(figure.band[0], figure.key)} to {show(figure.band[1], figure.key)})"
 
 
 def _table(answer: TrainAnswer) -> Table:

@@ -6,8 +6,8 @@ from dataclasses import replace
 from math import ceil
 from typing import TYPE_CHECKING
 
+from rlsize.commands.simulate.span_bars import bars_of
 from rlsize.reports.chart import Chart, Gantt, Mark, Panels, Series
-from rlsize.reports.span_bars import bars_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
