@@ -49,6 +49,11 @@ class RlsizeError(Exception):
         self.faults = tuple(Fault(fault) if isinstance(fault, str) else fault for fault in faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
+    @property
+    def brief(self) -> str:
+        """What is wrong, in a line, without where and what to do."""
+        return "; ".join(dict.fromkeys(fault.what for fault in self.faults))
+
 
 class InputError(RlsizeError):
     """The input is wrong (exit code 2)."""

@@ -107,6 +107,11 @@ def _distinct(figures: Sequence[Figure], named: Sequence[Figure]) -> Sequence[Fi
     return figures if len({figure.key for figure in figures}) == len(figures) else named
 
 
+def ends(figure: Figure) -> tuple[float, float]:
+    """Low and high end of the band; the number twice where it is a point."""
+    return figure.band or (figure.number, figure.number)
+
+
 class Draw:
     """
     One joint draw of the uncertain inputs.

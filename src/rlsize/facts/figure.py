@@ -64,11 +64,6 @@ class Figure:
         """Whether there is a value."""
         return self.value is not None
 
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The band, low and high; the number twice where it is a point."""
-        return self.band or (self.number, self.number)
-
 
 def absent(key: str, missing: str) -> Figure:
     """

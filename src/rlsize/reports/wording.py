@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.units import short, show, unit_of
 
@@ -97,7 +98,7 @@ def band(figure: Figure) -> str:
 
 def interval(figure: Figure) -> str:
     """The band in a sentence, each end with its unit; the number twice where it is a point."""
-    low, high = (show(end, figure.key) for end in figure.ends)
+    low, high = (show(end, figure.key) for end in ends(figure))
     return f"{low} to {high}"
 
 

@@ -13,10 +13,11 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import budget as equations
-from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.figures import apply, ends, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.memory_margin import MEMORY_MARGIN
+from rlsize.planner.saved_plan import from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -124,8 +125,7 @@ def _before(baseline: Plan | None, quantity: str) -> Figure | None:
     found = baseline.results.get(quantity)
     if found is None or not _is_number(found.value):
         return absent(quantity, "the baseline")
-    band = None if found.low is None or found.high is None else (found.low, found.high)
-    return Figure(key=quantity, value=found.value, band=band, provenance=found.provenance, source=found.source)
+    return from_plan(quantity, found)
 
 
 def _line(value: Figure, limit: Limit, bound: Bound, before: Figure | None) -> Line:
@@ -193,14 +193,14 @@ def _with_margin(line: Line) -> Line:
     """The line with its margin, and what follows from it."""
     room = equations.margin_below if line.bound in {"max", "max_increase"} else equations.margin_above
     margin = apply(line.quantity, room, limit=line.limit, value=line.value)
-    pairs = zip(line.limit.ends, line.value.ends, strict=True)
-    ends = sorted(room(limit=limit, value=value) for limit, value in pairs)
+    pairs = zip(ends(line.limit), ends(line.value), strict=True)
+    low, high = sorted(room(limit=limit, value=value) for limit, value in pairs)
     scale = max(abs(line.limit.number), abs(line.baseline.number) if line.relative and line.baseline else 0.0)
     least = -_ROUNDING * scale
-    status: Status = "fail" if margin.number < least else "warn" if ends[0] < least else "pass"
+    status: Status = "fail" if margin.number < least else "warn" if low < least else "pass"
     share = absent("margin_fraction", "")
     if line.limit.number:
         share = apply("margin_fraction", equations.margin_fraction, margin=margin, limit=line.limit)
     banded = line.value.band is not None or line.limit.band is not None
-    margin = replace(margin, band=(ends[0], ends[-1])) if banded else margin
+    margin = replace(margin, band=(low, high)) if banded else margin
     return replace(line, margin=margin, margin_fraction=share, status=status)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.diff.files import both, main_of
 from rlsize.facts.figure import Figure
+from rlsize.planner.saved_plan import from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -67,16 +68,7 @@ def _maker(plan: Plan) -> tuple[str, str]:
 
 
 def _figures(saved: Mapping[str, PlanFigure]) -> dict[str, Figure]:
-    return {
-        key: Figure(
-            key=key,
-            value=one.value,
-            band=None if one.low is None or one.high is None else (one.low, one.high),
-            provenance=one.provenance,
-            source=one.source,
-        )
-        for key, one in saved.items()
-    }
+    return {key: from_plan(key, one) for key, one in saved.items()}
 
 
 def _changes(first: Plan, second: Plan) -> Iterator[Leaf]:

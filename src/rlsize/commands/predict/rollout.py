@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.estimates.figures import ends
 from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import native, uniform
@@ -340,7 +341,7 @@ def _levels(outlook: RolloutOutlook) -> Table:
 
 def _level(level: Level) -> Mapping[str, Cell]:
     rate = level.gpu_tokens_per_second
-    low, high = rate.ends
+    low, high = ends(rate)
     return {
         "concurrency": level.concurrency,
         "rollout_gpu_tokens_per_second": rate.number,
@@ -419,7 +420,7 @@ def _notes(outlook: RolloutOutlook) -> list[str]:
 
 def _advice(outlook: RolloutOutlook) -> str:
     rate = outlook.figure("instance_tokens_per_second")
-    low, high = rate.ends
+    low, high = ends(rate)
     batch = show(outlook.sweep.asked.concurrency)
     if high > _WIDE * low:
         return (

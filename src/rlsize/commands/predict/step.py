@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.reports.chart import Chart, Series
@@ -281,11 +282,10 @@ def _mode(mode: Mode) -> dict[str, Cell]:
     }
     if mode.seconds is None:
         return row | {"verdict": "cannot run"}
-    low, high = mode.seconds.ends
+    low, high = ends(mode.seconds)
     row |= {"low_seconds": low, "high_seconds": high}
     if mode.times is not None:
-        ends = mode.times.ends
-        row["longer"] = f"{ends[0]:.2f} to {ends[1]:.2f}"
+        row["longer"] = "{:.2f} to {:.2f}".format(*ends(mode.times))
         row["verdict"] = "too close" if mode.close else "slower"
     return row
 

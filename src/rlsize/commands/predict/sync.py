@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Cell, Column, Report, Table
 from rlsize.reports.wording import interval
@@ -190,7 +191,7 @@ def _table(outlook: SyncOutlook) -> Table:
 def _row(name: str, seconds: Figure) -> Mapping[str, Cell]:
     from rlsize.estimates.sync_prediction import TRANSPORTS
 
-    low, high = seconds.ends
+    low, high = ends(seconds)
     transport = TRANSPORTS[name]
     return {
         "transport": name,
