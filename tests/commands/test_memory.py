@@ -409,6 +409,14 @@ def test_numbers_that_no_equation_can_take_are_refused(rlsize: Run, flag: str, v
     assert flag in ran.stderr
 
 
+@pytest.mark.parametrize("flag", ["--params", "--reward-params", "--concurrency", "--response-tokens"])
+def test_minus_zero_is_refused_where_zero_is(rlsize: Run, flag: str) -> None:
+    """Only a prompt may have no tokens."""
+    ran = rlsize("memory", *(f"{name}={text}" for name, text in ({"--params": "8B"} | GOOD | {flag: "-0"}).items()))
+    assert ran.code == 2
+    assert flag in ran.stderr
+
+
 DEGREES = [
     "--fsdp", "--data-parallel", "--tensor-parallel", "--pipeline-parallel", "--context-parallel", "--expert-parallel",
     "--rollout-tensor-parallel", "--rollout-pipeline-parallel", "--lora-rank", "--instances",

@@ -43,8 +43,10 @@ def test_a_plan_without_rates_is_answered_with_bands(rlsize: Any, scenario: str,
 def test_one_loop_has_one_answer(rlsize: Any, scenario: str, mode: str) -> None:
     """Whatever is told under one key, such as step, train time and idle shares, is the same in every command."""
     seen: dict[str, dict[str, Any]] = {}
+    changes = ["--set", f"placement.mode={mode}"]
+    changes += ["--set", "placement.trainer_gpus=null"] if mode == "colocated" else []  # all 16, for both sides
     for command in ("predict step", "cost", "iteration", "backlog", "fleet", "split"):
-        document = rlsize(*command.split(), scenario, "--set", f"placement.mode={mode}", "--json").document
+        document = rlsize(*command.split(), scenario, *changes, "--json").document
         for part in ("inputs", "results"):
             for key, value in document[part].items():
                 shared = key == "rollout_gpus" and mode == "colocated"  # shown as the fleet's own, none, in a cost

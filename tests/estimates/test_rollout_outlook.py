@@ -99,10 +99,10 @@ def test_what_is_known_leaves_no_band() -> None:
 
 def test_uncertain_lengths_widen_the_band() -> None:
     """A mean that is known to a third."""
-    sure = question(concurrency=64.0)
+    sure = question(concurrency=128.0)  # of a smaller batch the KV cache hardly counts
     unsure = replace(sure, response_tokens=replace(sure.response_tokens, deviation=1000.0))
     bands = [outlook(asked).figure("engine_step_seconds").band or (1.0, 1.0) for asked in (sure, unsure)]
-    assert bands[1][1] / bands[1][0] > bands[0][1] / bands[0][0]
+    assert bands[1][1] / bands[1][0] > 1.03 * bands[0][1] / bands[0][0]
 
 
 def test_a_step_on_two_instances_is_shared_out() -> None:

@@ -358,6 +358,7 @@ class Loop:
         prices: As YAML.
         rollout_gpu: Profile of the rollout pool's GPUs, where it has others than the trainer.
         budget: Limits, as YAML.
+        engine: What is said of the engine's cache and load beside its layout.
         saved: Whether commands are asked about the plan that `plan --save` makes of it.
     """
 
@@ -380,6 +381,7 @@ class Loop:
     prices: str
     rollout_gpu: str | None
     budget: str | None
+    engine: Mapping[str, object]
     saved: bool
 
     @property
@@ -396,7 +398,7 @@ class Loop:
             "cluster": _flow(gpu=self.gpu, gpus=whole, rollout_gpu=None if shared else self.rollout_gpu),
             "workload": _flow(prompts_per_step=self.prompts, group_size=8, prompt_tokens=300, response_tokens=lengths),
             "placement": _flow(mode=self.mode, max_staleness=self.max_staleness, **pools),
-            "rollout": _flow(tensor_parallel=self.tensor),
+            "rollout": _flow(tensor_parallel=self.tensor, **self.engine),
             "trainer": _flow(lora_rank=self.lora_rank, offload=self.offload, parallelism=ranks),
             "agents": self.agents,
             "rates": self.rates,
@@ -443,6 +445,7 @@ def random_loop(number: int) -> Loop:
         rollout_gpu=seldom("a100-80-sxm", "l40s", once_in=6),
         budget=seldom("{trainer_idle_fraction: 1, gpus: 100000}"),
         saved=bool(seldom(True)),
+        engine=seldom({"hit_ratio": 0.3}, {"routing": "random"}, {"concurrency": 24}, {"memory_fraction": 0.8}) or {},
     )
 
 

@@ -69,10 +69,15 @@ def test_a_mode_that_is_far_behind_is_slower() -> None:
 def test_common_draws_tell_more_than_bands() -> None:
     """The ratio of two modes is surer than two steps that know nothing of each other."""
     found = outlook("async")
-    others = [mode for mode in found.modes if mode.times is not None]
-    assert len(others) == 3
-    for mode in others:
-        assert log_width(mode.times) < 0.95 * math.hypot(log_width(mode.seconds), log_width(found.quickest.seconds))
+    best = found.quickest.seconds
+    shares = {
+        mode.way.loop: log_width(mode.times) / math.hypot(log_width(mode.seconds), log_width(best))
+        for mode in found.modes
+        if mode.times is not None
+    }
+    assert shares.keys() == {"colocated", "synchronous", "one-step-off"}
+    assert max(shares.values()) < 0.95
+    assert shares["synchronous"] < 0.8  # it has the same pools; shared GPUs have engines and swaps of their own
 
 
 def test_a_way_that_cannot_run_says_why() -> None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -87,7 +88,7 @@ def _listed(found: Sequence[object]) -> str:
     return "\n".join(map(str, found))
 
 
-def _one(desk: Desk, text: str, key: str, *commands: str) -> object:
+def _one(desk: Desk, text: str, key: str, *commands: str) -> Any:
     """The only value of a key for a scenario; these commands are among those that tell it."""
     told = desk.told(HEAD + text, key)
     silent = [command for command in commands if not any(where.startswith(command) for where in told)]
@@ -184,6 +185,15 @@ def test_pools_that_are_more_than_the_cluster_are_refused_by_every_command(desk:
     assert not (found := list(verdicts(answers))), _listed(found)
 
 
+def test_a_side_of_shared_gpus_that_has_others_is_refused_by_every_command(desk: Desk) -> None:
+    """Colocated on 8 GPUs, and a trainer of 4."""
+    assert "\nplacement: {mode: colocated}" in SHARED
+    text = SHARED.replace("{mode: colocated}", "{mode: colocated, trainer_gpus: 4}")
+    answers = desk.ask_all(desk.file(HEAD + text))
+    assert [answer.command for answer in answers if answer.code == 0] == []
+    assert not (found := list(verdicts(answers))), _listed(found)
+
+
 def test_responses_beyond_the_context_of_the_model_are_refused_by_every_command(desk: Desk) -> None:
     """300 + 40,960 tokens are more than the model's 40,960."""
     answers = desk.ask_all(desk.file(HEAD + ASYNC.replace("mean: 4096", "mean: 4096, max: 40960")))
@@ -198,6 +208,29 @@ def test_no_gpu_is_dropped(desk: Desk) -> None:
     if any(answer.code == 0 for answer in answers):
         assert _one(desk, UNEVEN, "rollout_gpus", "predict step", "check", "cost") == 5
         assert _one(desk, UNEVEN, "gpus", "predict step", "check") == 13
+
+
+@pytest.mark.parametrize("said", ["hit_ratio: 0", "routing: random", "concurrency: 8", "block_size: 256"])
+def test_what_is_said_of_cache_and_load_is_in_the_step(desk: Desk, said: str) -> None:
+    """Fewer hits or fewer samples in flight make generation longer, for every command that tells of it."""
+    text = ASYNC.replace("prompt_tokens: 300", "prompt_tokens: 3000") + "rollout: {tensor_parallel: 2}\n"
+    plain = _one(desk, text, "generation_seconds", "predict step", "predict rollout")
+    held = text.replace("tensor_parallel: 2", f"tensor_parallel: 2, {said}")
+    assert _one(desk, held, "generation_seconds", "predict step", "predict rollout") > plain
+
+
+def test_instances_that_the_gpus_do_not_make_up_are_refused_where_no_count_is_judged(desk: Desk) -> None:
+    """`iteration` tells of the loop as it stands."""
+    answer = desk.ask("iteration", desk.file(HEAD + ASYNC), "--instances", "5")
+    assert answer.code == 2
+    assert "5 instances" in answer.fault
+
+
+def test_a_key_that_a_flag_goes_before_is_not_called_unused(desk: Desk) -> None:
+    """The flag says it."""
+    answer = desk.ask("cost", desk.file(HEAD + ASYNC), "--response-tokens", "2000")
+    assert answer.code == 0, answer.told
+    assert "workload.response_tokens.mean" not in answer.prose
 
 
 def test_lora_fits_for_memory_and_plan_alike(desk: Desk) -> None:

@@ -216,7 +216,7 @@ def _affine_hits(group: float | None, prompts: float | None, counters: EngineCou
         return absent("affine_prefix_cache_hit_fraction", "a prefix cache, which is off")
     prompt_tokens = _measured("prompt_tokens", prompts, "finished samples")
     block_tokens = _measured("block_tokens", counters.block_size, "a page that states its block size")
-    hits = expected_hits(_measured("group_size", group, "--group"), prompt_tokens, block_tokens)
+    hits: Figure = expected_hits(_measured("group_size", group, "--group"), prompt_tokens, block_tokens)
     return replace(hits, key="affine_prefix_cache_hit_fraction")
 
 

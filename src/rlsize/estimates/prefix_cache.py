@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import redundancy
 from rlsize.estimates.figures import apply
 
 if TYPE_CHECKING:
-    from rlsize.facts.figure import Figure
+    from collections.abc import Callable, Mapping
+
+    from rlsize.equations._ops import Real
+
+SPREADS: Mapping[str, Callable[..., Any]] = MappingProxyType(
+    {
+        "random": redundancy.instances_per_group_random,
+        "round-robin": redundancy.instances_per_group_round_robin,
+        "queue": redundancy.instances_per_group_round_robin,  # free slots come round in turn
+    }
+)
+"""How many instances the samples of a group reach, by routing; with any other they stay on one."""
 
 
 def expected_hits(
-    group_size: Figure, prompt_tokens: Figure, block_tokens: Figure, instances_per_group: Figure | float = 1.0
-) -> Figure:
+    group_size: Real,
+    prompt_tokens: Real,
+    block_tokens: Real,
+    instances_per_group: Real = 1.0,
+    *,
+    work: Callable[..., Real] = apply,
+) -> Real:
     """
     Share of prompt tokens that the samples of a group should find in the cache, as one of them put them there.
 
@@ -22,19 +39,20 @@ def expected_hits(
         prompt_tokens: Mean prompt length. [token]
         block_tokens: Tokens of one KV block; only whole blocks are cached. [token]
         instances_per_group: Instances that the samples of one group reach; 1 where a group is kept together. [1]
+        work: `figures.apply`, or `numbers` for numbers and arrays.
 
     >>> from rlsize.facts.figure import Figure
     >>> size, prompt, block = (Figure(key="a", value=value) for value in (8, 400, 16))
     >>> expected_hits(size, prompt, block).number
     0.84
     """
-    cacheable = apply(
+    cacheable = work(
         "cacheable_prompt_tokens",
         redundancy.cacheable_prompt_tokens,
         prompt_tokens=prompt_tokens,
         block_tokens=block_tokens,
     )
-    return apply(
+    return work(
         "expected_prefix_cache_hit_fraction",
         redundancy.prefix_cache_hit_ratio,
         group_size=group_size,

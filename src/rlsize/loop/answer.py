@@ -29,6 +29,7 @@ _SOURCES = {
     "cache_concurrency": "samples that the KV cache holds",
 }
 LIMITS = {
+    "offered": "as many as are offered",
     "samples": "as many as the step has",
     "staleness": "as many as the staleness cap lets be in flight",
     "cache": "as many as its KV cache holds",
@@ -95,11 +96,11 @@ def _in_flight(setting: Setting, place: Placement, ready: Engine) -> dict[str, A
         key: Figure(key=key, value=float(value), provenance="predicted", source=_SOURCES[key])
         for key, value in found.items()
     }
-    limit = _limited_by(place, ready, fleet)
+    limit = _limited_by(setting.bare, place, ready, fleet)
     return told | {"limited_by": Figure(key="limited_by", value=limit, provenance="predicted", source=LIMITS[limit])}
 
 
-def _limited_by(place: Placement, ready: Engine, fleet: Generation) -> str:
+def _limited_by(setting: Setting, place: Placement, ready: Engine, fleet: Generation) -> str:
     """What the batch of an instance ran into."""
     from rlsize.estimates.rollout_prediction import engine_limit
 
@@ -108,4 +109,7 @@ def _limited_by(place: Placement, ready: Engine, fleet: Generation) -> str:
         return "engine"
     if batch >= float(fleet.capacity):
         return "cache"
+    offered = setting.problem.concurrency
+    if offered.known and batch >= offered.number:
+        return "offered"
     return "staleness" if place.loop in REFILLING else "samples"

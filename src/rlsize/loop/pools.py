@@ -99,12 +99,24 @@ def _shared(said: Said, total: Figure, rollout: Figure, trainer: Figure) -> Pool
             total = apply("gpus", rl_step.gpus_of_both, rollout_gpus=rollout, trainer_gpus=trainer)
         else:
             total = next((figure for figure in (rollout, trainer) if figure.known), absent("gpus", "--gpus"))
+    elif _by_flag(said, "rollout_gpus", "trainer_gpus") or not _by_flag(said, "gpus", "mode"):
+        _check_shared(said, total, rollout, trainer)
     if total.known:
         source = total.source or "rollout and trainer GPUs"
         total = said.keep(Figure(key="gpus", value=int(total.number), source=source))
         for key in ("rollout_gpus", "trainer_gpus"):
             said.keep(Figure(key=key, value=total.value, source=f"{source}: both sides share them"))
     return Pools(loop="colocated", gpus=total, rollout=absent("rollout_gpus", ""), trainer=absent("trainer_gpus", ""))
+
+
+def _check_shared(said: Said, total: Figure, rollout: Figure, trainer: Figure) -> None:
+    """Note a fault where one side has other GPUs than both share; two pools may be said that make them up together."""
+    if rollout.known and trainer.known and rollout.number + trainer.number == total.number:
+        return
+    for side, figure in (("rollout", rollout), ("trainer", trainer)):
+        if figure.known and figure.number != total.number:
+            what = f"mode colocated gives all {total.number:g} GPUs to both sides in turn, and the {side} side has"
+            said.fault(f"{what} {figure.number:g}", figure.source, "leave one of them out")
 
 
 def _two(said: Said, loop: Loop, total: Figure, rollout: Figure, trainer: Figure) -> Pools:

@@ -205,6 +205,9 @@ def _trainer(said: Said, batch: Figure) -> tuple[Figure, Figure]:
     return absent(key, "--train-seconds"), one
 
 
+_BUSY = ("train_seconds", "consumption_tokens_per_second")
+
+
 def measured_on(said: Said) -> Figure:
     """GPUs behind the train seconds: said, those of the rates file, or the trainer's own."""
     pool = said.ask("measured_trainer_gpus")
@@ -223,7 +226,10 @@ def measured_on(said: Said) -> Figure:
             "gpus" if shared else "trainer_gpus"
         )  # all of them, where both sides share them
         pool = said.keep(Figure(key="measured_trainer_gpus", value=own.value, source=own.source, missing=own.missing))
-    said.need(pool, "train seconds hold for a number of GPUs: say which")
+    if not pool.known:
+        where = next((figure.source for key in _BUSY if (figure := said.used.get(key)) and figure.source), pool.missing)
+        what = "busy time holds for a number of GPUs, and nobody says which"
+        said.fault(what, where, "give trainer_gpus, or rates.measured_trainer_gpus")
     return pool
 
 

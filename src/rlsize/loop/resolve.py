@@ -411,6 +411,10 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
             response_cv=plan.response_cv,
             max_tokens=plan.max_tokens,
             wire_dtype=plan.wire_dtype,
+            hit_fraction=said.ask("hit_fraction"),
+            routing=said.choose("routing"),
+            block_tokens=said.ask("block_tokens"),
+            concurrency=said.ask("concurrency"),
             model=plan.train.model,
         )
     else:

@@ -100,7 +100,7 @@ def sides(said: Said, *, full: float = FULL_HEADROOM, needed: bool = True) -> Si
     """
     refuse_wall_clock(said)
     said.load_rates()
-    loop, found = described_loop(said)
+    loop, found = described_loop(said, judged=said.by_flag("instances"))
     batch, train = batch_tokens(said), busy_seconds(said)
     consumption = consumed(said, batch, train)
     rate, headroom = instance_rate(said, full=full)
@@ -160,9 +160,13 @@ def fleet_gpus(said: Said, both: Sides | None = None) -> Figure:
     return apply("rollout_gpus", matching.remaining_gpus, gpus=said.ask("gpus"), rollout_gpus=said.ask("trainer_gpus"))
 
 
-def described_loop(said: Said) -> tuple[Loop | None, Evaluation | None]:
+def described_loop(said: Said, *, judged: bool = False) -> tuple[Loop | None, Evaluation | None]:
     """
     The loop, and what it gives, where enough is said for one.
+
+    Args:
+        said: What was said.
+        judged: Whether the instances that a flag says are a count to judge: the loop is the one that stands beside it.
 
     Raises:
         InputError: What was said of it is wrong.
@@ -174,7 +178,6 @@ def described_loop(said: Said) -> tuple[Loop | None, Evaluation | None]:
 
     if not described(said):
         return None, None
-    judged = said.by_flag("instances")  # a count to judge: the loop is the one that stands beside it
     asked = said.instead(instances=None) if judged else said
     notes, warnings = len(asked.notes), len(asked.warnings)
     loop = resolve(asked)

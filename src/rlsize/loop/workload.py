@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import long_tail, matching, redundancy
+from rlsize.equations import long_tail, matching
 from rlsize.estimates.figures import apply
-from rlsize.estimates.prefix_cache import expected_hits
+from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
 
@@ -153,13 +153,9 @@ def hits(said: Said, engine: str, prompt: Figure, instances: Figure) -> Figure:
     block = said.ask("block_tokens", default=float(own.block_tokens), why=f"default of {own.name}")
     routing = said.choose("routing")
     spread: Figure | float = 1.0
-    laws = {
-        "random": redundancy.instances_per_group_random,
-        "round-robin": redundancy.instances_per_group_round_robin,
-        "queue": redundancy.instances_per_group_round_robin,  # free slots come round in turn
-    }
-    if routing in laws and instances.known:
-        spread = apply("instances_per_group", laws[routing], group_size=group, instances=instances)
-    elif routing in laws:
+    if routing in SPREADS and instances.known:
+        spread = apply("instances_per_group", SPREADS[routing], group_size=group, instances=instances)
+    elif routing in SPREADS:
         said.need(instances, "give --instances: how far a group spreads depends on it")
-    return replace(expected_hits(group, prompt, block, spread), key=key)
+    expected: Figure = expected_hits(group, prompt, block, spread)
+    return replace(expected, key=key)

@@ -110,6 +110,10 @@ class LoopProblem:
         steps: Optimizer steps of the run; absent where nobody says. [step]
         sync_every: Optimizer steps from one sync to the next. [1]
         wire_dtype: Number type of weights on the wire.
+        hit_fraction: Share of prompt tokens found in the prefix cache, where it is known. [1]
+        routing: How the samples of a group reach instances, where it is not.
+        block_tokens: Tokens of a block of the cache; absent for the engine's own. [token]
+        concurrency: Samples that an instance is offered at once; absent for as many as there are. [1]
         model: The policy; None where only rates are known.
         gpus_per_node: GPUs of a node; None where nodes do not matter. [1]
     """
@@ -130,6 +134,10 @@ class LoopProblem:
     steps: Figure = absent("steps", "--steps")
     sync_every: float = 1.0
     wire_dtype: str = "bf16"
+    hit_fraction: Figure = absent("hit_fraction", "--hit-ratio")
+    routing: str = "affine"
+    block_tokens: Figure = absent("block_tokens", "--block-size")
+    concurrency: Figure = absent("concurrency", "--concurrency")
     model: Model | None = None
     gpus_per_node: float | None = None
 

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import iteration, redundancy, rl_step, rollout_batch
+from rlsize.equations import iteration, matching, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
 from rlsize.estimates.step_figures import generated_figures
-from rlsize.estimates.step_prediction import BLOCK_TOKENS, overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.step_prediction import overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.estimates.train_prediction_question import stated
+from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.planner.step_parts import generated_samples
@@ -98,7 +100,12 @@ def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generati
     problem, said = setting.problem, setting.said
     samples = generated_samples(setting)
     refill = place.loop in REFILLING
-    allowed = rl_step.allowed_in_flight(samples_per_step=samples, max_staleness=place.max_staleness)
+    in_flight = None
+    if refill:
+        in_flight = rl_step.allowed_in_flight(samples_per_step=samples, max_staleness=place.max_staleness)
+    if problem.concurrency.known:
+        offered = matching.pool_rate(gpus=place.instances, gpu_rate=said(problem.concurrency))
+        in_flight = offered if in_flight is None else np.minimum(in_flight, offered)
     batch = StepBatch(
         samples=samples,
         instances=place.instances,
@@ -106,8 +113,8 @@ def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generati
         response_tokens=said(problem.response_tokens),
         response_cv=said(problem.response_cv) if problem.response_cv.known else setting.values["step_length_cv"],
         max_tokens=said(problem.max_tokens) if problem.max_tokens.known else None,
-        hit_ratio=hits(said(problem.group_size), said(problem.prompt_tokens)),
-        in_flight=allowed if refill else None,
+        hit_ratio=hits(setting, ready.question.engine, place.instances),
+        in_flight=in_flight,
         ending="refill" if refill else "barrier",
     )
     return generation(numbers, ready, batch, setting.values)
@@ -123,17 +130,23 @@ def longest_response(setting: Setting, place: Placement) -> float:
     return float(np.asarray(seconds).ravel()[0])
 
 
-def hits(group_size: Any, prompt_tokens: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
-    """Share of prompt tokens in the prefix cache, a group on one instance."""
-    return redundancy.prefix_cache_hit_ratio(
-        group_size=group_size,
-        prompt_tokens=prompt_tokens,
-        cacheable_prompt_tokens=redundancy.cacheable_prompt_tokens(
-            prompt_tokens=prompt_tokens, block_tokens=BLOCK_TOKENS
-        ),
-        cacheable_shared_tokens=0.0,
-        instances_per_group=1.0,
-    )
+def hits(setting: Setting, engine: str, instances: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+    """
+    Share of prompt tokens in the prefix cache: as it is known, or what the samples of a group find.
+
+    Args:
+        setting: Who works it out, in numbers or arrays.
+        engine: The engine, whose blocks count where nobody says how large they are.
+        instances: Rollout instances. [1]
+    """
+    problem, said = setting.problem, setting.said
+    if problem.hit_fraction.known:
+        return said(problem.hit_fraction)
+    group, spread = said(problem.group_size), 1.0
+    if problem.routing in SPREADS:
+        spread = SPREADS[problem.routing](group_size=group, instances=instances)
+    block = problem.block_tokens.number if problem.block_tokens.known else engine_defaults(engine).block_tokens
+    return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
 
 
 def predicted_sync(setting: Setting, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)

@@ -218,7 +218,7 @@ def _line(setting: Worked, place: Placement, concurrency: float | None) -> StepL
         response_tokens=lengths.mean,
         response_cv=lengths.cv,
         max_tokens=lengths.cap,
-        hit_ratio=float(hits(problem.group_size.number, problem.prompt_tokens.number)),
+        hit_ratio=float(hits(setting, engine.question.engine, place.instances)),
     )
     line = predicted_line(engine.question, batch, setting.values, concurrency)
     return scaled_line(line, rate.number) if rate.known else line

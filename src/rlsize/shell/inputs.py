@@ -13,7 +13,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.row import Row, Switch, Text, Word
-from rlsize.quantities.table import QUANTITIES
+from rlsize.quantities.table import PLACES, QUANTITIES
 from rlsize.units import uncertain
 
 if TYPE_CHECKING:
@@ -347,7 +347,9 @@ class Inputs:
 
     def _seen(self, leaf: str) -> bool:
         """Whether a key of the scenario was looked at, or one that it stands for."""
-        top = leaf.partition(".")[0]
+        top, row = leaf.partition(".")[0], PLACES.get(leaf)
+        if row is not None and row.key in self.texts:  # the flag that goes before it answers for both
+            return True
         return top in self.looked or any(place == leaf or place.startswith(f"{leaf}.") for place in self.looked)
 
     def model(self) -> Model | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.init.questions import CAPPED, COLOCATED, LIMITS, QUESTIONS
+from rlsize.commands.init.questions import CAPPED, LIMITS, QUESTIONS
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.budget import quantities
 from rlsize.quantities.table import PLACES
@@ -102,16 +102,6 @@ def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
     yield from said.faults
 
 
-def _shared(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
-    """Colocated sides have all GPUs in turn."""
-    gpus, mode = _values(answers, "cluster.gpus", "placement.mode")
-    for side, flag in (("trainer", "--trainer-gpus"), ("rollout", "--rollout-gpus")):
-        own = answers.get(f"placement.{side}_gpus")
-        if mode == COLOCATED and own is not None and gpus is not None and own != gpus:
-            what = f"mode colocated gives all {gpus} GPUs to both sides in turn, and the {side} side has {own}"
-            yield Fault(what, f"--mode, {flag}", "leave one of them out")
-
-
 def _capped(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
     """Only a loop that never stops has a cap."""
     cap, mode = _values(answers, "placement.max_staleness", "placement.mode")
@@ -152,7 +142,6 @@ def _values(answers: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
 
 _RULES: tuple[Callable[[Mapping[str, Any], Desk], Iterator[Fault]], ...] = (
     _as_loops_say,
-    _shared,
     _capped,
     _lengths,
     _dated,

@@ -11,6 +11,7 @@ from rlsize.facts.engine_traits import engine_traits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
+from rlsize.loop.answer import LIMITS
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table
 from rlsize.reports.wording import interval
@@ -29,13 +30,6 @@ if TYPE_CHECKING:
     from rlsize.loop.resolve import Loop
 
 _OF_AN_ENGINE = ("concurrency", "refill", "routing", "block_tokens", "hit_fraction", "served")
-_LIMITS = {
-    "offered": "as many as are offered",
-    "samples": "as many as the step has",
-    "staleness": "as many as the staleness cap lets be in flight",
-    "cache": "as many as its KV cache holds",
-    "engine": "as many as the engine's limit lets through",
-}
 _WIDE = 1.5  # high end of a band over its low end from which a measurement is worth its while
 _MOST_TOLD = 2
 _QUIET = frozenset({"prefill_seconds", "longest_response_tokens"})
@@ -313,7 +307,7 @@ def _headline(outlook: RolloutOutlook, bound: str) -> str:
     where = f"{gpus} {engine.gpu.name}" if gpus > 1 else f"one {engine.gpu.name}"
     text = (
         f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({interval(rate)}) with "
-        f"{samples} at once, {_LIMITS[str(outlook.figure('limited_by').value)]}."
+        f"{samples} at once, {LIMITS[str(outlook.figure('limited_by').value)]}."
     )
     step = next((figure for figure in outlook.results if figure.key == "generation_seconds" and figure.known), None)
     if step is None:
