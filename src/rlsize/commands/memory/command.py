@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
@@ -94,7 +94,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
-    from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
+    from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.dtype import BYTES_PER_PARAM
     from rlsize.facts.quantisation import WIDTHS
     from rlsize.loop.models import tenants
@@ -111,7 +111,8 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
-    optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
+    optimizer, gradients = inputs.choose("optimizer"), inputs.choose("gradients")
+    width = inputs.used["gradients"]
     tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
     adapters_off = rank.known and kept.reference is None
@@ -120,7 +121,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     if inputs.said("placement.mode") == "colocated":
         inputs.notes.append("Colocated: each side is judged alone, as if the other were offloaded while it runs.")
     context = inputs.ask("context_tokens")
-    lengths = _lengths(inputs, wanted=not context.known)
+    lengths = {} if context.known else _lengths(inputs)
     tensor = inputs.ask("rollout_tensor_parallel")
     dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
     question = MemoryQuestion(
@@ -134,7 +135,12 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         reward_params=kept.reward_params,
         known_shape=shape,
         optimizer=OPTIMIZERS[optimizer],
-        bytes_per_gradient=width,
+        bytes_per_gradient=Figure(
+            key="bytes_per_gradient",
+            value=BYTES_PER_GRADIENT[gradients],
+            provenance=width.provenance,
+            source=f"{width.value} gradients: {width.source}",
+        ),
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
@@ -152,20 +158,6 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     if shape is not None:
         _check_shape(inputs, shape, tensor, question.context)
     return question
-
-
-def _gradient_bytes(inputs: Inputs) -> Figure:
-    """Bytes of a gradient, of the number type that was chosen."""
-    from rlsize.facts.algorithm import BYTES_PER_GRADIENT
-
-    gradients = inputs.choose("gradients")
-    width = inputs.used["gradients"]
-    return Figure(
-        key="bytes_per_gradient",
-        value=BYTES_PER_GRADIENT[gradients],
-        provenance=width.provenance,
-        source=f"{width.value} gradients: {width.source}",
-    )
 
 
 def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
@@ -189,20 +181,16 @@ def _published(profile: Model | None) -> str:
     return types.experts if profile.architecture.moe else types.dense
 
 
-def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
+def _lengths(inputs: Inputs) -> dict[str, Any]:
     """Prompt, response, spread, and the longest sequence of a step: what says how long a sample in flight is."""
-    nothing = absent("response_tokens", "--context")
-    response = inputs.ask("response_tokens") if wanted else nothing
+    response = inputs.ask("response_tokens")
     if not response.known:
-        return {
-            "prompt_tokens": replace(nothing, key="prompt_tokens"),
-            "response_tokens": nothing,
-            "longest_tokens": absent("longest_tokens", "--response-tokens"),
-        }
+        return {}
     from rlsize.estimates.generation_batch import StepBatch, longest_sequence
 
     prompt, cv, cap = inputs.ask("prompt_tokens"), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
     prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
+    capped = cap.known and cap.provenance == "given"
     batch = StepBatch(
         samples=(prompts.number if prompts.known else 1.0) * (group.number if group.known else 1.0),
         instances=1.0,
@@ -211,16 +199,14 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
         response_cv=cv.number,
         max_tokens=cap.number if cap.known else None,
     )
-    longest = longest_sequence(batch, capped=cap.known and cap.provenance == "given")
-    how = "the cap" if cap.provenance == "given" and cap.known else "the longest that is expected of a step"
+    source = f"a prompt, and {'the cap' if capped else 'the longest that is expected of a step'}"
+    longest = longest_sequence(batch, capped=capped)
     return {
         "prompt_tokens": prompt,
         "response_tokens": response,
         "response_cv": cv,
-        "capped": cap.known and cap.provenance == "given",
-        "longest_tokens": Figure(
-            key="longest_tokens", value=longest, provenance="predicted", source=f"a prompt, and {how}"
-        ),
+        "capped": capped,
+        "longest_tokens": Figure(key="longest_tokens", value=longest, provenance="predicted", source=source),
     }
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.commands.predict import model_and_gpu
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import ends
 from rlsize.facts.engine_traits import engine_traits
@@ -156,10 +157,7 @@ def _alone(inputs: Inputs) -> Report:
     from rlsize.loop.seed import seed_of
     from rlsize.loop.workload import lengths, samples
 
-    seed, model, gpu = seed_of(inputs), inputs.model(), inputs.gpu("rollout")
-    for key, there in (("model", model), ("gpu", gpu)):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    seed, (model, gpu) = seed_of(inputs), model_and_gpu(inputs, "rollout")
     mode = LOOPS.get(str(inputs.said("placement.mode")))
     one = instance(inputs, model, gpu, shared=mode == "colocated")
     length, many = lengths(inputs, model, guess=True), samples(inputs)

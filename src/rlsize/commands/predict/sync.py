@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.commands.predict import model_and_gpu
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Cell, Column, Report, Table
@@ -126,10 +127,7 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     from rlsize.loop.instance_count import instance_gpus
     from rlsize.loop.sync import transport, wire_dtype
 
-    model, gpu = inputs.model(), inputs.gpu("trainer")
-    for key, there in (("model", model), ("gpu", gpu)):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    model, gpu = model_and_gpu(inputs, "trainer")
     colocated = inputs.gives("mode") and inputs.choose("mode") == "colocated"
     name, width = transport(inputs, shared=colocated), wire_dtype(inputs)
     shared = TRANSPORTS[name].colocated

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.commands.predict import model_and_gpu
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
@@ -107,10 +108,7 @@ def _alone(inputs: Inputs) -> TrainQuestion:
     from rlsize.loop.trainer import train_question
     from rlsize.loop.workload import lengths, samples
 
-    model, gpu = inputs.model(), inputs.gpu("trainer")
-    for key, there in (("model", model), ("gpu", gpu)):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    model, gpu = model_and_gpu(inputs, "trainer")
     length, many = lengths(inputs, model), samples(inputs)
     inputs.need(length.response, "give --response-tokens")
     inputs.need(many, "give --samples, or --prompts and --group")
