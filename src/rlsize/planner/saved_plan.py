@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.facts.figure import Figure
 from rlsize.facts.plan import Plan, PlanFigure
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from rlsize.facts.figure import Figure
     from rlsize.planner.evaluation import Evaluation
 
 
@@ -57,9 +57,3 @@ def _figure(figure: Figure) -> PlanFigure:
     low, high = figure.band or (None, None)
     source = figure.equation or figure.source
     return PlanFigure(value=figure.value, low=low, high=high, provenance=figure.provenance, source=source)
-
-
-def from_plan(key: str, saved: PlanFigure) -> Figure:
-    """A number of a plan as a figure."""
-    band = None if saved.low is None or saved.high is None else (saved.low, saved.high)
-    return Figure(key=key, value=saved.value, band=band, provenance=saved.provenance, source=saved.source)

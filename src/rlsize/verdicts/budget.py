@@ -17,13 +17,12 @@ from rlsize.estimates.figures import apply, ends, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.memory_margin import MEMORY_MARGIN
-from rlsize.planner.saved_plan import from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.facts.budget import Budget
-    from rlsize.facts.plan import Plan
+    from rlsize.facts.plan import Plan, PlanFigure
 
 Status = Literal["fail", "warn", "pass", "unknown"]
 Lacking = Literal["", "value", "baseline", "value in the baseline"]
@@ -126,6 +125,12 @@ def _before(baseline: Plan | None, quantity: str) -> Figure | None:
     if found is None or not _is_number(found.value):
         return absent(quantity, "the baseline")
     return from_plan(quantity, found)
+
+
+def from_plan(key: str, saved: PlanFigure) -> Figure:
+    """A number of a plan as a figure."""
+    band = None if saved.low is None or saved.high is None else (saved.low, saved.high)
+    return Figure(key=key, value=saved.value, band=band, provenance=saved.provenance, source=saved.source)
 
 
 def _line(value: Figure, limit: Limit, bound: Bound, before: Figure | None) -> Line:

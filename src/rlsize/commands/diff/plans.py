@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.diff.files import both, main_of
 from rlsize.facts.figure import Figure
-from rlsize.planner.saved_plan import from_plan
+from rlsize.verdicts.budget import from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
