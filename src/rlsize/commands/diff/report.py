@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.commands.diff import words as say
 from rlsize.commands.diff.causes import cause_tables, causes_chart, most, short_effect, tells_causes
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.wording import counted, row_name, sentence, words
+from rlsize.reports.wording import counted, numbered, row_name, sentence, words
 from rlsize.units import printable, show
 
 if TYPE_CHECKING:
@@ -139,18 +139,13 @@ def _headline(compared: Compared) -> str:
     for name, why in (compared.refused or {}).items():
         rest = f" {_moved(main)}." if main is not None else ""
         return f"The loop of {printable(name)} cannot run: {sentence(why)}{rest}"
-    changed = _changes(compared)
+    changed = f"{numbered(len(compared.inputs), 'input') if compared.inputs else 'No inputs'} changed"
     if main is None:
         return f"{changed}."
     if not any(one.moved for one in compared.differences):
         value = f", and {words(main.quantity)} stays at {show(main.after.value, main.quantity)}"
         return f"{changed}; no result moves{value}."
     return f"{_moved(main)}{_due(compared, main)}."
-
-
-def _changes(compared: Compared) -> str:
-    count = len(compared.inputs)
-    return "1 input changed" if count == 1 else f"{count or 'No'} inputs changed"
 
 
 def _moved(one: Difference) -> str:

@@ -173,9 +173,9 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.recording import record
+    from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
     from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run, stands_still
     from rlsize.commands.simulate.setting import simulated
-    from rlsize.commands.simulate.words import Answer, simulate_report
     from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
@@ -214,7 +214,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
             interrupted = True
     if interrupted:
         inputs.warnings.append(f"interrupted: {len(outcomes)} of {len(own)} runs are in this answer")
-    answer = Answer(
+    answer = SimulationAnswer(
         setting=found.setting,
         outcomes=outcomes,
         first_order=first_order(found.setting, found.pools),

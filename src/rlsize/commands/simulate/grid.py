@@ -52,7 +52,7 @@ _DRAWN = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class GridPoint:
     """
     One point of a grid.
 
@@ -160,7 +160,7 @@ def _rows(
     loops: Sequence[Simulated | InputError],
     owners: Sequence[int],
     done: Mapping[int, Done],
-) -> list[Point]:
+) -> list[GridPoint]:
     """What each point came to; `owners` has the point of each job."""
     rows = []
     for index, (point, loop) in enumerate(zip(points, loops, strict=True)):
@@ -169,7 +169,7 @@ def _rows(
         refused = loop.faults[0].what if isinstance(loop, InputError) else ""
         if len(outcomes) < len(over):
             outcomes, refused = (), next(result.stood_still for result in over if result.outcome is None)
-        rows.append(Point(said=point, outcomes=outcomes, refused=refused))
+        rows.append(GridPoint(said=point, outcomes=outcomes, refused=refused))
     return rows
 
 
@@ -192,7 +192,7 @@ def _loops(inputs: Inputs, points: Sequence[Mapping[str, str]]) -> list[Simulate
     return found
 
 
-def _report(points: Sequence[Point], inputs: Inputs) -> Report:
+def _report(points: Sequence[GridPoint], inputs: Inputs) -> Report:
     """What the grid came to, with what all of its points share."""
     done = [point for point in points if point.outcomes]
     best = min(done, key=lambda point: spread_over(point.outcomes, "step_seconds").mean)
@@ -224,9 +224,9 @@ def _report(points: Sequence[Point], inputs: Inputs) -> Report:
     )
 
 
-def _refusals(points: Sequence[Point]) -> list[str]:
+def _refusals(points: Sequence[GridPoint]) -> list[str]:
     """Why some points have no answer; one sentence for each reason."""
-    found: dict[str, list[Point]] = {}
+    found: dict[str, list[GridPoint]] = {}
     for point in points:
         if point.refused:
             found.setdefault(point.refused, []).append(point)
@@ -237,11 +237,11 @@ def _refusals(points: Sequence[Point]) -> list[str]:
     ]
 
 
-def _name(point: Point) -> str:
+def _name(point: GridPoint) -> str:
     return ", ".join(f"{words(key)} {value}" for key, value in point.said.items())
 
 
-def _table(points: Sequence[Point], best: Point) -> Table:
+def _table(points: Sequence[GridPoint], best: GridPoint) -> Table:
     rows: list[dict[str, Any]] = []
     done = [point for point in points if point.outcomes]
     told = [
@@ -267,20 +267,20 @@ def _table(points: Sequence[Point], best: Point) -> Table:
     )
 
 
-def _worth_telling(done: Sequence[Point], name: str) -> bool:
+def _worth_telling(done: Sequence[GridPoint], name: str) -> bool:
     """Whether a measure differs from its usual value anywhere."""
     usual = {"over_cap_fraction": 0.0, "tokens_generated_per_trained_token": 1.0}.get(name)
     means = [spread_over(point.outcomes, name).mean for point in done]
     return usual is None or any(abs(mean - usual) > _ROUNDED for mean in means)
 
 
-def _chart(done: Sequence[Point], headline: str) -> Panels | None:
+def _chart(done: Sequence[GridPoint], headline: str) -> Panels | None:
     """Step time, idle trainer and staleness over the number that has most values, a line for each of the others."""
     numeric = [key for key in done[0].said if all(_number(point.said[key]) is not None for point in done)]
     if not numeric or len({point.said[numeric[0]] for point in done}) < _ENDS:
         return None
     axis = max(numeric, key=lambda key: len({point.said[key] for point in done}))
-    lines: dict[str, list[Point]] = {}
+    lines: dict[str, list[GridPoint]] = {}
     for point in done:
         others = ", ".join(f"{words(key)} {value}" for key, value in point.said.items() if key != axis)
         lines.setdefault(others, []).append(point)
@@ -300,7 +300,7 @@ def _chart(done: Sequence[Point], headline: str) -> Panels | None:
     return Panels(title=headline.partition(";")[0], subtitle=subtitle, charts=charts)
 
 
-def _line(measure: str, axis: str, name: str, line: Sequence[Point], index: int) -> Series:
+def _line(measure: str, axis: str, name: str, line: Sequence[GridPoint], index: int) -> Series:
     return Series(
         name=name or words(measure),
         xs=tuple(_number(point.said[axis]) or 0.0 for point in line),

@@ -178,7 +178,7 @@ def run_job(job: Job) -> Done:
 
 
 def run_all(
-    jobs: Sequence[Job], say: Callable[[str, float], None], *, backend: str, workers: int, kept: Kept | None
+    jobs: Sequence[Job], say: Callable[[str, float], None], *, backend: str, workers: int, kept: KeptRuns | None
 ) -> dict[int, Done]:
     """
     Finished runs by the number of the job: all of them, unless Ctrl-C keeps some from it.
@@ -254,7 +254,7 @@ def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
     from rlsize.shell.progress import progress
 
     check_bounds(jobs, orders.most_samples)
-    kept = Kept(orders.runs) if orders.runs is not None else None
+    kept = KeptRuns(orders.runs) if orders.runs is not None else None
     with progress() as say:
         done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
     return done, len(done) < len(jobs)
@@ -281,7 +281,7 @@ def leave(report: Report, orders: Orders) -> Report:
     raise typer.Exit(_INTERRUPTED)
 
 
-class Kept:
+class KeptRuns:
     """
     A file of finished runs, one a line, which grows as runs finish.
 

@@ -42,7 +42,7 @@ _NOTHING = 1e-6  # in any unit: rounding
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SimulationAnswer:
     """
     What a simulation came to.
 
@@ -63,7 +63,7 @@ class Answer:
     recorded: Recorded | None = None
 
 
-def simulate_report(answer: Answer, inputs: Inputs) -> Report:
+def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
     """
     The report of `rlsize simulate`.
 
@@ -99,7 +99,7 @@ def simulate_report(answer: Answer, inputs: Inputs) -> Report:
     )
 
 
-def _headline(answer: Answer, spreads: Mapping[str, Spread], runs: str) -> str:
+def _headline(answer: SimulationAnswer, spreads: Mapping[str, Spread], runs: str) -> str:
     step, first = spreads["step_seconds"], answer.first_order["step_seconds"]
     beside = _beside(step.mean, first) if first else ""
     idle = show(spreads["trainer_idle_fraction"].mean, "_fraction")
@@ -120,7 +120,7 @@ def _beside(mean: float, first: float) -> str:
     return f", {abs(change):.1%} {where} the first-order ".replace("%", " %") + show(first, "_seconds")
 
 
-def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:
+def _measures_table(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Table:
     seen: list[dict[str, Any]] = []
     hidden: list[dict[str, Any]] = []
     for name, spread in spreads.items():
@@ -148,7 +148,7 @@ def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:
     return Table(title="", columns=tuple(columns), rows=(*seen, *hidden), shown=len(seen))
 
 
-def main_cause(answer: Answer, name: str, spread: Spread) -> str:
+def main_cause(answer: SimulationAnswer, name: str, spread: Spread) -> str:
     """The cause that moves a measure furthest from its first-order answer; empty where it hardly moves."""
     changes = changes_of(answer, name)
     first = answer.first_order.get(name)
@@ -164,7 +164,7 @@ def main_cause(answer: Answer, name: str, spread: Spread) -> str:
     return cause if change * difference > 0 else ""
 
 
-def changes_of(answer: Answer, name: str) -> list[tuple[str, float]]:
+def changes_of(answer: SimulationAnswer, name: str) -> list[tuple[str, float]]:
     """By how much each cause moves a measure, beginning at the first-order answer; of the first seed."""
     before = answer.first_order.get(name)
     if before is None or not answer.ladder:
@@ -180,7 +180,7 @@ def changes_of(answer: Answer, name: str) -> list[tuple[str, float]]:
     return changes
 
 
-def _causes_table(answer: Answer) -> Table:
+def _causes_table(answer: SimulationAnswer) -> Table:
     found: dict[str, dict[str, Any]] = {}
     shown = [name for name in _TELLING if answer.first_order.get(name) is not None]
     for name in shown:
@@ -205,7 +205,7 @@ def _signed(change: float, name: str) -> str:
     return "0" if nothing else f"{'+' if change > 0 else '-'}{text}"
 
 
-def _staleness_table(answer: Answer) -> Table:
+def _staleness_table(answer: SimulationAnswer) -> Table:
     shares: dict[int, float] = {}
     for outcome in answer.outcomes:
         for lag, share in outcome.staleness.items():
@@ -224,7 +224,7 @@ def _staleness_table(answer: Answer) -> Table:
     )
 
 
-def _warnings(answer: Answer, spreads: Mapping[str, Spread]) -> list[str]:
+def _warnings(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> list[str]:
     found = []
     grows = max(outcome.grows for outcome in answer.outcomes)
     if grows:
@@ -244,7 +244,7 @@ def _warnings(answer: Answer, spreads: Mapping[str, Spread]) -> list[str]:
     return found
 
 
-def _notes(answer: Answer) -> list[str]:
+def _notes(answer: SimulationAnswer) -> list[str]:
     first = answer.outcomes[0]
     notes = [f"The first {first.warm_up} of {first.steps:,} steps are warm-up and not counted."]
     if first.steps - first.warm_up < _FEW_STEPS:
@@ -254,7 +254,7 @@ def _notes(answer: Answer) -> list[str]:
     return notes
 
 
-def _chart(answer: Answer, spreads: Mapping[str, Spread]) -> Panels | None:
+def _chart(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Panels | None:
     recorded = answer.recorded
     if recorded is None:
         return None
