@@ -94,7 +94,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     """All that was said, as figures; faults are noted, not raised."""
     from rlsize.estimates.memory_question import MemoryQuestion
     from rlsize.estimates.memory_shape import memory_shape, shapeless
-    from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
+    from rlsize.facts.algorithm import OPTIMIZERS, RECOMPUTATIONS
     from rlsize.facts.dtype import BYTES_PER_PARAM
     from rlsize.facts.quantisation import WIDTHS
     from rlsize.loop.models import tenants
@@ -111,8 +111,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     rank = inputs.ask("lora_rank")
     if rank.known and profile is None and params.known:
         inputs.fault("the size of adapters depends on the model's layers", rank.source, "name --model, not --params")
-    optimizer, gradients = inputs.choose("optimizer"), inputs.choose("gradients")
-    width = inputs.used["gradients"]
+    optimizer, width = inputs.choose("optimizer"), _gradient_bytes(inputs)
     tokens = inputs.ask("micro_batch_tokens", assume=shape is not None)
     recompute = inputs.choose("recompute") if tokens.known or inputs.gives("recompute") else "full"
     adapters_off = rank.known and kept.reference is None
@@ -135,12 +134,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         reward_params=kept.reward_params,
         known_shape=shape,
         optimizer=OPTIMIZERS[optimizer],
-        bytes_per_gradient=Figure(
-            key="bytes_per_gradient",
-            value=BYTES_PER_GRADIENT[gradients],
-            provenance=width.provenance,
-            source=f"{width.value} gradients: {width.source}",
-        ),
+        bytes_per_gradient=width,
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
@@ -158,6 +152,16 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     if shape is not None:
         _check_shape(inputs, shape, tensor, question.context)
     return question
+
+
+def _gradient_bytes(inputs: Inputs) -> Figure:
+    """Bytes of a gradient, of the number type that was chosen."""
+    from rlsize.facts.algorithm import BYTES_PER_GRADIENT
+
+    value = BYTES_PER_GRADIENT[inputs.choose("gradients")]
+    width = inputs.used["gradients"]
+    source = f"{width.value} gradients: {width.source}"
+    return Figure(key="bytes_per_gradient", value=value, provenance=width.provenance, source=source)
 
 
 def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
