@@ -46,7 +46,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "simulate": ("--steps", "1", "--seeds", "1"),
     "report": ("--output", "{folder}/page.md", "--force"),
 }
-SEARCHES = frozenset({"plan", "report"})  # say in words that the loop as stated cannot run, and find one that can
+SEARCHES = frozenset({"plan", "report"})  # answer with a loop that can run where the one as stated cannot
 OWN_CLOCK = (
     "simulate"  # measures the loop anew, event by event: its inputs are those of the others, its results are not
 )
@@ -260,15 +260,14 @@ def verdicts(answers: Iterable[Answer], bound: str = "") -> Iterator[Disagreemen
     unknown = {answer.command: answer.fault for answer in judged if " is unknown" in answer.fault}
     if unknown:
         yield Disagreement("a key or word of this file that is not known", unknown)
-    replaced = [answer for answer in judged if answer.command in SEARCHES and not answer.code]  # by a loop that can be
+    # A search finds another loop that can be, and says of the one that cannot why not, in the words of all.
+    replaced = [answer for answer in judged if answer.command in SEARCHES and not answer.code]
     verdict = {a.command: f"exit {a.code}: {a.fault or a.document['headline']}" for a in judged}
     refused = [answer for answer in judged if answer.fault]
     why = next((answer.words for answer in [*refused, *judged] if answer.code), "")
     if len({answer.code == 0 for answer in judged if answer not in replaced}) > 1:
         yield Disagreement("whether the loop can be", verdict)
-    elif len({answer.fault for answer in refused}) > 1 or any(
-        why not in answer.prose for answer in judged if answer not in replaced
-    ):
+    elif len({answer.fault for answer in refused}) > 1 or any(why not in answer.prose for answer in judged):
         yield Disagreement("words of the refusal", verdict)
     steps = [a for a in judged if a.code == 0 and a.command != OWN_CLOCK and "step_seconds" in a.document["results"]]
     plain = {answer.command: str(answer.document["headline"]) for answer in steps if bound}

@@ -10,7 +10,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import Pools, pools
-from rlsize.loop.resolve import as_stated, resolve_on
+from rlsize.loop.resolve import as_stated, cannot_run, resolve_on
 from rlsize.planner.offers import Degrees, Offer
 from rlsize.planner.space import Limit, Space
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
@@ -85,7 +85,7 @@ def searched(
     from rlsize.planner.tables import Rejections
 
     wanted = _wanted(said)
-    found, stated = _pools(said)
+    found, stated, plain = _pools(said)
     loop = resolve_on(said, found, placed=False)
     refuse_lacking(loop)
     rejected = Rejections()
@@ -94,8 +94,9 @@ def searched(
     if stated:
         loop = as_stated(said, loop)
         own = loop.place
-        if own is None:
-            said.warnings.append(f"yours cannot run, and is not ranked: {loop.refused}")
+    why_not = loop.refused if stated else "" if plain is None else _refused(said, plain)
+    if why_not:
+        said.warnings.append(f"{cannot_run(why_not)} It is not ranked; a plan is another one.")
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
     said.used.pop("max_staleness", None)
@@ -133,9 +134,18 @@ def refuse_lacking(loop: Loop) -> None:
         raise InputError(Fault(what, "agents", todo))
 
 
-def _pools(said: Said) -> tuple[Pools, bool]:
+def _refused(said: Said, found: Pools) -> str:
+    """Why the loop cannot run where what nobody said is chosen as every other command does; empty where it can."""
+    try:
+        return resolve_on(said.apart(), found).refused
+    except InputError:  # a search needs less than a loop
+        return ""
+
+
+def _pools(said: Said) -> tuple[Pools, bool, Pools | None]:
     """
-    The GPUs of both sides, and whether the scenario has a plan of its own, which is judged beside the best one.
+    The GPUs of both sides, whether the scenario has a plan of its own, which is judged beside the best one, and the
+    GPUs as other commands take them; None where a search has pools of its own to choose from.
 
     Raises:
         InputError: They are not known, or contradict each other.
@@ -148,7 +158,7 @@ def _pools(said: Said) -> tuple[Pools, bool]:
             said.fault("the other side has no GPUs", lacking, "offer some, or say with --gpus how many there are")
         everything = stock if stock.known else Figure(key="gpus", value=1, provenance="default", source="the pools")
         none = absent("rollout_gpus", ""), absent("trainer_gpus", "")
-        return Pools(loop="async", gpus=everything, rollout=none[0], trainer=none[1]), False
+        return Pools(loop="async", gpus=everything, rollout=none[0], trainer=none[1]), False, None
     side = said.apart()
     found = pools(side)
     said.faults += side.faults
@@ -156,8 +166,8 @@ def _pools(said: Said) -> tuple[Pools, bool]:
     said.keep(found.gpus)
     if any(map(said.gives, ("mode", "rollout_gpus", "trainer_gpus"))) and (found.split or found.shared):
         said.warnings += side.warnings
-        return found, True
-    return replace(found, loop="async"), False
+        return found, True, found
+    return replace(found, loop="async"), False, found
 
 
 def _objective(said: Said) -> Objective:

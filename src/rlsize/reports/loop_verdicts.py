@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
+from rlsize.loop.resolve import cannot_run
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def refused_report(
     """
     return Report(
         command=command,
-        headline=f"The loop cannot run: {reason}.",
+        headline=cannot_run(reason),
         results=(Figure(key="loop_runs", value=False, provenance="predicted", source=reason),),
         inputs=tuple(inputs),
         warnings=tuple(warnings),

@@ -243,7 +243,9 @@ def _asking(
                 return report
             inputs.check_unasked()
             if inputs.refused:
-                why = f"The loop cannot run: {inputs.refused}."
+                from rlsize.loop.resolve import cannot_run
+
+                why = cannot_run(inputs.refused)
                 told = () if why in report.headline else (why,)
                 report = replace(report, no=True, warnings=(*told, *report.warnings))
             unused = inputs.unused()

@@ -156,6 +156,8 @@ def _assumptions(inputs: Inputs, loop: Loop, stages: Stages, way: Way) -> tuple[
 
 def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     """The report about a loop that cannot run."""
+    from rlsize.loop.resolve import cannot_run
+
     reason = loop.refused
     gpus, rollout, trainer = loop.pools.gpus, loop.pools.rollout, loop.pools.trainer
     where = f"on {gpus.number:g}"
@@ -165,7 +167,7 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
         where = f"on {rollout.number:g} + {trainer.number:g}"
     return Report(
         command="predict step",
-        headline=f"The loop cannot run: {reason}.",
+        headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         inputs=inputs.shown(),
         warnings=tuple(inputs.warnings),
