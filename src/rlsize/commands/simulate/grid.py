@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 MOST_POINTS = 2000
 _MOST_NOTES = 6
 _RANGE_PARTS = (2, 3)
-_SAME_SAMPLES = "All points meet the same samples: their lengths belong to groups, not to moments."
 _FORMS = "give key=from:to, key=from:to:step or key=one,other"
 _TOLD = (
     "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "over_cap_fraction",
