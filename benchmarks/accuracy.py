@@ -200,7 +200,12 @@ def scores(records: Sequence[PredictedRecord]) -> list[tuple[str, str, str, Scor
         heads = Counter(record.fields[0].name for record in own)
         fields = [*heads, *sorted({f.name for record in own for f in record.fields} - set(heads))]
         for field in fields:
-            points = [point(record, f) for record in own for f in record.fields if f.name == field]
+            points = [
+                point(f, record.record.source_id, repr(record.family))
+                for record in own
+                for f in record.fields
+                if f.name == field
+            ]
             found.append((name, cell, field, score(points, SEED)))
     return found
 

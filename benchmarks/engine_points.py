@@ -21,9 +21,9 @@ from benchmarks.pairs import PAIRS, show
 from rlsize.equations import kv_cache
 from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import Lengths, engine, steady
-from rlsize.estimates.figures import numbers
 from rlsize.facts.records.record import Layout
 from rlsize.readers.profiles import Catalogue
 

@@ -21,8 +21,7 @@ from rlsize.readers.records.listing import profiles_of, published_files, read_re
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping
 
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.estimates.recorded.registry import Predictor, Profiles
 
 KEPT_SPREAD = 0.5
 """Share of the untuned spread that bands keep: rows of a few models cannot say what another model will do."""

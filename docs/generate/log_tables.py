@@ -32,7 +32,7 @@ def _overview() -> str:
     """Which figures each framework's log has."""
     rows = []
     for framework in frameworks().values():
-        has = {figure.field for figure in framework.all_figures} | set(framework.follows)
+        has = {figure.field for figure in framework.figures} | set(framework.follows)
         rows.append([f"[{framework.name}](#{framework.name})", *("yes" if key in has else "" for key in _OVERVIEW)])
     return table(["Framework", *(words(key) for key in _OVERVIEW)], rows)
 
@@ -55,7 +55,7 @@ def _keys(framework: Framework) -> str:
     order = {entry.name: place for place, entry in enumerate(fields(StepRecord))}
     rows = [
         (order[figure.field], [words(figure.field), _said(figure), figure.counts])
-        for figure in dict.fromkeys(framework.all_figures)
+        for figure in dict.fromkeys(framework.figures)
     ]
     rows += [(order[name], [words(name), how, ""]) for name, how in framework.follows.items()]
     ordered = [row for _, row in sorted(rows, key=lambda row: row[0])]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rlsize.planner.space import Limit, Space
     from rlsize.planner.split import SplitAnswer, SplitQuestion, split_gpus
     from rlsize.readers.profiles import Catalogue
-    from rlsize.readers.rates import read_rates
+    from rlsize.readers.saved_files import read_rates
     from rlsize.readers.scenarios import read_scenario
     from rlsize.simulator.first_order import Pools
     from rlsize.simulator.outcome import Outcome, outcome_of
@@ -76,7 +76,7 @@ _PUBLIC = {
     "outcome_of": "rlsize.simulator.outcome",
     "outlook_of": "rlsize.planner.outlook",
     "planned": "rlsize.planner.plan",
-    "read_rates": "rlsize.readers.rates",
+    "read_rates": "rlsize.readers.saved_files",
     "read_scenario": "rlsize.readers.scenarios",
     "simulate": "rlsize.simulator.run",
     "size_fleet": "rlsize.planner.fleet",

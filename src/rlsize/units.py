@@ -286,6 +286,16 @@ def printable(text: str) -> str:
     return text.translate(_CONTROL)
 
 
+def cut(text: str, most: int) -> str:
+    """
+    Text of so many characters at most, so that a message stays in its lines.
+
+    >>> cut("as it is", 8), cut("too long for it", 9)
+    ('as it is', 'too l...')
+    """
+    return text if len(text) <= most else f"{text[: most - 4]}..."
+
+
 def unit_of(key: str) -> str:
     """
     The unit that a key's ending names; empty for plain numbers.

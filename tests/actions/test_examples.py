@@ -12,8 +12,7 @@ import pytest
 import yaml
 
 from rlsize.facts.budget import set_limits
-from rlsize.readers.budgets import read_budget
-from rlsize.readers.plans import read_plan
+from rlsize.readers.saved_files import read_budget, read_plan
 from rlsize.shell.app import COMMANDS
 
 

@@ -14,16 +14,15 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlsize.commands.alerts.cases import Cases
+from rlsize.commands.alerts.dashboard import dashboard_text
+from rlsize.commands.alerts.flags import expressions
 from rlsize.commands.alerts.planned import planned_loop
+from rlsize.commands.alerts.rules import AlertSetup, Rules
+from rlsize.commands.alerts.thresholds import alert_plan
 from rlsize.errors import InputError
-from rlsize.estimates.alert_plan import alert_plan
-from rlsize.facts.alerts import AlertSetup
-from rlsize.reports.alerts_cases import Cases
-from rlsize.reports.alerts_panels import panels
-from rlsize.reports.alerts_rules import Rules
-from rlsize.reports.alerts_text import selector_text
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.selectors import expressions, matchers
+from rlsize.shell.selectors import matchers, selector_text
 
 HEADER = "rlsize: {kind: plan, version: 1}\n"
 PLAN = f"""\
@@ -200,9 +199,10 @@ def test_a_plan_of_odd_numbers_is_answered_or_refused(alerts: Callable[..., Any]
         return
     selector = matchers('job="rollout"', "--selector", [])
     rules = Rules(alert_plan(loop), AlertSetup(engine="vllm", group="a", selector=selector))
-    numbers = [rule.expr for rule in rules.group().alerts]
-    numbers += [values for case in Cases(rules).all().cases for _, values in case.series]
-    numbers += [line.expr for panel in panels(rules) for line in panel.lines if line.plan]
+    numbers = [rule["expr"] for rule in rules.alerts()]
+    numbers += [one["values"] for case in Cases(rules).content("")["tests"] for one in case["input_series"]]
+    targets = [target for panel in json.loads(dashboard_text(rules))["panels"] for target in panel["targets"]]
+    numbers += [target["expr"] for target in targets if target["legendFormat"] in {"plan", "threshold"}]
     assert not [
         text for text in numbers if re.search(r"\b(?:nan|inf|infinity)\b|[0-9]e[+-]?[0-9]", text, re.IGNORECASE)
     ]

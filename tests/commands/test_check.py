@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from rlsize.errors import DoesNotFitError, UnfinishedError
 from rlsize.facts.budget import BOUNDS, quantities
-from rlsize.readers.plans import read_plan
+from rlsize.readers.saved_files import read_plan
 
 SCENARIO = """\
 rlsize: {kind: scenario, version: 1}

@@ -12,7 +12,7 @@ import pytest
 
 from rlsize.commands.measure import command
 from rlsize.commands.measure.asked import measurement
-from rlsize.commands.measure.stages import StageResults, Workbench, run_stage
+from rlsize.commands.measure.run import StageResults, Workbench, run_stage
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.facts.rates import InstanceRate, Rates, RateSource
 from rlsize.quantities.table import QUANTITIES
@@ -37,7 +37,7 @@ def model(tmp_path: Path) -> Path:
 @pytest.fixture
 def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     """A Python without torch and vLLM, whatever the one that runs the tests has."""
-    monkeypatch.setattr("rlsize.measure.probe.libraries", lambda *_: frozenset())
+    monkeypatch.setattr("rlsize.measure.jobs.libraries", lambda *_: frozenset())
 
 
 def test_all_faults_are_told_at_once(rlsize: Any, model: Path) -> None:
@@ -111,7 +111,7 @@ def test_a_gpu_that_is_not_there_is_asked_for_in_vain(
     rlsize: Any, model: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Unless the machine has one, --device cuda is refused before anything starts."""
-    monkeypatch.setattr("rlsize.measure.gpu_state.gpu_states", lambda *_: [])
+    monkeypatch.setattr("rlsize.measure.machine_state.gpu_states", lambda *_: [])
     asked = rlsize("measure", "--model", str(model), "--device", "cuda")
     assert asked.code == 2
     assert "no GPU was found" in asked.stderr
@@ -174,12 +174,12 @@ def test_secrets_of_a_url_stay_out_of_the_command_that_is_kept() -> None:
 def bench(tmp_path: Path, model: Path) -> Callable[..., Workbench]:
     """A bench without GPUs, for flags by their quantities."""
 
-    def made(**texts: str) -> Workbench:
+    def made(url: list[str] | None = None, **texts: str) -> Workbench:
         inputs = Inputs(changes=["placement.trainer_gpus=512"], texts={"model": str(model), **texts})
         switches = dict.fromkeys(("dummy_weights", "quick", "insecure", "engine_update"), False)
-        names = ("only", "url", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python")
-        asked = measurement(inputs, {**dict.fromkeys((*names, "engine_arg", "trainer_python")), **switches}, tmp_path)
-        return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None, log=lambda _: None)
+        names = ("only", "ca", "concurrency", "buckets", "torchrun", "token_file", "engine_python", "engine_arg")
+        asked = measurement(inputs, {**dict.fromkeys((*names, "trainer_python")), **switches, "url": url}, tmp_path)
+        return Workbench(asked=asked, inputs=inputs, gpus=[], folder=tmp_path, say=lambda *_: None)
 
     return made
 
@@ -198,6 +198,17 @@ def test_a_trainer_is_given_the_workload_and_the_machine_s_ranks(
     assert job.lengths[::2] == job.lengths[1::2]
     assert (job.processes, job.recompute, job.device, job.group_size) == (1, "none", "cpu", 2)
     assert job.micro_batch_tokens == 4096
+
+
+def test_a_login_of_the_environment_is_for_the_servers(
+    bench: Callable[..., Workbench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As the help of --token-file says it; over plain http it can be read on its way, which is told."""
+    monkeypatch.setenv("RLSIZE_BASIC_AUTH", "me:secret")
+    made = bench(url=["engine:8000"])
+    (target,) = made.asked.targets
+    assert made.asked.access.login_of(target) == ("me", "secret")
+    assert any("password goes over plain http" in warning for warning in made.inputs.warnings)
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from rlsize.readers.rates import read_rates
+from rlsize.readers.saved_files import read_rates
 from rlsize.shell import live_engines
 from rlsize.shell.app import app
 

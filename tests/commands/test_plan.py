@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from rlsize.readers.plans import read_plan
+from rlsize.readers.saved_files import read_plan
 
 FLAGS = ("plan", "--gpus", "64", "--rollout-tps", "2000", "--trainer-tps", "6000", "--batch-tokens", "786432")
 MODEL = ("plan", "--model", "qwen3-8b", "--gpu", "h100-sxm", "--prompts", "64", "--group", "16",

@@ -184,7 +184,7 @@ def test_ctrl_c_while_a_trace_is_written_leaves_no_half_file(
     def stopped(*_: object) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("rlsize.writers.trace_file.trace_text", stopped)
+    monkeypatch.setattr("rlsize.writers.history_file.trace_text", stopped)
     ran = rlsize(*LOOP, "--trace", str(tmp_path / "trace.json"), "--history", str(tmp_path / "history.jsonl"))
     assert ran.code == 130
     assert "3 of 3 runs" in ran.stderr

@@ -29,7 +29,7 @@ def test_outputs_and_reference_pages_are_up_to_date(root: Path) -> None:
 
 def test_the_committed_schema_is_the_programs(root: Path) -> None:
     """The schema that editors check scenarios by is what `rlsize schema scenario` prints."""
-    from rlsize.readers.schemas import schema_of
+    from rlsize.readers.file_kinds import schema_of
 
     committed = json.loads((root / "docs" / "reference" / "scenario.schema.json").read_text(encoding="utf-8"))
     assert committed == schema_of("scenario")

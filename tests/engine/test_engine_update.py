@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from rlsize.facts.measured import EngineUpdate
 from rlsize.measure.child import ChildDiedError
-from rlsize.measure.engine_update import EngineUpdateJob, EngineUpdateResult, measure_engine_update
+from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
+from rlsize.measure.jobs import StageResult
 
 ENGINE = {"max_model_len": 512, "max_num_seqs": 16, "enforce_eager": True, "block_size": 32}
 
@@ -20,7 +22,7 @@ def _offline_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VLLM_CPU_KVCACHE_SPACE", "1")
 
 
-def measured(model: Path, python: str, folder: Path, say: Any = None, **changed: Any) -> EngineUpdateResult:
+def measured(model: Path, python: str, folder: Path, say: Any = None, **changed: Any) -> StageResult[EngineUpdate]:
     """A short measurement, from disk."""
     job = EngineUpdateJob(
         model=str(model), **{"engine": ENGINE, "requests": 8, "disk": True, "start_seconds": 120, **changed}

@@ -17,14 +17,14 @@ import pytest
 
 from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.counter_growth import grown
-from rlsize.estimates.rollout_rate import Interval, finite_batch, intervals, level
+from rlsize.estimates.rollout_rate import Interval, finite_batch, intervals, level, step_time_fit
 from rlsize.estimates.rollout_summary import crosschecks
-from rlsize.estimates.step_time_fit import step_time_fit
 from rlsize.facts.measured import StepTimeFit
-from rlsize.measure.descendants import descendants
-from rlsize.measure.instances import Instance, offline
+from rlsize.measure.instances import Instance, started
+from rlsize.measure.jobs import command
+from rlsize.measure.machine_state import descendants
 from rlsize.measure.rollout import Record, RolloutPlan, measure_rollout
-from rlsize.readers.rates import read_rates
+from rlsize.readers.saved_files import read_rates
 
 BLOCK = 32
 PROMPT = 128  # four blocks; the last token of a prompt is always computed, so three of them can be found again
@@ -45,7 +45,9 @@ def engine(engine_python: str, tiny_models: dict[str, Path], tmp_path_factory: p
         "seed": 0,
     }  # fmt: skip
     folder = tmp_path_factory.mktemp("engines") / "engine"
-    instance = offline(job, engine_python, folder, scrape_as("engine"), 600.0)
+    folder.mkdir()
+    argv = command(engine_python, "rollout_offline", job, folder)
+    instance = started("engine", argv, folder, scrape_as("engine"), 600.0)
     yield instance
     instance.child.end()
 

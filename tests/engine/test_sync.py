@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
-from rlsize.facts.measured import SyncMethod
+from rlsize.facts.measured import SyncMeasured, SyncMethod
 from rlsize.measure.child import ChildDiedError
-from rlsize.measure.weight_sync import SyncJob, SyncResult, measure_sync
+from rlsize.measure.jobs import StageResult
+from rlsize.measure.weight_sync import SyncJob, measure_sync
 from rlsize.readers.huggingface import read_model
 
 BUCKETS = (65_537, 2**18, 2**40)  # cuts tensors anywhere, a few messages, larger than the model
@@ -24,7 +25,7 @@ def _no_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
 
 
-def measured(model: Path, python: str, folder: Path, say: Any = None, **changed: Any) -> SyncResult:
+def measured(model: Path, python: str, folder: Path, say: Any = None, **changed: Any) -> StageResult[SyncMeasured]:
     """A short measurement on the CPU."""
     options = {"bucket_bytes": BUCKETS, "device": "cpu", **changed}
     seconds = options.pop("seconds", 2.0)
@@ -32,7 +33,7 @@ def measured(model: Path, python: str, folder: Path, say: Any = None, **changed:
     return measure_sync(job, python, folder, seconds=seconds, say=say or (lambda _what, _share: None))
 
 
-def per_tensor(result: SyncResult) -> SyncMethod:
+def per_tensor(result: StageResult[SyncMeasured]) -> SyncMethod:
     """The first way that is measured."""
     return result.measured.methods[0]
 

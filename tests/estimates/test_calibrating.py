@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.estimates.calibrating import Candidate, Point, calibrated, contradiction, half_band, outlooks
+from rlsize.estimates.calibrating import Measurable, Point, calibrated, contradiction, half_band, outlooks
 from rlsize.estimates.constants import Constant, Stage
 from rlsize.facts.records.record import Refused
 
@@ -36,10 +36,8 @@ def point(size: float, measured: float, noise: float = 0.05, series: str = "") -
     def predict(values: Mapping[str, Any]) -> Any:
         return (values["fixed"] + values["each"] * size) * values["known"]
 
-    return Point(
-        what=f"work of {size:g}", source="test", unit="s", measured=measured, scatter=0.0, noise=noise,
-        predict=predict, stages=(STAGE,), series=series, place=size,
-    )  # fmt: skip
+    work = Measurable(what=f"work of {size:g}", predict=predict, stages=(STAGE,), noise=noise)
+    return Point(of=work, source="test", measured=measured, scatter=0.0, series=series, place=size)
 
 
 sizes = st.floats(0.1, 100.0)
@@ -108,9 +106,8 @@ def test_a_point_far_from_what_was_believed_is_doubted() -> None:
 
 def test_what_cannot_be_predicted_is_refused_by_name() -> None:
     """A prediction of zero has no logarithm."""
-    odd = Point(
-        what="nothing", source="test", unit="s", measured=1.0, noise=0.1, predict=lambda _: 0.0, stages=(STAGE,)
-    )
+    nothing = Measurable(what="nothing", predict=lambda _: 0.0, stages=(STAGE,), noise=0.1)
+    odd = Point(of=nothing, source="test", measured=1.0)
     with pytest.raises(Refused, match="nothing"):
         calibrated([odd])
 
@@ -122,7 +119,7 @@ def test_a_point_that_falls_where_its_neighbours_rise_is_named() -> None:
     broken = [*series[:2], point(20.0, 3.0, series="s"), series[3]]
     found = contradiction(broken)
     assert found is not None
-    assert found[0].what == "work of 20"
+    assert found[0].of.what == "work of 20"
     assert "7 s" in found[1]
     assert "22 s" in found[1]
 
@@ -133,9 +130,9 @@ def test_what_scatter_explains_is_no_contradiction() -> None:
     assert contradiction([point(1.0, 10.0), point(2.0, 5.0)]) is None
 
 
-def candidate(what: str, predict: Predict, noise: float = 0.05) -> Candidate:
+def candidate(what: str, predict: Predict, noise: float = 0.05) -> Measurable:
     """Something to measure."""
-    return Candidate(what=what, predict=predict, noise=noise)
+    return Measurable(what=what, predict=predict, stages=(STAGE,), noise=noise)
 
 
 def test_what_tells_about_the_target_narrows_it_most() -> None:

@@ -18,7 +18,7 @@ from rlsize.estimates.all_constants import all_constants, all_stages
 from rlsize.estimates.belief import Belief, conditioned, prior
 from rlsize.estimates.calibration_belief import believed, differences, kept, objection, widened
 from rlsize.facts.calibration import CalibratedConstant, Calibration, CalibrationSetting
-from rlsize.readers.calibrations import calibration_of, read_calibration
+from rlsize.readers.saved_files import read_calibration
 from rlsize.readers.yaml_documents import parse_document
 from rlsize.writers.yaml_file import plain, yaml_text
 
@@ -58,7 +58,7 @@ def test_a_belief_survives_its_file(found: list[tuple[dict[str, float], float]])
     """Written and read, mean and covariance are what they were, to the last digits."""
     before, after = measured(*found)
     text = yaml_text("calibration", plain(calibration(before, after)))
-    again = believed(calibration_of(parse_document(text, "c.yaml")), *STAGES)
+    again = believed(read_calibration(parse_document(text, "c.yaml")), *STAGES)
     assert again.names == after.names
     assert again.mean == pytest.approx(after.mean, abs=1e-9)
     assert again.covariance == pytest.approx(after.covariance, abs=1e-7)

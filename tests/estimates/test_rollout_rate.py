@@ -12,9 +12,17 @@ from hypothesis import strategies as st
 from rlsize.equations.engine_step import engine_step_time
 from rlsize.estimates.measured_rates import measured_rates
 from rlsize.estimates.ranks import together
-from rlsize.estimates.rollout_rate import Interval, finite_batch, intervals, knee, level, relative_error, steady
+from rlsize.estimates.rollout_rate import (
+    Interval,
+    finite_batch,
+    intervals,
+    knee,
+    level,
+    relative_error,
+    steady,
+    step_time_fit,
+)
 from rlsize.estimates.rollout_summary import crosschecks, rollout_doubts, rollout_measured
-from rlsize.estimates.step_time_fit import step_time_fit
 from rlsize.facts.counters import EngineCounters, Snapshot, Totals
 from rlsize.facts.measured import Machine, RolloutLevel
 from rlsize.facts.rates import RateConditions

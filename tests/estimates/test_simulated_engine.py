@@ -11,14 +11,14 @@ from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation_batch import StepBatch, lengths_of
+from rlsize.estimates.rollout_outlook import STAGES
 from rlsize.estimates.rollout_prediction import check_fits, engine, engine_limit, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT, StepLine, constant_line, predicted_line, scaled_line
-from rlsize.estimates.stage_predictions import ROLLOUT_STAGES
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance
 from rlsize.shell.inputs import Inputs
 
-VALUES = prior(*ROLLOUT_STAGES, STEP).central()
+VALUES = prior(*STAGES, STEP).central()
 
 
 def question(model: str = "qwen3-8b", gpu: str = "h100-sxm", gpus: str = "1") -> EngineQuestion:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rlsize.errors import InputError
 from rlsize.facts.budget import BOUNDS, Budget, Change, Limit, quantities, set_limits
 from rlsize.planner.memory_left import MEMORY_KEYS
-from rlsize.readers.schemas import schema_of
+from rlsize.readers.file_kinds import schema_of
 from rlsize.readers.validation import validated
 from rlsize.readers.yaml_documents import Document, parse_document
 from rlsize.units import DIMENSIONS, unit_of

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from rlsize.measure.workers.load import Group, Phase, Tale, needed
-from rlsize.measure.workers.stream import ServerGoneError, Stream
+from rlsize.measure.workers.rollout_online import ServerGoneError, Stream
 
 
 def phase(**changes: Any) -> Phase:

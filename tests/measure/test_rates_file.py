@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from rlsize.facts.rates import Rates
-from rlsize.readers.calibrations import read_calibration
-from rlsize.readers.rates import read_rates
-from rlsize.writers.rates_file import rates_text
+from rlsize.readers.saved_files import read_calibration, read_rates
+from rlsize.writers.yaml_file import rates_text
 
 
 @pytest.fixture

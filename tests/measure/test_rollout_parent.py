@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from rlsize.commands.measure.rollout import scrape_as
-from rlsize.measure import phases
-from rlsize.measure.child import Child, ChildDiedError
-from rlsize.measure.instances import Instance
+from rlsize.measure import instances
+from rlsize.measure.child import ChildDiedError
+from rlsize.measure.instances import Instance, started
 from rlsize.measure.rollout import RolloutPlan, measure_rollout, sweep
 
 STUB = Path(__file__).with_name("engine_stub.py")
@@ -26,19 +26,18 @@ PLAN = RolloutPlan(
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Callable[[int], Instance]]:
     """Starts stubs that can run so many samples."""
-    started: list[Instance] = []
+    made: list[Instance] = []
     numbers = itertools.count()
 
     def starting(limit: int) -> Instance:
         folder = tmp_path / f"engine-{next(numbers)}"
         folder.mkdir()
-        child = Child([sys.executable, str(STUB), str(limit)], folder, "stub")
-        ready = child.await_event("ready", 120.0)
-        started.append(Instance("stub", child, ready, scrape_as("stub")))
-        return started[-1]
+        argv = [sys.executable, str(STUB), str(limit)]
+        made.append(started("stub", argv, folder, scrape_as("stub"), 120.0))
+        return made[-1]
 
     yield starting
-    for instance in started:
+    for instance in made:
         instance.child.end()
 
 
@@ -109,11 +108,11 @@ def test_ctrl_c_keeps_the_levels_before(start: Any) -> None:
 
 def test_a_silent_engine_is_not_waited_for_for_ever(start: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """It says what it said last."""
-    monkeypatch.setattr(phases, "SILENT_SECONDS", 0.5)
+    monkeypatch.setattr(instances, "SILENT_SECONDS", 0.5)
     instance = start(64)
     monkeypatch.setattr(instance.child, "tell", lambda _: None)  # the order is lost
     with pytest.raises(ChildDiedError, match="said nothing"):
-        list(phases.phase([instance], [[["k", 1, 1, 1]]], [], 1, 1.0, "p"))
+        list(instances.phase([instance], [[["k", 1, 1, 1]]], [], 1, 1.0, "p"))
 
 
 PAGE = 'vllm:generation_tokens_total{model_name="m",engine="0"} %d.0\n'
@@ -128,7 +127,7 @@ PAGE = 'vllm:generation_tokens_total{model_name="m",engine="0"} %d.0\n'
 )
 def test_one_count_is_used_through_a_phase(texts: tuple[str, ...], counted: list[int]) -> None:
     """The engine's own or the client's, never the difference of one and the other."""
-    notes = phases._Notes(SimpleNamespace(name="stub", scrape=scrape_as("stub")), 4)  # type: ignore[arg-type]  # all that is asked of it
+    notes = instances._Notes(SimpleNamespace(name="stub", scrape=scrape_as("stub")), 4)  # type: ignore[arg-type]  # all that is asked of it
     for second, text in enumerate(texts):
         page = {"event": "page", "seconds": second, "text": text, "streamed": 10 * second, "in_flight": 4}
         notes.take({**page, "finished": [(second, 1, 7)]})

@@ -100,7 +100,7 @@ def test_out_of_memory_steps_down(player: Callable[[str], str], tmp_path: Path) 
         """
         ready()
         if job["micro_batch_tokens"] > 100:
-            say("out_of_memory", rank=0, message="CUDA out of memory")
+            say("out_of_memory", rank=0, text="CUDA out of memory")
             sys.exit(70)
         step(); step(); step(); say("done")
         """
@@ -132,14 +132,14 @@ def test_other_ways_to_run_out(player: Callable[[str], str], tmp_path: Path, bod
 
 def test_one_sample_too_much(player: Callable[[str], str], tmp_path: Path) -> None:
     """With nothing left to halve it says what else to do."""
-    python = player("ready(); say('out_of_memory', rank=0, message='full'); sys.exit(70)")
+    python = player("ready(); say('out_of_memory', rank=0, text='full'); sys.exit(70)")
     with pytest.raises(UnfinishedError, match=r"(?s)one sample of 60 tokens.*recompute"):
         measure_train(job(), python, tmp_path, seconds=5.0, say=Told())
 
 
 def test_a_death_keeps_what_was_timed(player: Callable[[str], str], tmp_path: Path) -> None:
     """Two steps, then a rank fails: the figures are there, marked, with the cause and not what torchrun says of it."""
-    python = player("ready(); step(True); step(); step(); say('failed', rank=1, message='NCCL error'); sys.exit(1)")
+    python = player("ready(); step(True); step(); step(); say('failed', rank=1, text='NCCL error'); sys.exit(1)")
     found = measure_train(job(), python, tmp_path, seconds=5.0, say=Told())
     assert found.partial == "rank 1 failed: NCCL error"
     assert found.measured.steps_timed == 2
@@ -156,7 +156,7 @@ def test_a_kill_after_a_step_keeps_it(player: Callable[[str], str], tmp_path: Pa
 
 def test_a_death_before_the_first_step(player: Callable[[str], str], tmp_path: Path) -> None:
     """There is nothing to keep, so it is an error that says the cause."""
-    python = player("say('failed', rank=0, message='OSError: no config.json'); sys.exit(1)")
+    python = player("say('failed', rank=0, text='OSError: no config.json'); sys.exit(1)")
     with pytest.raises(ChildDiedError, match=r"no config\.json"):
         measure_train(job(), python, tmp_path, seconds=5.0, say=Told())
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlsize.facts.model import Architecture, Attention, FeedForward, Mamba, Model
-from rlsize.measure.train_result import Heard, TrainJob, train_result
+from rlsize.measure.jobs import WorkerEvents
+from rlsize.measure.train import TrainJob, train_result
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.measure.train_result import TrainResult
+    from rlsize.measure.train import TrainResult
 
 SHAPE = Architecture(
     source="config",
@@ -33,9 +34,9 @@ PHASES = {"logprob": 1.0, "forward": 2.0, "backward": 4.0, "optimizer": 3.0}
 
 def heard(
     factors: Sequence[float] = (1.0, 1.0, 1.0), *, gpus: bool = True, timed: int = 2, **events: dict[str, Any]
-) -> Heard:
+) -> WorkerEvents:
     """A trainer on two ranks with two micro-batches a step, whose steps take so many times the usual."""
-    found = Heard()
+    found = WorkerEvents("train step", repeated="step")
     ready = {"versions": {"torch": "2"}, "gpus": ["H100"] * 2 * gpus, "world": 2, "params": 123, "config": {"a": 1}}
     found.take({"event": "ready", "attention": "flash", **ready})
     found.take({"event": "plan", "micro_batches": 2, "micro_batches_timed": timed, "tokens_timed": 50 * timed})
@@ -48,7 +49,7 @@ def heard(
     return found
 
 
-def result(said: Heard, **changed: Any) -> TrainResult:
+def result(said: WorkerEvents, **changed: Any) -> TrainResult:
     """The figures, of a job some of whose fields are changed."""
     fields = {"model": "m", "lengths": JOB.lengths, "group_size": 2, "micro_batch_tokens": 100, "profile": PROFILE}
     return train_result(TrainJob(**{**fields, **changed}), said)
@@ -126,7 +127,7 @@ def test_unsteady_steps_are_doubted(factors: tuple[float, ...], words: str) -> N
 def test_a_loss_that_does_not_fall_is_doubted() -> None:
     """On one batch it must."""
     said = heard()
-    for step in said.steps:
+    for step in said.results:
         step["loss"] = 0.5
     assert "did not fall" in " ".join(result(said).doubts)
 
@@ -134,7 +135,7 @@ def test_a_loss_that_does_not_fall_is_doubted() -> None:
 def test_time_between_phases_is_doubted() -> None:
     """Phases that leave a fifth of the step out are not the step."""
     said = heard()
-    for step in said.steps:
+    for step in said.results:
         step["seconds"] *= 1.25
     assert "between its phases" in " ".join(result(said).doubts)
 
@@ -165,6 +166,6 @@ def test_a_count_stands_beside_the_equations() -> None:
 
 def test_of_faults_the_first_counts() -> None:
     """Ranks that lose their neighbour fail too, and later."""
-    said = heard(failed={"rank": 1, "message": "the cause"})
-    said.take({"event": "failed", "rank": 0, "message": "connection closed by peer"})
-    assert said.failed["message"] == "the cause"
+    said = heard(failed={"rank": 1, "text": "the cause"})
+    said.take({"event": "failed", "rank": 0, "text": "connection closed by peer"})
+    assert said.others["failed"]["text"] == "the cause"

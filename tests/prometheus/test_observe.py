@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from rlsize.facts.counters import Snapshot
-from rlsize.readers.http_pages import Access
-from rlsize.readers.http_targets import api_target
+from rlsize.readers.http_pages import Access, api_target
 from rlsize.readers.metrics.pages import Reading, histories, page_counters
 from rlsize.readers.prometheus import scraped
-from rlsize.readers.rates import read_rates
+from rlsize.readers.saved_files import read_rates
 
 if TYPE_CHECKING:
     from tests.prometheus.conftest import Starter

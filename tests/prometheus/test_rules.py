@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
-from rlsize.estimates.alert_plan import alert_plan
-from rlsize.facts.alerts import AlertSetup, PlannedLoop
+from rlsize.commands.alerts.cases import Cases
+from rlsize.commands.alerts.dashboard import dashboard_text
+from rlsize.commands.alerts.rules import AlertSetup, Rules
+from rlsize.commands.alerts.signals import MISSING, SIGNALS
+from rlsize.commands.alerts.text import rendered, yaml_below
+from rlsize.commands.alerts.thresholds import PlannedLoop, alert_plan
 from rlsize.facts.figure import Figure
-from rlsize.reports.alerts_cases import Cases
-from rlsize.reports.alerts_panels import panels
-from rlsize.reports.alerts_rules import Rules
-from rlsize.reports.alerts_text import rendered
-from rlsize.reports.alerts_words import MISSING, WORDS
 from rlsize.shell.selectors import matchers
-from rlsize.writers.alert_rules import cases_text, rules_text
 
 PLANNED: Mapping[str, float] = {
     "step_seconds": 30.0,
@@ -72,7 +70,7 @@ def promtool_says(promtool: str, tmp_path: Path) -> Callable[..., str]:
 
 def both(rules: Rules) -> tuple[str, str]:
     """The rule file and its test file."""
-    return rules_text(rules.group(), ["A head"]), cases_text(Cases(rules).all(), "rules.yml")
+    return yaml_below(["A head"], rules.content()), yaml_below([], Cases(rules).content("rules.yml"))
 
 
 @pytest.mark.parametrize(
@@ -95,32 +93,33 @@ def both(rules: Rules) -> tuple[str, str]:
 def test_each_alert_fires_on_its_case_and_not_on_the_plan(rules: Rules, promtool_says: Callable[..., str]) -> None:
     """The written tests pass, and there is a case for every alert, on which it fires, and a quiet one for all."""
     promtool_says(*both(rules))
-    first, *others = Cases(rules).all().cases
-    names = {alert.alert for alert in rules.group().alerts}
-    assert set(first.fires) == names
-    assert not any(first.fires.values())
-    assert {name for case in others for name, firing in case.fires.items() if firing} == names
+    first, *others = (
+        {look["alertname"]: look["exp_alerts"] for look in case["alert_rule_test"]}
+        for case in Cases(rules).content("rules.yml")["tests"]
+    )
+    names = {alert["alert"] for alert in rules.alerts()}
+    assert set(first) == names
+    assert not any(first.values())
+    assert {name for fires in others for name, firing in fires.items() if firing} == names
 
 
 def test_a_threshold_ten_times_as_high_makes_the_tests_fail(promtool_says: Callable[..., str]) -> None:
     """Each alert's test notices a wrong threshold: it no longer fires, or fires on the plan."""
     rules = rules_of()
-    group = replace(rules.group(), alerts=tuple(one for one in rules.group().alerts if one.alert != MISSING.alert))
+    alerts = [one for one in rules.alerts() if one["alert"] != MISSING.alert]
     limits: dict[str, str] = {signal: rules.limit(signal) for signal in rules.signals}
-    tenfold = tuple(replace(one, expr=_tenfold(one.expr, limits.get(one.signal))) for one in group.alerts)
-    changed = [one.alert for one, before in zip(tenfold, group.alerts, strict=True) if one.expr != before.expr]
+    tenfold = [{**one, "expr": _tenfold(one["expr"], limits[one["labels"]["signal"]])} for one in alerts]
+    changed = [one["alert"] for one, before in zip(tenfold, alerts, strict=True) if one != before]
     assert len(set(changed)) == len(rules.signals)
-    cases = Cases(rules).all()
-    above = {"as planned", *(WORDS[signal].alert for signal in rules.signals if rules.plan.limits[signal].above)}
-    telling = replace(cases, cases=tuple(case for case in cases.cases if case.name in above))
-    tests = cases_text(telling, "rules.yml")
-    said = promtool_says(rules_text(replace(group, alerts=tenfold)), tests, fails=True)
+    cases = Cases(rules).content("rules.yml")
+    above = {"as planned", *(SIGNALS[signal].alert for signal in rules.signals if rules.plan.limits[signal].above)}
+    telling = {**cases, "tests": [case for case in cases["tests"] if case["name"] in above]}
+    wrong = {"groups": [{"name": "a", "rules": [*rules.records(), *tenfold]}]}
+    said = promtool_says(yaml_below([], wrong), yaml_below([], telling), fails=True)
     assert not [alert for alert in changed if f"alertname: {alert}," not in said]
 
 
-def _tenfold(expr: str, limit: str | None) -> str:
-    if limit is None:
-        return expr
+def _tenfold(expr: str, limit: str) -> str:
     return re.sub(rf"([<>]) {re.escape(limit)}(?![0-9.])", lambda found: f"{found[1]} {10 * float(limit):g}", expr)
 
 
@@ -128,7 +127,7 @@ def test_counters_that_jump_once_a_step_stay_quiet(promtool_says: Callable[..., 
     """A trainer publishes at the end of a step, late or early: windows are long enough for values to stay steady."""
     step = 120.0
     rules = rules_of(planned={"step_seconds": step})
-    cases = Cases(rules).all()
+    cases = Cases(rules).content("rules.yml")
     interval = int(step / 6)
     points = 6 * 18
     ends = [6 * number + (1 if number % 2 else -1) for number in range(1, 19)]
@@ -140,15 +139,17 @@ def test_counters_that_jump_once_a_step_stay_quiet(promtool_says: Callable[..., 
         "rlsize_trained_response_tokens_total": 20480.0 * step,
     }
     series = []
-    for name, values in cases.cases[0].series:
-        amount = per_step.get(name.partition("{")[0])
+    for one in cases["tests"][0]["input_series"]:
+        amount = per_step.get(one["series"].partition("{")[0])
         jumps = " ".join(str(amount * done) for done in steps) if amount is not None else ""
-        series.append((name, jumps or _stretched(values, cases.interval, interval, points)))
-    quiet = replace(cases.cases[0], series=tuple(series))
-    late = replace(cases, interval=f"{interval}s", at=f"{interval * (points - 1)}s", cases=(quiet,))
-    tests = yaml.safe_load(cases_text(late, "rules.yml"))
+        values = jumps or _stretched(one["values"], cases["tests"][0]["interval"], interval, points)
+        series.append({**one, "values": values})
+    at = f"{interval * (points - 1)}s"
+    looks = [{**look, "eval_time": at} for look in cases["tests"][0]["alert_rule_test"]]
+    quiet = {**cases["tests"][0], "interval": f"{interval}s", "input_series": series, "alert_rule_test": looks}
+    tests = {**cases, "tests": [quiet]}
     tests["tests"][0]["promql_expr_test"] = [
-        {"expr": f"count({expr})", "eval_time": late.at, "exp_samples": [{"labels": "{}", "value": 1}]}
+        {"expr": f"count({expr})", "eval_time": at, "exp_samples": [{"labels": "{}", "value": 1}]}
         for expr in (
             "min_over_time(rlsize:goodput_tokens_per_gpu_second[10m]) > 0.85 * 1280",
             "max_over_time(rlsize:tokens_generated_per_trained_token[10m]) < 1.15 * 1.1",
@@ -156,7 +157,7 @@ def test_counters_that_jump_once_a_step_stay_quiet(promtool_says: Callable[..., 
             "min_over_time(rlsize:trainer_idle_fraction[10m]) > 0.1199",
         )
     ]
-    promtool_says(rules_text(rules.group()), yaml.safe_dump(tests))
+    promtool_says(yaml_below([], rules.content()), yaml_below([], tests))
 
 
 def _stretched(values: str, before: str, interval: int, points: int) -> str:
@@ -168,17 +169,16 @@ def _stretched(values: str, before: str, interval: int, points: int) -> str:
 
 def test_a_prefix_cache_that_is_switched_off_is_told(promtool_says: Callable[..., str]) -> None:
     """Its counters stand still, and nothing over nothing would be quiet."""
-    cases = Cases(rules_of()).all()
-    cold = next(case for case in cases.cases if case.name == "RlsizePrefixCacheCold")
-    series = tuple(
-        (name, re.sub(r"\+[\d.]+", "+0", values) if "prefix_cache" in name and "rollout-0" in name else values)
-        for name, values in cold.series
-    )
-    (firing,) = cold.fires["RlsizePrefixCacheCold"]
-    summary = "rollout-0:8000 finds 0% of its prompt tokens in the prefix cache"
-    told = replace(firing, annotations={**firing.annotations, "summary": summary})
-    off = replace(cold, series=series, fires={"RlsizePrefixCacheCold": (told,)})
-    promtool_says(rules_text(rules_of().group()), cases_text(replace(cases, cases=(off,)), "rules.yml"))
+    cases = Cases(rules_of()).content("rules.yml")
+    cold = next(case for case in cases["tests"] if case["name"] == "RlsizePrefixCacheCold")
+    for one in cold["input_series"]:
+        if "prefix_cache" in one["series"] and "rollout-0" in one["series"]:
+            one["values"] = re.sub(r"\+[\d.]+", "+0", one["values"])
+    (look,) = (look for look in cold["alert_rule_test"] if look["alertname"] == "RlsizePrefixCacheCold")
+    (firing,) = look["exp_alerts"]
+    firing["exp_annotations"]["summary"] = "rollout-0:8000 finds 0% of its prompt tokens in the prefix cache"
+    off = {**cases, "tests": [{**cold, "alert_rule_test": [look]}]}
+    promtool_says(yaml_below([], rules_of().content()), yaml_below([], off))
 
 
 def test_data_parallel_ranks_of_sglang_add_up_and_others_do_not(promtool_says: Callable[..., str]) -> None:
@@ -204,8 +204,8 @@ def test_data_parallel_ranks_of_sglang_add_up_and_others_do_not(promtool_says: C
         for name, value in expected.items()
     ]
     test = {"interval": "1m", "input_series": series, "promql_expr_test": looks}
-    group = replace(rules.group(), alerts=())
-    promtool_says(rules_text(group), yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]}))
+    recorded = {"groups": [{"name": "a", "rules": rules.records()}]}
+    promtool_says(yaml_below([], recorded), yaml.safe_dump({"rule_files": ["rules.yml"], "tests": [test]}))
 
 
 def test_values_are_shown_as_templates_show_them(promtool_says: Callable[..., str]) -> None:
@@ -226,7 +226,8 @@ def test_values_are_shown_as_templates_show_them(promtool_says: Callable[..., st
 
 def test_every_expression_of_the_dashboard_is_promql(promtool_says: Callable[..., str]) -> None:
     """Grafana's own variables filled in, promtool takes them all."""
-    expressions = [line.expr for engine in ("vllm", "sglang") for one in panels(rules_of(engine)) for line in one.lines]
+    boards = [json.loads(dashboard_text(rules_of(engine))) for engine in ("vllm", "sglang")]
+    expressions = [target["expr"] for board in boards for one in board["panels"] for target in one["targets"]]
     filled = [text.replace("$__rate_interval", "5m").replace("$instance", ".*") for text in expressions]
     rules = [{"record": f"a:{index}", "expr": text} for index, text in enumerate(filled)]
     assert len(rules) > 40
@@ -245,10 +246,9 @@ def test_a_real_prometheus_works_all_rules_out(prometheus_server: Callable[..., 
         return group if all(rule["health"] != "unknown" for rule in group["rules"]) else None
 
     group = server.wait(evaluated)
-    wanted = rules.group()
     assert [rule["name"] for rule in group["rules"]] == [
-        *(one.record for one in wanted.records),
-        *(one.alert for one in wanted.alerts),
+        *(one["record"] for one in rules.records()),
+        *(one["alert"] for one in rules.alerts()),
     ]
     assert {rule["health"] for rule in group["rules"]} == {"ok"}
     assert not [rule for rule in group["rules"] if rule.get("lastError")]

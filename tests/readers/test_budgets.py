@@ -8,7 +8,7 @@ import pytest
 
 from rlsize.errors import InputError
 from rlsize.facts.budget import Limit
-from rlsize.readers.budgets import budget_in, budget_of, read_budget
+from rlsize.readers.saved_files import budget_in, read_budget
 from rlsize.readers.scenarios import read_scenario
 from rlsize.readers.yaml_documents import LARGEST_FILE, parse_document
 
@@ -17,7 +17,7 @@ HEADER = "rlsize: {kind: budget, version: 1}\n"
 
 def test_each_limit_knows_its_line() -> None:
     """Of a bare limit, of one in a mapping over several lines, and of one that the file does not have."""
-    file = budget_of(parse_document(f"{HEADER}\ngpus: 64\nstep_seconds:\n  max: 60\n  max_increase: 5%\n", "b.yaml"))
+    file = read_budget(parse_document(f"{HEADER}\ngpus: 64\nstep_seconds:\n  max: 60\n  max_increase: 5%\n", "b.yaml"))
     assert [file.line("gpus", "max"), file.line("step_seconds", "max"), file.line("step_seconds", "max_increase")] == [
         3,
         5,
@@ -62,7 +62,7 @@ def test_a_scenario_without_limits_has_no_budget(section: str, tmp_path: Path) -
 def test_what_is_no_budget_is_refused(text: str, says: str) -> None:
     """An empty one too: it would pass whatever it is asked about."""
     with pytest.raises(InputError, match=says):
-        budget_of(parse_document(text, "b.yaml"))
+        read_budget(parse_document(text, "b.yaml"))
 
 
 def test_files_that_cannot_be_read_are_refused(tmp_path: Path) -> None:

@@ -13,8 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.readers.http_pages import Access, Page, fetch
-from rlsize.readers.http_targets import bearer_token, masked, targets
+from rlsize.readers.http_pages import Access, Page, bearer_token, fetch, masked, targets
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

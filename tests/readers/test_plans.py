@@ -6,7 +6,7 @@ import pytest
 
 from rlsize.errors import InputError
 from rlsize.facts.plan import Plan, PlanFigure
-from rlsize.readers.plans import plan_of
+from rlsize.readers.saved_files import read_plan
 from rlsize.readers.yaml_documents import parse_document
 
 START = "rlsize: {kind: plan, version: 1}\ncommand: check\nrlsize_version: 0.1.0\nfacts_digest: abc\nplacement: {}\n"
@@ -14,7 +14,7 @@ START = "rlsize: {kind: plan, version: 1}\ncommand: check\nrlsize_version: 0.1.0
 
 def plan(text: str) -> Plan:
     """A plan from YAML text."""
-    return plan_of(parse_document(text, "p.yaml"))
+    return read_plan(parse_document(text, "p.yaml"))
 
 
 def test_a_plan_by_hand_is_enough() -> None:

@@ -18,11 +18,10 @@ from hypothesis import strategies as st
 from rlsize.errors import InputError, UnfinishedError
 from rlsize.estimates.observing import observation
 from rlsize.readers import prometheus
-from rlsize.readers.http_pages import Access
-from rlsize.readers.http_targets import api_target, basic_login
+from rlsize.readers.http_pages import Access, api_target, basic_login
 from rlsize.readers.metrics.pages import histories
 from rlsize.readers.prometheus import Scraped, scraped, wanted_names
-from rlsize.readers.prometheus_asking import duration, matchers, moment
+from rlsize.readers.prometheus_api import duration, matchers, moment
 
 END = 1_772_366_400.0
 SECRET = "s3cr3t-word"  # noqa: S105 (a test's own)

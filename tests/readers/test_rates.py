@@ -17,9 +17,9 @@ from rlsize.facts.rates import (
     Rates,
     RateSource,
 )
-from rlsize.readers.rates import rates_of, read_rates
+from rlsize.readers.saved_files import read_rates
 from rlsize.readers.yaml_documents import parse_document
-from rlsize.writers.rates_file import rates_text
+from rlsize.writers.yaml_file import rates_text
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -35,13 +35,13 @@ instance_tokens_per_second: {mean: 4 ktok/s, spread: 100, instances: 3}
 def faults(text: str) -> list[str]:
     """What is wrong with a file."""
     with pytest.raises(InputError) as caught:
-        rates_of(parse_document(text, "rates.yaml"))
+        read_rates(parse_document(text, "rates.yaml"))
     return [f"{fault.where}: {fault.what}" for fault in caught.value.faults]
 
 
 def test_a_short_file_by_hand_is_enough() -> None:
     """Units are read, and what is left out has its default: no lower bound, nothing included, response tokens."""
-    rates = rates_of(parse_document(SMALL, "rates.yaml"))
+    rates = read_rates(parse_document(SMALL, "rates.yaml"))
     assert rates.instance_tokens_per_second == InstanceRate(mean=4000.0, spread=100.0, instances=3)
     assert (rates.counts, rates.includes, rates.gpus_per_instance) == ("response", [], None)
 
@@ -49,7 +49,7 @@ def test_a_short_file_by_hand_is_enough() -> None:
 def test_a_rate_of_all_tokens_is_converted() -> None:
     """With the prompt share known, a rate that counts prompts too becomes one of response tokens, and says so."""
     total = SMALL + "counts: total\nprompt_share: 0.25\ninstances: [{instance: a, tokens_per_second: 4000}]\n"
-    rates = rates_of(parse_document(total, "rates.yaml"))
+    rates = read_rates(parse_document(total, "rates.yaml"))
     rate = rates.instance_tokens_per_second
     assert rate is not None
     assert (rates.counts, rate.mean, rate.spread, rates.instances[0].tokens_per_second) == (
@@ -119,7 +119,7 @@ def example(word: str, rate: float, spread: float | None) -> Rates:
 def test_any_content_survives_the_file(word: str, rate: float, spread: float | None) -> None:
     """Names that look like numbers, dates or YAML come back as they went."""
     rates = example(word, rate, spread)
-    assert rates_of(parse_document(rates_text(rates), "rates.yaml")) == rates
+    assert read_rates(parse_document(rates_text(rates), "rates.yaml")) == rates
 
 
 def test_the_parts_of_headroom_are_declared_once() -> None:

@@ -12,10 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.verdicts.made_loops import INSTANCE_RATE, MEAN_LENGTH, SAMPLES, engines, evidence, log
 
+from rlsize.commands.diagnose.report import diagnose_report
+from rlsize.commands.diagnose.words import action, because
 from rlsize.facts.evidence import Diagnosis, Evidence
 from rlsize.facts.run_log import RunLog, RunMode
-from rlsize.reports.diagnose import diagnose_report
-from rlsize.reports.diagnose_words import action, because
 from rlsize.verdicts.diagnosis import diagnosis
 
 CONSUME = 39_321.6  # 512 samples of 1536 tokens in 20 s

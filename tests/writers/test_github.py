@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from rlsize.reports.findings import Finding
 from rlsize.units import printable
-from rlsize.writers.github import LARGEST_SUMMARY, summary, workflow_commands
+from rlsize.writers.ci import LARGEST_SUMMARY, summary, workflow_commands
 
 COMMAND = re.compile(r"::(?P<name>[a-z]+)(?: (?P<properties>[^:]*))?::(?P<data>.*)")
 

@@ -20,12 +20,11 @@ from tests.writers.page_example import HOSTILE, example_page, example_widget, ho
 from rlsize.equations.lengths import normal_share
 from rlsize.reports.page import Page, Section
 from rlsize.reports.sliders import Formula
-from rlsize.writers.colours import COLOURS, STACK
+from rlsize.writers.colours import COLOURS, ON_DARK, STACK
 from rlsize.writers.equation_script import UntranslatableError
 from rlsize.writers.html_page import html_text
 from rlsize.writers.html_parts import element, escaped
 from rlsize.writers.markdown_page import page_markdown
-from rlsize.writers.page_colours import ON_DARK
 
 EMPTY = {"meta", "link", "input", "img", "br"}
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from junitparser import Error, Failure, JUnitXml, TestCase, TestSuite
 
 from rlsize.reports.findings import Finding, Level
-from rlsize.writers.junit import junit_text
+from rlsize.writers.ci import junit_text
 
 LEVELS: tuple[tuple[Level, dict[str, Any]], ...] = (
     ("failure", {"file": "b.yaml", "line": 4}),

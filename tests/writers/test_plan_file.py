@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from rlsize.facts.plan import Plan, PlanFigure
-from rlsize.readers.plans import plan_of
+from rlsize.readers.saved_files import read_plan
 from rlsize.readers.yaml_documents import parse_document
-from rlsize.writers.plan_file import plan_text
+from rlsize.writers.yaml_file import plan_text
 
 ODD = (
     "1e9",
@@ -53,4 +53,4 @@ plans = st.builds(
 @given(plans)
 def test_a_plan_survives_its_file(plan: Plan) -> None:
     """Every digit and every character, text that looks like a number among it."""
-    assert plan_of(parse_document(plan_text(plan), "p.yaml")) == plan
+    assert read_plan(parse_document(plan_text(plan), "p.yaml")) == plan

@@ -9,8 +9,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from rlsize.reports.chart import Chart, Series
-from rlsize.writers.plot import drawing, picture
-from rlsize.writers.small_svg import small_svg
+from rlsize.writers.plot import drawing, picture, small_svg
 
 _NUMBER = re.compile(r"-?\d+\.?\d*")
 _REFERENCE = re.compile(r"#(\w+)")

@@ -11,7 +11,7 @@ import pytest
 
 from rlsize.simulator.history import Event, Span
 from rlsize.simulator.setting import MODES, TroubleSetting
-from rlsize.writers.trace_file import trace_text
+from rlsize.writers.history_file import trace_text
 
 TROUBLE = TroubleSetting(
     losses_per_hour=10.0, restart_seconds=30.0, failures_per_hour=40.0, trainer_restart_seconds=9.0

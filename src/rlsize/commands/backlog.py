@@ -15,7 +15,7 @@ from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, asks
+from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, REFUSED, WASTE, Unassumed, asks
 from rlsize.shell.rates import trainer_gpus
 from rlsize.units import show
 
@@ -32,8 +32,8 @@ _SAFE_STALENESS = 8
 
 @asks(
     Inputs=(
-        "instances", *MATCH, ("backlog_seconds", "--seconds"), "max_staleness", "samples_per_step", "in_flight_samples",
-        "gpus_per_instance", "trainer_gpus", *ANSWER,
+        "instances", *MATCH, ("backlog_seconds", "--seconds"), Unassumed("max_staleness"), "samples_per_step",
+        "in_flight_samples", "gpus_per_instance", "trainer_gpus", *ANSWER,
     ),
     Waste=WASTE,
     Model_and_GPU=CHECKS,

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from rlsize.errors import Fault, InputError, suggestion
-from rlsize.readers.kinds import KINDS
+from rlsize.readers.file_kinds import KINDS
 
 
 def schema(
@@ -23,6 +23,6 @@ def schema(
     if kind not in KINDS:
         short = kind[:40]
         raise InputError(Fault(f"there is no file kind {short!r}", "KIND", suggestion(short, KINDS)))
-    from rlsize.readers.schemas import schema_of
+    from rlsize.readers.file_kinds import schema_of
 
     sys.stdout.write(json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n")

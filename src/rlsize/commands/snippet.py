@@ -10,7 +10,7 @@ from rlsize.errors import DoesNotFitError, Fault, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
-from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
+from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
@@ -18,8 +18,7 @@ from rlsize.shell.text_output import delivered
 
 if TYPE_CHECKING:
     from rlsize.facts.allocation import Allocation
-    from rlsize.writers.snippets.listing import Framework
-    from rlsize.writers.snippets.snippet import Snippet
+    from rlsize.writers.snippets.snippet import Framework, Snippet
     from rlsize.writers.snippets.split import Split
 
 _ASKED = (
@@ -31,14 +30,6 @@ _ASKED = (
 _NEEDED = (
     "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "prompts_per_step", "group_size",
 )  # fmt: skip
-Source = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PLAN|SCENARIO",
-        help="A saved plan, a scenario with placement, or an observation; flags override it.",
-        show_default=False,
-    ),
-]
 Name = Annotated[
     str | None,
     quantity(
@@ -76,9 +67,9 @@ def snippet(
         check_target(output, force)
     read_pools(inputs, source, changes)
     found = allocation_of(inputs, source or "flags")
-    module, way = _chosen(inputs, framework, variant, found.mode)
-    split = _split(inputs, found, way)
-    framework_of = inputs.settled(module)
+    known, way = _chosen(inputs, framework, variant, found.mode)
+    split = _split(inputs, found, known.title if known else "", way)
+    framework_of = inputs.settled(known)
     made = framework_of.snippet(split)
     if split.refusals:
         raise DoesNotFitError(*split.refusals)
@@ -86,31 +77,31 @@ def snippet(
     figures = {
         "snippet": text,
         "file": output,
-        "framework": framework_of.NAME,
+        "framework": framework_of.name,
         "variant": split.variant,
-        "framework_version": framework_of.SOURCE,
+        "framework_version": framework_of.source,
         "instances": split.instances,
         "rollout_gpus": split.rollout_gpus,
         "trainer_gpus": split.trainer_gpus,
         "staleness_steps": split.staleness,
     }
     rows = tuple(
-        {"part": part.title, "key": setting.key, "value": setting.value, "read": setting.read}
-        for part in made.parts
-        for setting in part.settings
+        {"part": group.title, "key": key, "value": value, "read": key not in framework_of.unread}
+        for group in made.groups
+        for key, value in group.keys.items()
     )
     columns = (Column("key", "key", side="left", wide=True), Column("value", "value", wide=True))
     gpus = f"{split.rollout_gpus} rollout and {split.trainer_gpus} trainer GPUs"
     report = Report(
         command="snippet",
-        headline=f"{f'Wrote {output}. ' if output else ''}{framework_of.TITLE}, {split.variant}: {gpus}.",
+        headline=f"{f'Wrote {output}. ' if output else ''}{framework_of.title}, {split.variant}: {gpus}.",
         results=tuple(
             Figure(key=key, value=value, provenance="predicted", source="the split")
             for key, value in figures.items()
             if value is not None
         ),
         inputs=inputs.shown(),
-        tables={"settings": Table(title=f"Keys of {framework_of.SOURCE}", columns=columns, rows=rows)},
+        tables={"settings": Table(title=f"Keys of {framework_of.source}", columns=columns, rows=rows)},
         warnings=(*inputs.warnings, *made.warnings),
         notes=(*inputs.notes, *made.notes),
         quiet=frozenset({"snippet", "file", "framework", "variant", "framework_version"}),
@@ -125,7 +116,7 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
     Raises:
         DoesNotFitError: The framework cannot run the loop so.
     """
-    from rlsize.writers.snippets.listing import frameworks
+    from rlsize.writers.snippets import frameworks
 
     known = frameworks()
     if framework is None:
@@ -143,7 +134,7 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
         return found, ""
     if variant is not None:
         return found, _stated(inputs, found, variant, mode)
-    way = next((way for way, modes in found.VARIANTS.items() if mode in modes), "")
+    way = next((way for way, modes in found.variants.items() if mode in modes), "")
     if not way:
         inputs.settle()
         raise DoesNotFitError(_refusal(found, mode))
@@ -152,28 +143,28 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
 
 def _stated(inputs: Inputs, found: Framework, variant: str, mode: str) -> str:
     way = variant.strip().lower().replace("_", "-")
-    if way not in found.VARIANTS:
+    if way not in found.variants:
         short = variant[:40]
-        inputs.fault(f"{found.TITLE} has no {short!r}", "--variant", suggestion(short, found.VARIANTS))
+        inputs.fault(f"{found.title} has no {short!r}", "--variant", suggestion(short, found.variants))
         return ""
-    if mode not in found.VARIANTS[way]:
+    if mode not in found.variants[way]:
         inputs.settle()
-        what = f"{found.TITLE}'s {way} cannot run a loop that is {mode}"
-        raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.VARIANTS[way])}"))
+        what = f"{found.title}'s {way} cannot run a loop that is {mode}"
+        raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.variants[way])}"))
     return way
 
 
 def _refusal(found: Framework, mode: str) -> Fault:
     """Why a framework cannot run a loop so, and what comes nearest."""
-    reason, near = found.REFUSED.get(mode, ("", ""))
+    reason, near = found.refused.get(mode, ("", ""))
     if not reason:
-        _, other = found.REFUSED.get("async", ("", "--mode async"))
+        _, other = found.refused.get("async", ("", "--mode async"))
         reason = "no key was read for trainer GPUs that generate while they wait"
         near = f"{other}, with longer steps"
-    return Fault(f"{found.TITLE} cannot run a loop that is {mode}: {reason}", "--mode", f"nearest: {near}")
+    return Fault(f"{found.title} cannot run a loop that is {mode}: {reason}", "--mode", f"nearest: {near}")
 
 
-def _split(inputs: Inputs, found: Allocation, variant: str) -> Split:
+def _split(inputs: Inputs, found: Allocation, title: str, variant: str) -> Split:
     """
     The split in whole numbers.
 
@@ -200,6 +191,7 @@ def _split(inputs: Inputs, found: Allocation, variant: str) -> Split:
         what = "long samples go on in the next step (mode partial), and no key for that was read"
         raise DoesNotFitError(Fault(what, "--mode", "nearest: --mode sync, or --mode async"))
     return Split(
+        title=title,
         mode=found.mode,
         variant=variant,
         instances=numbers["instances"],
@@ -239,7 +231,7 @@ def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
     """The keys, below a few lines that say what they are."""
     from rlsize.version import VERSION
     from rlsize.writers.manifests.text import commented
-    from rlsize.writers.snippets.snippet import part_text
+    from rlsize.writers.snippets.snippet import group_text
 
     fleet = f"{numbered(split.instances, 'instance')} of {numbered(split.size, 'GPU')}"
     pools = f"Split: {numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
@@ -250,15 +242,15 @@ def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
             f"every {split.sync_every}."
         )
     lines = [
-        f"{found.SOURCE}: {split.variant}. Written by rlsize {VERSION} from {source}.",
+        f"{found.source}: {split.variant}. Written by rlsize {VERSION} from {source}.",
         pools,
         f"Batch: {split.prompts} prompts x {split.group} samples, weight updates: {split.mini_batches}.",
         *made.notes,
         *(f"Caution: {warning}" for warning in made.warnings),
     ]
-    unread = [setting.key for setting in made.settings if not setting.read]
+    unread = [key for group in made.groups for key in group.keys if key in found.unread]
     if unread:
         lines.append(f"Not read in the source of that version, so check: {', '.join(unread)}.")
-    several = len(made.parts) > 1
-    bodies = [(commented([part.title]) if several else "") + part_text(part) for part in made.parts]
+    several = len(made.groups) > 1
+    bodies = [(commented([group.title]) if several else "") + group_text(group) for group in made.groups]
     return commented(lines) + ("\n" if several else "") + "\n".join(bodies)

@@ -8,17 +8,24 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations.headroom import standard_error
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.bench_doubts import doubts, held_back_by, included_parts, same_lengths, shown
+from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlsize.facts.benchmark_result import BenchmarkResult
+    from rlsize.facts.headroom import HeadroomPart
 
 SAME_CONCURRENCY = 0.5
 ROUNDING = 0.0051  # of a rate printed with two decimals [token/s]
 SHOWN = 12  # runs that a message lists
+FEW_WAVES = 5.0  # times that the batch turned over; below it, filling and draining weigh more than in a long run
+SAME_LENGTHS = 0.05  # share by which mean lengths of repeats of one run may differ
+SAME_RATES = 0.1  # share by which the rates of repeats may differ without a word
+STILL_RISING = 0.05  # share by which the largest concurrency must beat the next one to be called rising
+EQUAL_CV = 0.01  # coefficient of variation below which all responses are as long as each other
+ENOUGH_REQUESTS = 16  # so many responses hardly have a whole number as their mean unless all are equal
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +67,7 @@ def benchmark_rates(
     chosen = _chosen(rated, concurrency)
     first = chosen[0].result
     rates = [each.rate for each in chosen]
-    held_back = next((reason for each in chosen if (reason := held_back_by(each.result))), "")
+    held_back = next((reason for each in chosen if (reason := _held_back_by(each.result))), "")
     return Rates(
         measured_at=first.measured_at or measured_at,
         source=RateSource(method=method, engine=first.engine or None, keys=dict(first.keys)),
@@ -70,18 +77,18 @@ def benchmark_rates(
             lower_bound=bool(held_back),
             why=_why(chosen, held_back),
         ),
-        includes=list(included_parts(first)),
+        includes=list(_included_parts(first)),
         gpus_per_instance=gpus_per_instance or first.gpus,
         window_seconds=first.duration_seconds,
         conditions=_conditions(first),
         instances=[
             MeasuredInstance(
-                instance=each.result.source, tokens_per_second=each.rate, lower_bound=bool(held_back_by(each.result))
+                instance=each.result.source, tokens_per_second=each.rate, lower_bound=bool(_held_back_by(each.result))
             )
             for each in chosen
         ],
         doubts=[
-            *doubts([_pair(each) for each in chosen], [_pair(each) for each in rated], concurrency),
+            *_doubts(chosen, rated, concurrency),
             *first.warnings,
             *_gpus_doubt(first, gpus_per_instance),
             *(f"{fault.where} is not used: it {fault.what}" for fault in unused[:SHOWN]),
@@ -135,10 +142,6 @@ def _copy(one: BenchmarkResult, other: BenchmarkResult) -> bool:
     return one.response_tokens_per_second is not None and (
         replace(one, source="", response_lengths=(), keys={}) == replace(other, source="", response_lengths=(), keys={})
     )
-
-
-def _pair(rated: _Rated) -> tuple[BenchmarkResult, float]:
-    return rated.result, rated.rate
 
 
 def _rated(results: Sequence[BenchmarkResult], prompt_share: float | None) -> tuple[list[_Rated], list[Fault]]:
@@ -219,14 +222,14 @@ def _loads(rated: Sequence[_Rated]) -> list[str]:
 
 
 def _described(rated: _Rated) -> str:
-    lengths = f"{shown(rated.result.mean_prompt_tokens)} + {shown(rated.result.mean_response_tokens)} tokens"
+    lengths = f"{_shown(rated.result.mean_prompt_tokens)} + {_shown(rated.result.mean_response_tokens)} tokens"
     return f"{rated.result.source} ({rated.result.tool}, {lengths}, {rated.rate:,.0f} tok/s)"
 
 
 def _alike(one: BenchmarkResult, other: BenchmarkResult) -> bool:
     """Whether two runs are repeats of each other."""
     same = ("tool", "concurrency", "request_rate", "sent_at_once", "tensor_parallel", "samples_per_request")
-    return all(getattr(one, name) == getattr(other, name) for name in same) and same_lengths(one, other)
+    return all(getattr(one, name) == getattr(other, name) for name in same) and _same_lengths(one, other)
 
 
 def _why(chosen: Sequence[_Rated], held_back: str) -> str:
@@ -257,3 +260,124 @@ def _response_cv(lengths: Sequence[float]) -> float | None:
     if len(lengths) < 2 or not fmean(lengths) or lengths.count(max(lengths)) > 1:  # noqa: PLR2004 (a deviation takes two)
         return None
     return stdev(lengths) / fmean(lengths)
+
+
+def _included_parts(result: BenchmarkResult) -> Mapping[HeadroomPart, str]:
+    """The parts of headroom that a run's rate already holds, each with its reason."""
+    found: dict[HeadroomPart, str] = {}
+    if result.holds_ramp:
+        found["ramp"] = "the run is counted from its first request, while the batch filled"
+    if result.holds_tail and not _equal_length(result) is not None:
+        found["tail"] = "the run is counted to its last response, while the batch drained"
+    return {part: found[part] for part in HEADROOM_PARTS if part in found}
+
+
+def _held_back_by(result: BenchmarkResult) -> str:
+    """Why the rate is only what the engine was asked for; empty where it was asked for all that it can do."""
+    if result.failed_requests:
+        return f"{result.failed_requests:,.0f} requests failed, which the engine worked on too"
+    if result.cut_short:
+        return result.cut_short
+    if result.request_rate is not None:
+        served = result.requests / result.duration_seconds if result.requests and result.duration_seconds else None
+        reached = f" and {served:.4g}/s were served" if served is not None else ""
+        return f"requests were sent at {result.request_rate:.4g}/s{reached}"
+    if result.sent_at_once is None:
+        return "the file does not say how requests were sent"
+    return ""
+
+
+def _same_lengths(one: BenchmarkResult, other: BenchmarkResult) -> bool:
+    """Whether prompts and responses of two runs are about as long, as far as both say."""
+    pairs = (
+        (one.mean_prompt_tokens, other.mean_prompt_tokens),
+        (one.mean_response_tokens, other.mean_response_tokens),
+    )
+    return all(
+        first is None or second is None or abs(first - second) <= SAME_LENGTHS * max(first, second)
+        for first, second in pairs
+    )
+
+
+def _equal_length(result: BenchmarkResult) -> float | None:
+    """The length of every response where all have the same; without a list of them a whole mean tells. [token]"""
+    lengths = result.response_lengths
+    if len(lengths) > 1:
+        return lengths[0] if fmean(lengths) > 0 and stdev(lengths) <= EQUAL_CV * fmean(lengths) else None
+    mean = result.mean_response_tokens
+    if result.response_cv is not None:
+        return mean if result.response_cv <= EQUAL_CV else None
+    many = result.requests is not None and result.requests >= ENOUGH_REQUESTS
+    return mean if mean and many and mean.is_integer() else None
+
+
+def _shown(tokens: float | None) -> str:
+    """A number of tokens for people."""
+    return "?" if tokens is None else f"{tokens:,.0f}"
+
+
+def _doubts(chosen: Sequence[_Rated], rated: Sequence[_Rated], asked: float | None) -> list[str]:
+    """
+    What the reader must know before trusting a benchmark's rate.
+
+    Args:
+        chosen: The run that counts and its repeats.
+        rated: All runs that have a rate.
+        asked: The concurrency that was asked for; None where the best rate was. [1]
+    """
+    result, rates = chosen[0].result, [each.rate for each in chosen]
+    reason = next((reason for each in chosen if (reason := _held_back_by(each.result))), "")
+    found = [f"the rate is a lower bound: {reason}" if reason else ""]
+    if max(rates) - min(rates) > SAME_RATES * max(rates):
+        ends = f"{min(rates):,.0f} to {max(rates):,.0f} tok/s"
+        found.append(f"the {len(rates)} runs range from {ends}; the rate is their mean")
+    found += [*_load_doubts(chosen[0], rated, asked), _waves(result), _length_doubt(result)]
+    if result.samples_per_request is None:
+        found.append(
+            "the file does not say that samples share their prompt, as those of a group do: their prefix-cache hits "
+            "are not in the rate"
+        )
+        if result.requests_are_prompts:
+            found.append("num_requests counts prompts, so response lengths are unknown where --n is not 1")
+    return [doubt for doubt in found if doubt]
+
+
+def _length_doubt(result: BenchmarkResult) -> str:
+    length = _equal_length(result)
+    if length is None:
+        return ""
+    return (
+        f"all responses {'are' if result.response_lengths else 'seem to be'} {length:,.0f} tokens long, so the rate "
+        "holds no long tail: with the lengths of training it will be lower"
+    )
+
+
+def _load_doubts(chosen: _Rated, rated: Sequence[_Rated], asked: float | None) -> list[str]:
+    """What a rate at one load does not say about others."""
+    result, found = chosen.result, []
+    if not all(_same_lengths(each.result, result) for each in rated):
+        found.append(
+            f"the runs differ in lengths; the rate is that of {_shown(result.mean_prompt_tokens)} prompt and "
+            f"{_shown(result.mean_response_tokens)} response tokens"
+        )
+    if asked is not None or result.concurrency is None:
+        return found
+    others = [each.rate for each in rated if (each.result.concurrency or 0.0) < result.concurrency]
+    largest = max(each.result.concurrency or 0.0 for each in rated)
+    if not others:
+        found.append(f"{result.concurrency:g} requests in flight are all that was tried; more of them may give more")
+    elif result.concurrency >= largest and chosen.rate > (1.0 + STILL_RISING) * max(others):
+        found.append(f"the rate still rises at {largest:g} requests in flight, the most that was tried")
+    return found
+
+
+def _waves(result: BenchmarkResult) -> str:
+    if not result.concurrency or not result.requests:
+        return ""
+    waves = result.requests / result.concurrency
+    if waves >= FEW_WAVES or not _included_parts(result):
+        return ""
+    return (
+        f"{result.requests:,.0f} requests at {result.concurrency:g} in flight turn the batch over {waves:.2g} times: "
+        "filling and draining weigh more than in a long run, so the steady rate is higher"
+    )

@@ -29,20 +29,14 @@ class MeanChange:
     The relative change of a mean, or of a ratio of two means.
 
     Args:
-        before: The mean before.
-        after: The mean after.
         fraction: Change as a share of what it was. [1]
         low: Lower end of its 95 % interval. [1]
         high: Upper end. [1]
-        blocks: Blocks that the shorter series holds: how many steps there really are, memory counted. [1]
     """
 
-    before: float
-    after: float
     fraction: float
     low: float
     high: float
-    blocks: float
 
     @property
     def told(self) -> bool:
@@ -56,14 +50,11 @@ def blocks_of(series: Sequence[float]) -> tuple[int, float]:
     count = len(values)
     if count < 2 or not np.ptp(values):  # noqa: PLR2004 (one value, or ever the same one, remembers nothing)
         return 1, float(count)
-    memory = unbiased_autocorrelation(_autocorrelation(values), count)
+    centred = values - values.mean()
+    autocorrelation = float(centred[1:] @ centred[:-1]) / float(centred @ centred)
+    memory = unbiased_autocorrelation(autocorrelation, count)
     length = min(round(float(block_length(memory, count))), count)
     return length, count / length
-
-
-def _autocorrelation(values: Array) -> float:
-    centred = values - values.mean()
-    return float(centred[1:] @ centred[:-1]) / float(centred @ centred)
 
 
 def resampled_means(series: Sequence[float], random: np.random.Generator, draws: int = DRAWS) -> Array:
@@ -109,17 +100,13 @@ def mean_change(
     if blocks < FEWEST_BLOCKS or first == 0.0:
         return None
     second = float(np.mean(after))
-    drawn = _relative(resampled_means(before, random, draws), resampled_means(after, random, draws), first)
+    earlier, later = resampled_means(before, random, draws), resampled_means(after, random, draws)
+    # changes of the mean itself where some draws of what was before hold nothing but zeros
+    drawn = (later - earlier) / (earlier if earlier.min() > 0.0 else first)
     tail = (1.0 - CONFIDENCE) / 2.0
     fraction, wider = second / first - 1.0, float(interval_widening(parts=blocks, deviate=DEVIATE))
     low, high = (fraction + wider * (float(np.quantile(drawn, share)) - fraction) for share in (tail, 1.0 - tail))
-    return MeanChange(before=first, after=second, fraction=fraction, low=low, high=high, blocks=blocks)
-
-
-def _relative(before: Array, after: Array, first: float) -> Array:
-    """Relative changes; of the mean itself where some draws of what was before hold nothing but zeros."""
-    base = before if before.min() > 0.0 else np.full_like(before, first)
-    return (after - before) / base
+    return MeanChange(fraction=fraction, low=low, high=high)
 
 
 def above_zero(series: Sequence[float], random: np.random.Generator, draws: int = DRAWS) -> bool:

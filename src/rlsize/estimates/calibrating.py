@@ -21,8 +21,6 @@ from rlsize.facts.records.record import Refused
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from numpy.typing import NDArray
-
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
@@ -37,34 +35,56 @@ EDGE = 1.2815515655446004  # standard deviations from the median to the end of a
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Measurable:
+    """
+    Something that can be measured and is predicted.
+
+    Args:
+        what: What it is.
+        unit: Its unit.
+        predict: The prediction from values of the constants.
+        stages: The stages of those constants.
+        noise: Standard deviation of its logarithm around its prediction when all constants are known. [1]
+        setting: What runs.
+    """
+
+    what: str
+    unit: str = "s"
+    predict: Predict
+    stages: tuple[Stage, ...]
+    noise: float
+    setting: CalibrationSetting = field(default_factory=CalibrationSetting)
+
+    @property
+    def central(self) -> float:
+        """
+        The prediction before any calibration.
+
+        Raises:
+            Refused: It cannot be predicted.
+        """
+        return float(self.predict(prior(*self.stages).central()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Point:
     """
     One measurement beside its prediction.
 
     Args:
-        what: What was measured.
+        of: What was measured.
         source: Who says so.
-        unit: Its unit.
         measured: Its value.
         scatter: Standard deviation of its logarithm over repeats. [1]
-        noise: The same of a measurement around its prediction when all constants are known. [1]
-        predict: The prediction from values of the constants.
-        stages: The stages of those constants.
-        setting: What ran.
         series: Points of one series are neighbours; none where empty.
         place: Where it stands on the axis of its series.
         rising: Whether values rise along that axis, or fall.
     """
 
-    what: str
+    of: Measurable
     source: str
-    unit: str
     measured: float
     scatter: float = SCATTER
-    noise: float
-    predict: Predict
-    stages: tuple[Stage, ...]
-    setting: CalibrationSetting = field(default_factory=CalibrationSetting)
     series: str = ""
     place: float = 0.0
     rising: bool = True
@@ -72,7 +92,7 @@ class Point:
     @property
     def spread(self) -> float:
         """Scatter of measurement and of prediction together. [1]"""
-        return math.hypot(self.scatter, self.noise)
+        return math.hypot(self.scatter, self.of.noise)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,21 +147,22 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
     Raises:
         Refused: A point cannot be predicted, or the update does not settle.
     """
-    before = prior(*_all(points, stages))
-    predict = _together([point.predict for point in points])
+    every = {stage.name: stage for stage in (*stages, *(one for point in points for one in point.of.stages))}
+    before = prior(*(every[name] for name in sorted(every)))  # so that the order of sources does not matter
+    predict = _together([point.of.predict for point in points])
     first = _checked(points, predict(before.central()))
     if not points:
         return Calibrated(before=before, after=before, compared=())
     try:
         with np.errstate(all="ignore"):  # what does not settle is refused below
-            measured, noise = [one.measured for one in points], [one.spread for one in points]
-            after = conditioned(before, predict, measured, noise)
+            after = conditioned(before, predict, [one.measured for one in points], [one.spread for one in points])
     except np.linalg.LinAlgError as error:
         raise Refused(f"the measurements contradict each other beyond what constants can explain: {error}") from None
     if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
         raise Refused("the measurements contradict each other beyond what constants can explain")
     last = _checked(points, predict(after.central()))
-    deviations = _deviations(before, predict, [point.spread for point in points])
+    slope, scatter = sensitivity(before, predict), np.array([point.spread for point in points])
+    deviations = np.sqrt(np.diag(slope @ before.covariance @ slope.T) + scatter**2).tolist()
     return Calibrated(
         before=before,
         after=after,
@@ -158,12 +179,6 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
     )
 
 
-def _all(points: Sequence[Point], stages: Sequence[Stage]) -> list[Stage]:
-    """Each stage once, by name, so that the order of sources does not matter."""
-    found = {stage.name: stage for stage in (*stages, *(one for point in points for one in point.stages))}
-    return [found[name] for name in sorted(found)]
-
-
 def _together(predicts: Sequence[Predict]) -> Callable[[Mapping[str, Real]], list[Any]]:
     def predict(values: Mapping[str, Real]) -> list[Any]:
         return [one(values) for one in predicts]
@@ -175,16 +190,7 @@ def _checked(points: Sequence[Point], values: Sequence[Any]) -> list[float]:
     found = [float(value) for value in values]
     for point, value in zip(points, found, strict=True):
         if not (math.isfinite(value) and value > 0):
-            raise Refused(f"{point.what} ({point.source}) cannot be predicted")
-    return found
-
-
-def _deviations(
-    belief: Belief, predict: Callable[[Mapping[str, Real]], list[Any]], noise: Sequence[float]
-) -> NDArray[np.float64]:
-    """Standard deviation of the logarithm of each prediction, scatter included."""
-    slope = sensitivity(belief, predict)
-    found: NDArray[np.float64] = np.sqrt(np.diag(slope @ belief.covariance @ slope.T) + np.asarray(noise) ** 2)
+            raise Refused(f"{point.of.what} ({point.source}) cannot be predicted")
     return found
 
 
@@ -203,11 +209,11 @@ def contradiction(points: Sequence[Point]) -> tuple[Point, str] | None:
             worse = max((low, high), key=lambda one: _residual(one, series))
             place = series.index(worse)
             beside = [series[at] for at in (place - 1, place + 1) if 0 <= at < len(series)]
-            told = " and ".join(f"{one.what}: {one.measured:.6g} {one.unit} ({one.source})" for one in beside)
+            told = " and ".join(f"{one.of.what}: {one.measured:.6g} {one.of.unit} ({one.source})" for one in beside)
             turn = "fall" if worse.rising else "rise"
             return (
                 worse,
-                f"{worse.measured:.6g} {worse.unit} does not fit its neighbours, as it makes them {turn}: {told}",
+                f"{worse.measured:.6g} {worse.of.unit} does not fit its neighbours, as it makes them {turn}: {told}",
             )
     return None
 
@@ -219,29 +225,9 @@ def _against(low: Point, high: Point) -> bool:
 
 def _residual(point: Point, series: Sequence[Point]) -> float:
     """How far measured over predicted lies from that of the others; from one, where there is but one other."""
-    own = math.log(point.measured / _central(point))
-    others = [math.log(one.measured / _central(one)) for one in series if one is not point]
+    own = math.log(point.measured / point.of.central)
+    others = [math.log(one.measured / one.of.central) for one in series if one is not point]
     return abs(own - float(np.median(others))) if len(others) > 1 else abs(own)
-
-
-def _central(point: Point) -> float:
-    return float(point.predict(prior(*point.stages).central()))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """
-    A measurement that could be made.
-
-    Args:
-        what: What would be measured.
-        predict: Its prediction.
-        noise: Scatter of one such measurement around its prediction. [1]
-    """
-
-    what: str
-    predict: Predict
-    noise: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,7 +246,7 @@ class Outlook:
     after: float
 
 
-def outlooks(belief: Belief, target: Candidate, candidates: Sequence[Candidate]) -> list[Outlook]:
+def outlooks(belief: Belief, target: Measurable, candidates: Sequence[Measurable]) -> list[Outlook]:
     """
     How far each further measurement would narrow the target's band, the most useful first.
 
@@ -281,12 +267,9 @@ def outlooks(belief: Belief, target: Candidate, candidates: Sequence[Candidate])
         toward = float(wanted @ belief.covariance @ row)
         own = float(row @ belief.covariance @ row) + math.hypot(one.noise, SCATTER) ** 2
         left = max(0.0, spread - toward**2 / own)
-        found.append(Outlook(what=one.what, before=_half(spread, target.noise), after=_half(left, target.noise)))
+        ends = [half_band(math.sqrt(variance + target.noise**2)) for variance in (spread, left)]
+        found.append(Outlook(what=one.what, before=ends[0], after=ends[1]))
     return sorted(found, key=lambda one: one.after)
-
-
-def _half(variance: float, noise: float) -> float:
-    return half_band(math.sqrt(variance + noise**2))
 
 
 def half_band(spread: float) -> float:

@@ -157,7 +157,8 @@ def widened(belief: Belief, stages: Sequence[Stage], fields: Sequence[str]) -> B
     owners = {constant.name: (stage.name, constant.spread**2) for stage in stages for constant in stage.constants}
     for place, name in enumerate(belief.names):
         stage, full = owners[name]
-        back = _back(stage, fields) * full if _is_software(name) else 0.0
+        software = name.endswith(_SOFTWARE) or name.startswith(_SOFTWARE_PREFIXES)
+        back = _back(stage, fields) * full if software else 0.0
         covariance[place, place] = max(covariance[place, place], min(full, covariance[place, place] + back))
     return replace(belief, covariance=covariance)
 
@@ -168,7 +169,3 @@ def _back(stage: str, fields: Sequence[str]) -> float:
         return _OTHER_MODEL
     concerns = {"rollout": ("gpu", "engine", "rollout_layout"), "train": ("gpu", "trainer_layout")}
     return _OTHER_LAYOUT if set(fields) & set(concerns.get(stage, ("gpu", "rollout_layout", "trainer_layout"))) else 0.0
-
-
-def _is_software(name: str) -> bool:
-    return name.endswith(_SOFTWARE) or name.startswith(_SOFTWARE_PREFIXES)

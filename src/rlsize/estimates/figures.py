@@ -11,12 +11,13 @@ from dataclasses import fields, is_dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rlsize.equations._ops import Real
+    from rlsize.facts.figure import Value
 
 DRAWS = 400
 LOW, HIGH = 0.1, 0.9  # the ends of an 80 % interval
@@ -57,6 +58,29 @@ def numbers(_key: str, equation: Callable[..., Any], /, **inputs: Real) -> Real:
     explained, with this it runs on arrays of draws or alternatives.
     """
     return equation(**inputs)
+
+
+def measured(key: str, value: Value, source: str = "", missing: str = "", deviation: float = 0.0) -> Figure:
+    """
+    A figure that was measured; without a value, it says what would tell it.
+
+    >>> measured("gpus", 8, "the log").provenance, measured("gpus", None, missing="a log that has it").known
+    ('measured', False)
+    """
+    if value is None:
+        return absent(key, missing)
+    return Figure(key=key, value=value, provenance="measured", source=source, deviation=deviation)
+
+
+def known(*figures: Figure, **named: Figure) -> dict[str, Figure]:
+    """
+    The figures that have a value, by key, or by the name that they are given here.
+
+    >>> list(known(measured("a", 1), measured("b", None), c=measured("a", 2)))
+    ['a', 'c']
+    """
+    pairs = (*((figure.key, figure) for figure in figures), *named.items())
+    return {key: figure for key, figure in pairs if figure.known}
 
 
 def _constant(name: str, value: float) -> Figure:

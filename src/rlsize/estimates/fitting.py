@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.estimates.belief import Belief
-    from rlsize.estimates.constants import Constant, Stage
+    from rlsize.estimates.constants import Stage
 
     Residual = Callable[[Mapping[str, Any]], Any]
 
@@ -36,13 +36,11 @@ _STEP = 1e-3
 
 def untuned(stage: Stage) -> Stage:
     """A stage with its constants as they were before any record was looked at."""
-    return replace(stage, constants=tuple(map(_untuned, stage.constants)))
-
-
-def _untuned(constant: Constant) -> Constant:
-    if constant.untuned is None:
-        return constant
-    return replace(constant, value=constant.untuned[0], spread=constant.untuned[1])
+    constants = [
+        replace(one, value=one.untuned[0], spread=one.untuned[1]) if one.untuned is not None else one
+        for one in stage.constants
+    ]
+    return replace(stage, constants=tuple(constants))
 
 
 def fitted(residuals: Sequence[Residual], tables: Sequence[Hashable], stages: Sequence[Stage]) -> dict[str, float]:

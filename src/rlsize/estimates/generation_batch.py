@@ -9,6 +9,7 @@ from rlsize.equations import batch_drain, long_tail, prefill
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths
+from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     Work = Callable[..., Any]
 
 Ending = Literal["barrier", "refill"]
-_NO_CAP = 32.0  # mean lengths beyond which hardly a sample goes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +69,7 @@ class Shape:
 
 def shape_of(work: Work, batch: StepBatch) -> Shape:
     """The lengths of a step's samples."""
-    cap = batch.max_tokens if batch.max_tokens is not None else _NO_CAP * batch.response_tokens
+    cap = batch.max_tokens if batch.max_tokens is not None else MOST_MEAN_LENGTHS * batch.response_tokens
     return _shape(work, batch.prompt_tokens, batch.response_tokens, batch.response_cv, cap, batch.hit_ratio)
 
 

@@ -33,17 +33,8 @@ _HALVINGS = 28
 _CAPS = 12  # caps that are tried within a bucket
 _HALF = 0.5  # lengths are whole: those up to 100 tokens are those that rounding takes to 100 at most
 _TINY = 1e-12
-_ROUND = (
-    2**14,
-    2**13,
-    2**12,
-    5000,
-    2**11,
-    2**10,
-    1000,
-    500,
-    100,
-)  # steps of the caps that people choose, roundest first
+# steps of the caps that people choose, roundest first
+_ROUND = (2**14, 2**13, 2**12, 5000, 2**11, 2**10, 1000, 500, 100)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +82,9 @@ def length_fit(counts: LengthCounts) -> LengthFit:
     Args:
         counts: Lengths of the samples that finished; at least one.
     """
-    seen = _seen(counts)
+    cumulative = (0.0, *counts.buckets.counts)
+    cells = tuple(max(0.0, after - before) for before, after in pairwise(cumulative))
+    seen = _Seen(counts.buckets.bounds, cells, counts.tokens / counts.samples)
     found = LengthFit(samples=counts.samples, mean=seen.mean)
     if counts.samples < FEWEST:
         return replace(found, why=f"{FEWEST:.0f} finished samples; {counts.samples:.0f} are too few")
@@ -124,12 +117,6 @@ def length_doubts(counts: LengthCounts, fit: LengthFit) -> list[str]:
             f"{counts.aborted:,.0f} samples were broken off: what they would have come to is missing from the lengths"
         )
     return doubts
-
-
-def _seen(counts: LengthCounts) -> _Seen:
-    cumulative = (0.0, *counts.buckets.counts)
-    cells = tuple(max(0.0, after - before) for before, after in pairwise(cumulative))
-    return _Seen(counts.buckets.bounds, cells, counts.tokens / counts.samples)
 
 
 def _cap(seen: _Seen, counts: LengthCounts) -> tuple[float | None, str]:

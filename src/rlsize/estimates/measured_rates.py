@@ -1,7 +1,8 @@
-"""Measurements of rollout, train step and weight sync put together into rates that `fleet` takes."""
+"""Measurements put together into rates that `fleet` takes: of rollout, train step, weight sync, and a training log."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.equations.headroom import standard_error
@@ -12,8 +13,9 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.facts.measured import Machine, RolloutLevel, RolloutMeasured, SyncMeasured, TrainMeasured
+    from rlsize.facts.run_summary import RunSummary
 
-COUNTERS: Mapping[str, str] = {"vllm": "vllm:generation_tokens_total", "sglang": "sglang:realtime_tokens_total"}
+_COUNTERS: Mapping[str, str] = {"vllm": "vllm:generation_tokens_total", "sglang": "sglang:realtime_tokens_total"}
 
 
 def measured_rates(
@@ -53,9 +55,10 @@ def measured_rates(
         tail, and no weights were synced in it.
     """
     top = rollout.levels[-1] if rollout else None
+    counter = _COUNTERS.get(engine or "")  # none where the client counted
     return Rates(
         measured_at=measured_at,
-        source=RateSource(method="measure", engine=engine, keys=_keys(engine)),
+        source=RateSource(method="measure", engine=engine, keys={"generation_tokens": counter} if counter else {}),
         instance_tokens_per_second=None if top is None else _instance_rate(top, asked_concurrency),
         includes=["stragglers"] if top is not None and top.instances > 1 else [],
         gpus_per_instance=gpus_per_instance,
@@ -79,28 +82,43 @@ def measured_rates(
 def _instance_rate(top: RolloutLevel, asked: int | None) -> InstanceRate:
     short = asked is not None and top.concurrency < asked
     many = f"{top.instances} instances" if top.instances > 1 else "one instance"
+    error = None  # of a single instance's mean, from the scatter over the parts of its window [token/s]
+    if top.scatter is not None and top.instances == 1:
+        error = float(standard_error(top.scatter.cv * top.tokens_per_second, top.scatter.parts))
     return InstanceRate(
         mean=top.tokens_per_second,
         spread=top.spread_tokens_per_second,
         instances=top.instances,
-        standard_error=_standard_error(top),
+        standard_error=error,
         lower_bound=short,
         saturated_fraction=1.0,
-        why=(
-            f"{many} kept at {top.concurrency} samples in flight, of {asked} asked for"
-            if short
-            else f"{many} kept at {top.concurrency} samples in flight"
-        ),
+        why=f"{many} kept at {top.concurrency} samples in flight{f', of {asked} asked for' if short else ''}",
     )
 
 
-def _standard_error(level: RolloutLevel) -> float | None:
-    """Of a single instance's mean, from the scatter over the parts of its window. [token/s]"""
-    if level.scatter is None or level.instances > 1:
-        return None
-    return float(standard_error(level.scatter.cv * level.tokens_per_second, level.scatter.parts))
+def with_trainer(
+    fleet: Rates | None, run: RunSummary, *, measured_at: str, trainer_gpus: float | None = None
+) -> Rates | None:
+    """
+    The rates of both sides.
 
+    Args:
+        fleet: Those of an instance; None where no engine was read.
+        run: The training log, summed up.
+        measured_at: When, as an ISO 8601 date and time.
+        trainer_gpus: GPUs of the trainer; else as the log says. [1]
 
-def _keys(engine: str | None) -> dict[str, str]:
-    """The metric behind the rate; none where the client counted."""
-    return {"generation_tokens": COUNTERS[engine]} if engine is not None and engine in COUNTERS else {}
+    Returns:
+        Both, or the one that is known; None where neither is.
+    """
+    logged = {key: figure.number for key, figure in run.figures.items() if figure.known}
+    known = {key: logged[key] for key in ("train_seconds", "consumption_tokens_per_second") if key in logged}
+    if not known:
+        return fleet
+    gpus = trainer_gpus if trainer_gpus is not None else logged.get("trainer_gpus")
+    whole = round(gpus) if gpus is not None and gpus == round(gpus) else None
+    if fleet is None:
+        conditions = RateConditions(mean_response_tokens=logged.get("mean_response_tokens"))
+        source = RateSource(method="observe", keys={key: run.keys[key] for key in run.keys if key.endswith("_seconds")})
+        fleet = Rates(measured_at=measured_at, source=source, conditions=conditions)
+    return replace(fleet, **known, trainer_gpus=whole, doubts=[*fleet.doubts, *run.warnings])  # type: ignore[arg-type]  # fields by name

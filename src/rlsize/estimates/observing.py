@@ -7,11 +7,21 @@ from itertools import pairwise
 from statistics import fmean, median, stdev
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.counter_growth import grown, hit_fraction, mean_grown, mean_response_tokens, restart, syncs_grown
-from rlsize.estimates.observing_doubts import doubts, fitted_lengths
+from rlsize.estimates.counter_growth import (
+    grown,
+    hit_fraction,
+    lengths_grown,
+    mean_grown,
+    mean_response_tokens,
+    restart,
+    syncs_grown,
+    unfinished_tokens,
+)
+from rlsize.estimates.figures import measured
+from rlsize.estimates.length_fit import length_doubts, length_fit
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.saturation import ENOUGH, saturation
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import absent
 from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.facts.observations import InstanceObservation, Observation
 from rlsize.facts.rates import InstanceRate, MeasuredInstance, RateConditions, Rates, RateSource
@@ -21,6 +31,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.counter_growth import Ends
     from rlsize.facts.counters import EngineCounters, Snapshot
+    from rlsize.facts.figure import Figure
     from rlsize.facts.headroom import HeadroomPart
 
 COVERED = 0.5  # share of the window that an instance must have been readable for
@@ -29,6 +40,7 @@ PRODUCTION_SECONDS = 300.0  # a window that holds a few weight syncs, where the 
 STRAGGLER_FRACTION = 0.8  # a straggler is slower than this share of the median ...
 STRAGGLER_DEVIATIONS = 2.0  # ... and further below it than this many median absolute deviations
 STRAGGLER_INSTANCES = 3  # fewer have no median to speak of
+HITS_EXPECTED = 0.8  # share of the expected prefix-cache hits below which groups seem to be spread
 
 
 def observation(
@@ -79,7 +91,8 @@ def observation(
         keys=ends[0][1].keys,
     )
     seen = _with_conditions(seen, ends, group_size)
-    return replace(seen, warnings=tuple(doubts(seen, ends)))
+    doubts = (*_of_instances(seen), *_of_fleet(seen), *_of_counting(ends), *_of_lengths(seen, ends))
+    return replace(seen, warnings=doubts)
 
 
 def _instance(
@@ -184,7 +197,10 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
     group = group_size or (asked if asked is not None and asked > 1 else None)
     prompts = mean_grown(ends, "prompt_lengths")
     preempted = [instance.preemptions_per_second for instance in used if instance.preemptions_per_second is not None]
+    syncs = [instance.weight_syncs for instance in used if instance.weight_syncs is not None]
+    paused = [instance.weight_sync_seconds for instance in used if instance.weight_sync_seconds is not None]
     gpus = {last.gpus for _, last in ends}
+    counts = lengths_grown(ends)
     capacities = [last.kv_cache_tokens for _, last in ends if last.kv_cache_tokens]
     return replace(
         seen,
@@ -197,16 +213,11 @@ def _with_conditions(seen: Observation, ends: Sequence[Ends], group_size: float 
         affine_prefix_cache_hit_fraction=_affine_hits(group, prompts, ends[0][1]),
         prefix_caching=min((last.prefix_caching for _, last in ends if last.prefix_caching is not None), default=None),
         preemptions_per_second=fmean(preempted) if preempted else None,
-        weight_syncs=max(
-            (instance.weight_syncs for instance in used if instance.weight_syncs is not None), default=None
-        ),
-        weight_sync_seconds=max(
-            (instance.weight_sync_seconds for instance in used if instance.weight_sync_seconds is not None),
-            default=None,
-        ),
+        weight_syncs=max(syncs, default=None),
+        weight_sync_seconds=max(paused, default=None),
         kv_cache_tokens=min(capacities, default=None),
         gpus_per_instance=gpus.pop() if len(gpus) == 1 else None,
-        lengths=fitted_lengths(ends),
+        lengths=None if counts is None else length_fit(counts),
     )
 
 
@@ -214,14 +225,58 @@ def _affine_hits(group: float | None, prompts: float | None, counters: EngineCou
     """The hit ratio that groups kept on one instance would reach; what is missing for it where something is."""
     if counters.prefix_caching is False:
         return absent("affine_prefix_cache_hit_fraction", "a prefix cache, which is off")
-    prompt_tokens = _measured("prompt_tokens", prompts, "finished samples")
-    block_tokens = _measured("block_tokens", counters.block_size, "a page that states its block size")
-    hits: Figure = expected_hits(_measured("group_size", group, "--group"), prompt_tokens, block_tokens)
+    prompt_tokens = measured("prompt_tokens", prompts, missing="finished samples")
+    block_tokens = measured("block_tokens", counters.block_size, missing="a page that states its block size")
+    hits: Figure = expected_hits(measured("group_size", group, missing="--group"), prompt_tokens, block_tokens)
     return replace(hits, key="affine_prefix_cache_hit_fraction")
 
 
-def _measured(key: str, value: float | None, missing: str) -> Figure:
-    return absent(key, missing) if value is None else Figure(key=key, value=value, provenance="measured")
+def _of_instances(seen: Observation) -> list[str]:
+    found = [
+        f"{instance.instance} is left out: it {instance.left_out}" for instance in seen.instances if not instance.used
+    ]
+    if seen.lower_bound:
+        found.append(f"the rate is a lower bound, what the fleet was asked for: {seen.why}")
+    for instance in seen.used:
+        if instance.straggler:
+            cause = ", or was asked for less: it was not saturated" if instance.lower_bound else ""
+            found.append(f"{instance.instance} is a straggler: {instance.tokens_per_second or 0.0:,.0f} tok/s{cause}")
+    return found
+
+
+def _of_fleet(seen: Observation) -> list[str]:
+    found = []
+    if ", " in seen.model:
+        found.append(f"the instances serve different models ({seen.model}), so their mean is the rate of none of them")
+    if ", " in seen.engine:
+        found.append(f"the instances run different engines ({seen.engine}), so their mean is the rate of none of them")
+    observed, affine = seen.prefix_cache_hit_fraction, seen.affine_prefix_cache_hit_fraction
+    if observed is not None and affine.known and observed < HITS_EXPECTED * affine.number:
+        found.append(
+            f"the prefix cache hit {100 * observed:.0f} % of prompt tokens where {100 * affine.number:.0f} % "
+            "is expected: keep each group on one instance"
+        )
+    return found
+
+
+def _of_counting(ends: Sequence[Ends]) -> list[str]:
+    late = sorted({last.engine for _, last in ends if last.at_finish})
+    if not late:
+        return []
+    found = f"{', '.join(late)} counts tokens only when their sample finishes"
+    unfinished, counted = unfinished_tokens(ends), grown(ends, "generation_tokens")
+    if not unfinished or not counted:
+        return [f"{found}: watch for several times as long as a sample takes"]
+    share = 100 * unfinished / counted
+    found += f": samples in flight at either end hold about {unfinished:,.0f} more, {share:.0f} % of those counted; "
+    return [found + "whether short ones finished first cannot be told, and a longer window makes both small"]
+
+
+def _of_lengths(seen: Observation, ends: Sequence[Ends]) -> list[str]:
+    doubt = mean_response_tokens(ends)[1]
+    counts = lengths_grown(ends)
+    fit = length_doubts(counts, seen.lengths) if counts is not None and seen.lengths is not None else []
+    return [*([doubt] if doubt else []), *fit]
 
 
 def observed_rates(seen: Observation, *, measured_at: str, gpus_per_instance: float | None = None) -> Rates:

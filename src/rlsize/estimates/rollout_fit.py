@@ -15,7 +15,6 @@ from rlsize.facts.records.record import Refused
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_question import RolloutQuestion
 
 A_FEW = 16
@@ -75,7 +74,7 @@ def usual_degree(question: RolloutQuestion, degrees: Sequence[int], values: Mapp
 
 def _laid_out(question: RolloutQuestion, degree: int) -> RolloutQuestion:
     layout = replace(question.engine.layout, tensor=degree)
-    return _with(question, replace(question.engine, layout=layout))
+    return replace(question, engine=replace(question.engine, layout=layout))
 
 
 def fits_narrower(question: RolloutQuestion, values: Mapping[str, float]) -> bool:
@@ -84,8 +83,4 @@ def fits_narrower(question: RolloutQuestion, values: Mapping[str, float]) -> boo
     wide = max(WIDTHS[name] for name in (types.dense, types.attention, types.experts)) > WIDTHS[_NARROW]
     if not wide or question.engine.gpu.specification.fp8_dense is None:
         return False
-    return not why_not(_with(question, replace(question.engine, weights=uniform(_NARROW))), values)
-
-
-def _with(question: RolloutQuestion, engine: EngineQuestion) -> RolloutQuestion:
-    return replace(question, engine=engine)
+    return not why_not(replace(question, engine=replace(question.engine, weights=uniform(_NARROW))), values)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median, stdev
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rlsize.equations.engine_step import live_kv_tokens
+from rlsize.equations.engine_step import engine_step_time, live_kv_tokens
 from rlsize.equations.redundancy import cacheable_prompt_tokens
 from rlsize.estimates.counter_growth import grown, hit_fraction
 from rlsize.estimates.scatter import scatter
-from rlsize.facts.measured import FiniteBatch, RolloutLevel
+from rlsize.facts.measured import FiniteBatch, RolloutLevel, StepTimeFit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,6 +23,9 @@ FULL = 0.95  # share of the plateau from which the batch counts as full
 PARTS = 10  # equal parts of a window whose scatter is shown
 SETTLING = 1  # intervals after the batch is full that still hold the last prompts' prefill
 NEAR_BEST = 0.95  # share of the best rate that the knee must reach
+SURE = 2.0  # a coefficient of the fit within so many of its standard errors of zero cannot be told from it
+SPARE = 3  # intervals more than coefficients that the fit needs
+_FIXED = 0  # place of the fixed time among the coefficients
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,24 +61,23 @@ def intervals(snapshots: Sequence[Snapshot], work: RolloutWork) -> list[Interval
     for first, second in pairwise(snapshots):
         ends = [(first.counters, second.counters)]
         tokens, seconds = grown(ends, "generation_tokens") or 0.0, second.seconds - first.seconds
-        if tokens > 0 and seconds > 0:
-            found.append(_interval(first, second, tokens, work))
+        if tokens <= 0 or seconds <= 0:
+            continue
+        before, after = first.counters.step_tokens, second.counters.step_tokens
+        steps = after.count - before.count if before is not None and after is not None else 0.0
+        batch = tokens / steps if steps else 0.0
+        computed = grown(ends, "computed_prompt_tokens") or 0.0
+        found.append(
+            Interval(
+                seconds=seconds,
+                tokens=tokens,
+                steps=steps,
+                batch=batch,
+                live_tokens=_live_tokens(first, second, batch, work),
+                prefill_tokens=computed / steps if steps else 0.0,
+            )
+        )
     return found
-
-
-def _interval(first: Snapshot, second: Snapshot, tokens: float, work: RolloutWork) -> Interval:
-    before, after = first.counters.step_tokens, second.counters.step_tokens
-    steps = after.count - before.count if before is not None and after is not None else 0.0
-    batch = tokens / steps if steps else 0.0
-    computed = grown([(first.counters, second.counters)], "computed_prompt_tokens") or 0.0
-    return Interval(
-        seconds=second.seconds - first.seconds,
-        tokens=tokens,
-        steps=steps,
-        batch=batch,
-        live_tokens=_live_tokens(first, second, batch, work),
-        prefill_tokens=computed / steps if steps else 0.0,
-    )
 
 
 def _live_tokens(first: Snapshot, second: Snapshot, batch: float, work: RolloutWork) -> float | None:
@@ -162,13 +164,13 @@ def level(runs: Sequence[PhaseRun], work: RolloutWork) -> RolloutLevel | None:
         live_kv_tokens=sum(tokens * n for tokens, n in live) / sum(n for _, n in live) if live else None,
         prefix_cache_hit_fraction=hit_fraction(ends),
         preemptions=round(grown(ends, "preemptions") or 0.0),
-        finished_samples=sum(_finished_in(run, window) for run, window in zip(runs, windows, strict=True)),
+        finished_samples=sum(
+            done.samples
+            for run, window in zip(runs, windows, strict=True)
+            for done in run.finished
+            if window[0].seconds <= done.seconds <= window[-1].seconds
+        ),
     )
-
-
-def _finished_in(run: PhaseRun, window: Sequence[Snapshot]) -> int:
-    first, last = window[0].seconds, window[-1].seconds
-    return sum(finished.samples for finished in run.finished if first <= finished.seconds <= last)
 
 
 def finite_batch(runs: Sequence[PhaseRun], prompts: int, step_fraction: float) -> FiniteBatch | None:
@@ -215,3 +217,64 @@ def knee(levels: Sequence[RolloutLevel]) -> int | None:
         return None
     best = max(entry.tokens_per_second for entry in levels)
     return min(entry.concurrency for entry in levels if entry.tokens_per_second >= NEAR_BEST * best)
+
+
+def step_time_fit(intervals: Sequence[Interval]) -> StepTimeFit | None:
+    """
+    Seconds per engine step against batch, live KV tokens and prompt tokens, by least squares of the relative error.
+
+    Coefficients that come out negative, or cannot be told from zero, are left out one by one, the least certain first;
+    the fixed time stays as long as it is positive.
+
+    Args:
+        intervals: Mean steps between two pages; a mean of steps obeys the same law as one step, as the law is linear.
+
+    Returns:
+        The fit; None where there are too few intervals to make one.
+    """
+    import numpy as np  # noqa: PLC0415 (a command without a fit does not load it)
+
+    used = [entry for entry in intervals if entry.steps and entry.live_tokens is not None]
+    if len(used) < 4 + SPARE:
+        return None
+    seconds = np.array([entry.step_seconds for entry in used])
+    columns = np.array([[1.0, entry.batch, entry.live_tokens or 0.0, entry.prefill_tokens] for entry in used])
+    coefficients = _solved(columns, seconds)
+    fitted = engine_step_time(*coefficients, *columns[:, 1:].T)
+    residual = float(np.sqrt(np.mean((fitted / seconds - 1.0) ** 2)))
+    return StepTimeFit(
+        t0_seconds=float(coefficients[0]),
+        t1_seconds=float(coefficients[1]),
+        t2_seconds=float(coefficients[2]),
+        t3_seconds=float(coefficients[3]),
+        residual_fraction=residual,
+        intervals=len(used),
+        smallest_batch=min(entry.batch for entry in used),
+        largest_batch=max(entry.batch for entry in used),
+    )
+
+
+def _solved(columns: Any, seconds: Any) -> Any:  # noqa: ANN401 (numpy arrays)
+    """The coefficients; those that are left out are zero."""
+    import numpy as np  # noqa: PLC0415 (as above)
+
+    kept = [index for index in range(columns.shape[1]) if np.ptp(columns[:, index]) > 0 or index == _FIXED]
+    while True:
+        scale = np.abs(columns[:, kept]).max(axis=0)
+        matrix = columns[:, kept] / scale / seconds[:, None]
+        found, *_ = np.linalg.lstsq(matrix, np.ones(len(seconds)), rcond=None)
+        left = np.ones(len(matrix)) - matrix @ found
+        variance = float(left @ left) / max(1, len(matrix) - len(found))
+        errors = np.sqrt(np.maximum(0.0, np.diag(np.linalg.pinv(matrix.T @ matrix)) * variance))
+        certain = found / np.maximum(errors, 1e-12)
+        weak = [
+            place
+            for place, index in enumerate(kept)
+            if found[place] <= 0 or (index != _FIXED and certain[place] < SURE)
+        ]
+        if not weak or len(kept) == 1:
+            break
+        kept.pop(min(weak, key=lambda place: certain[place]))
+    result = np.zeros(columns.shape[1])
+    result[kept] = np.maximum(found / scale, 0.0)
+    return result

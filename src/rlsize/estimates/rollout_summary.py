@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.equations.matching import rate_per_gpu
 from rlsize.equations.redundancy import cacheable_prompt_tokens, prefix_cache_hit_ratio
 from rlsize.estimates.counter_growth import grown, hit_fraction
-from rlsize.estimates.rollout_rate import finite_batch, intervals, knee, level, relative_error, steady
-from rlsize.estimates.step_time_fit import step_time_fit
+from rlsize.estimates.rollout_rate import finite_batch, intervals, knee, level, relative_error, steady, step_time_fit
 from rlsize.facts.measured import Crosscheck, RolloutLevel, RolloutMeasured
 
 if TYPE_CHECKING:

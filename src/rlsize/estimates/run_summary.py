@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import loop_time, matching, train_step
 from rlsize.estimates.block_bootstrap import standard_error
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, known
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.run_log import StepRecord
 from rlsize.facts.run_summary import RunSummary, SetApart
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.facts.run_log import RunLog
 
@@ -74,6 +74,9 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
     means = {
         key: _mean(key, columns[name], _source(log, name, columns)) for key, name in _MEANS.items() if name in columns
     }
+    few: tuple[str, ...] = ()
+    if 0 < len(settled) < ENOUGH_FOR_OUTLIERS:
+        few = (f"only {len(settled)} settled step{'s' if len(settled) > 1 else ''}: means may move a lot",)
     return RunSummary(
         source=log.source,
         framework=log.framework,
@@ -85,7 +88,7 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
         skipped=log.skipped,
         keys=log.keys,
         counts=log.counts,
-        warnings=(*log.warnings, *_doubts(settled)),
+        warnings=(*log.warnings, *few),
     )
 
 
@@ -178,30 +181,16 @@ def _ratios(log: RunLog, means: Mapping[str, Figure]) -> dict[str, Figure]:
     def of(key: str) -> Figure:
         return means.get(key, absent(key, f"a log that has {key}"))
 
-    step, train = of("step_seconds"), of("train_seconds")
-    found = [
-        apply(
-            "consumption_tokens_per_second",
-            matching.consumption,
-            tokens_per_step=of("batch_tokens"),
-            train_seconds=train,
-        ),
-        apply(
-            "trained_tokens_per_second", matching.consumption, tokens_per_step=of("batch_tokens"), train_seconds=step
-        ),
-        apply("sync_pause_fraction", train_step.time_share, part=of("sync_seconds"), whole=step),
-        _idle(log, of),
-    ]
+    step = of("step_seconds")
+    times = {"consumption": of("train_seconds"), "trained": step}
     if log.mode in {"colocated", "synchronous"}:
-        found.append(
-            apply(
-                "fleet_tokens_per_second",
-                matching.consumption,
-                tokens_per_step=of("batch_tokens"),
-                train_seconds=of("generation_seconds"),
-            )
-        )
-    return {figure.key: figure for figure in found if figure.known}
+        times["fleet"] = of("generation_seconds")
+    rates = [
+        apply(f"{name}_tokens_per_second", matching.consumption, tokens_per_step=of("batch_tokens"), train_seconds=time)
+        for name, time in times.items()
+    ]
+    paused = apply("sync_pause_fraction", train_step.time_share, part=of("sync_seconds"), whole=step)
+    return known(*rates, paused, _idle(log, of))
 
 
 def _idle(log: RunLog, of: Callable[[str], Figure]) -> Figure:
@@ -217,10 +206,3 @@ def _idle(log: RunLog, of: Callable[[str], Figure]) -> Figure:
     if reported.known:
         return apply(key, loop_time.waiting_fraction, busy_seconds=1.0 - reported.number, iteration_seconds=1.0)
     return absent(key, "a log that says how long the trainer waits")
-
-
-def _doubts(settled: Iterable[StepRecord]) -> list[str]:
-    steps = list(settled)
-    if 0 < len(steps) < ENOUGH_FOR_OUTLIERS:
-        return [f"only {len(steps)} settled step{'s' if len(steps) > 1 else ''}: means may move a lot"]
-    return []

@@ -10,6 +10,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.facts.engine_defaults import engine_defaults
 from rlsize.facts.figure import Figure
+from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model
@@ -21,7 +22,6 @@ USUAL_RESPONSE = 4096.0
 ROUTINGS = ("affine", "random", "round-robin")
 """Ways to deal out samples whose prefix hits are known in closed form."""
 
-_MEAN_LENGTHS = 32.0  # mean lengths beyond which hardly a sample goes
 _AGREEMENT = 0.01  # a number and what it is made of may differ by rounding, not by more
 
 
@@ -82,7 +82,7 @@ def _cap(said: Said, model: Model, prompt: Figure, response: Figure, cap: Figure
             max_context=float(longest),
             prompt_tokens=prompt,
             mean_tokens=response,
-            mean_lengths=_MEAN_LENGTHS,
+            mean_lengths=MOST_MEAN_LENGTHS,
         )
     where = cap.source if stated else response.source
     most = max(cap.number, response.number) if stated else response.number

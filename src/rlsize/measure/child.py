@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, UnfinishedError
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -29,14 +30,11 @@ EVENTS = "RLSIZE_EVENTS"  # the environment variable that names the file of even
 POLL_SECONDS = 0.02
 GRACE_SECONDS = 10.0  # between the polite end and the other one
 LARGEST_EVENTS = 256 * 2**20
+WHOLE_LOG = "its whole log: --log FILE"
 _TOLD = 400  # characters of a child's last words
 _WORDS = re.compile(r"(?:^|[\s.])(?P<error>[A-Z]\w*(?:Error|Exception): \S.*)$")
-_VAGUE = (
-    "root cause",
-    "ChildFailedError",
-    "EngineDeadError",
-    "WARNING",
-)  # lines that only say that another line says why
+# Lines with one of these only say that another line says why.
+_VAGUE = ("root cause", "ChildFailedError", "EngineDeadError", "WARNING")
 _MEMORY = re.compile(
     r"out of memory|OutOfMemory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE
 )
@@ -56,7 +54,11 @@ def staged(folder: Path) -> dict[str, str]:
     for file in WORKERS.glob("*.py"):
         (package / "measure" / "workers" / file.name).write_bytes(file.read_bytes())
     path = os.pathsep.join(part for part in (str(folder), os.environ.get("PYTHONPATH", "")) if part)
-    return {"PYTHONPATH": path, "PYTHONSAFEPATH": "1"}  # a folder named vllm where the user stands is not the library
+    return {
+        "PYTHONPATH": path,
+        "PYTHONSAFEPATH": "1",  # a folder named vllm where the user stands is not the library
+        "VLLM_NO_USAGE_STATS": os.environ.get("VLLM_NO_USAGE_STATS", "1"),  # a measurement is nobody else's business
+    }
 
 
 class ChildDiedError(UnfinishedError):
@@ -165,21 +167,6 @@ class Child:
             raise self._died()
         return said
 
-    def await_event(self, kind: str, seconds: float) -> dict[str, Any]:
-        """
-        The next event of a kind; others on the way are dropped.
-
-        Raises:
-            ChildDiedError: It ended before.
-        """
-        until = time.monotonic() + seconds
-        while True:
-            event = self.hear(max(0.0, until - time.monotonic()))
-            if event is None:
-                raise self._died()
-            if event.get("event") == kind:
-                return event
-
     def end(self) -> None:
         """End it and all that it started; politely, then not."""
         if self._process.stdin is not None:
@@ -196,8 +183,7 @@ class Child:
         lines = self._tail().splitlines()
         telling = (line for line in lines if not any(word in line for word in _VAGUE))
         errors = [found["error"] for line in telling if (found := _WORDS.search(line))]
-        told = (errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1]
-        return told if len(told) <= _TOLD else f"{told[: _TOLD - 4]}..."
+        return cut((errors or [line.strip() for line in lines if line.strip()] or ["nothing"])[-1], _TOLD)
 
     def _tail(self) -> str:
         with suppress(OSError), self.log.open("rb") as log:
@@ -207,12 +193,9 @@ class Child:
 
     def _died(self) -> ChildDiedError:
         code = self._process.poll()
-        killed = code is not None and code < 0
-        how = f"was killed by signal {-code}" if killed and code is not None else f"ended with exit code {code}"
+        how = f"was killed by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
         memory = bool(_MEMORY.search(self._tail())) or code == -signal.SIGKILL
-        return ChildDiedError(
-            Fault(f"{how}: {self.last_words()}", self.name, "its whole log: --log FILE"), memory=memory
-        )
+        return ChildDiedError(Fault(f"{how}: {self.last_words()}", self.name, WHOLE_LOG), memory=memory)
 
     def _read_more(self) -> None:
         with self._events.open("rb") as events:

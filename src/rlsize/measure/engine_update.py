@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass, field
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import EngineUpdate
-from rlsize.measure.child import Child, ChildDiedError, staged
+from rlsize.measure.jobs import FEWEST_REPEATS, WIDE, StageResult, WorkerEvents, command
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
-
-WORKER = "rlsize.measure.workers.engine_update"
-NAME = "engine update"
-FEWEST_REPEATS = 5
-WIDE = 0.1  # coefficient of variation from which one median says little
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,29 +41,9 @@ class EngineUpdateJob:
     start_seconds: float = 1800.0
 
 
-@dataclass(slots=True, kw_only=True)
-class EngineUpdateResult:
-    """
-    What came out.
-
-    Args:
-        measured: The figures.
-        versions: Libraries that did the work.
-        gpus: Names of the engine's GPUs; empty on a CPU.
-        doubts: Why the figures may not hold.
-        partial: Why it ended early; empty where all was measured.
-    """
-
-    measured: EngineUpdate
-    versions: dict[str, str] = field(default_factory=dict)
-    gpus: list[str] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
-    partial: str = ""
-
-
 def measure_engine_update(
     job: EngineUpdateJob, python: str, folder: Path, *, seconds: float, say: Callable[[str, float], None]
-) -> EngineUpdateResult:
+) -> StageResult[EngineUpdate]:
     """
     Measure how long a running engine takes for new weights, and how long it makes no token meanwhile.
 
@@ -85,79 +58,32 @@ def measure_engine_update(
         UnfinishedError: It ended before one update was measured.
         KeyboardInterrupt: Likewise, by Ctrl-C.
     """
-    heard = _Heard()
-    try:
-        _listen(job, python, folder, seconds, heard, say)
-    except KeyboardInterrupt:
-        if not heard.updates:
-            raise
-        heard.partial = "interrupted"
-    except ChildDiedError as error:
-        if not heard.updates:
-            raise heard.reason(error) from None
-        heard.partial = heard.reason(error).faults[0].what
-    return heard.result()
+    full = "take a smaller model, or lower gpu_memory_utilization"
+    heard = WorkerEvents("engine update", repeated="update", when_full=full)
 
+    def told(event: dict[str, Any]) -> None:
+        if event["event"] == "update":
+            say("engine update", min(1.0, len(heard.results) / FEWEST_REPEATS))
 
-def _listen(
-    job: EngineUpdateJob, python: str, folder: Path, seconds: float, heard: _Heard, say: Callable[[str, float], None]
-) -> None:
-    env = staged(folder)
-    path = folder / "job.json"
-    path.write_text(json.dumps({**asdict(job), "seconds": seconds}), encoding="utf-8")
-    with Child([python, "-m", WORKER, str(path)], folder, NAME, env) as child:
-        while (event := child.hear(job.start_seconds)) is not None:
-            heard.take(event)
-            if event["event"] == "update":
-                count = len(heard.updates)
-                say("engine update", min(1.0, count / FEWEST_REPEATS))
-
-
-@dataclass(slots=True)
-class _Heard:
-    """The worker's events, as they came."""
-
-    ready: dict[str, Any] = field(default_factory=dict)
-    updates: list[dict[str, Any]] = field(default_factory=list)
-    failure: dict[str, Any] = field(default_factory=dict)
-    partial: str = ""
-
-    def take(self, event: dict[str, Any]) -> None:
-        """Keep what one event says."""
-        if event["event"] == "ready":
-            self.ready = event
-        elif event["event"] == "update":
-            self.updates.append(event)
-        elif event["event"] in {"out_of_memory", "failed"}:
-            self.failure = event
-
-    def reason(self, error: ChildDiedError) -> ChildDiedError:
-        """Why it died: what the worker said, where it could."""
-        if not self.failure:
-            return error
-        memory = self.failure["event"] == "out_of_memory"
-        todo = "take a smaller model, or lower gpu_memory_utilization" if memory else "its whole log: --log FILE"
-        return ChildDiedError(Fault(self.failure["text"], NAME, todo), memory=memory)
-
-    def result(self) -> EngineUpdateResult:
-        """The figures, and what speaks against them."""
-        seconds = median(update["seconds"] for update in self.updates)
-        pauses = [update["pause_seconds"] for update in self.updates]
-        measured = EngineUpdate(
-            interface=self.ready["interface"],
-            seconds=seconds,
-            pause_seconds=median(pauses),
-            scatter=scatter(pauses),
-            bytes_per_second=self.updates[0]["bytes"] / seconds,
-        )
-        unproven = sum(not update["loaded"] for update in self.updates)
-        return EngineUpdateResult(
-            measured=measured,
-            versions=self.ready["versions"],
-            gpus=self.ready["gpus"],
-            doubts=list(update_doubts(measured, unproven)),
-            partial=self.partial,
-        )
+    argv = command(python, "engine_update", {**asdict(job), "seconds": seconds}, folder)
+    heard.listen(argv, folder, job.start_seconds, told)
+    ready, pauses = heard.others["ready"], [update["pause_seconds"] for update in heard.results]
+    middle = median(update["seconds"] for update in heard.results)
+    measured = EngineUpdate(
+        interface=ready["interface"],
+        seconds=middle,
+        pause_seconds=median(pauses),
+        scatter=scatter(pauses),
+        bytes_per_second=heard.results[0]["bytes"] / middle,
+    )
+    unproven = sum(not update["loaded"] for update in heard.results)
+    return StageResult(
+        measured=measured,
+        versions=ready["versions"],
+        gpus=ready["gpus"],
+        doubts=list(update_doubts(measured, unproven)),
+        partial=heard.partial,
+    )
 
 
 def update_doubts(measured: EngineUpdate, unproven: int) -> Iterator[str]:

@@ -21,7 +21,7 @@ from rlsize.estimates.lengths import response_lengths, running_lengths
 from rlsize.estimates.rollout_rate import relative_error, steady
 from rlsize.facts.rollout_run import RolloutWork
 from rlsize.measure.child import ChildDiedError
-from rlsize.measure.phases import halt, phase
+from rlsize.measure.instances import halt, phase
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -2,26 +2,298 @@
 
 from __future__ import annotations
 
-import json
 from contextlib import suppress
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any, Literal
 
+from rlsize.equations.matching import implied_mfu
 from rlsize.errors import Fault, InputError, UnfinishedError
-from rlsize.measure.child import Child, ChildDiedError, staged
-from rlsize.measure.torchrun import rendezvous
-from rlsize.measure.train_result import Heard, TrainJob, TrainResult, train_result
+from rlsize.estimates.scatter import scatter
+from rlsize.estimates.training_flops import training_flops_per_token
+from rlsize.facts.measured import TrainMeasured, TrainPhase
+from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
+from rlsize.measure.jobs import WIDE, StageResult, WorkerEvents, command, launcher
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
+    from rlsize.estimates.training_flops import TrainingFlops
+    from rlsize.facts.model import Model
+
 NAME = "train step"
-WORKER = "rlsize.measure.workers.train"
 KILLED = "Signal 9 (SIGKILL)"  # how torchrun tells that the kernel took a rank for want of memory
 PATIENCE = 2.0  # times the seconds given that a trainer may be silent, on top of those for its start
+PER_STEP = "optimizer"  # the phase that runs once a step, not once a micro-batch
+WITHOUT = "logprob"  # the phase that is no part of the update
+ENOUGH_STEPS = 3  # timed steps below which a spread says little
+TREND_STEPS = 4  # timed steps below which there is no telling first from last
+UNSEEN = 0.05  # of a step's seconds that may lie outside all phases
+FLOPS_TOLERANCE = 0.01
 
-__all__ = ["TrainJob", "TrainResult", "measure_train"]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainJob:
+    """
+    A train step to be measured.
+
+    Args:
+        model: A directory with a config.json, or a Hugging Face id.
+        lengths: Prompt and response of each sample of the optimizer step. [token]
+        group_size: Samples of one prompt; they follow each other in `lengths`.
+        micro_batch_tokens: Most tokens packed into a micro-batch of a rank; the longest sample at least. [token]
+        profile: The same model as a profile; without one there are neither FLOPs nor MFU.
+        recompute: What backward computes again: nothing, attention, or each layer.
+        processes: Ranks on this machine.
+        warm_up: Steps before those that are timed.
+        steps: Steps to time at most.
+        seed: Of weights, token ids and rewards.
+        count_flops: Whether to count one micro-batch with torch's FlopCounterMode.
+        torchrun: Flags of torchrun for several nodes; on one node none are needed.
+        device: `auto` takes GPUs where torch sees any.
+        peak_flops: Dense bf16 peak of one GPU, for MFU. [FLOP/s]
+        start_seconds: Most that the start may take: imports, weights, the first micro-batch. [s]
+    """
+
+    model: str
+    lengths: tuple[tuple[int, int], ...]
+    group_size: int
+    micro_batch_tokens: int
+    profile: Model | None = None
+    recompute: Literal["none", "selective", "full"] = "none"
+    processes: int = 1
+    warm_up: int = 1
+    steps: int = 10
+    seed: int = 0
+    count_flops: bool = False
+    torchrun: tuple[str, ...] = ()
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    peak_flops: float | None = None
+    start_seconds: float = 900.0
+
+    @property
+    def totals(self) -> list[int]:
+        """Tokens of each sample."""
+        return [prompt + response for prompt, response in self.lengths]
+
+    @property
+    def longest(self) -> int:
+        """Tokens of the longest sample, below which no micro-batch can go."""
+        return max(self.totals)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CountedFlops:
+    """
+    FLOPs of forward and backward by torch's own counter, beside what the equations say for the same sequences.
+
+    Args:
+        counted_per_token: By FlopCounterMode. [FLOP/token]
+        expected_per_token: By the equations, in the counter's convention; None without a profile. [FLOP/token]
+        tokens: Tokens that were counted.
+        operations: FLOPs of each operation that the counter knows.
+    """
+
+    counted_per_token: float
+    expected_per_token: float | None
+    tokens: int
+    operations: dict[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrainResult(StageResult[TrainMeasured]):
+    """
+    A measured train step.
+
+    Args:
+        config: The model's configuration as the trainer resolved it.
+        flops: The count, where asked for.
+    """
+
+    config: dict[str, Any]
+    flops: CountedFlops | None = None
+
+
+def timed_steps(heard: WorkerEvents) -> list[dict[str, Any]]:
+    """Steps after warm-up."""
+    return [step for step in heard.results if not step["warm_up"]]
+
+
+def train_result(job: TrainJob, heard: WorkerEvents, doubts: Sequence[str] = (), partial: str = "") -> TrainResult:
+    """
+    The figures of a trainer that timed a step or more.
+
+    Args:
+        job: What was asked for, with the micro-batch that was used at last.
+        heard: What it said.
+        doubts: Doubts that arose on the way.
+        partial: Why it ended before its time.
+    """
+    ready = heard.others["ready"]
+    flops = training_flops_per_token(job.profile, job.totals) if job.profile else None
+    measured = _measured(job, heard, flops)
+    counted = _counted(job, heard)
+    notes = flops.notes if flops else ()
+    found = [*doubts, *step_doubts(measured, heard), *model_doubts(job.profile), *notes, *flops_doubts(counted)]
+    return TrainResult(
+        measured=measured,
+        versions=ready["versions"],
+        gpus=ready["gpus"],
+        config=ready["config"],
+        doubts=found,
+        flops=counted,
+        partial=partial,
+    )
+
+
+def _measured(job: TrainJob, heard: WorkerEvents, flops: TrainingFlops | None) -> TrainMeasured:
+    ready, plan, timed = heard.others["ready"], heard.others["plan"], timed_steps(heard)
+    tokens, responses, ranks = sum(job.totals), sum(response for _, response in job.lengths), ready["world"]
+    phases, whole = _phases(timed, plan, tokens)
+    seconds = fmean(whole)
+    update_seconds = sum(phase.seconds for phase in phases if phase.name != WITHOUT)
+    update_rate = tokens / update_seconds / ranks
+    matrices = flops.flops_per_token.number if flops else None
+    attention = flops.attention_flops_per_token.number if flops else None
+    both = flops.flops_per_token.number + flops.attention_flops_per_token.number if flops else None
+    peak = job.peak_flops if ready["gpus"] else None
+    return TrainMeasured(
+        gpus=ranks,
+        params=float(ready["params"]),
+        step_samples=len(job.lengths),
+        step_response_tokens=float(responses),
+        step_total_tokens=float(tokens),
+        micro_batch_tokens=job.micro_batch_tokens,
+        micro_batches=plan["micro_batches"],
+        micro_batches_timed=plan["micro_batches_timed"],
+        steps_timed=len(timed),
+        train_seconds=seconds,
+        scatter=scatter(whole),
+        gpu_response_tokens_per_second=responses / seconds / ranks,
+        gpu_total_tokens_per_second=tokens / seconds / ranks,
+        update_total_tokens_per_second=update_rate,
+        phases=phases,
+        flops_per_token=matrices,
+        attention_flops_per_token=attention,
+        mfu=_mfu(update_rate, matrices, peak),
+        mfu_with_attention=_mfu(update_rate, both, peak),
+        peak_memory_bytes=heard.others.get("memory", {}).get("bytes"),
+        losses=[step["loss"] for step in heard.results],
+        setting=_setting(job, ready),
+    )
+
+
+def _phases(
+    timed: Sequence[Mapping[str, Any]], plan: Mapping[str, Any], tokens: int
+) -> tuple[list[TrainPhase], list[float]]:
+    """Phases of a whole step, and the seconds of each step that was timed; what was left out is scaled by tokens."""
+    scale, repeats = tokens / plan["tokens_timed"], plan["micro_batches_timed"]
+    found, whole = [], [0.0] * len(timed)
+    for name in timed[0]["phases"]:
+        times = 1 if name == PER_STEP else repeats
+        factor = 1.0 if name == PER_STEP else scale
+        seconds = [float(step["phases"][name]) for step in timed]
+        each = [value / times for value in seconds]
+        whole = [total + factor * value for total, value in zip(whole, seconds, strict=True)]
+        found.append(
+            TrainPhase(name=name, seconds=factor * fmean(seconds), seconds_each=fmean(each), scatter=scatter(each))
+        )
+    return found, whole
+
+
+def _mfu(tokens_per_second: float, flops_per_token: float | None, peak_flops: float | None) -> float | None:
+    if flops_per_token is None or peak_flops is None:
+        return None
+    return float(
+        implied_mfu(tokens_per_second=tokens_per_second, flops_per_token=flops_per_token, gpus=1, peak_flops=peak_flops)
+    )
+
+
+def _setting(job: TrainJob, ready: Mapping[str, Any]) -> dict[str, str]:
+    experts = {"experts": str(ready["experts"])} if ready.get("experts") else {}
+    return {
+        "sharding": f"FSDP2 over {ready['world']} ranks, by layer; gradients reduced after each micro-batch",
+        "dtype": "bf16 with fp32 master weights and fp32 gradients",
+        "optimizer": "AdamW, fused" if ready["gpus"] else "AdamW",
+        "recompute": job.recompute,
+        "attention": f"{ready['attention']}, packed",
+        **experts,
+        "logits": "of all tokens, in chunks, computed again in backward",
+        "loss": "clipped policy gradient on group-normalised random rewards, mean over response tokens",
+    }
+
+
+def _counted(job: TrainJob, heard: WorkerEvents) -> CountedFlops | None:
+    flops = heard.others.get("flops")
+    if not flops:
+        return None
+    lengths = flops["lengths"]
+    expected = training_flops_per_token(job.profile, lengths).counted_flops_per_token.number if job.profile else None
+    return CountedFlops(
+        counted_per_token=flops["flops"] / sum(lengths),
+        expected_per_token=expected,
+        tokens=sum(lengths),
+        operations={name: float(count) for name, count in flops["operations"].items()},
+    )
+
+
+def step_doubts(measured: TrainMeasured, heard: WorkerEvents) -> Iterator[str]:
+    """
+    What makes one doubt the seconds of a step, in sentences.
+
+    Args:
+        measured: The figures.
+        heard: What the trainer said.
+    """
+    timed = timed_steps(heard)
+    seconds = [float(step["seconds"]) for step in timed]
+    if len(seconds) < ENOUGH_STEPS:
+        yield f"only {len(seconds)} steps were timed, too few to tell how much they scatter; give it more time"
+    if measured.scatter and measured.scatter.cv > WIDE:
+        yield f"steps scatter by {100 * measured.scatter.cv:.0f} % (coefficient of variation); is there other work?"
+    yield from _trend(seconds)
+    if measured.losses[-1] >= measured.losses[0] and len(measured.losses) > 1:
+        yield f"the loss did not fall over {len(measured.losses)} steps on one batch"
+    if measured.micro_batches_timed < measured.micro_batches:
+        yield (
+            f"{measured.micro_batches_timed} of {measured.micro_batches} micro-batches were timed in each step, and "
+            "the rest was scaled by tokens; give it more time for whole steps"
+        )
+    outside = 1 - sum(sum(step["phases"].values()) for step in timed) / sum(seconds)
+    if outside > UNSEEN:
+        yield f"{100 * outside:.0f} % of the time of a step lies between its phases and is in no figure"
+    left_out = heard.others.get("done", {}).get("left_out")
+    if left_out:
+        yield f"the trainer left out what the model has: {', '.join(left_out)}"
+
+
+def _trend(seconds: Sequence[float]) -> Iterator[str]:
+    """The first half of the steps against the last, where there are enough to tell."""
+    if len(seconds) < TREND_STEPS:
+        return
+    half = len(seconds) // 2
+    change = fmean(seconds[-half:]) / fmean(seconds[:half]) - 1
+    if abs(change) > WIDE:
+        way, cause = ("slower", "throttled") if change > 0 else ("faster", "still warming up")
+        yield f"later steps were {way} than earlier ones by {100 * abs(change):.0f} %: not steady, perhaps {cause}"
+
+
+def flops_doubts(counted: CountedFlops | None) -> Iterator[str]:
+    """Where torch's count and the equations differ by more than rounding and routing can."""
+    if counted and counted.expected_per_token:
+        off = counted.counted_per_token / counted.expected_per_token - 1
+        if abs(off) > FLOPS_TOLERANCE:
+            yield f"torch counts {100 * off:+.1f} % FLOPs per token against the equations, so MFU is off by as much"
+
+
+def model_doubts(model: Model | None) -> Iterator[str]:
+    """What the trainer does otherwise than a tuned one with layers that keep a state."""
+    if model and (model.architecture.linear_attention or model.architecture.mamba):
+        yield (
+            "layers with a recurrent state carry it on within a pack, and run on the slow reference of transformers "
+            "where flash-linear-attention, causal-conv1d or mamba-ssm are not installed"
+        )
 
 
 def measure_train(
@@ -52,9 +324,9 @@ def measure_train(
     while True:
         attempt = folder / f"train-{job.micro_batch_tokens}"
         attempt.mkdir()
-        heard = Heard()
+        heard = WorkerEvents(NAME, repeated="step")
         partial = _attempt(job, python, attempt, seconds, say, heard)
-        if not heard.out_of_memory or heard.done:
+        if "out_of_memory" not in heard.others or "done" in heard.others:
             return train_result(job, heard, doubts, partial)
         smaller = _smaller(job)
         doubts.append(
@@ -74,33 +346,38 @@ def _smaller(job: TrainJob) -> TrainJob:
 
 
 def _attempt(
-    job: TrainJob, python: str, folder: Path, seconds: float, say: Callable[[str, float], None], heard: Heard
+    job: TrainJob, python: str, folder: Path, seconds: float, say: Callable[[str, float], None], heard: WorkerEvents
 ) -> str:
     """Run one trainer and keep what it says; returns why it ended before its time, or nothing."""
-    with Child(_command(job, python, folder, seconds), folder, NAME, staged(folder)) as child:
+    told = asdict(replace(job, profile=None)) | {"seconds": seconds}
+    argv = command(python, "train", told, folder, launcher(job.torchrun, job.processes))
+    with Child(argv, folder, NAME, staged(folder)) as child:
         try:
             _listen(job, child, seconds, say, heard)
         except KeyboardInterrupt:
-            if not heard.timed:
+            if not timed_steps(heard):
                 raise
-            return "" if heard.done else "interrupted"
+            return "" if "done" in heard.others else "interrupted"
         except ChildDiedError as error:
-            if heard.done or heard.out_of_memory:  # it fell over on its way out, or said why it went
+            if heard.others.keys() & {"done", "out_of_memory"}:  # it fell over on its way out, or said why it went
                 return ""
-            fault = _first_fault(error, heard, killed=_killed(child))
-            if heard.timed:
+            killed = _killed(child)
+            fault = _first_fault(error, heard.others.get("failed"), killed=killed)
+            if timed_steps(heard):
                 return fault.what
-            if not (error.memory or _killed(child)):
+            if not (error.memory or killed):
                 raise ChildDiedError(fault) from None
-            heard.out_of_memory = {"message": fault.what}
+            heard.others["out_of_memory"] = {"text": fault.what}
     return ""
 
 
-def _listen(job: TrainJob, child: Child, seconds: float, say: Callable[[str, float], None], heard: Heard) -> None:
+def _listen(
+    job: TrainJob, child: Child, seconds: float, say: Callable[[str, float], None], heard: WorkerEvents
+) -> None:
     say("trainer starts", 0.0)
     silence = job.start_seconds + PATIENCE * seconds
-    while not heard.out_of_memory:
-        event = child.hear(silence if heard.ready else job.start_seconds)
+    while "out_of_memory" not in heard.others:
+        event = child.hear(silence if "ready" in heard.others else job.start_seconds)
         if event is None:
             break
         heard.take(event)
@@ -109,39 +386,21 @@ def _listen(job: TrainJob, child: Child, seconds: float, say: Callable[[str, flo
         elif event["event"] == "progress" and event["step"] > 0:
             share = max(event["step"] / event["of"], event["seconds"] / seconds)
             say(f"train step {event['step']} of {event['of']}", min(1.0, share))
-    if not heard.ready and job.torchrun and not heard.out_of_memory:  # another node's part: rank 0 tells its own rlsize
+    if "out_of_memory" in heard.others:
+        return
+    if "ready" not in heard.others and job.torchrun:  # another node's part: rank 0 tells its own rlsize
         raise UnfinishedError(Fault("rank 0 is on another node, which has the figures", NAME, "look there"))
-    if not (heard.out_of_memory or heard.timed):
-        raise ChildDiedError(Fault("ended without a step: " + child.last_words(), NAME, "its whole log: --log FILE"))
+    if not timed_steps(heard):
+        raise ChildDiedError(Fault("ended without a step: " + child.last_words(), NAME, WHOLE_LOG))
 
 
-def _command(job: TrainJob, python: str, folder: Path, seconds: float) -> list[str]:
-    told = {
-        "model": job.model,
-        "lengths": job.lengths,
-        "group_size": job.group_size,
-        "micro_batch_tokens": job.micro_batch_tokens,
-        "recompute": job.recompute,
-        "warm_up": job.warm_up,
-        "steps": job.steps,
-        "seed": job.seed,
-        "count_flops": job.count_flops,
-        "device": job.device,
-        "seconds": seconds,
-    }
-    path = folder / "job.json"
-    path.write_text(json.dumps(told), encoding="utf-8")
-    where = rendezvous(job.torchrun, job.processes)
-    return [python, "-m", "torch.distributed.run", *where, "-m", WORKER, str(path)]
-
-
-def _first_fault(error: ChildDiedError, heard: Heard, *, killed: bool) -> Fault:
+def _first_fault(error: ChildDiedError, failed: Mapping[str, Any] | None, *, killed: bool) -> Fault:
     """The fault that a rank told, or was too dead to tell; torchrun itself only says that one failed."""
     fault = error.faults[0]
     if killed:  # before what other ranks told: they fail because they lost this one
         return replace(fault, what="a rank was killed, as the kernel does where memory runs out")
-    if heard.failed:
-        return replace(fault, what=f"rank {heard.failed['rank']} failed: {heard.failed['message']}")
+    if failed:
+        return replace(fault, what=f"rank {failed['rank']} failed: {failed['text']}")
     return fault
 
 

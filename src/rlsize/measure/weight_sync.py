@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from statistics import median
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -11,17 +10,13 @@ from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.estimates.message_cost import message_cost
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import SyncMeasured, SyncMethod
-from rlsize.measure.child import Child, ChildDiedError, staged
-from rlsize.measure.torchrun import rendezvous
+from rlsize.measure.jobs import FEWEST_REPEATS, WIDE, StageResult, WorkerEvents, command, launcher
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-WORKER = "rlsize.measure.workers.sync"
 NAME = "weight sync"
-FEWEST_REPEATS = 5
-WIDE = 0.1  # coefficient of variation from which one median says little
 BUCKETS = (64 * 2**20, 256 * 2**20, 1024 * 2**20)
 
 
@@ -61,29 +56,9 @@ class SyncJob:
             raise InputError(Fault(f"a bucket of {min(self.bucket_bytes)} bytes", NAME, "name sizes above zero"))
 
 
-@dataclass(slots=True, kw_only=True)
-class SyncResult:
-    """
-    What came out.
-
-    Args:
-        measured: The figures.
-        versions: Libraries that did the work.
-        gpus: Names of the GPUs, one for each rank; empty on a CPU.
-        doubts: Why the figures may not hold.
-        partial: Why it ended early; empty where all was measured.
-    """
-
-    measured: SyncMeasured
-    versions: dict[str, str] = field(default_factory=dict)
-    gpus: list[str] = field(default_factory=list)
-    doubts: list[str] = field(default_factory=list)
-    partial: str = ""
-
-
 def measure_sync(
     job: SyncJob, python: str, folder: Path, *, seconds: float, say: Callable[[str, float], None]
-) -> SyncResult:
+) -> StageResult[SyncMeasured]:
     """
     Measure a weight sync on this machine's devices, or with `torchrun` flags on those of several.
 
@@ -98,92 +73,39 @@ def measure_sync(
         UnfinishedError: It ended before one way was measured.
         KeyboardInterrupt: Likewise, by Ctrl-C.
     """
-    heard = _Heard()
-    try:
-        _listen(job, python, folder, seconds, heard, say)
-    except KeyboardInterrupt:
-        if not heard.methods:
-            raise
-        heard.partial = "interrupted"
-    except ChildDiedError as error:
-        if not heard.methods:
-            raise heard.reason(error) from None
-        heard.partial = heard.reason(error).faults[0].what
-    return heard.result()
+    full = "a receiver needs the whole model and a bucket: take a smaller model, a narrower dtype or smaller buckets"
+    heard = WorkerEvents(NAME, repeated="method", when_full=full)
 
+    def told(event: dict[str, Any]) -> None:
+        if event["event"] == "progress":
+            say(event["way"], event["fraction"])
 
-def _listen(
-    job: SyncJob, python: str, folder: Path, seconds: float, heard: _Heard, say: Callable[[str, float], None]
-) -> None:
-    env = staged(folder)
-    path = folder / "job.json"
-    path.write_text(json.dumps({**asdict(job), "seconds": seconds}), encoding="utf-8")
-    where = rendezvous(job.torchrun, job.trainer_ranks + job.receiver_ranks)
-    argv = [python, "-m", "torch.distributed.run", *where, "-m", WORKER, str(path)]
-    with Child(argv, folder, NAME, env) as child:
-        while (event := child.hear(job.start_seconds)) is not None:
-            heard.take(event)
-            if event["event"] == "progress":
-                say(event["way"], event["fraction"])
-    if not heard.methods:  # another node's part: rank 0 tells its own rlsize
+    through = launcher(job.torchrun, job.trainer_ranks + job.receiver_ranks)
+    argv = command(python, "sync", {**asdict(job), "seconds": seconds}, folder, through)
+    heard.listen(argv, folder, job.start_seconds, told)
+    if not heard.results:  # another node's part: rank 0 tells its own rlsize
         raise UnfinishedError(Fault("rank 0 is on another node, which has the figures", NAME, "look there"))
-
-
-@dataclass(slots=True)
-class _Heard:
-    """The worker's events, as they came."""
-
-    ready: dict[str, Any] = field(default_factory=dict)
-    methods: list[dict[str, Any]] = field(default_factory=list)
-    tensors: dict[str, Any] = field(default_factory=dict)
-    failure: dict[str, Any] = field(default_factory=dict)
-    partial: str = ""
-
-    def take(self, event: dict[str, Any]) -> None:
-        """Keep what one event says."""
-        if event["event"] == "ready":
-            self.ready = event
-        elif event["event"] == "method":
-            self.methods.append(event)
-        elif event["event"] == "tensors":
-            self.tensors = event
-        elif event["event"] in {"out_of_memory", "failed"} and not self.failure:  # others fail because one did
-            self.failure = event
-
-    def reason(self, error: ChildDiedError) -> ChildDiedError:
-        """Why it died: what the first rank to fail said, where one did, else what the process left."""
-        if not self.failure:
-            return error
-        rank, text = f"rank {self.failure['rank']}", self.failure["text"]
-        if self.failure["event"] == "failed":
-            return ChildDiedError(Fault(f"{rank} failed: {text}", NAME, "its whole log: --log FILE"))
-        todo = (
-            "a receiver needs the whole model and a bucket: take a smaller model, a narrower dtype or smaller buckets"
-        )
-        return ChildDiedError(Fault(f"{rank} ran out of memory: {text}", NAME, todo), memory=True)
-
-    def result(self) -> SyncResult:
-        """The figures, and what speaks against them."""
-        methods = [_method(event, self.ready["bytes"]) for event in self.methods]
-        cost = message_cost(self.tensors["bytes"], self.tensors["seconds"]) if self.tensors else None
-        measured = SyncMeasured(
-            bytes=self.ready["bytes"],
-            tensors=self.ready["tensors"],
-            dtype=self.ready["dtype"],
-            backend=self.ready["backend"],
-            trainer_ranks=self.ready["trainer_ranks"],
-            receiver_ranks=self.ready["receiver_ranks"],
-            methods=methods,
-            per_message_seconds=cost.per_message_seconds if cost else None,
-            wire_bytes_per_second=cost.wire_bytes_per_second if cost else None,
-        )
-        return SyncResult(
-            measured=measured,
-            versions=self.ready["versions"],
-            gpus=self.ready["gpus"],
-            doubts=[doubt for method in methods for doubt in sync_doubts(method)],
-            partial=self.partial,
-        )
+    ready, tensors = heard.others["ready"], heard.others.get("tensors")
+    methods = [_method(event, ready["bytes"]) for event in heard.results]
+    cost = message_cost(tensors["bytes"], tensors["seconds"]) if tensors else None
+    measured = SyncMeasured(
+        bytes=ready["bytes"],
+        tensors=ready["tensors"],
+        dtype=ready["dtype"],
+        backend=ready["backend"],
+        trainer_ranks=ready["trainer_ranks"],
+        receiver_ranks=ready["receiver_ranks"],
+        methods=methods,
+        per_message_seconds=cost.per_message_seconds if cost else None,
+        wire_bytes_per_second=cost.wire_bytes_per_second if cost else None,
+    )
+    return StageResult(
+        measured=measured,
+        versions=ready["versions"],
+        gpus=ready["gpus"],
+        doubts=[doubt for method in methods for doubt in sync_doubts(method)],
+        partial=heard.partial,
+    )
 
 
 def _method(event: dict[str, Any], total: float) -> SyncMethod:

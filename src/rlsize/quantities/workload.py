@@ -6,6 +6,9 @@ from rlsize.facts.fields import Quantity
 from rlsize.quantities.kinds import COUNT, CV, POSITIVE, SHARE, TOKENS, TOKENS_OR_NONE
 from rlsize.quantities.row import Row, Text, Word
 
+MOST_MEAN_LENGTHS = 32.0
+"""Mean lengths beyond which hardly a sample goes, where nobody says a cap."""
+
 RESPONSE_CV = 0.6
 """
 Spread of response lengths where nobody says: the middle of published RL runs, whose lengths are cut at a cap

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator, Iterator, Mapping
     from pathlib import Path
 
+    from rlsize.facts.gpu import ScaleUp
+    from rlsize.facts.link import LinkSpecification
     from rlsize.facts.sourced import Sourced
     from rlsize.readers.yaml_documents import Document
 
@@ -32,20 +34,14 @@ def own_faults(profile: Any, document: Document, stem: str) -> Iterator[Fault]: 
     """What is wrong with a profile taken by itself."""
     name = getattr(profile, "name", stem)  # a rates file has no name of its own
     if name != stem:
-        yield Fault(
-            f"is {name!r}, but the file is called {stem!r}",
-            document.where(("name",)),
-            "give both the same name",
-        )
+        what = f"is {name!r}, but the file is called {stem!r}"
+        yield Fault(what, document.where(("name",)), "give both the same name")
     yield from _source_faults(profile, document)
     if isinstance(profile, Gpu):
         yield from _gpu_faults(profile, document)
     elif isinstance(profile, Link):
-        specification = profile.specification
-        path = ("specification", "bandwidth_both_directions")
-        yield from _twice(
-            specification.bandwidth_one_direction, specification.bandwidth_both_directions, document, path
-        )
+        both = ("specification", "bandwidth_both_directions")
+        yield from _twice(profile.specification, document, both)
     elif isinstance(profile, Price):
         yield from _price_faults(profile, document)
 
@@ -130,9 +126,7 @@ def _gpu_faults(gpu: Gpu, document: Document) -> Iterator[Fault]:
             what = f"the usable memory is {share:.2f} times the memory that is sold; GB or GiB may be mixed up"
             where = document.where(("specification", "memory_usable"))
             yield Fault(what, where, f"it should be {_LEAST_USABLE} to {_MOST_USABLE} times")
-    scale_up = specification.scale_up
-    path = ("specification", "scale_up", "bandwidth_both_directions")
-    yield from _twice(scale_up.bandwidth_one_direction, scale_up.bandwidth_both_directions, document, path)
+    yield from _twice(specification.scale_up, document, ("specification", "scale_up", "bandwidth_both_directions"))
 
 
 def _price_faults(price: Price, document: Document) -> Iterator[Fault]:
@@ -174,7 +168,8 @@ def _named(
     return profile
 
 
-def _twice(one: Sourced, both: Sourced | None, document: Document, path: tuple[str, ...]) -> Iterator[Fault]:
+def _twice(link: ScaleUp | LinkSpecification, document: Document, path: tuple[str, ...]) -> Iterator[Fault]:
+    one, both = link.bandwidth_one_direction, link.bandwidth_both_directions
     if both is not None and not math.isclose(both.value, 2 * one.value, rel_tol=_ROUNDING):
         what = f"both directions are {both.value / 1e9:g} GB/s, one is {one.value / 1e9:g} GB/s"
         yield Fault(what, document.where(path), "both directions should be twice the one")
@@ -182,6 +177,5 @@ def _twice(one: Sourced, both: Sourced | None, document: Document, path: tuple[s
 
 def _same(ours: Sourced, theirs: Sourced, owner: str, document: Document, path: tuple[str, ...]) -> Iterator[Fault]:
     if not math.isclose(ours.value, theirs.value, rel_tol=_ROUNDING):
-        yield Fault(
-            f"is {ours.value:g}, but {owner} says {theirs.value:g}", document.where(path), "mend one of the two"
-        )
+        what = f"is {ours.value:g}, but {owner} says {theirs.value:g}"
+        yield Fault(what, document.where(path), "mend one of the two")

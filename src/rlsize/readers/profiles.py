@@ -8,6 +8,7 @@ new one is one new file; a user's file replaces the shipped one of the same name
 from __future__ import annotations
 
 import hashlib
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, overload
@@ -15,16 +16,8 @@ from typing import TYPE_CHECKING, Any, Literal, overload
 from rlsize.errors import Fault, InputError, nearest, suggestion
 from rlsize.facts.gpu import completed
 from rlsize.facts.sourced import unverified
-from rlsize.readers.kinds import FOLDERS, KINDS
+from rlsize.readers.file_kinds import FOLDERS, KINDS
 from rlsize.readers.profile_checks import alias_faults, own_faults, reference_faults, stray_faults
-from rlsize.readers.profile_folders import (
-    VARIABLE,
-    is_folder,
-    profile_files,
-    shipped_folder,
-    unlistable,
-    user_folders,
-)
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import read_bytes, read_document
 
@@ -38,6 +31,55 @@ if TYPE_CHECKING:
     from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
     from rlsize.readers.yaml_documents import Document
+
+VARIABLE = "RLSIZE_PROFILES"
+SUFFIX = ".yaml"
+
+
+def shipped_folder() -> Path:
+    """The profiles inside an installed package, else those of the checkout."""
+    package = Path(__file__).parents[1]
+    return package / "profiles" if (package / "profiles").is_dir() else package.parents[1] / "profiles"
+
+
+def user_folders(given: Iterable[str | Path] = (), environment: str | None = None) -> list[Path]:
+    """
+    The folders of RLSIZE_PROFILES, then the given ones; later folders win.
+
+    >>> [str(folder) for folder in user_folders(["b"], environment="a")]
+    ['a', 'b']
+    """
+    listed = os.environ.get(VARIABLE, "") if environment is None else environment
+    return [Path(text) for text in (*listed.split(os.pathsep), *given) if str(text)]
+
+
+def profile_files(folder: Path, kind: str) -> list[Path]:
+    """
+    The files of the profiles of a kind in one folder, sorted; none where it has no folder of that kind.
+
+    Raises:
+        InputError: The folder cannot be listed.
+    """
+    try:
+        return sorted(path for path in (folder / FOLDERS[kind]).iterdir() if path.suffix == SUFFIX)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise InputError(unlistable(folder, error)) from None
+
+
+def unlistable(folder: Path, error: OSError) -> Fault:
+    """The fault of a folder whose content cannot be seen."""
+    return Fault(f"cannot be listed: {error.strerror or error}", str(folder), "check its permissions")
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is such a folder and one may look."""
+    try:
+        return path.is_dir()
+    except OSError:  # a parent that may not be entered, a name too long
+        return False
+
 
 __all__ = ["FOLDERS", "VARIABLE", "Catalogue", "shipped_folder", "unverified", "user_folders"]
 
@@ -122,9 +164,8 @@ class Catalogue:
             aliases = self._alias_names(kind)
             if wanted not in aliases:
                 shown = name if len(name) <= _LONGEST_NAME else f"{name[:_LONGEST_NAME]}..."
-                raise InputError(
-                    Fault(f"there is no {kind} profile {shown!r}", todo=_nearest(shown, self.names(kind), aliases))
-                )
+                todo = _nearest(shown, self.names(kind), aliases)
+                raise InputError(Fault(f"there is no {kind} profile {shown!r}", todo=todo))
             wanted = aliases[wanted]
         return files[wanted]
 
@@ -176,8 +217,10 @@ class Catalogue:
         for layer, folder in enumerate(self.folders):
             for kind in FOLDERS:
                 for path in profile_files(folder, kind):
-                    content = _bytes_or_none(path)
-                    normal = b"unreadable" if content is None else content.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                    try:
+                        normal = read_bytes(path).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
+                    except InputError:
+                        normal = b"unreadable"
                     hashed.update(f"{layer} {path.parent.name}/{path.name} {len(normal)}\n".encode("utf-8", "replace"))
                     hashed.update(normal)
         return hashed.hexdigest()[:16]
@@ -226,17 +269,18 @@ class Catalogue:
 
     def _read(self, kind: str, path: Path) -> _Reading:
         if path not in self._readings:
-            self._readings[path] = _reading(kind, path)
+            try:
+                document = opened(read_document(path), kind)
+                profile = validated(KINDS[kind].fact(), document)
+                self._readings[path] = _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))
+            except InputError as error:
+                self._readings[path] = _Reading(faults=error.faults)
         return self._readings[path]
 
     def _files(self, kind: str) -> dict[str, Path]:
         if kind not in FOLDERS:
-            raise InputError(
-                Fault(
-                    f"there is no kind of profile {kind[:_LONGEST_NAME]!r}",
-                    todo=suggestion(kind[:_LONGEST_NAME], FOLDERS),
-                )
-            )
+            shown = kind[:_LONGEST_NAME]
+            raise InputError(Fault(f"there is no kind of profile {shown!r}", todo=suggestion(shown, FOLDERS)))
         if kind not in self._paths:
             listed = [path for folder in self.folders for path in profile_files(folder, kind)]
             self._paths[kind] = {path.stem.lower(): path for path in listed}
@@ -266,19 +310,3 @@ def _nearest(name: str, names: list[str], aliases: Mapping[str, str]) -> str:
     if wanted and 0 < len(holding) <= _MOST_OFFERED:
         return f"did you mean {' or '.join(holding)}?"
     return suggestion(name, [*names, *aliases])
-
-
-def _bytes_or_none(path: Path) -> bytes | None:
-    try:
-        return read_bytes(path)
-    except InputError:
-        return None
-
-
-def _reading(kind: str, path: Path) -> _Reading:
-    try:
-        document = opened(read_document(path), kind)
-        profile = validated(KINDS[kind].fact(), document)
-    except InputError as error:
-        return _Reading(faults=error.faults)
-    return _Reading(profile, document, tuple(own_faults(profile, document, path.stem)))

@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlsize.facts.counters import EngineCounters
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import Target
-    from rlsize.readers.metrics.tables import Kind
+    from rlsize.readers.http_pages import Access, Target
+    from rlsize.readers.metrics.tables import EngineKind
     from rlsize.readers.prometheus_api import Samples
 
 MOST_PAGES = 100_000  # of all targets; as many as a watch keeps
 STALE_LOOKS = 3.0  # scrapes that a target may have missed at the window's end ...
 STALE_SHARE = 0.1  # ... unless that is less than this share of the window
+_SOUGHT = "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
 _PLACE = ("cluster", "namespace", "instance", "pod")  # labels that tell targets apart
 _COPIES = ("job", "prometheus", "prometheus_replica")  # labels that only tell who scraped them
 
@@ -81,7 +81,12 @@ def scraped(
     found = [samples for samples in found if any(kind.wanted(samples.name) for kind in KINDS)]
     engines = [samples for samples in found if any(kind.prefix.match(samples.name) for kind in KINDS)]
     if not engines:
-        raise InputError(_nothing(matchers, window, server))
+        chosen = f" for {{{word(matchers, 200)}}}" if matchers else ""
+        names = (
+            "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
+        )
+        what = f"has no series of engines{chosen} in a window of {window:g} s; sought were {names}"
+        raise InputError(Fault(what, server.shown, "check --selector and --at; does Prometheus scrape the engines?"))
     targets, copies = _targets(found)
     named = _named(targets)
     if sum(len(_moments(own)) for own in named.values()) > MOST_PAGES:
@@ -95,13 +100,6 @@ def wanted_names() -> str:
     """The regular expression that all names of metrics match that some kind of engine is read from."""
     parts = [f"{kind.prefix.pattern}(?:{'|'.join(sorted(kind.names))})" for kind in KINDS]
     return "|".join([*parts, *sorted({name for kind in KINDS for name in kind.bare})])
-
-
-def _nothing(matchers: str, window: float, server: Target) -> Fault:
-    chosen = f" for {{{word(matchers, 200)}}}" if matchers else ""
-    names = "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
-    what = f"has no series of engines{chosen} in a window of {window:g} s; sought were {names}"
-    return Fault(what, server.shown, "check --selector and --at; does Prometheus scrape the engines?")
 
 
 def _targets(found: Iterable[Samples]) -> tuple[dict[tuple[str, ...], list[Samples]], list[str]]:
@@ -149,9 +147,8 @@ def _pages(name: str, own: Sequence[Samples], window: float, end: float) -> list
     gaps = [(after - before) / 1000.0 for before, after in pairwise(last)]
     if silent > max(STALE_LOOKS * median(gaps) if gaps else 0.0, STALE_SHARE * window):
         what = f"fell silent: the last sample is {silent:.0f} s older than the window's end"
-        return [
-            Reading(name, fault=Fault(what, name, "is it down, or no longer scraped? --at looks at an earlier window"))
-        ]
+        todo = "is it down, or no longer scraped? --at looks at an earlier window"
+        return [Reading(name, fault=Fault(what, name, todo))]
     found: dict[int, list[EngineCounters]] = {}
     for kind in KINDS:
         for moment, page in _series(own, kind).items():
@@ -165,13 +162,11 @@ def _pages(name: str, own: Sequence[Samples], window: float, end: float) -> list
     return readings or [Reading(name, fault=Fault("has no samples of its tokens", name, "does it count them?"))]
 
 
-def _series(own: Sequence[Samples], kind: Kind) -> dict[int, list[Series]]:
+def _series(own: Sequence[Samples], kind: EngineKind) -> dict[int, list[Series]]:
     """A target's pages of one kind, by the milliseconds of their scrape."""
     wanted = [samples for samples in own if kind.wanted(samples.name)]
     pages: dict[int, list[Series]] = {}
-    if not any(kind.prefix.match(samples.name) for samples in wanted):
-        return pages
-    for samples in wanted:
+    for samples in wanted if any(kind.prefix.match(samples.name) for samples in wanted) else ():
         for moment, value in samples.values:
             if 0 <= value <= LARGEST_VALUE:
                 pages.setdefault(moment, []).append(Series(samples.name, samples.labels, value, 0))

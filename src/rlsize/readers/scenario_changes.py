@@ -202,17 +202,8 @@ def _is_path(path: Path_, value: str) -> bool:
 
 def leaves_of(file: ScenarioFile) -> dict[str, Any]:
     """What a scenario says, as it is written, by dotted key; a bare response length is its mean."""
-    found: dict[str, Any] = {}
-
-    def walk(node: Any, above: str) -> None:  # noqa: ANN401 (any YAML content)
-        if isinstance(node, dict):
-            for key, value in node.items():
-                walk(value, f"{above}.{key}" if above else str(key))
-        elif node is not None:
-            found[f"{above}.mean" if above == "workload.response_tokens" else above] = node
-
-    walk(file.document.data, "")
-    return found
+    length = "workload.response_tokens"
+    return {f"{length}.mean" if key == length else key: value for key, value in file.leaves().items()}
 
 
 def named_from(place: str, value: Any, folder: Path | None, target: str) -> Any:  # noqa: ANN401 (any YAML content)

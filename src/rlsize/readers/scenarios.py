@@ -1,4 +1,8 @@
-"""Scenario files: YAML, checked against `quantities.scenario`, with the line of every key kept for messages."""
+"""
+Scenario files: YAML, checked against `quantities.scenario`, with the line of every key kept for messages.
+
+What else holds a scenario is read as one: a saved plan, and of an observation its allocation.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +13,21 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.readers.validation import opened, validated
-from rlsize.readers.yaml_documents import Document, parse_document, read_document
+from rlsize.readers.yaml_documents import Document, Path_, parse_document, read_document
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
 _IN_PLAN = "scenario"  # the key of a saved plan below which its scenario stands
+_SPREAD = ("rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel", "rollout_expert_parallel")
+_KEYS = (
+    *("model", "gpu", "rollout_gpu", "trainer_gpu", "gpus", "gpus_per_node", "mode", "max_staleness", "sync_every"),
+    *("instances", "rollout_gpus", "trainer_gpus", "engine", "concurrency", "memory_fraction", "reference", *_SPREAD),
+    *("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel"),
+    *("prompts_per_step", "group_size", "mini_batches"),
+)
+"""What an allocation is made of."""
+_AGAIN = "make it again with `rlsize plan SCENARIO --save FILE`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,9 +56,9 @@ class ScenarioFile:
         """File, line and key."""
         return self.document.where(tuple(key.split(".")))
 
-    def leaves(self) -> tuple[str, ...]:
-        """The dotted keys that it gives a value."""
-        return tuple(_leaves(self.document.data))
+    def leaves(self) -> dict[str, Any]:
+        """What it says, as it is written, by dotted key."""
+        return dict(_leaves(self.document.data))
 
     @property
     def folder(self) -> Path:
@@ -82,8 +95,7 @@ def scenario_of(document: Document, changes: Iterable[str] = ()) -> ScenarioFile
 
 def _opened(document: Document) -> Document:
     """The scenario in a file, without its header; that of a plan stands below a key of its own."""
-    header = document.data.get("rlsize") if isinstance(document.data, dict) else None
-    if not (isinstance(header, dict) and header.get("kind") == "plan"):
+    if document.kind != "plan":
         return opened(document, "scenario")
     plan = opened(document, "plan")
     found = plan.data.get(_IN_PLAN)
@@ -128,10 +140,82 @@ def _put(data: Any, path: list[str], value: Any) -> bool:  # noqa: ANN401 (YAML 
     return True
 
 
-def _leaves(data: Any, above: str = "") -> Iterator[str]:  # noqa: ANN401 (YAML content)
-    if not isinstance(data, dict):
-        if data is not None:
-            yield above
-        return
-    for key, value in data.items():
-        yield from _leaves(value, f"{above}.{key}" if above else str(key))
+def _leaves(data: Any, above: str = "") -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (YAML content)
+    if isinstance(data, dict):
+        for key, value in data.items():
+            yield from _leaves(value, f"{above}.{key}" if above else str(key))
+    elif data is not None:
+        yield above, data
+
+
+def read_allocation(path: str, changes: Iterable[str] = ()) -> ScenarioFile:
+    """
+    The allocation of a file, as a scenario.
+
+    Args:
+        path: A scenario, a saved plan or an observation.
+        changes: What is said in its place: `key=value`, the key dotted.
+
+    Raises:
+        InputError: What is wrong with it, or it holds no allocation.
+    """
+    from rlsize.quantities.table import QUANTITIES
+
+    document = read_document(path)
+    kind = document.kind
+    if kind == "scenario" or (kind == "plan" and "scenario" in document.data):
+        return read_scenario(path, changes)
+    if kind not in {"plan", "observation"}:
+        what = f"is a {str(kind)[:40]} file" if kind else "does not say which kind of file it is"
+        todo = "name a saved plan (`rlsize plan ... --save FILE`), a scenario or an observation"
+        raise InputError(Fault(f"{what}, and holds no allocation", path, todo))
+    said = _planned(document) if kind == "plan" else _observed(document)
+    data: dict[str, Any] = {}
+    lines: dict[Path_, int] = {}
+    for key in (key for key in _KEYS if said.get(key, (None,))[0] is not None):
+        value, place = said[key]
+        *above, last = QUANTITIES[key].scenario.split(".")
+        node = data
+        for part in above:
+            node = node.setdefault(part, {})
+        node[last] = value
+        lines[*above, last] = document.lines.get(place, 1)
+    return scenario_of(Document(path, data, lines), changes)
+
+
+def _planned(document: Document) -> dict[str, tuple[Any, Path_]]:
+    """What a plan says that holds no scenario, as rlsize before 0.2 wrote it; its placement goes before its inputs."""
+    from rlsize.readers.saved_files import read_plan
+
+    plan = read_plan(document)
+    parts = (("inputs", plan.inputs), ("placement", plan.placement))
+    found: dict[str, tuple[Any, Path_]] = {
+        key: (figure.value, (part, key)) for part, figures in parts for key, figure in figures.items()
+    }
+    mode, where = found.get("mode", ("", ()))
+    if mode == "synchronous":
+        found["mode"] = ("sync", where)
+    elif mode == "hybrid":
+        raise InputError(Fault("a hybrid plan of rlsize before 0.2 cannot be read", document.where(where), _AGAIN))
+    size, *degrees = (found.get(key, (None, ()))[0] for key in ("gpus_per_instance", *_SPREAD[:-1]))
+    spread = 1.0
+    for degree in degrees:
+        spread *= float(degree or 1)
+    if isinstance(size, (int, float)) and size != spread:  # a given rate is that of another layout
+        found |= dict.fromkeys(_SPREAD, (None, ()))
+    return found
+
+
+def _observed(document: Document) -> dict[str, tuple[Any, Path_]]:
+    from rlsize.readers.saved_files import read_observation
+
+    seen = read_observation(document)
+    pools, size = seen.allocation, seen.allocation.gpus_per_instance
+    count, rollout = pools.rollout_instances, pools.rollout_gpus
+    count = rollout / size if count is None and rollout is not None and size else count
+    rollout = count * size if rollout is None and count is not None and size else rollout
+    told = {"instances": count, "rollout_gpus": rollout, "trainer_gpus": pools.trainer_gpus}
+    found: dict[str, tuple[Any, Path_]] = {key: (value, ("allocation", key)) for key, value in told.items()}
+    found["instances"] = (count, ("allocation", "rollout_instances"))
+    mode = "sync" if seen.mode == "synchronous" else seen.mode
+    return found | {"mode": (mode or None, ("mode",)), "engine": (seen.engine or None, ("engine",))}

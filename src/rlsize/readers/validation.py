@@ -7,10 +7,12 @@ Every fault of a file is reported at once, with file, line, key and, for an unkn
 from __future__ import annotations
 
 import dataclasses
+from collections import Counter
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, get_args, get_type_hints
 
 from rlsize.errors import Fault, InputError, suggestion
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -49,15 +51,27 @@ def validated(kind: type[T], document: Document, path: Path_ = ()) -> T:
     data = document.data
     for part in path:
         data = data[part]
-    if not isinstance(data, dict):
-        raise InputError(
-            Fault("is empty" if data is None else "is not a mapping of keys to values", document.where(path))
-        )
+    _check_mapping(data, document.where(path))
     try:
         checked: T = adapter(kind).validate_python(data)  # type: ignore[arg-type]  # a class is hashable
     except ValidationError as error:
         raise InputError(*_faults(error.errors(include_url=False), kind, document, path)) from None
     return checked
+
+
+def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """
+    A JSON object whose keys stand once each, as a hook for `json`.
+
+    Raises:
+        ValueError: One stands twice.
+    """
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = Counter(key for key, _ in pairs)
+        twice = next(key for key, count in counts.items() if count > 1)
+        raise ValueError(f"the key {ascii(twice)[:60]} stands twice")
+    return found
 
 
 def opened(document: Document, kind: str) -> Document:
@@ -67,10 +81,7 @@ def opened(document: Document, kind: str) -> Document:
     Raises:
         InputError: The header is missing, or names another kind or version.
     """
-    if not isinstance(document.data, dict):
-        raise InputError(
-            Fault("is empty" if document.data is None else "is not a mapping of keys to values", document.name)
-        )
+    _check_mapping(document.data, document.name)
     header = document.data.get("rlsize")
     todo = f"its first line should be `rlsize: {{kind: {kind}, version: {VERSION}}}`"
     if not isinstance(header, dict) or "kind" not in header:
@@ -80,6 +91,11 @@ def opened(document: Document, kind: str) -> Document:
         raise InputError(*faults)
     rest = {key: value for key, value in document.data.items() if key != "rlsize"}
     return dataclasses.replace(document, data=rest)
+
+
+def _check_mapping(data: object, where: str) -> None:
+    if not isinstance(data, dict):
+        raise InputError(Fault("is empty" if data is None else "is not a mapping of keys to values", where))
 
 
 def _header_faults(document: Document, header: dict[Any, Any], kind: str, todo: str) -> Iterator[Fault]:
@@ -178,5 +194,4 @@ def _dataclasses_in(kind: Any) -> list[type]:  # noqa: ANN401 (a type hint)
 
 
 def _brief(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:36]}..."  # noqa: PLR2004 (about half a line)
+    return cut(repr(value), 40)

@@ -44,6 +44,16 @@ class Document:
     data: Any
     lines: dict[Path_, int] = field(default_factory=dict)
 
+    @property
+    def kind(self) -> Any:  # noqa: ANN401 (as it is written)
+        """The kind that its header says; None where it does not say."""
+        header = self.data.get("rlsize") if isinstance(self.data, dict) else None
+        return header.get("kind") if isinstance(header, dict) else None
+
+    def line(self, path: Path_) -> int | None:
+        """The line of a path, or of its nearest parent that the file has; None where there is none."""
+        return next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
+
     def where(self, path: Path_) -> str:
         """
         File, line and key of a path, or of its nearest parent that the file has.
@@ -51,7 +61,7 @@ class Document:
         >>> Document("a.yaml", {}, {("gpu",): 3}).where(("gpu", "memory"))
         'a.yaml:3: gpu.memory'
         """
-        known = next((self.lines[path[:end]] for end in range(len(path), 0, -1) if path[:end] in self.lines), None)
+        known = self.line(path)
         place = self.name if known is None else f"{self.name}:{known}"
         dotted = ".".join(str(part) for part in path)
         return f"{place}: {dotted}" if dotted else place
@@ -75,13 +85,8 @@ def read_bytes(path: str | Path, largest: int = LARGEST_FILE) -> bytes:
         with file.open("rb") as stream:
             content = stream.read(largest + 1)
     except (OSError, ValueError) as error:
-        raise InputError(
-            Fault(
-                f"cannot be read: {getattr(error, 'strerror', None) or error}",
-                str(path),
-                "check the path and its permissions",
-            )
-        ) from None
+        what = f"cannot be read: {getattr(error, 'strerror', None) or error}"
+        raise InputError(Fault(what, str(path), "check the path and its permissions")) from None
     if len(content) > largest:
         raise InputError(Fault(f"is larger than {largest // 2**20} MiB", str(path), "is it the file you meant?"))
     return content
@@ -130,7 +135,11 @@ def parse_document(text: str, name: str) -> Document:
         _check_events(text, name)
         root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except yaml.YAMLError as error:
-        raise InputError(_yaml_fault(error, name)) from None
+        mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
+        problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
+        where = f"{name}:{mark.line + 1}" if mark is not None else name
+        todo = "mend the line or the one above it"
+        raise InputError(Fault(f"is not valid YAML: {problem}", where, todo)) from None
     builder = _Builder(name)
     data = builder.build(root, ()) if root is not None else None
     if builder.faults:
@@ -155,13 +164,6 @@ def _check_events(text: str, name: str) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if depth > DEEPEST:
             raise InputError(Fault(f"is nested more than {DEEPEST} levels deep", where, "is it the file you meant?"))
-
-
-def _yaml_fault(error: Exception, name: str) -> Fault:
-    mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
-    problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
-    where = f"{name}:{mark.line + 1}" if mark is not None else name
-    return Fault(f"is not valid YAML: {problem}", where, "mend the line or the one above it")
 
 
 class _Builder:
@@ -189,10 +191,8 @@ class _Builder:
                 continue
             key = str(key_node.value)
             if key in result:
-                first = self.lines[(*path, key)]
-                self.faults.append(
-                    Fault(f"the key {key} stands twice, first on line {first}", where, "keep one of them")
-                )
+                what = f"the key {key} stands twice, first on line {self.lines[(*path, key)]}"
+                self.faults.append(Fault(what, where, "keep one of them"))
                 continue
             self.lines[(*path, key)] = key_node.start_mark.line + 1
             result[key] = self.build(value_node, (*path, key))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
 
 from rlsize.equations import matching
 from rlsize.errors import InputError, suggestion
@@ -20,6 +22,16 @@ if TYPE_CHECKING:
 ALLOCATION = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "engine")
 """What is asked of an allocation."""
 
+Source = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="PLAN|SCENARIO",
+        help="A saved plan, a scenario with placement, or an observation; flags override it.",
+        show_default=False,
+    ),
+]
+"""The file that says it."""
+
 _SLACK = 1e-9  # the last bits of a quotient
 _MOST = 1e6  # GPUs, or instances, beyond which a number is a slip
 _SPREAD = ("tensor", "pipeline", "data", "expert")
@@ -32,7 +44,7 @@ def read_pools(inputs: Inputs, path: str | None, changes: Iterable[str] | None =
     Raises:
         InputError: What is wrong with it.
     """
-    from rlsize.readers.allocations import read_allocation
+    from rlsize.readers.scenarios import read_allocation
 
     inputs.read(path, changes or (), reader=read_allocation)
 

@@ -54,7 +54,7 @@ def belief_of(
     if calibration is None:
         return prior(*stages)
     from rlsize.estimates.calibration_belief import believed, differences, widened
-    from rlsize.readers.calibrations import read_calibration
+    from rlsize.readers.saved_files import read_calibration
     from rlsize.version import VERSION
 
     found = read_calibration(calibration)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -14,13 +13,13 @@ import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts.figure import Figure
+from rlsize.shell.access import Authority, Insecure, TokenFile, access_to, blamed
 from rlsize.shell.command import quantity
 
 if TYPE_CHECKING:
     from rlsize.facts.evidence import EngineLoad
     from rlsize.facts.observations import Observation
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import Target
+    from rlsize.readers.http_pages import Target
     from rlsize.readers.metrics.pages import Reading
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.named_inputs import NamedInputs
@@ -29,22 +28,6 @@ INTERRUPTED = 130
 MOST_SNAPSHOTS = 100_000  # of one engine at one moment; about 350 MB
 WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_seconds", "timeout_seconds")
 """What is asked of a loop that is watched."""
-
-_ACCESS = "Access"
-
-TokenFile = Annotated[
-    str | None,
-    quantity(
-        "--token-file",
-        "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
-        _ACCESS,
-        "FILE",
-    ),
-]
-Authority = Annotated[
-    str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
-]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +240,7 @@ def _from_logs(inputs: Inputs, files: list[str], said: WatchFlags) -> Watched:
     readings: list[Reading] = []
     seconds = 0.0
     for file in files:
-        with _blamed(inputs, file):
+        with blamed(inputs, file):
             logged = engine_log(file, length.number)
             readings += logged.readings
             seconds = max(seconds, logged.window)
@@ -274,15 +257,16 @@ def _live(inputs: Inputs, urls: list[str], said: WatchFlags) -> Watched:
     Raises:
         InputError: All faults of the inputs so far, the URLs and the token; nothing is asked for before.
     """
-    from rlsize.readers.http_targets import targets
+    from rlsize.readers.http_pages import targets
     from rlsize.readers.metrics.pages import live_reader
 
     length = _window(inputs, said)
     step = inputs.ask("every_seconds")
     found: list[Target] = []
-    with _blamed(inputs, ""):
+    with blamed(inputs, ""):
         found = targets(urls)
-    access = _access(inputs, said, found)
+    access = access_to(found, inputs, said.token_file, said.ca, insecure=said.insecure)
+    inputs.settle()
     seen = watch(live_reader(found, access, TIME.clock), length.number, min(step.number, length.number), TIME)
     if seen.full:
         what = f"more than {MOST_SNAPSHOTS:,} snapshots are kept no longer"
@@ -298,22 +282,23 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
         InputError: All faults of the inputs so far; nothing is asked for before. Or no engines are there.
         UnfinishedError: The server cannot be reached, or refuses.
     """
-    from rlsize.readers.http_targets import api_target
+    from rlsize.readers.http_pages import api_target
     from rlsize.readers.prometheus import scraped
-    from rlsize.readers.prometheus_asking import matchers, moment
+    from rlsize.readers.prometheus_api import matchers, moment
 
     length = _window(inputs, said)
     chosen, end, found = "", None, []
-    with _blamed(inputs, "--prometheus"):
+    with blamed(inputs, "--prometheus"):
         found = [api_target(url)]
         inputs.keep(Figure(key="prometheus", value=found[0].shown, source="--prometheus"))
-    with _blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
+    with blamed(inputs, "--selector", "write label matchers: --selector 'job=\"rollout\"'"):
         chosen = matchers(said.selector or "")
         inputs.keep(Figure(key="selector", value=chosen or None, source="--selector"))
-    with _blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
+    with blamed(inputs, "--at", "write seconds since 1970, or 2026-03-01T12:00:00Z"):
         end = moment(said.at) if said.at is not None else None
         inputs.keep(Figure(key="at", value=said.at, source="--at"))
-    access = _access(inputs, said, found)
+    access = access_to(found, inputs, said.token_file, said.ca, insecure=said.insecure)
+    inputs.settle()
     seen = scraped(found[0], access, TIME.clock, chosen, length.number, end)
     inputs.warnings += seen.warnings
     return Watched(seen.readings, length.number, ended=seen.end)
@@ -321,48 +306,12 @@ def _from_prometheus(inputs: Inputs, url: str, said: WatchFlags) -> Watched:
 
 def _window(inputs: Inputs, said: WatchFlags) -> Figure:
     """How long to watch; durations may be written as Prometheus writes them, too: 5m, 1h30m."""
-    from rlsize.readers.prometheus_asking import duration
+    from rlsize.readers.prometheus_api import duration
 
     if said.window is not None:
         seconds = duration(said.window)
         inputs.texts["window_seconds"] = said.window if seconds is None else f"{seconds:g}"
     return inputs.ask("window_seconds")
-
-
-def _access(inputs: Inputs, said: WatchFlags, found: list[Target]) -> Access:
-    """
-    How to ask the targets.
-
-    Raises:
-        InputError: All faults of the inputs so far.
-    """
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import LOGIN_VARIABLE, basic_login, bearer_token
-
-    patience = inputs.ask("timeout_seconds")
-    token, login = "", None
-    with _blamed(inputs, ""):
-        token = bearer_token(os.environ, said.token_file)
-    with _blamed(inputs, ""):
-        login = basic_login(os.environ)
-    if token and login:
-        inputs.fault("a token and a login are given", LOGIN_VARIABLE, "give one of them")
-    inputs.settle()
-    if (token or login) and any(target.exposed for target in found):
-        secret = "token" if token else "password"
-        inputs.warnings.append(f"the {secret} goes over plain http, which anyone on the way can read; https hides it")
-    return Access(token=token, login=login, authority=said.ca, insecure=said.insecure, seconds=patience.number)
-
-
-@contextmanager
-def _blamed(inputs: Inputs, flag: str, todo: str = "") -> Iterator[None]:
-    """Note what is wrong with a flag, and go on."""
-    try:
-        yield
-    except InputError as error:
-        inputs.blame(error, flag)
-    except ValueError as error:
-        inputs.fault(str(error), flag, todo)
 
 
 def watch(read: Callable[[], list[Reading]], window: float, every: float, clock: Time) -> Watched:

@@ -82,7 +82,7 @@ def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A
     """Whether a stated format is one of training logs, or of result files."""
     if format is None:
         return False, False
-    from rlsize.readers.bench.recognising import FORMATS as RESULTS
+    from rlsize.readers.bench.documents import FORMATS as RESULTS
     from rlsize.readers.logs.reading import FORMATS as LOGS
 
     if format not in {*LOGS, *RESULTS}:
@@ -106,7 +106,7 @@ def _kind(name: str) -> str:
     Raises:
         InputError: It cannot be read, or is nothing that rlsize reads.
     """
-    from rlsize.readers.bench.recognising import recognised as recognised_result
+    from rlsize.readers.bench.documents import recognised as recognised_result
     from rlsize.readers.logs.recognising import recognised as recognised_log
     from rlsize.readers.logs.source import unpacked_head
     from rlsize.readers.metrics.engine_logs import is_engine_log

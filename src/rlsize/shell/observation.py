@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.equations import matching
-from rlsize.errors import InputError
 from rlsize.estimates.figures import apply, rounded
 from rlsize.facts.figure import absent
 from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, RunObservation
@@ -102,8 +101,8 @@ def rates_of(run: RunSummary, engines: Engines | None, pools: ObservedPools) -> 
     """Both rates, as far as they were seen; None where neither was."""
     from datetime import UTC, datetime
 
+    from rlsize.estimates.measured_rates import with_trainer
     from rlsize.estimates.observing import observed_rates
-    from rlsize.estimates.run_rates import with_trainer
 
     ended = None if engines is None else engines.watched.ended
     at = (datetime.now(UTC) if ended is None else datetime.fromtimestamp(ended, UTC)).isoformat(timespec="seconds")
@@ -140,7 +139,7 @@ def save_observation(
 
     from rlsize.version import VERSION
     from rlsize.writers.files import write_whole
-    from rlsize.writers.observation_file import observation_text
+    from rlsize.writers.yaml_file import observation_text
 
     run, engines = seen
     fleet = None if engines is None else engines.seen
@@ -163,17 +162,3 @@ def save_observation(
         columns={name: list(run.columns[name][-MOST_STEPS:]) for name in _COLUMNS if name in run.columns},
     )
     write_whole(path, observation_text(observation), force)
-
-
-def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
-    """Find out before a window is watched whether what is seen can be written after it."""
-    from rlsize.writers.files import check_target
-
-    named = [file for file in files if file]
-    for twice in sorted({file for file in named if named.count(file) > 1}):
-        inputs.fault("is to be written twice", twice, "give each file a name of its own")
-    for file in named:
-        try:
-            check_target(file, force)
-        except InputError as error:
-            inputs.faults.extend(error.faults)

@@ -30,7 +30,7 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     file, _ = inputs.name("budget_file")
     budget = inputs.said("budget"), "the scenario's budget"
     if file is not None:
-        from rlsize.readers.budgets import read_budget
+        from rlsize.readers.saved_files import read_budget
 
         try:
             budget = read_budget(file).budget, file
@@ -77,7 +77,7 @@ def save_plan(
     from rlsize.planner.saved_plan import saved_plan
     from rlsize.shell.digest import facts_digest
     from rlsize.writers.files import write_whole
-    from rlsize.writers.plan_file import plan_text
+    from rlsize.writers.yaml_file import plan_text
 
     scenario, lacking = None, ""
     try:
@@ -105,8 +105,8 @@ def apply_plan(path: str, inputs: Inputs, loop: Loop, place: Placement, *, force
         InputError: It cannot be written, or a scenario cannot say it.
     """
     from rlsize.loop.applied import applied, nested
-    from rlsize.writers.applied_scenario import applied_text
     from rlsize.writers.files import write_whole
+    from rlsize.writers.yaml_file import applied_text
 
     values = nested(applied(inputs.said_values(path), loop, place))
     write_whole(path, applied_text(values, f"{inputs.command_line('plan')} --apply {path}"), force=force)

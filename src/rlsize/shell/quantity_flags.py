@@ -25,6 +25,13 @@ if TYPE_CHECKING:
 Asked: TypeAlias = str | tuple[str, str]
 """A key, or a key with the flag by which this command asks for it."""
 
+
+class Unassumed(str):
+    """A key of which a command assumes nothing where nobody says it: the row's default does not hold there."""
+
+    __slots__ = ()
+
+
 _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argument of the command
 
 ScenarioFile = Annotated[
@@ -54,6 +61,8 @@ Profiles = Annotated[
     ),
 ]
 
+Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+"""The flag of commands that write files."""
 
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
 WORKLOAD = (
@@ -130,7 +139,7 @@ class Asks(NamedTuple):
     def parameters(self) -> list[inspect.Parameter]:
         """The parameters of a function that typer makes into these flags."""
         return [
-            _parameter(QUANTITIES[key], own, panel)
+            _parameter(QUANTITIES[key], own, panel, assumed=not isinstance(key, Unassumed))
             for panel, keys in self.panels.items()
             for key, own in map(_pair, keys)
         ]
@@ -154,7 +163,7 @@ def _declared(row: Row, own: str) -> tuple[str, ...]:
     return tuple(own.split("|")) if own else row.flags
 
 
-def _parameter(row: Row, own: str, panel: str) -> inspect.Parameter:
+def _parameter(row: Row, own: str, panel: str, *, assumed: bool) -> inspect.Parameter:
     names = list(_declared(row, own))
     takes: Any = str | None
     metavar = row.kind.metavar if isinstance(row.kind, Text) else "NAME" if row.words else "NUMBER"
@@ -169,7 +178,7 @@ def _parameter(row: Row, own: str, panel: str) -> inspect.Parameter:
         takes = list[str] | None
     option = typer.Option(
         *names,
-        help=_help(row),
+        help=_help(row if assumed else replace(row, default=None)),
         rich_help_panel=panel,
         metavar=None if yes_or_no else metavar,
         show_default=False,

@@ -29,7 +29,7 @@ def load(inputs: Inputs, text: str | None, *, accept_lower_bound: bool) -> None:
         file = str(inputs.file.folder / said)
     if file is None:
         return
-    from rlsize.readers.rates import read_rates
+    from rlsize.readers.saved_files import read_rates
 
     try:
         inputs.rates, inputs.rates_name = read_rates(file), file

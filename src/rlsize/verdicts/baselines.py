@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Literal
 
-Kind = Literal["time", "rate", "rate_per_gpu", "amount"]
+FieldKind = Literal["time", "rate", "rate_per_gpu", "amount"]
 
 _TIMES = ("_s", "_ms", "_h", "_seconds", "_min")
 _RATES = ("tok_s", "tokens_per_s", "tflops", "_per_s", "mfu", "hfu")
 
 
-def kind(field: str) -> Kind:
+def kind(field: str) -> FieldKind:
     """
     What sort of quantity a field of a record is, by its name.
 

@@ -7,7 +7,7 @@ leaves 1 out.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -101,38 +101,33 @@ def _costs(side: Side, step: np.ndarray[tuple[int], np.dtype[np.float64]]) -> di
     rollout, trainer = side.allocation.rollout_gpus, side.allocation.trainer_gpus
     if rollout is None or trainer is None or not len(step):
         return {}
-    found: dict[str, Sequence[float]] = {
-        "gpu_hours_per_step": list(money.gpu_hours(gpus=rollout + trainer, seconds=step))
-    }
+    hours = list(money.gpu_hours(gpus=rollout + trainer, seconds=step))
     prices = (side.prices.rollout_gpu_hour_usd, side.prices.trainer_gpu_hour_usd)
-    if prices[0] is not None and prices[1] is not None:
-        cost = money.cost_per_step(
-            step_seconds=step,
-            rollout_gpus=rollout,
-            trainer_gpus=trainer,
-            rollout_gpu_hour=prices[0],
-            trainer_gpu_hour=prices[1],
-        )
-        found["cost_per_step_usd"] = list(cost)
-    return found
+    if prices[0] is None or prices[1] is None:
+        return {"gpu_hours_per_step": hours}
+    cost = money.cost_per_step(
+        step_seconds=step,
+        rollout_gpus=rollout,
+        trainer_gpus=trainer,
+        rollout_gpu_hour=prices[0],
+        trainer_gpu_hour=prices[1],
+    )
+    return {"gpu_hours_per_step": hours, "cost_per_step_usd": list(cost)}
 
 
 def _judged(
     key: str, before: Sequence[float] | None, after: Sequence[float] | None, random: np.random.Generator
 ) -> Compared:
-    if before is None or after is None:
-        mean = float(np.mean(before if before is not None else after))  # type: ignore[arg-type]  # one of the two is there
-        if after is None:
-            return Compared(quantity=key, outcome="only before", before=mean)
-        return Compared(quantity=key, outcome="only after", after=mean)
-    first, second = float(np.mean(before)), float(np.mean(after))
-    both = {"quantity": key, "before": first, "after": second}
+    first, second = (None if side is None else float(np.mean(side)) for side in (before, after))
+    one = Compared(quantity=key, before=first, after=second, outcome="within noise")
+    if before is None or after is None or first is None or second is None:
+        return replace(one, outcome="only before" if second is None else "only after")
     if key == "trainer_idle_fraction" and max(first, second) < _SMALL_IDLE:
-        return Compared(**both, outcome="within noise")  # type: ignore[arg-type]  # the names are its fields
+        return one
     change = mean_change(before, after, random)
-    if change is None:
-        risen = first == 0.0 and len(before) >= FEWEST_STEPS and above_zero(after, random)
-        told: Outcome = "worse" if risen else "within noise" if first == second else "too few steps"
-        return Compared(**both, outcome=told)  # type: ignore[arg-type]  # as above
-    outcome: Outcome = "within noise" if not change.told else "better" if change.fraction < 0 else "worse"
-    return Compared(**both, outcome=outcome, change=change)  # type: ignore[arg-type]  # as above
+    if change is not None:
+        outcome: Outcome = "better" if change.fraction < 0 else "worse"
+        return replace(one, outcome=outcome if change.told else "within noise", change=change)
+    if first == 0.0 and len(before) >= FEWEST_STEPS and above_zero(after, random):
+        return replace(one, outcome="worse")
+    return one if first == second else replace(one, outcome="too few steps")

@@ -120,7 +120,8 @@ def split(keys: Sequence[str], outcomes: Outcomes, topic: Callable[[str], str] =
     """
     before = outcomes.of(()).results
     alone = {key: outcomes.of((key,)).refused for key in keys if not outcomes.works((key,))}
-    causes = tuple(_cause(before, group, outcomes) for group in grouped(keys, outcomes, topic))
+    found = {group: outcomes.of(group) for group in grouped(keys, outcomes, topic)}
+    causes = tuple(Cause(keys=own, effects=_effects(before, one), refused=one.refused) for own, one in found.items())
     together = _effects(before, outcomes.of(keys))
     unexplained = {
         key: attribution.unexplained_change(together=change, separate=math.fsum(cause.effects[key] for cause in causes))
@@ -128,11 +129,6 @@ def split(keys: Sequence[str], outcomes: Outcomes, topic: Callable[[str], str] =
         if all(key in cause.effects for cause in causes)
     }
     return Split(causes=causes, together=together, unexplained=unexplained, alone=alone)
-
-
-def _cause(before: Effects, group: tuple[str, ...], outcomes: Outcomes) -> Cause:
-    found = outcomes.of(group)
-    return Cause(keys=group, effects=_effects(before, found), refused=found.refused)
 
 
 def _effects(before: Effects, found: Outcome) -> dict[str, float]:
@@ -208,16 +204,19 @@ def with_fair_shares(found: Split, outcomes: Outcomes, random: Random) -> Split:
     exact = len(groups) <= MOST_EXACT
     if not walks:
         return replace(found, all_orders=exact, broken_orders=broken)
+    count, fair_share = float(len(walks)), attribution.fair_share
     lasting = [key for key in found.together if all(key in step for walk in walks for step in walk)]
     causes = tuple(
-        replace(cause, shares={key: _share([walk[index][key] for walk in walks]) for key in lasting})
+        replace(
+            cause,
+            shares={
+                key: float(fair_share(contributions=math.fsum(walk[index][key] for walk in walks), orders=count))
+                for key in lasting
+            },
+        )
         for index, cause in enumerate(found.causes)
     )
     return replace(found, causes=causes, orders=len(walks), all_orders=exact, broken_orders=broken)
-
-
-def _share(contributions: Sequence[float]) -> float:
-    return float(attribution.fair_share(contributions=math.fsum(contributions), orders=float(len(contributions))))
 
 
 def _orders(count: int, random: Random) -> Iterator[tuple[int, ...]]:

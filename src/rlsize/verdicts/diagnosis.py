@@ -7,25 +7,34 @@ only then the number of instances; where the fleet is too large already, its siz
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, rollout_batch
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, known
 from rlsize.facts.evidence import Diagnosis, Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts import diagnosis_checks as checks
 from rlsize.verdicts import diagnosis_rates as rates
-from rlsize.verdicts.trainer_health import trainer_health
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     import numpy as np
 
     from rlsize.facts.evidence import Evidence, Status, Verdict
 
-_SIZED = {"grow": "starving trainer", "backlog": "growing backlog", "held_back": "oversized and held back"}
-_STATES = {"": "unknown", "in_turn": "unknown", "limbo": "note"}
+_VERDICTS: Mapping[str, Verdict] = MappingProxyType({
+    "grow": "starving trainer",
+    "backlog": "growing backlog",
+    "held_back": "oversized and held back",
+    "limbo": "neither side at its limit",
+    "in_turn": "in turn",
+    "matched": "matched",
+})  # fmt: skip
+_STATES: Mapping[str, Status] = MappingProxyType({
+    "grow": "fault", "backlog": "fault", "held_back": "fault", "": "unknown", "in_turn": "unknown", "limbo": "note",
+})  # fmt: skip
 _MARGIN = 0.05  # a fleet that makes this much more than is used is said to pile up
 
 
@@ -44,7 +53,7 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
         *_cache(checks.prefix_cache(evidence)),
         checks.preemptions(evidence),
     )
-    health = (trainer_health(evidence, random), checks.weight_sync(evidence))
+    health = (checks.trainer_health(evidence, random), checks.weight_sync(evidence))
     findings = (*health, checks.idle_ratio(evidence), *free, lost_in_turn(evidence), size)
     return Diagnosis(
         verdict=_verdict(health, size),
@@ -74,14 +83,9 @@ def lost_in_turn(evidence: Evidence) -> Finding:
     run = evidence.run
     if run.mode not in rates.IN_TURN:
         return Finding(check="lost_in_turn", status="fine" if run.mode == "async" else "unknown")
-    share = run.figure("trainer_idle_fraction")
-    generation = apply(
-        "generation_fraction",
-        rollout_batch.share_of,
-        part=run.figure("generation_seconds"),
-        whole=run.figure("step_seconds"),
-    )
-    figures = {figure.key: figure for figure in (share, generation) if figure.known}
+    part, whole = run.figure("generation_seconds"), run.figure("step_seconds")
+    generation = apply("generation_fraction", rollout_batch.share_of, part=part, whole=whole)
+    figures = known(run.figure("trainer_idle_fraction"), generation)
     return Finding(check="lost_in_turn", status="note", kind=run.mode, figures=figures)
 
 
@@ -89,35 +93,31 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
     """Which side starves, and how many instances match."""
     matched, instances = rates.matched_of(evidence), rates.instances_of(evidence)
     idle, growth = rates.trainer_idle_of(evidence), checks.backlog_grows(evidence, random)
-    figures = {
-        "trainer_idle_fraction": idle,
-        "matched_instances": matched,
-        "instances": instances,
-        "instance_tokens_per_second": rates.capacity_of(evidence),
-        "required_tokens_per_second": rates.required_of(evidence),
-        "fleet_tokens_per_second": rates.fleet_rate_of(evidence),
-        "backlog": growth or _growth(evidence),
-        "said_tokens_per_second": evidence.nameplate if rates.outdone(evidence) else absent("", ""),
-    }
     kind = _size_kind(evidence, growth)
+    backlog = growth or _growth(evidence)
     if kind in {"grow", "limbo"}:  # a trainer that waits has nothing in front of it, whatever the rates say
-        figures["backlog"] = growth or absent("backlog", "")
-    figures = {key: figure for key, figure in figures.items() if figure.known}
+        backlog = growth or absent("backlog", "")
+    figures = known(
+        trainer_idle_fraction=idle,
+        matched_instances=matched,
+        instances=instances,
+        instance_tokens_per_second=rates.capacity_of(evidence),
+        required_tokens_per_second=rates.required_of(evidence),
+        fleet_tokens_per_second=rates.fleet_rate_of(evidence),
+        backlog=backlog,
+        said_tokens_per_second=evidence.nameplate if rates.outdone(evidence) else absent("", ""),
+    )
     gain = idle if kind == "grow" else absent("gain_fraction", "the surplus")
-    status = "fault" if kind in _SIZED else _STATES.get(kind, "fine")
-    return Finding(check="fleet_size", status=status, kind=kind, figures=figures, gain=gain)  # type: ignore[arg-type]  # one of the four
+    return Finding(check="fleet_size", status=_STATES.get(kind, "fine"), kind=kind, figures=figures, gain=gain)
 
 
 def _growth(evidence: Evidence) -> Figure:
     """By how much the fleet makes more than is used, where it makes all it can."""
     if not rates.saturated(evidence):
         return absent("backlog_growth_tokens_per_second", "saturated engines")
-    return apply(
-        "backlog_growth_tokens_per_second",
-        imbalance.backlog_growth,
-        supply=rates.fleet_rate_of(evidence),
-        required_supply=rates.required_of(evidence),
-    )
+    supply, required = rates.fleet_rate_of(evidence), rates.required_of(evidence)
+    key = "backlog_growth_tokens_per_second"
+    return apply(key, imbalance.backlog_growth, supply=supply, required_supply=required)
 
 
 def _size_kind(evidence: Evidence, growth: Figure | None) -> str:
@@ -154,15 +154,7 @@ def _verdict(health: Sequence[Finding], size: Finding) -> Verdict:
     trainer, sync = health
     if trainer.status == "fault":
         return "trainer regressed"
-    if sync.status == "fault":
-        return "sync stall"
-    if size.kind in _SIZED:
-        return _SIZED[size.kind]  # type: ignore[return-value]  # its values are verdicts
-    if size.kind == "limbo":
-        return "neither side at its limit"
-    if size.kind == "in_turn":
-        return "in turn"
-    return "matched" if size.kind == "matched" else "unclear"
+    return "sync stall" if sync.status == "fault" else _VERDICTS.get(size.kind, "unclear")
 
 
 def _ordered(findings: Sequence[Finding], size: Finding) -> tuple[Finding, ...]:

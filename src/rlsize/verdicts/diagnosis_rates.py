@@ -6,8 +6,8 @@ from dataclasses import replace
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rlsize.equations import imbalance, matching, rollout_batch, train_step
-from rlsize.estimates.figures import apply, rounded
+from rlsize.equations import imbalance, matching, train_step
+from rlsize.estimates.figures import apply, measured, rounded
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
@@ -47,7 +47,7 @@ def fleet_rate_of(evidence: Evidence) -> Figure:
         return absent(key, f"the pages of all {evidence.instances.number:.0f} instances")
     total = sum(instance.tokens_per_second or 0.0 for instance in fleet.used)
     source = f"{len(fleet.used)} instances over {fleet.window_seconds:.0f} s"
-    return Figure(key=key, value=total, provenance="measured", source=source)
+    return measured(key, total, source)
 
 
 def _unnamed(evidence: Evidence) -> bool:
@@ -77,14 +77,8 @@ def _mean_rate(evidence: Evidence) -> Figure:
     key, fleet = "instance_tokens_per_second", evidence.fleet
     if fleet is None or not fleet.mean:
         return absent(key, "engines that generate tokens")
-    return Figure(
-        key=key,
-        value=fleet.mean,
-        provenance="measured",
-        source=f"{len(fleet.used)} {'' if fleet.lower_bound else 'saturated '}instances",
-        deviation=fleet.spread or 0.0,
-        least=1e-6,
-    )
+    source = f"{len(fleet.used)} {'' if fleet.lower_bound else 'saturated '}instances"
+    return replace(measured(key, fleet.mean, source, deviation=fleet.spread or 0.0), least=1e-6)
 
 
 def required_of(evidence: Evidence) -> Figure:
@@ -100,12 +94,8 @@ def required_of(evidence: Evidence) -> Figure:
 def hidden_of(evidence: Evidence) -> Figure:
     """Share of a step that the log books neither as work, sync nor waiting."""
     run = evidence.run
-    return apply(
-        "unexplained_fraction",
-        train_step.time_share,
-        part=run.figure("other_seconds"),
-        whole=run.figure("step_seconds"),
-    )
+    part, whole = run.figure("other_seconds"), run.figure("step_seconds")
+    return apply("unexplained_fraction", train_step.time_share, part=part, whole=whole)
 
 
 def waits_lie(evidence: Evidence) -> bool:
@@ -201,14 +191,4 @@ def instances_of(evidence: Evidence) -> Figure:
         return evidence.instances
     if out_of_step(evidence):
         return absent("instances", "--instances")
-    count = len(evidence.fleet.instances)
-    return Figure(key="instances", value=count, provenance="measured", source="the engines that were named")
-
-
-def slower_by(rates: list[float], typical: float) -> Figure:
-    """Share of the fleet's rate that slow instances lack against the median one."""
-    whole = sum(rates)
-    lost = sum(max(0.0, typical - rate) for rate in rates)
-    part = Figure(key="lost_tokens_per_second", value=lost, provenance="measured", source="median less their own rate")
-    total = Figure(key="fleet_tokens_per_second", value=whole, provenance="measured", source="sum of the instances")
-    return apply("gain_fraction", rollout_batch.share_of, part=part, whole=total)
+    return measured("instances", len(evidence.fleet.instances), "the engines that were named")

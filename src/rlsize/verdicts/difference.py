@@ -81,7 +81,8 @@ def differences(
     for key in dict.fromkeys((*before, *after)):
         first, second = (_number(side.get(key), key) for side in (before, after))
         if first.known or second.known:
-            one = _difference(key, first, second, _pair(draws, key))
+            drawn = (draws[0][key], draws[1][key]) if draws and key in draws[0] and key in draws[1] else None
+            one = _difference(key, first, second, drawn)
             found.append(_by_ends(one) if one_loop and one.verdict == "bands overlap" else one)
     return tuple(found)
 
@@ -106,12 +107,6 @@ def _number(figure: Figure | None, key: str) -> Figure:
     value = figure.value
     counts = isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
     return figure if counts else absent(key, figure.missing)
-
-
-def _pair(draws: tuple[Draws, Draws] | None, key: str) -> tuple[Array, Array] | None:
-    if draws is None or key not in draws[0] or key not in draws[1]:
-        return None
-    return draws[0][key], draws[1][key]
 
 
 def _difference(key: str, before: Figure, after: Figure, drawn: tuple[Array, Array] | None) -> Difference:

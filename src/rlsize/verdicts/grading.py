@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.verdicts.scores import Point, Score, score
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.verdicts.predictions import PredictedField, PredictedRecord
     from rlsize.verdicts.transfer import Pair
@@ -105,47 +105,44 @@ def worst(records: Sequence[PredictedRecord], each: int) -> tuple[PredictedRecor
     found: list[PredictedRecord] = []
     for name in sorted({record.class_name for record in records}):
         own = [record for record in records if record.class_name == name and record.trusted]
-        found += sorted(own, key=lambda record: (-_factor(record.fields[0]), record.place))[:each]
+        found += sorted(own, key=lambda record: (-record.fields[0].factor, record.place))[:each]
     return tuple(found)
 
 
-def point(record: PredictedRecord, field: PredictedField) -> Point:
-    """A field of a record as a point."""
+def point(field: PredictedField, source: str, family: str) -> Point:
+    """A predicted field as a point of a score."""
     return Point(
         measured=field.measured,
         predicted=field.predicted,
         low=field.low,
         high=field.high,
-        source=record.record.source_id,
-        family=repr(record.family),
+        source=source,
+        family=family,
     )
 
 
-def _factor(field: PredictedField) -> float:
-    return max(field.predicted / field.measured, field.measured / field.predicted)
-
-
 def _grade(name: str, records: Sequence[PredictedRecord], seed: int, *, trusted: bool) -> ClassGrade:
-    counted = Counter(field.name for record in records for field in record.fields)
-    points = {
-        label: [point(record, field) for record in records for field in record.fields if field.name == label]
-        for label, _ in counted.most_common()
-    }
+    def scored(pairs: Iterable[tuple[PredictedRecord, PredictedField]]) -> Score:
+        return score([point(field, one.record.source_id, repr(one.family)) for one, field in pairs], seed)
+
+    first = [(record, record.fields[0]) for record in records]
+    every = [(record, field) for record in records for field in record.fields]
+    labels = [label for label, _ in Counter(field.name for _, field in every).most_common()]
     return ClassGrade(
         class_name=name,
         trusted=trusted,
-        headline=score([point(record, record.fields[0]) for record in records], seed),
-        names=dict(Counter(record.fields[0].name for record in records).most_common()),
-        fields={label: score(own, seed) for label, own in points.items()},
+        headline=scored(first),
+        names=dict(Counter(field.name for _, field in first).most_common()),
+        fields={label: scored(pair for pair in every if pair[1].name == label) for label in labels},
         cells={
-            label: score([point(record, record.fields[0]) for record in records if record.cell == label], seed)
+            label: scored(pair for pair in first if pair[0].cell == label)
             for label in sorted({record.cell for record in records})
         },
     )
 
 
 def _transfer_grade(name: str, relation: str, pairs: Sequence[Pair], seed: int) -> TransferGrade:
-    after = [_after(pair) for pair in pairs]
+    after = [point(pair.after, pair.source, pair.family) for pair in pairs]
     sizes = Counter((own.source, own.family) for own in after)
     weighted = [replace(own, weight=1.0 / sizes[own.source, own.family]) for own in after]
     return TransferGrade(
@@ -156,17 +153,6 @@ def _transfer_grade(name: str, relation: str, pairs: Sequence[Pair], seed: int) 
         before=score([_guess(own, pair.before) for own, pair in zip(after, pairs, strict=True)], seed),
         as_gpus=_guesses(after, [pair.as_gpus for pair in pairs], seed),
         unchanged=_guesses(after, [pair.unchanged for pair in pairs], seed),
-    )
-
-
-def _after(pair: Pair) -> Point:
-    return Point(
-        measured=pair.after.measured,
-        predicted=pair.after.predicted,
-        low=pair.after.low,
-        high=pair.after.high,
-        source=pair.source,
-        family=pair.family,
     )
 
 

@@ -27,8 +27,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Constant, Stage
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.estimates.recorded.registry import Predictor, Profiles
     from rlsize.facts.records.record import Record
     from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf, Say
 
@@ -61,7 +60,10 @@ def held_out(
         Nothing of classes that share one fold, or of which nothing is fitted; without records that cannot be predicted.
     """
     found: list[PredictedRecord] = []
-    for stage, names in _together(predictors).items():
+    together: dict[str, list[str]] = {}  # classes by the stage that their records fit: the first of each
+    for name, predictor in predictors.items():
+        together.setdefault(predictor.STAGES[0].name, []).append(name)
+    for stage, names in together.items():
         own = [record for record in records if record.trusted and record.class_name in names]
         folds = {record.place: by(predictors[record.class_name], record.record) for record in own}
         left_out = sorted(set(folds.values()))
@@ -91,14 +93,6 @@ def refitted(
     ]
     tables = [table(predictors[r.class_name], r.record) for r in chosen]
     return fitted(residuals, tables, _opened(first))
-
-
-def _together(predictors: Mapping[str, Predictor]) -> dict[str, list[str]]:
-    """Classes by the stage that their records fit: the first of each."""
-    groups: dict[str, list[str]] = {}
-    for name, found in predictors.items():
-        groups.setdefault(found.STAGES[0].name, []).append(name)
-    return groups
 
 
 def _opened(predictor: Predictor) -> tuple[Stage, ...]:

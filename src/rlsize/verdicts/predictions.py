@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.constants import Stage
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.recorded.registry import Predictor
+    from rlsize.estimates.recorded.registry import Predictor, Profiles
     from rlsize.facts.records.listing import ListedRecord
     from rlsize.facts.records.record import Record
 
@@ -53,6 +51,11 @@ class PredictedField:
     predicted: float
     low: float | None
     high: float | None
+
+    @property
+    def factor(self) -> float:
+        """How many times too large or too small the prediction is. [1]"""
+        return max(self.predicted / self.measured, self.measured / self.predicted)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +114,6 @@ def predictions(
     profiles_of: ProfilesOf,
     seed: int,
     say: Say,
-    stages: Mapping[str, tuple[Stage, ...]] | None = None,
 ) -> Predictions:
     """
     Predictions of records from what is believed before any calibration.
@@ -122,7 +124,6 @@ def predictions(
         profiles_of: Looks up the profiles that a record names.
         seed: Of the draws behind the bands.
         say: Takes what is being done, and the share of it that is done.
-        stages: Stages in place of a class's own, such as those fitted without a source.
     """
     views: dict[str, Views] = {}
     records: list[PredictedRecord] = []
@@ -134,7 +135,7 @@ def predictions(
             if name not in predictors:
                 raise Refused("nothing predicts records of its class")  # noqa: TRY301 (one way out for all reasons)
             if name not in views:
-                views[name] = Views.of(prior(*(stages or {}).get(name, predictors[name].STAGES)), seed)
+                views[name] = Views.of(prior(*predictors[name].STAGES), seed)
             records.append(_predicted(entry, predictors[name], profiles_of(entry.record), views[name], seed))
         except Refused as refusal:
             reason = str(refusal)[:_LONGEST_REASON]
@@ -190,22 +191,13 @@ def fields(
     except Refused:  # some draws are out of reach of the equations: the point stands without a band
         drawn = {}
     noise = predictor.noise(record)
-    bands = {name: _band(drawn[name], noise, seed, record.id) for name in kept if name in drawn}
-    return tuple(
-        PredictedField(
-            name=name,
-            measured=float(record.measured[name]),
-            predicted=float(point[name]),
-            low=bands.get(name, (None, None))[0],
-            high=bands.get(name, (None, None))[1],
-        )
-        for name in kept
-    )
-
-
-def _band(drawn: Real, noise: float, seed: int, name: str) -> tuple[float | None, float | None]:
-    draws = np.asarray(scattered(drawn, noise, seed, name), dtype=float)
-    return interval(draws) if np.isfinite(draws).all() else (None, None)
+    found = []
+    for name in kept:
+        draws = np.asarray(scattered(drawn.get(name, np.nan), noise, seed, record.id), dtype=float)
+        low, high = interval(draws) if np.isfinite(draws).all() else (None, None)
+        measured, predicted = float(record.measured[name]), float(point[name])
+        found.append(PredictedField(name=name, measured=measured, predicted=predicted, low=low, high=high))
+    return tuple(found)
 
 
 def _predicted(

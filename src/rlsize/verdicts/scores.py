@@ -103,6 +103,7 @@ def score(points: Sequence[Point], seed: int = 0) -> Score:
     banded = [point for point in points if point.inside is not None]
     resampled, groups = _groups(banded)
     inside = np.array([bool(point.inside) for point in banded], dtype=float)
+    ratios = [point.high / point.low for point in banded if point.low and point.high]
     return Score(
         n=len(points),
         sources=len({point.source for point in points}),
@@ -114,7 +115,7 @@ def score(points: Sequence[Point], seed: int = 0) -> Score:
         coverage=float(inside.mean()) if banded else None,
         coverage_interval=_interval(inside, groups, seed) if banded else None,
         resampled=resampled,
-        width=_width(banded),
+        width=float(np.median(ratios)) if ratios else None,
     )
 
 
@@ -143,11 +144,6 @@ def _groups(points: Sequence[Point]) -> tuple[str, list[str]]:
     if len(set(families)) > 1:
         return "family", families
     return "row", [str(index) for index in range(len(points))]
-
-
-def _width(points: Sequence[Point]) -> float | None:
-    ratios = [point.high / point.low for point in points if point.low and point.high]
-    return float(np.median(ratios)) if ratios else None
 
 
 def _interval(inside: NDArray[np.float64], groups: Sequence[str], seed: int) -> tuple[float, float]:

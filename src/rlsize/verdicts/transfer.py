@@ -24,7 +24,7 @@ from rlsize.verdicts.baselines import time_as_gpus, time_unchanged
 from rlsize.verdicts.predictions import Views, asked, fields, positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
@@ -109,25 +109,23 @@ def transfer(
         most: Pairs of one family.
         together: Records of one calibration.
     """
-    trusted = [record for record in records if record.trusted]
-    groups = _families(trusted)
+    groups: dict[tuple[str, tuple[Any, ...]], list[PredictedRecord]] = {}
+    for record in (one for one in records if one.trusted):
+        groups.setdefault((record.class_name, record.family), []).append(record)
     pairs: list[Pair] = []
-    left_out: dict[str, int] = {}
-    chosen: dict[str, int] = {}
-    alone: dict[str, int] = {}
+    left_out, chosen, alone = Counter[str](), Counter[str](), Counter[str]()
     for done, ((name, _), members) in enumerate(groups.items()):
         say("calibrating on each record, predicting its family", done / len(groups))
         if len(members) <= together:
-            alone[name] = alone.get(name, 0) + len(members)
+            alone[name] += len(members)
             continue
         wanted = _chosen(members, most, seed, together)
-        if len(wanted) < _count(len(members), together):
-            chosen[name] = chosen.get(name, 0) + 1
+        chosen[name] += len(wanted) < _count(len(members), together)
         found = _family_pairs(members, wanted, predictors[name], profiles_of, seed)
-        left_out[name] = left_out.get(name, 0) + len(wanted) - len(found)
+        left_out[name] += len(wanted) - len(found)
         pairs += found
-    counted = Counter(record.class_name for record in records if record.out_of_order)
-    return Transfer(pairs=tuple(pairs), left_out=left_out, odd=counted, chosen=chosen, alone=alone)
+    odd = Counter(record.class_name for record in records if record.out_of_order)
+    return Transfer(pairs=tuple(pairs), left_out=+left_out, odd=odd, chosen=+chosen, alone=alone)
 
 
 def calibrated(
@@ -135,7 +133,6 @@ def calibrated(
     predictor: Predictor,
     records: Sequence[Record],
     profiles_of: ProfilesOf,
-    noise: Callable[[Record], float] | None = None,
 ) -> Belief:
     """
     What is believed after the measurements of records.
@@ -145,7 +142,6 @@ def calibrated(
         predictor: The predictor of their class.
         records: The records.
         profiles_of: Looks up the profiles that a record names.
-        noise: Scatter of a record's measurements, where it is not the class's own.
 
     Raises:
         Refused: A record cannot be predicted near there, or the update does not settle.
@@ -165,7 +161,7 @@ def calibrated(
         return found
 
     measured = [record.measured[name] for record, _, names in said for name in names]
-    scatter = [(noise or predictor.noise)(record) for record, _, names in said for _ in names]
+    scatter = [predictor.noise(record) for record, _, names in said for _ in names]
     try:
         with np.errstate(all="ignore"):  # what does not settle is refused below
             after = conditioned(belief, expected, measured, scatter)
@@ -174,13 +170,6 @@ def calibrated(
     if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
         raise Refused("does not calibrate: the constants run away")
     return after
-
-
-def _families(records: Sequence[PredictedRecord]) -> dict[tuple[str, tuple[Any, ...]], list[PredictedRecord]]:
-    groups: dict[tuple[str, tuple[Any, ...]], list[PredictedRecord]] = {}
-    for record in records:
-        groups.setdefault((record.class_name, record.family), []).append(record)
-    return groups
 
 
 def _count(members: int, together: int) -> int:

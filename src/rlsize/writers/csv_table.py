@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from rlsize.reports.report import Report, cell_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
 
 _FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -24,15 +24,11 @@ def csv_text(report: Report) -> str:
     table = next(iter(report.tables.values()), None)
     if table is not None:
         keys = list(dict.fromkeys(key for row in table.rows for key in row if not key.startswith("_")))
-        return _written(keys, ([_cell(row, key) for key in keys] for row in table.rows))
+        return _written(keys, ([_safe(cell_value(row.get(key))) for key in keys] for row in table.rows))
     header = ["key", "value", "provenance", "source"]
     return _written(
         header, ([f.key, _safe(f.value), f.provenance, _safe(f.equation or f.source)] for f in report.results)
     )
-
-
-def _cell(row: Mapping[str, Any], key: str) -> Any:  # noqa: ANN401 (a CSV scalar)
-    return _safe(cell_value(row.get(key)))
 
 
 def _safe(value: Any) -> Any:  # noqa: ANN401 (a CSV scalar)

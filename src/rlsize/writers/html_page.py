@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from hashlib import sha256
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from rlsize.facts.figure import Figure
+from rlsize.reports.page_table import basis, table_notes
+from rlsize.reports.picture_table import picture_tables, picture_words
+from rlsize.reports.wording import band, origin_word, shown, words
+from rlsize.writers.colours import colour_rules
 from rlsize.writers.html_parts import Html, element, joined
-from rlsize.writers.html_table import facts_html, picture_html, table_html
 from rlsize.writers.html_widget import widget_html, widget_script
-from rlsize.writers.page_colours import colour_rules
+from rlsize.writers.inline_picture import inline_picture
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
+    from rlsize.reports.chart import Picture
     from rlsize.reports.page import Page, Section
-    from rlsize.reports.sliders import Widget
+    from rlsize.reports.report import Cell, Column, Table
+    from rlsize.writers.inline_picture import Key
 
 _ASSETS = files("rlsize.writers") / "page_assets"
+_NUMBER = re.compile(r"\$?-?[\d.,]+")
 
 
 def html_text(page: Page) -> str:
@@ -31,7 +39,9 @@ def html_text(page: Page) -> str:
     Raises:
         UntranslatableError: An equation of the widget uses what is not translated to JavaScript.
     """
-    style, script = colour_rules() + _asset("page.css"), _script(page.widget)
+    style = colour_rules() + _asset("page.css")
+    scripts = [_asset("page.js"), *([widget_script(page.widget, _asset("widget.js"))] if page.widget else [])]
+    script = "\n".join(['"use strict";', *("{\n" + part + "}" for part in scripts)])  # a scope for each part
     parts = list(_parts(page))
     head = element(
         "head",
@@ -44,10 +54,25 @@ def html_text(page: Page) -> str:
         element("link", rel="icon", href="data:,"),
         element("style", Html(style)),
     )
+    top = element(
+        "header",
+        element("p", "Capacity review", class_="kind"),
+        element("h1", page.title),
+        element("p", page.question, class_="question"),
+        class_="top",
+    )
+    # the command breaks between its words
+    command = element("code", Html(" ".join(element("span", word) for word in page.command.split(" "))))
+    made = element(
+        "footer",
+        joined(element("p", "Made by"), element("pre", command)) if page.command else "",
+        element("p", page.made_with) if page.made_with else "",
+        class_="made",
+    )
     body = element(
         "body",
         element("a", "Skip to the recommendation", class_="skip", href="#main"),
-        element("div", _top(page), _contents(parts), _main(page, parts), _made(page), class_="page"),
+        element("div", top, _contents(parts), _main(page, parts), made, class_="page"),
         element("script", Html(script)),
     )
     return f"<!doctype html>\n{element('html', head, body, lang='en-GB')}\n"
@@ -55,12 +80,6 @@ def html_text(page: Page) -> str:
 
 def _asset(name: str) -> str:
     return (_ASSETS / name).read_text(encoding="utf-8")
-
-
-def _script(widget: Widget | None) -> str:
-    """All that the page runs, in a scope for each part."""
-    parts = [_asset("page.js"), *([widget_script(widget, _asset("widget.js"))] if widget else [])]
-    return "\n".join(['"use strict";', *("{\n" + part + "}" for part in parts)])
 
 
 def _policy(style: str, script: str) -> str:
@@ -72,16 +91,6 @@ def _policy(style: str, script: str) -> str:
 
 def _digest(text: str) -> str:
     return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
-
-
-def _top(page: Page) -> Html:
-    return element(
-        "header",
-        element("p", "Capacity review", class_="kind"),
-        element("h1", page.title),
-        element("p", page.question, class_="question"),
-        class_="top",
-    )
 
 
 def _parts(page: Page) -> Iterator[tuple[str, str, Html]]:
@@ -101,8 +110,8 @@ def _section(section: Section, name: str) -> Html:
     return joined(
         *(element("p", paragraph) for paragraph in section.text),
         points if section.listed else "",
-        *(picture_html(picture, f"{name}-picture-{place}") for place, picture in enumerate(section.pictures, 1)),
-        *(table_html(table, f"{name}-table-{place}") for place, table in enumerate(section.tables, 1)),
+        *(_picture(picture, f"{name}-picture-{place}") for place, picture in enumerate(section.pictures, 1)),
+        *(_table(table, f"{name}-table-{place}") for place, table in enumerate(section.tables, 1)),
     )
 
 
@@ -123,7 +132,7 @@ def _main(page: Page, parts: list[tuple[str, str, Html]]) -> Html:
         "section",
         element("h2", "Recommendation", id="recommendation-title"),
         element("p", page.recommendation, class_="lead"),
-        facts_html(page.facts) if page.facts else "",
+        element("dl", *map(_fact, page.facts), class_="facts") if page.facts else "",
         warned if page.warnings else "",
         id="recommendation", class_="answer-first", aria_labelledby="recommendation-title",
     )  # fmt: skip
@@ -134,16 +143,82 @@ def _main(page: Page, parts: list[tuple[str, str, Html]]) -> Html:
     return element("main", answer, *others, id="main", tabindex=-1)
 
 
-def _made(page: Page) -> Html:
-    return element(
-        "footer",
-        joined(element("p", "Made by"), element("pre", _command(page.command))) if page.command else "",
-        element("p", page.made_with) if page.made_with else "",
-        class_="made",
+def _table(table: Table, name: str) -> Html:
+    """
+    A table that scrolls by itself where it is too wide.
+
+    Args:
+        table: Its rows; the first cell of a row names it.
+        name: Its id, which no other part of the page has.
+    """
+    head = element("tr", *(element("th", one.title, scope="col", class_=_class(one)) for one in table.columns))
+    rows = [_row(table, row, marked=place == table.marked) for place, row in enumerate(table.seen)]
+    caption = element("caption", table.title, id=f"{name}-caption")
+    whole = element("table", caption, element("thead", head), element("tbody", *rows))
+    region = element("div", whole, class_="scroll", role="group", aria_labelledby=f"{name}-caption", tabindex=0)
+    return joined(region, *(element("p", note, class_="note") for note in table_notes(table)))
+
+
+def _class(column: Column) -> str | None:
+    return " ".join(filter(None, ["num" if column.side == "right" else "", "wide" if column.wide else ""])) or None
+
+
+def _row(table: Table, row: Mapping[str, Cell], *, marked: bool) -> Html:
+    first, *others = table.columns
+    chosen = element("span", "chosen", class_="chip") if marked else ""
+    name = element("th", _cell(table, row, first), chosen, scope="row", class_=_class(first))
+    cells = (element("td", _cell(table, row, column), class_=_class(column)) for column in others)
+    return element("tr", name, *cells, class_="chosen" if marked else None)
+
+
+def _cell(table: Table, row: Mapping[str, Cell], column: Column) -> Html:
+    """A value, with its band and who says so."""
+    cell = row.get(column.key)
+    known = not isinstance(cell, Figure) or cell.known
+    below = basis(cell, table)
+    return joined(element("span" if known else "em", shown(cell, column.key)), element("small", below) if below else "")
+
+
+def _fact(figure: Figure) -> Html:
+    """A key figure with its band and who says so."""
+    name, text = element("dt", words(figure.key)), shown(figure, figure.key)
+    if not figure.known:
+        return element("div", name, element("dd", text, class_="value missing"))
+    number = _NUMBER.match(text)
+    split = number.end() if number else len(text)
+    value = element("dd", text[:split], element("span", text[split:]) if text[split:] else "", class_="value")
+    chip = element("span", origin_word(figure), class_="chip")
+    width = element("span", f"80 %: {band(figure)}") if figure.band else ""
+    return element("div", name, value, element("dd", chip, width, class_="basis"))
+
+
+def _picture(picture: Picture, name: str) -> Html:
+    """
+    A picture with title, legend and the numbers behind it.
+
+    Args:
+        picture: What is drawn.
+        name: What its ids begin with, which no other part of the page has.
+    """
+    drawn = inline_picture(picture, name, picture.title, picture_words(picture))
+    caption = element(
+        "figcaption",
+        element("strong", picture.title),
+        element("span", picture.subtitle) if picture.subtitle else "",
+        element("ul", *map(_key, drawn.legend), class_="legend") if drawn.legend else "",
     )
+    tables = [_table(table, f"{name}-table-{place}") for place, table in enumerate(picture_tables(picture), 1)]
+    numbers = element("details", element("summary", "The numbers"), *tables) if tables else ""
+    return element("figure", caption, drawn.wide, drawn.narrow, numbers)
 
 
-def _command(command: str) -> Html:
-    """A command that breaks between its words."""
-    words = (element("span", word) for word in command.split(" "))
-    return element("code", Html(" ".join(words)))
+def _key(key: Key) -> Html:
+    """An entry of the legend, with a sample of what is drawn."""
+    if key.shape == "box":
+        sample = element("rect", x=0, y=2, width=18, height=8, fill=key.colour)
+    elif key.shape == "dot":
+        sample = element("rect", x=6, y=3, width=6, height=6, rx=3, fill=key.colour)
+    else:
+        dashes = "5 3" if key.shape == "dashes" else None
+        sample = element("line", x1=0, y1=6, x2=18, y2=6, stroke=key.colour, stroke_width=2.5, stroke_dasharray=dashes)
+    return element("li", element("svg", sample, width=18, height=12, aria_hidden="true"), key.name)

@@ -7,10 +7,9 @@ from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from rlsize.reports.sliders import DIGITS, Output
-from rlsize.writers.colours import COLOURS
+from rlsize.writers.colours import COLOURS, page_colour
 from rlsize.writers.equation_script import script_name, script_of
 from rlsize.writers.html_parts import Html, element, joined
-from rlsize.writers.page_colours import page_colour
 
 if TYPE_CHECKING:
     from rlsize.reports.sliders import Comparison, Formula, Slider, Strip, Widget

@@ -9,14 +9,15 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 from xml.etree import ElementTree as ET
 
+from rlsize.writers.colours import page_colour
 from rlsize.writers.html_parts import Html, harmless
-from rlsize.writers.page_colours import page_colour
 from rlsize.writers.plot import drawing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlsize.reports.chart import Picture
+    from rlsize.writers.spans import Mpl
 
 Shape: TypeAlias = Literal["line", "dashes", "dot", "box"]
 _WIDE, _NARROW = 7.6, 4.3  # width; inches, so that text of 11 points is 13 to 15 pixels on a laptop and on a phone
@@ -90,7 +91,7 @@ def inline_picture(picture: Picture, name: str, title: str, description: str) ->
     return InlinePicture(drawn["wide"], drawn["narrow"], legend)
 
 
-def _legend(figure: Any) -> Iterator[Key]:  # noqa: ANN401 (matplotlib is untyped here)
+def _legend(figure: Mpl) -> Iterator[Key]:
     """The entries of all legends, which are taken out of the figure."""
     seen = set()
     for axes in figure.axes:
@@ -105,7 +106,7 @@ def _legend(figure: Any) -> Iterator[Key]:  # noqa: ANN401 (matplotlib is untype
         legend.remove()
 
 
-def _look(handle: Any) -> tuple[str, Shape]:  # noqa: ANN401 (matplotlib is untyped here)
+def _look(handle: Mpl) -> tuple[str, Shape]:
     from matplotlib.colors import to_hex
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
@@ -117,7 +118,7 @@ def _look(handle: Any) -> tuple[str, Shape]:  # noqa: ANN401 (matplotlib is unty
     return page_colour(to_hex(handle.get_facecolor()[0])), "dot"
 
 
-def _fit(figure: Any, width: float) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _fit(figure: Mpl, width: float) -> None:
     """Give a figure its width; panels keep their height, and names along x turn where they would run together."""
     height = figure.get_figheight()
     figure.set_size_inches(width, height * _FLATTER[width] if len(figure.axes) == 1 else height)

@@ -1,4 +1,8 @@
-"""A report as one JSON object: flat results in base units, named rows, and an explanation of each result."""
+"""
+A report as one JSON object: flat results in base units, named rows, and an explanation of each result.
+
+Predictions of records are JSON lines, under the record's own field names and in its own units.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +16,11 @@ from rlsize.reports.report import Cell, Report, cell_value
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rlsize.facts.figure import Figure
+    from rlsize.facts.records.listing import RefusedRecord
+    from rlsize.verdicts.predictions import PredictedRecord
 
 SCHEMA_VERSION = 1
 
@@ -62,20 +70,19 @@ def _explained(report: Report) -> dict[str, dict[str, Any]]:
     """An entry for each input and result; an input that a result has the key of stands under `inputs.KEY`."""
     results = {figure.key: figure for figure in report.results}
     asked = {f"inputs.{f.key}" if f.key in results and results[f.key] != f else f.key: f for f in report.inputs}
-    return {name: _said(_explanation(figure)) for name, figure in (asked | results).items()}
-
-
-def _said(entry: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in entry.items() if value not in (None, "", {})}
+    return {name: _explanation(figure) for name, figure in (asked | results).items()}
 
 
 def _explanation(figure: Figure) -> dict[str, Any]:
+    reason = None if figure.known else f"needs {figure.missing}"
+    if figure.known and _finite(figure) is None:
+        reason = f"{figure.value} is not a finite number"
     found: dict[str, Any] = {
         "provenance": figure.provenance if figure.known else None,
         "source": figure.source,
         "band": list(figure.band) if figure.band else None,
         "deviation": figure.deviation or None,
-        "reason": f"needs {figure.missing}" if not figure.known else _not_finite(figure),
+        "reason": reason,
         "verified": None if figure.verified else False,
         "inputs": {name: _finite(value) for name, value in figure.inputs.items()},
     }
@@ -88,9 +95,47 @@ def _explanation(figure: Figure) -> dict[str, Any]:
             "assumes": entry.assumes,
             "source": entry.source,
         }
-    return found
+    return {key: value for key, value in found.items() if value not in (None, "", {})}
 
 
-def _not_finite(figure: Figure) -> str | None:
-    value = figure.value
-    return f"{value} is not a finite number" if isinstance(value, float) and not math.isfinite(value) else None
+def rows_text(records: Iterable[PredictedRecord], refused: Iterable[RefusedRecord]) -> str:
+    """
+    Every record as a line, in the order in which they were read.
+
+    Returns:
+        Lines with `id`, `class` and either `fields` (for each measured field `predicted`, `low`, `high` and `measured`;
+        low and high are null without a band) or `refused` with the reason.
+    """
+    lines = [(entry.place, _predicted(entry)) for entry in records]
+    lines += [
+        (entry.place, {"id": entry.id, "class": entry.class_name or None, "refused": entry.reason}) for entry in refused
+    ]
+    ordered = sorted(lines, key=lambda line: line[0])
+    return "".join(f"{json.dumps(line, ensure_ascii=False, allow_nan=False)}\n" for _, line in ordered)
+
+
+def _shortened(value: float | None) -> float | None:
+    """Twelve digits: the last ones of a float are the processor's, and the file is compared with others."""
+    return None if value is None else float(f"{value:.12g}")
+
+
+def _predicted(entry: PredictedRecord) -> dict[str, Any]:
+    record = entry.record
+    return {
+        "id": record.id,
+        "class": entry.class_name,
+        "source_id": record.source_id,
+        "trust": record.trust,
+        "graded": entry.fields[0].name,
+        "fields": {
+            field.name: {
+                "predicted": _shortened(field.predicted),
+                "low": _shortened(field.low),
+                "high": _shortened(field.high),
+                "measured": field.measured,
+            }
+            for field in entry.fields
+        },
+        "assumed": list(record.assumed),
+        "out_of_order": entry.out_of_order or None,
+    }

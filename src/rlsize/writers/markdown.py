@@ -25,7 +25,7 @@ def markdown_text(report: Report, *, explain: bool = False) -> str:
     parts = [f"### rlsize {report.command}", f"**{escaped(report.headline)}**"]
     if report.told:
         parts.append(_results(report))
-    for table in filter(_seen, report.tables.values()):
+    for table in (one for one in report.tables.values() if one.shown != 0):  # some are for programs
         parts += [f"#### {escaped(table.title)}"] if table.title else []
         parts.append(table_text(table))
     if report.inputs:
@@ -33,7 +33,12 @@ def markdown_text(report: Report, *, explain: bool = False) -> str:
     parts += [escaped(note) for note in report.notes]
     parts += [f"> **Warning:** {escaped(warning)}" for warning in report.warnings]
     if explain:
-        parts.append(_explained(report))
+        from rlsize.reports.explanation import explanations
+
+        parts.append("#### How each result came about")
+        for explained in explanations(report.results):
+            body = printable("\n".join(explained.lines)).replace("```", "'''")
+            parts.append(f"`{explained.key}` = {escaped(explained.value)}\n\n```\n{body}\n```")
     return "\n\n".join(parts) + "\n"
 
 
@@ -46,15 +51,8 @@ def _results(report: Report) -> str:
     for line in found:
         first = [_shown(line.nameplate)] if paired else []
         middle = [line.band] if banded else []
-        rows.append(
-            [
-                line.name,
-                *first,
-                _shown(line.expected or line.plain),
-                *middle,
-                origin_word(line.main) if line.main.known else "",
-            ]
-        )
+        origin = origin_word(line.main) if line.main.known else ""
+        rows.append([line.name, *first, _shown(line.expected or line.plain), *middle, origin])
     sides = ["left", *["right"] * (len(header) - 2), "left"]
     return _grid(header, sides, rows)
 
@@ -79,24 +77,9 @@ def _grid(header: Sequence[str], sides: Sequence[str], rows: list[list[str]], bo
     return "\n".join(f"| {' | '.join(row)} |" for row in [[escaped(cell) for cell in header], rule, *cells])
 
 
-def _explained(report: Report) -> str:
-    from rlsize.reports.explanation import explanations
-
-    parts = ["#### How each result came about"]
-    for explained in explanations(report.results):
-        body = printable("\n".join(explained.lines)).replace("```", "'''")
-        parts.append(f"`{explained.key}` = {escaped(explained.value)}\n\n```\n{body}\n```")
-    return "\n\n".join(parts)
-
-
 _MARKUP = str.maketrans({character: f"\\{character}" for character in "\\|`*_[]!~"} | {"<": "&lt;", "\n": " "})
 
 
 def escaped(text: str) -> str:
     """Text that cannot break out of its cell or start markup that it did not mean."""
     return printable(text).translate(_MARKUP)
-
-
-def _seen(table: Table) -> bool:
-    """Whether people see any of it: some tables are for programs."""
-    return table.shown != 0

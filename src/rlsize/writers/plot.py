@@ -1,26 +1,26 @@
-"""A chart as PNG, SVG or PDF, drawn by matplotlib."""
+"""A chart as PNG, SVG or PDF, drawn by matplotlib: one, several below each other, or lanes of bars over time."""
 
 from __future__ import annotations
 
+import re
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from io import BytesIO
+from itertools import groupby
 from pathlib import Path
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.reports.chart import Gantt, Panels
 from rlsize.units import short
-from rlsize.writers.areas import draw_areas
-from rlsize.writers.chart_text import plain_text
 from rlsize.writers.colours import COLOURS, PHASES, STACK
 from rlsize.writers.files import check_target, write_whole
-from rlsize.writers.panels import draw_panels
-from rlsize.writers.small_svg import small_svg
-from rlsize.writers.spans import draw_spans
+from rlsize.writers.html_parts import harmless
+from rlsize.writers.spans import Mpl, draw_spans, height_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from rlsize.reports.chart import Chart, Mark, Picture, Series
 
@@ -28,7 +28,16 @@ FORMATS = ("png", "svg", "pdf")
 _MOST_LABELS = 24  # more collide
 _MANY = 150  # points of a line, which is drawn thinner then
 _ROOM, _LOG_ROOM = 1.08, 1.8  # above the tallest bar, for its label
-_LABEL_ROOM = 90  # characters of labels that fit side by side
+_LINE_ROOM = 1.12  # above a line over areas, so that it does not touch the frame
+_NAME_LETTERS = 90  # of names of bars that fit side by side
+_WIDTH, _HEIGHT = 8.0, 2.0  # of a picture of panels, of a panel; inches
+_TITLE, _SUBTITLE, _FOOT, _EDGE = 0.26, 0.22, 0.35, 0.10  # of a line of the title, ...; inches
+_ABOVE_LEGEND = 22.0  # points
+_DOT_ROOM = 1.06
+_LABEL_ROOM = 1.15
+_FEW = 12  # positions along x that all have a number
+_TITLE_LETTERS, _SUBTITLE_LETTERS = 80, 118  # that fit on a line
+_NO_WORDS = frozenset({"kind", "role", "axis"})  # of a chart: words of ours
 _STYLE: dict[Any, Any] = {
     "font.size": 11,
     "axes.titlesize": 13,
@@ -47,6 +56,18 @@ _STYLE: dict[Any, Any] = {
     "legend.frameon": False,
     "font.family": "DejaVu Sans",
 }
+_METADATA = re.compile(r"<metadata>.*?</metadata>\s*", re.DOTALL)
+_FONT = re.compile(r"'DejaVu Sans'")
+_FONTS = "'DejaVu Sans', Verdana, sans-serif"  # Verdana is as wide
+_ID = re.compile(r' id="([^"]*)"')
+_REFERENCE = re.compile(r'(?:url\(|href=")#([^")]+)')
+_OUTLINE = re.compile(r' d="([^"]*)"')
+_PLACE = re.compile(r' (x|y|width|height|transform)="([^"]*)"')
+_NO_TURN = re.compile(r' transform="rotate\(-?0(\.0+)? [^)]*\)"')
+_NUMBER = re.compile(r"-?\d+\.\d+")
+_AROUND_COMMAND = re.compile(r"\s*([A-Za-z])\s*")
+_AGAIN = re.compile(r"(L[^A-Za-z]+)(?:\1)+(?=[A-Za-z]|$)")
+_INDENT = re.compile(r"\n\s+")
 
 
 def write_picture(chart: Picture | None, target: str, *, force: bool = False) -> None:
@@ -109,16 +130,18 @@ def drawing(chart: Picture, style: dict[Any, Any] | None = None) -> Iterator[Any
     mpl.use("Agg")
     from matplotlib import pyplot as plt
 
-    chart = plain_text(chart)
+    chart = _plain(chart)
     with mpl.rc_context({**_STYLE, **(style or {})}):
-        figure = _panels(plt, chart) if isinstance(chart, (Gantt, Panels)) else _single(plt, chart)
+        if isinstance(chart, Gantt):  # a figure of one panel, as its height is its own
+            chart = Panels(title=chart.title, subtitle=chart.subtitle, charts=(replace(chart, title="", subtitle=""),))
+        figure = _panels(plt, chart) if isinstance(chart, Panels) else _single(plt, chart)
         try:
             yield figure
         finally:
             plt.close(figure)
 
 
-def _single(plt: Any, chart: Chart) -> Any:  # noqa: ANN401 (matplotlib is untyped here)
+def _single(plt: Mpl, chart: Chart) -> Mpl:
     figure, axes = plt.subplots(figsize=(8.0, 4.5), layout="constrained")
     _content(axes, chart)
     axes.set_title(chart.title, pad=24 if chart.subtitle else 12, wrap=True)
@@ -126,7 +149,6 @@ def _single(plt: Any, chart: Chart) -> Any:  # noqa: ANN401 (matplotlib is untyp
         axes.text(0.0, 1.02, chart.subtitle, transform=axes.transAxes, fontsize=9.5, color="#555555")
     axes.set_xlabel(chart.x_label)
     axes.set_ylabel(chart.y_label)
-    _scale(axes, chart)
     if len(chart.series) > 1:
         axes.legend(
             loc="best" if chart.kind == "lines" else "upper left",
@@ -135,39 +157,90 @@ def _single(plt: Any, chart: Chart) -> Any:  # noqa: ANN401 (matplotlib is untyp
     return figure
 
 
-def _panels(plt: Any, chart: Gantt | Panels) -> Any:  # noqa: ANN401 (matplotlib is untyped here)
-    """A figure of panels; a Gantt chart is one, too, as its height is its own."""
+def _panels(plt: Mpl, panels: Panels) -> Mpl:
+    """Charts below each other."""
+    groups = [list(group) for _, group in groupby(panels.charts, key=lambda chart: chart.x_label)]
+    heights = [sum(map(_height, group)) + _FOOT for group in groups]
+    title, subtitle = wrap(panels.title, _TITLE_LETTERS), wrap(panels.subtitle, _SUBTITLE_LETTERS)
+    head = _EDGE + _TITLE * len(title) + _SUBTITLE * len(subtitle)
+    height = head + sum(heights)
+    figure = plt.figure(figsize=(_WIDTH, height), layout="constrained")
+    figure.get_layout_engine().set(rect=(0.0, 0.0, 1.0, 1.0 - head / height), h_pad=0.06)
+    top = 1.0 - _EDGE / height
+    figure.text(0.012, top, "\n".join(title), va="top", fontsize=13, fontweight="bold")
+    top -= _TITLE * len(title) / height
+    figure.text(0.012, top, "\n".join(subtitle), va="top", fontsize=9.5, color="#555555")
+    parts = figure.subfigures(len(groups), 1, squeeze=False, height_ratios=heights)[:, 0]
+    for part, group in zip(parts, groups, strict=True):
+        _group(part, group)
+    return figure
+
+
+def _group(figure: Mpl, charts: Sequence[Chart]) -> None:
+    """Panels that share their x, as wide as their own labels and legends let them be."""
+    heights = [_height(chart) for chart in charts]
+    grid = figure.subplots(len(charts), 1, sharex=True, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, chart in zip(grid, charts, strict=True):
+        _panel(axes, chart)
+    grid[-1].set_xlabel(charts[-1].x_label)
+    _ticks(grid[-1].xaxis, charts)
+    figure.align_ylabels(grid)
+
+
+def _height(chart: Chart) -> float:
     if isinstance(chart, Gantt):
-        alone = replace(chart, title="", subtitle="")
-        chart = Panels(title=chart.title, subtitle=chart.subtitle, charts=(alone,))
-    return draw_panels(plt, chart, _panel)
+        return height_of(chart) + (_TITLE if chart.title else 0.0)
+    return _HEIGHT
 
 
-def _panel(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _panel(axes: Mpl, chart: Chart) -> None:
     _content(axes, chart)
-    if not isinstance(chart, Gantt):
-        _scale(axes, chart)
+    axes.set_ylabel(chart.y_label, fontsize=10)
+    axes.tick_params(labelsize=9.5)
+    if chart.title:
+        pad = _ABOVE_LEGEND if isinstance(chart, Gantt) else 6.0
+        axes.set_title(chart.title, fontsize=10.5, fontweight="normal", pad=pad)
+    if isinstance(chart, Gantt):
+        return
+    if axes.get_ylim()[1] < 1.0 and not any(y for series in chart.series for y in series.ys):
+        axes.set_ylim(0.0, 1.0)  # nothing at all, rather than an axis of tiny numbers
+        axes.set_yticks([0.0, 1.0])
+    elif chart.kind == "lines":
+        axes.set_ylim(top=_DOT_ROOM * axes.get_ylim()[1])  # where the dots of the highest points stand
+    if any(mark.label for mark in chart.marks):
+        axes.set_ylim(top=_LABEL_ROOM * axes.get_ylim()[1])  # where labels stand
+    if len(chart.series) > 1:
+        axes.legend(loc="upper left", bbox_to_anchor=(1.16 if chart.right_label else 1.0, 1.02), fontsize=9.5)
 
 
-def _content(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _ticks(axis: Mpl, charts: Sequence[Chart]) -> None:
+    """Round places along x; where it counts a few things, each of them."""
+    from matplotlib.ticker import FixedLocator, MaxNLocator
+
+    xs = {float(x) for chart in charts for series in chart.series for x in series.xs}
+    whole = bool(xs) and all(x.is_integer() for x in xs)
+    few = whole and len(xs) <= _FEW
+    axis.set_major_locator(
+        FixedLocator(sorted(xs)) if few else MaxNLocator(nbins=9, steps=[1, 2, 5, 10], integer=whole)
+    )
+
+
+def _content(axes: Mpl, chart: Chart) -> None:
     if isinstance(chart, Gantt):
         draw_spans(axes, chart)
     elif chart.kind == "lines":
         _lines(axes, chart)
     elif chart.kind == "areas":
-        stacked = [series for series in chart.series if not series.right]
-        draw_areas(
-            axes,
-            chart,
-            [COLOURS[s.role] if s.role in PHASES else STACK[i % len(STACK)] for i, s in enumerate(stacked)],
-        )
+        _areas(axes, chart)
     else:
         _bars(axes, chart)
     for mark in chart.marks:
         _mark(axes, mark)
+    if not isinstance(chart, Gantt):
+        _scale(axes, chart)
 
 
-def _scale(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _scale(axes: Mpl, chart: Chart) -> None:
     from matplotlib.ticker import FuncFormatter, MaxNLocator, PercentFormatter
 
     heights = _heights(chart)
@@ -202,7 +275,7 @@ def _heights(chart: Chart) -> list[float]:
     return list(totals.values())
 
 
-def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _lines(axes: Mpl, chart: Chart) -> None:
     for index, series in enumerate(chart.series):
         if series.dots:
             _dots(axes, series, STACK[index % len(STACK)])
@@ -220,7 +293,7 @@ def _lines(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is unty
         )
 
 
-def _dots(axes: Any, series: Series, colour: str) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _dots(axes: Mpl, series: Series, colour: str) -> None:
     """Points with their bands; every series has a colour of its own, whatever its role."""
     axes.scatter(series.xs, series.ys, label=series.name, color=colour, s=12, alpha=0.75, linewidths=0, zorder=3)
     banded = [(x, *band) for x, band in zip(series.xs, series.bands, strict=False) if band is not None]
@@ -228,7 +301,7 @@ def _dots(axes: Any, series: Series, colour: str) -> None:  # noqa: ANN401 (matp
         axes.vlines(*zip(*banded, strict=True), color=colour, alpha=0.25, linewidth=1.0, zorder=2)
 
 
-def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _bars(axes: Mpl, chart: Chart) -> None:
     names = list(dict.fromkeys(str(x) for series in chart.series for x in series.xs))
     base = dict.fromkeys(names, 0.0)
     width = 0.62 if chart.kind == "stacked" else 0.8 / len(chart.series)
@@ -249,7 +322,7 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
             )
     if len(names) == 1:
         axes.set_xlim(-1.0, 1.0)  # one bar need not fill the page
-    fits = max(map(len, names)) * len(names) <= _LABEL_ROOM
+    fits = max(map(len, names)) * len(names) <= _NAME_LETTERS
     axes.set_xticks(
         range(len(names)),
         names,
@@ -258,28 +331,105 @@ def _bars(axes: Any, chart: Chart) -> None:  # noqa: ANN401 (matplotlib is untyp
     )
 
 
-def _mark(axes: Any, mark: Mark) -> None:  # noqa: ANN401 (matplotlib is untyped here)
-    colour = COLOURS["limit"]
-    if mark.axis == "x":
-        axes.axvline(mark.at, color=colour, linewidth=1.2, linestyle=":")
-        axes.annotate(
-            mark.label,
-            (mark.at, 1.0),
-            xycoords=("data", "axes fraction"),
-            xytext=(4, -12),
-            textcoords="offset points",
-            fontsize=9.5,
-            color=colour,
-        )
-    else:
-        axes.axhline(mark.at, color=colour, linewidth=1.2, linestyle=":")
-        axes.annotate(
-            mark.label,
-            (0.995, mark.at),
-            xycoords=("axes fraction", "data"),
-            xytext=(0, 4),
-            textcoords="offset points",
-            fontsize=9.5,
-            color=colour,
-            ha="right",
-        )
+def _areas(axes: Mpl, chart: Chart) -> None:
+    """Areas on top of each other, all with the same positions, and lines against an axis on the right."""
+    stacked = [series for series in chart.series if not series.right]
+    lines = [series for series in chart.series if series.right]
+    if not stacked:
+        return
+    xs = [float(x) for x in stacked[0].xs]
+    heights = [series.ys for series in stacked]
+    if stacked[0].steps:  # each value is as wide as it is far from the next, the outer ones on both sides
+        half = (xs[1] - xs[0]) / 2 if len(xs) > 1 else 0.5
+        xs = [xs[0] - half, *xs, xs[-1] + half]
+        heights = [(ys[0], *ys, ys[-1]) for ys in heights]
+    axes.stackplot(
+        xs,
+        *heights,
+        labels=[series.name for series in stacked],
+        colors=[COLOURS[s.role] if s.role in PHASES else STACK[i % len(STACK)] for i, s in enumerate(stacked)],
+        alpha=0.85,
+        linewidth=0,
+        step="mid" if stacked[0].steps else None,
+    )
+    axes.set_xlim(xs[0], xs[-1])
+    if not lines:
+        return
+    from matplotlib.ticker import FuncFormatter
+
+    right = axes.twinx()
+    for series in lines:
+        xs = [float(x) for x in series.xs]
+        right.plot(xs, series.ys, color="white", linewidth=4.0)  # so that it stands out from dark areas
+        right.plot(xs, series.ys, color="#111111", linewidth=2.0)
+        axes.plot([], [], color="#111111", linewidth=2.0, label=series.name)  # for the legend, which the left axes have
+    right.set_ylim(0.0, _LINE_ROOM * max(y for series in lines for y in series.ys))
+    right.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    right.set_ylabel(chart.right_label)
+    right.grid(visible=False)
+    right.spines["right"].set_visible(True)
+
+
+def _mark(axes: Mpl, mark: Mark) -> None:
+    along = mark.axis == "x"
+    (axes.axvline if along else axes.axhline)(mark.at, color=COLOURS["limit"], linewidth=1.2, linestyle=":")
+    axes.annotate(
+        mark.label,
+        (mark.at, 1.0) if along else (0.995, mark.at),
+        xycoords=("data", "axes fraction") if along else ("axes fraction", "data"),
+        xytext=(4, -12) if along else (0, 4),
+        textcoords="offset points",
+        fontsize=9.5,
+        color=COLOURS["limit"],
+        ha="left" if along else "right",
+    )
+
+
+def _plain(thing: Any) -> Any:  # noqa: ANN401 (whatever charts are made of)
+    r"""
+    A chart with words that matplotlib draws as they are, and that drive nothing: a price is no formula.
+
+    >>> from rlsize.reports.chart import Chart
+    >>> _plain(Chart(title="$2 or\x1b $3", x_label="", y_label="", series=())).title
+    '\\$2 or \\$3'
+    """
+    if isinstance(thing, str):
+        return harmless(thing).replace("$", r"\$")
+    if isinstance(thing, tuple):
+        return tuple(map(_plain, thing))
+    if is_dataclass(thing) and not isinstance(thing, type):
+        parts = {field.name: getattr(thing, field.name) for field in fields(thing) if field.name not in _NO_WORDS}
+        return replace(thing, **{name: _plain(part) for name, part in parts.items()})
+    return thing
+
+
+def small_svg(svg: str) -> str:
+    """
+    The same picture with fewer bytes.
+
+    Coordinates are rounded to a hundredth of a point; metadata, names that nothing refers to, turns by nothing, points
+    that repeat the one before and white space go.
+
+    Args:
+        svg: SVG as matplotlib writes it.
+    """
+    names = {name: f"n{place}" for place, name in enumerate(dict.fromkeys(_REFERENCE.findall(svg)))}
+    svg = _METADATA.sub("", svg)
+    svg = _FONT.sub(_FONTS, svg)
+    svg = _ID.sub(lambda found: f' id="{names[found[1]]}"' if found[1] in names else "", svg)
+    svg = _REFERENCE.sub(lambda found: found[0].replace(found[1], names[found[1]]), svg)
+    svg = _NO_TURN.sub("", svg)
+    svg = _OUTLINE.sub(lambda found: f' d="{_outline(found[1])}"', svg)
+    svg = _PLACE.sub(lambda found: f' {found[1]}="{_NUMBER.sub(_rounded, found[2])}"', svg)
+    return _INDENT.sub("\n", svg)
+
+
+def _outline(path: str) -> str:
+    """The commands of a path, without the white space around them."""
+    tight = _AROUND_COMMAND.sub(r"\1", _NUMBER.sub(_rounded, path)).strip()
+    return _AGAIN.sub(r"\1", tight)
+
+
+def _rounded(number: re.Match[str]) -> str:
+    text = f"{float(number[0]):.2f}".rstrip("0").rstrip(".")
+    return "0" if text == "-0" else text

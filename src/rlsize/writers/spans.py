@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlsize.units import short
 from rlsize.writers.colours import COLOURS, shaded
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
     from rlsize.reports.chart import Bar, Gantt
 
+Mpl: TypeAlias = Any
+"""What matplotlib gives, which is untyped here."""
 MOST_NAMED = 16  # lanes that all have their name beside them
 _FEW_NAMES = 8  # of more lanes than that
 _PHASE, _LANE, _ALL_LANES = 0.30, 0.25, 4.0  # height of a lane of phases, of shades, of all of shades; inches
@@ -32,7 +34,7 @@ def height_of(chart: Gantt) -> float:
     return _places(chart)[1] + _LEGEND
 
 
-def draw_spans(axes: Any, chart: Gantt) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def draw_spans(axes: Mpl, chart: Gantt) -> None:
     """
     Draw lanes, with a legend of phases and a scale of shades above them.
 
@@ -97,7 +99,7 @@ def _by_lane(bars: Sequence[Bar]) -> dict[str, list[Bar]]:
     return found
 
 
-def _labels(axes: Any, bars: Sequence[Bar], middle: float, room: float) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _labels(axes: Mpl, bars: Sequence[Bar], middle: float, room: float) -> None:
     """Labels to the right of bars, where the next one is far enough away."""
     following = [bar.start for bar in bars[1:]] + [float("inf")]
     for bar, after in zip(bars, following, strict=True):
@@ -108,7 +110,7 @@ def _labels(axes: Any, bars: Sequence[Bar], middle: float, room: float) -> None:
             )  # fmt: skip
 
 
-def _names(axes: Any, chart: Gantt, places: dict[str, tuple[float, float]]) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _names(axes: Mpl, chart: Gantt, places: dict[str, tuple[float, float]]) -> None:
     """Names of lanes: of all of them, or of every so manieth of many."""
     phases = lanes_of_phases(chart)
     others = [lane for lane in chart.lanes if lane not in phases]
@@ -132,7 +134,7 @@ def _round(step: float) -> int:
         power *= 10
 
 
-def _legend(axes: Any, chart: Gantt) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _legend(axes: Mpl, chart: Gantt) -> None:
     from matplotlib.patches import Patch
 
     phases = {bar.name: bar.role for bar in chart.spans if bar.shade is None}
@@ -145,7 +147,7 @@ def _legend(axes: Any, chart: Gantt) -> None:  # noqa: ANN401 (matplotlib is unt
         _scale(axes, chart)
 
 
-def _scale(axes: Any, chart: Gantt) -> None:  # noqa: ANN401 (matplotlib is untyped here)
+def _scale(axes: Mpl, chart: Gantt) -> None:
     """What shades stand for, at the right above the lanes."""
     from matplotlib.offsetbox import AnchoredOffsetbox, DrawingArea, HPacker, TextArea
     from matplotlib.patches import Rectangle

@@ -46,7 +46,7 @@ def print_report(report: Report, *, explain: bool = False) -> None:
     if report.told:
         out.print()
         _whole(out, _results(report))
-    for table in filter(_seen, report.tables.values()):
+    for table in (one for one in report.tables.values() if one.shown != 0):  # some are for programs
         out.print()
         _print_table(out, table)
     if report.inputs:
@@ -111,7 +111,7 @@ def _results(report: Report) -> RichTable:
         first = [_text(line.nameplate, missing="-" if line.expected else "")] if paired else []
         last = _text(line.expected or line.plain)
         middle = [Text(line.band)] if banded else []
-        table.add_row(line.name, *first, last, *middle, _provenance(line.main))
+        table.add_row(line.name, *first, last, *middle, Text(origin_word(line.main) if line.main.known else ""))
     return table
 
 
@@ -119,10 +119,6 @@ def _longest_flag(report: Report) -> int:
     """Room for the longest flag that would fill a cell: cut short, it would tell nothing."""
     flags = (flag for figure in report.told if not figure.known for flag in figure.missing.split(", "))
     return max((len(flag) + 1 for flag in flags if flag.startswith("--")), default=0)
-
-
-def _provenance(figure: Figure) -> Text:
-    return Text(origin_word(figure) if figure.known else "")
 
 
 def _text(figure: Figure | None, missing: str = "") -> Text:
@@ -160,8 +156,3 @@ def _print_explanations(out: Console, report: Report) -> None:
         out.print(Text.assemble((words(explained.key), "bold"), f"  =  {explained.value}"))
         for line in explained.lines:
             out.print(Text(f"  {printable(line)}"))
-
-
-def _seen(table: Table) -> bool:
-    """Whether people see any of it: some tables are for programs."""
-    return table.shown != 0

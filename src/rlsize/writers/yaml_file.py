@@ -1,36 +1,55 @@
-"""A fact as a YAML file that rlsize reads again."""
+"""Facts as YAML files that rlsize reads again: rates, plans, observations, scenarios."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import fields, is_dataclass
-from typing import Any, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from rlsize.facts.fields import Quantity
 from rlsize.units import DIMENSIONS
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.facts.observation_file import RunObservation
+    from rlsize.facts.plan import Plan
+    from rlsize.facts.rates import Rates
+
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+
+
+def dumped(content: Any, width: int, style: Callable[[str], str | None] = lambda _: None) -> str:  # noqa: ANN401 (any plain data)
+    """
+    Plain data as YAML: keys as they stand, everything written out, as rlsize reads no aliases.
+
+    Args:
+        content: Mappings, lists and scalars.
+        width: Columns after which lines are broken.
+        style: How a text is quoted, in yaml's sign for it; None where yaml may choose.
+    """
+    import yaml
+
+    class Plain(yaml.SafeDumper):
+        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002, ANN401 (yaml's protocol)
+            return True
+
+    def represented(dumper: Any, text: str) -> Any:  # noqa: ANN401 (yaml's protocol)
+        return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style(text))
+
+    Plain.add_representer(str, represented)
+    text: str = yaml.dump(content, Dumper=Plain, sort_keys=False, allow_unicode=True, width=width)
+    return text
 
 
 def yaml_text(kind: str, content: dict[str, Any]) -> str:
     """A file of a kind, header first."""
-    import yaml
-
-    class Plain(yaml.SafeDumper):
-        """A dumper that writes everything out: rlsize reads no aliases."""
-
-        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002, ANN401 (yaml's protocol)
-            return True
-
-    Plain.add_representer(str, _text)
-    body = yaml.dump(content, Dumper=Plain, sort_keys=False, allow_unicode=True, width=110)
-    return f"rlsize: {{kind: {kind}, version: 1}}\n{body}"
+    return f"rlsize: {{kind: {kind}, version: 1}}\n{dumped(content, 110, _style)}"
 
 
-def _text(dumper: Any, text: str) -> Any:  # noqa: ANN401 (yaml's protocol)
-    """Text; in quotes where rlsize reads a number though YAML 1.1 does not (`1e9`, `09`), or a line could break."""
-    style = "'" if _NUMBER.fullmatch(text) else None if text.isprintable() else '"'
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+def _style(text: str) -> str | None:
+    """Quotes where rlsize reads a number though YAML 1.1 does not (`1e9`, `09`), or a line could break."""
+    return "'" if _NUMBER.fullmatch(text) else None if text.isprintable() else '"'
 
 
 def plain(value: Any) -> Any:  # noqa: ANN401 (any content of a dataclass)
@@ -51,3 +70,38 @@ def _with_unit(value: Any, hint: Any) -> Any:  # noqa: ANN401 (a value and its a
         if isinstance(said, Quantity) and not DIMENSIONS[said.unit].bare:
             return f"{value:.12g} {said.unit}"
     return value
+
+
+def rates_text(rates: Rates) -> str:
+    """
+    The YAML of a rates file, which `fleet --per-instance` takes.
+
+    What is unknown is left out, except where its absence is worth seeing.
+    """
+    return yaml_text("rates", {**plain(rates), "gpus_per_instance": rates.gpus_per_instance})
+
+
+def plan_text(plan: Plan) -> str:
+    """The YAML of a plan, which `check --baseline` takes; what is unknown is left out."""
+    return yaml_text("plan", plain(plan))
+
+
+def observation_text(observation: RunObservation) -> str:
+    """The YAML of an observation, which `diagnose --before` takes, a line for each column; nothing of the unknown."""
+    content = plain(observation)
+    steps, columns = content.pop("steps"), content.pop("columns")
+    lines = [f"steps: [{', '.join(map(str, steps))}]\n", "columns:\n" if columns else "columns: {}\n"]
+    lines += [f"  {name}: [{', '.join(f'{value:.9g}' for value in values)}]\n" for name, values in columns.items()]
+    return yaml_text("observation", content) + "".join(lines)
+
+
+def applied_text(sections: Mapping[str, Any], command: str) -> str:
+    """
+    The YAML of a scenario, with the command that wrote it in its first line.
+
+    Args:
+        sections: What it says, section by section.
+        command: The command.
+    """
+    shown = "".join(character if character.isprintable() else "?" for character in command)
+    return f"# {shown}\n{yaml_text('scenario', dict(sections))}"

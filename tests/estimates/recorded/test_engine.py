@@ -9,7 +9,7 @@ import pytest
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.recorded import engine_latency, rollout
-from rlsize.estimates.recorded.named import Profiles
+from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.engine import EngineRecord
 from rlsize.facts.records.record import Layout, Refused

@@ -9,7 +9,7 @@ import pytest
 
 from rlsize.estimates.belief import prior
 from rlsize.estimates.recorded import memory, sync
-from rlsize.estimates.recorded.named import Profiles
+from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records import memory as memory_reader

@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from rlsize.estimates.belief import prior
-from rlsize.estimates.recorded.named import Profiles
-from rlsize.estimates.recorded.registry import calibrates_on, cell, fold, predictors, relation
+from rlsize.estimates.recorded.registry import Profiles, calibrates_on, cell, fold, predictors, relation
 from rlsize.readers.profiles import Catalogue
 
 

@@ -11,7 +11,7 @@ import pytest
 from rlsize.estimates.belief import interval, prior, scattered
 from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.recorded import rl_step
-from rlsize.estimates.recorded.named import Profiles
+from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
 from rlsize.readers.profiles import Catalogue

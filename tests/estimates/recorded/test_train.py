@@ -10,7 +10,7 @@ import pytest
 
 from rlsize.estimates.belief import conditioned, prior
 from rlsize.estimates.constants_train import STAGE
-from rlsize.estimates.recorded.named import Profiles
+from rlsize.estimates.recorded.registry import Profiles
 from rlsize.estimates.recorded.train import STAGES, family, graded, noise, predict, relation
 from rlsize.facts.records.record import Refused
 from rlsize.facts.records.train import TrainRecord

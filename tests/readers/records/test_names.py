@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
-from rlsize.readers.records.names import gpu_named, model_name, model_named
+from rlsize.readers.records.names import gpu_named, model_named
 
 CATALOGUE = Catalogue()
 MODELS = {
@@ -88,7 +88,7 @@ def test_a_model_is_found_under_the_names_that_people_give_it(text: str) -> None
 def test_a_model_of_the_same_family_or_size_is_taken_and_said(text: str) -> None:
     """A model without a profile is taken for one of its size, which the note says."""
     name, note = model_named(text, CATALOGUE)
-    assert name == model_name(text, CATALOGUE) == ASSUMED_MODELS[text]
+    assert name == ASSUMED_MODELS[text]
     assert f"taken for {name}" in note
 
 
@@ -120,13 +120,13 @@ def test_an_unknown_gpu_is_refused_in_one_line(text: object) -> None:
 def test_an_unknown_model_is_refused_in_one_line(text: object) -> None:
     """Neither family nor size leads anywhere."""
     with pytest.raises(Refused, match="model"):
-        model_name(text, CATALOGUE)
+        model_named(text, CATALOGUE)
 
 
 def test_a_refusal_names_the_nearest_profile() -> None:
     """So that a slip is seen at once."""
     with pytest.raises(Refused, match="the nearest is qwen3-"):
-        model_name("qwen3-xl", CATALOGUE)
+        model_named("qwen3-xl", CATALOGUE)
 
 
 def test_every_profile_is_found_by_its_own_name_and_aliases() -> None:

@@ -12,10 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.errors import InputError
-from rlsize.writers.manifests.in_place import Edited, _verified, edited
-from rlsize.writers.manifests.listing import platforms
+from rlsize.writers.manifests import platforms
+from rlsize.writers.manifests.in_place import Edited, _verified, composed, edited
 from rlsize.writers.manifests.resize import Pods, Wanted
-from rlsize.writers.manifests.tree import composed
 
 DATA = Path(__file__).parent / "data"
 NAMES = st.text("abcdefghij-_./", min_size=1, max_size=8)
@@ -35,7 +34,7 @@ def resized(text: str, platform: str, count: int, *, per_pod: int = 2, pods: int
         instances=count, replicas=count, gpus_per_pod=per_pod, pods_per_engine=pods, rollout_gpus=count * per_pod * pods
     )
     wanted = Wanted(**{"namespace": "rl", "group": "rollout", **said})
-    return edited(text, "base.yaml", platforms()[platform].resize(fleet, wanted, []), fleet, wanted)
+    return edited(text, "base.yaml", platforms()[platform](fleet, wanted, []), fleet, wanted)
 
 
 def changed_lines(before: str, after: str) -> list[str]:

@@ -14,9 +14,9 @@ from kubernetes_validate import validate
 
 from rlsize.errors import Fault
 from rlsize.facts.allocation import Allocation
+from rlsize.writers.manifests import platforms
 from rlsize.writers.manifests.keda import TARGETS
 from rlsize.writers.manifests.kueue import multiplied
-from rlsize.writers.manifests.listing import platforms
 from rlsize.writers.manifests.resize import Pods, Resize, Wanted, pods_of
 from rlsize.writers.manifests.text import commented, yaml_documents
 
@@ -52,7 +52,7 @@ def resized(platform: str, wanted: Wanted = WANTED, **changed: Any) -> Resize:
     faults: list[Fault] = []
     pods = pods_of(allocation(**changed), None, faults)
     assert pods is not None
-    resize = platforms()[platform].resize(pods, wanted, faults)
+    resize = platforms()[platform](pods, wanted, faults)
     assert not faults
     return resize
 
@@ -84,8 +84,8 @@ def merged(target: Any, patch: Any) -> Any:
     return result
 
 
-def test_platforms_are_found_by_listing_the_folder() -> None:
-    """A platform is one file."""
+def test_all_platforms_have_a_resize() -> None:
+    """Every platform that the help of the command names."""
     assert set(platforms()) == {"deployment", "statefulset", "raycluster", "leaderworkerset", "keda", "kueue"}
 
 
@@ -232,7 +232,7 @@ def test_single_pods_cannot_serve_an_engine_of_two_nodes() -> None:
     pods = Pods(instances=2, replicas=2, gpus_per_pod=8, pods_per_engine=2, rollout_gpus=32)
     for platform in ("deployment", "statefulset", "keda"):
         faults: list[Fault] = []
-        platforms()[platform].resize(pods, WANTED, faults)
+        platforms()[platform](pods, WANTED, faults)
         assert [fault.where for fault in faults] == ["--platform"]
         assert "leaderworkerset" in faults[0].todo
 
@@ -241,8 +241,8 @@ def test_keda_and_kueue_name_everything_that_they_lack_at_once() -> None:
     """No address, engine, concurrency, label or trainer is ever assumed."""
     pods = Pods(instances=2, replicas=2, gpus_per_pod=8, pods_per_engine=1, rollout_gpus=16)
     keda: list[Fault] = []
-    platforms()["keda"].resize(pods, Wanted(), keda)
+    platforms()["keda"](pods, Wanted(), keda)
     assert {fault.where for fault in keda} == {"--prometheus", "--engine", "--concurrency"}
     kueue: list[Fault] = []
-    platforms()["kueue"].resize(pods, Wanted(name="trainer"), kueue)
+    platforms()["kueue"](pods, Wanted(name="trainer"), kueue)
     assert {fault.where for fault in kueue} == {"--trainer-gpus", "--name", "--rollout-label", "--trainer-label"}

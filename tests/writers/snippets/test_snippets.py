@@ -15,8 +15,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from rlsize.facts.allocation import Degrees
-from rlsize.writers.snippets.listing import frameworks
-from rlsize.writers.snippets.snippet import Part, Setting, Snippet, part_text
+from rlsize.writers.snippets import frameworks
+from rlsize.writers.snippets.snippet import Form, KeyGroup, Keys, Snippet, group_text
 from rlsize.writers.snippets.split import Split
 
 DATA = Path(__file__).parent / "data"
@@ -28,6 +28,7 @@ MODES = ("colocated", "synchronous", "one-step-off", "async", "hybrid")
 def split_of(**said: Any) -> Split:
     """8 instances of 2 GPUs beside a trainer of 16, on nodes of 8: 64 prompts x 8 samples, staleness 2."""
     usual = {
+        "title": "it",
         "mode": "async", "variant": "", "instances": 8, "size": 2, "rollout_gpus": 16, "trainer_gpus": 16, "node": 8,
         "rollout": Degrees(tensor=2), "trainer": Degrees(), "staleness": 2, "sync_every": 1, "prompts": 64, "group": 8,
         "mini_batches": 1, "engine": "vllm", "in_flight": True, "reference": True,
@@ -42,21 +43,21 @@ def alternating(mode: str, staleness: int) -> int:
 
 def text_of(made: Snippet) -> str:
     """What is printed, comments aside."""
-    return "\n".join(part_text(part) for part in made.parts)
+    return "\n".join(group_text(group) for group in made.groups)
 
 
 def parsed(made: Snippet) -> dict[str, Any]:
     """The keys of a snippet, read back from its text as a framework reads them."""
     found: dict[str, Any] = {}
-    for part in made.parts:
-        text = part_text(part)
-        if part.form == "yaml":
+    for group in made.groups:
+        text = group_text(group)
+        if group.form == "yaml":
             found |= flat(yaml.safe_load(text))
-        elif part.form == "toml":
+        elif group.form == "toml":
             found |= flat(tomllib.loads(text))
         else:
-            words = shlex.split(text.replace("\\\n", " "))[len(shlex.split(part.command)) :]
-            found |= overrides(words) if part.form == "overrides" else flags(words)
+            words = shlex.split(text.replace("\\\n", " "))[len(shlex.split(group.command)) :]
+            found |= overrides(words) if group.form == "overrides" else flags(words)
     return found
 
 
@@ -231,9 +232,9 @@ def test_frameworks_are_found_by_listing_the_folder() -> None:
     """A framework is one file, whose modes are either run or refused with a reason."""
     assert tuple(sorted(frameworks())) == NAMES == tuple(sorted(READ))
     for module in frameworks().values():
-        run = {mode for modes in module.VARIANTS.values() for mode in modes}
-        assert run | set(module.REFUSED) | {"hybrid"} == set(MODES), module.NAME
-        assert not run & set(module.REFUSED)
+        run = {mode for modes in module.variants.values() for mode in modes}
+        assert run | set(module.refused) | {"hybrid"} == set(MODES), module.name
+        assert not run & set(module.refused)
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -242,8 +243,8 @@ def test_frameworks_are_found_by_listing_the_folder() -> None:
 def test_a_snippet_read_back_is_the_plan_or_is_refused(name: str, drawn: st.DataObject) -> None:
     """Whatever the split: GPUs of both sides, tensor parallelism and staleness come back, or nothing is printed."""
     module = frameworks()[name]
-    variant = drawn.draw(st.sampled_from(sorted(module.VARIANTS)))
-    mode = drawn.draw(st.sampled_from(module.VARIANTS[variant]))
+    variant = drawn.draw(st.sampled_from(sorted(module.variants)))
+    mode = drawn.draw(st.sampled_from(module.variants[variant]))
     size = drawn.draw(st.sampled_from([1, 2, 3, 4, 8, 16]))
     instances = drawn.draw(st.integers(1, 16))
     pool = size * instances
@@ -278,7 +279,7 @@ def test_a_snippet_is_what_was_checked_by_hand(name: str) -> None:
     module = frameworks()[name]
     mode = {"slime": "one-step-off", "rlinf": "synchronous"}.get(name, "async")
     said: dict[str, Any] = {"rollout_gpus": 8, "instances": 4} if name == "trl" else {}
-    variant = next(way for way, modes in module.VARIANTS.items() if mode in modes)
+    variant = next(way for way, modes in module.variants.items() if mode in modes)
     engine = ENGINES.get(name, "vllm")
     split = split_of(mode=mode, variant=variant, staleness=alternating(mode, 2), engine=engine, **said)
     made = module.snippet(split)
@@ -312,7 +313,8 @@ def test_what_a_framework_cannot_express_is_refused_with_the_nearest(
 ) -> None:
     """The reason, and a plan close by that it can express."""
     module = frameworks()[name]
-    split = split_of(**{"variant": next(way for way, modes in module.VARIANTS.items() if "async" in modes)} | said)
+    variant = next(way for way, modes in module.variants.items() if "async" in modes)
+    split = split_of(**{"title": module.title, "variant": variant} | said)
     module.snippet(split)
     told = [fault for fault in split.refusals if says in fault.what]
     assert told
@@ -341,8 +343,8 @@ def test_a_reference_model_costs_no_gpus_that_no_plan_counts() -> None:
 
 def test_forms_survive_awkward_values() -> None:
     """Quotes in a shell, text in TOML."""
-    settings = (Setting("a.b", "x y'z"), Setting("c", value=True), Setting("d", 0.25), Setting("a.e", 'q"'))
-    for form in ("overrides", "yaml", "toml"):
-        keys = parsed(Snippet(parts=(Part(title="", form=form, settings=settings, command="run it"),)))
-        assert keys == {"a.b": "x y'z", "c": True, "d": 0.25, "a.e": 'q"'}
-    assert part_text(Part(title="", form="flags", settings=settings[1:3])) == "--c \\\n--d 0.25\n"
+    keys: Keys = {"a.b": "x y'z", "c": True, "d": 0.25, "a.e": 'q"'}
+    forms: tuple[Form, ...] = ("overrides", "yaml", "toml")
+    for form in forms:
+        assert parsed(Snippet(KeyGroup("", form, {**keys, "not.set": None}, "run it"))) == keys
+    assert group_text(KeyGroup("", "flags", {"c": True, "d": 0.25})) == "--c \\\n--d 0.25\n"

@@ -2,28 +2,48 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlsize.commands.alerts.cases import Cases
+from rlsize.commands.alerts.dashboard import dashboard_text
+from rlsize.commands.alerts.engines import ENGINES
+from rlsize.commands.alerts.flags import (
+    DASHBOARD,
+    OPERATOR,
+    RULES,
+    TESTS,
+    AlertFlags,
+    check_forms,
+    object_labels,
+    setup_of,
+    targets_of,
+)
 from rlsize.commands.alerts.planned import planned_loop
+from rlsize.commands.alerts.rules import Rules
+from rlsize.commands.alerts.signals import SIGNALS
+from rlsize.commands.alerts.text import duration, whole_minutes, yaml_below
+from rlsize.commands.alerts.thresholds import alert_plan
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
-from rlsize.reports.report import Report
-from rlsize.shell.command import quantity
+from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
+from rlsize.shell.text_output import delivered
+from rlsize.units import printable, show
+from rlsize.writers.files import make_folder, write_whole
 
 if TYPE_CHECKING:
-    from rlsize.facts.alerts import AlertSetup, PlannedLoop
-    from rlsize.reports.alerts_rules import Rules
+    from collections.abc import Mapping, Sequence
 
-RULES, TESTS, OPERATOR, DASHBOARD = "rules.yml", "rules_test.yml", "prometheusrule.yml", "dashboard.json"
-_FILES = (".yml", ".yaml", ".json")
-_SIGNALS, _FORMS = "Signals", "Kubernetes and Grafana"
+    from rlsize.commands.alerts.thresholds import PlannedLoop
 
+_TESTED = (
+    "The loop as planned, on which all is quiet, then one case for each alert, on which it fires.",
+    f"Run it beside {RULES}: promtool test rules {TESTS}",
+)
 Source = Annotated[
     str | None,
     typer.Argument(
@@ -32,73 +52,6 @@ Source = Annotated[
         show_default=False,
     ),
 ]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertFlags:
-    """What flags say of signals and files."""
-
-    budget: Annotated[
-        str | None, quantity("--budget", "A budget file; its lines go before the rules.", metavar="FILE")
-    ] = None
-    selector: Annotated[
-        str,
-        typer.Option(
-            "--selector", metavar="SELECTOR", help="Which targets are the rollout instances.", rich_help_panel=_SIGNALS
-        ),
-    ] = 'job="rollout"'
-    trainer_selector: Annotated[
-        str | None, quantity("--trainer-selector", "Which series are the trainer's.", _SIGNALS, "SELECTOR")
-    ] = None
-    metric: Annotated[
-        list[str] | None,
-        quantity(
-            "--metric",
-            "Expression of a signal of the trainer: idle, sync, queue, age or trained; repeatable.",
-            _SIGNALS,
-            "NAME=EXPR",
-        ),
-    ] = None
-    engine_only: Annotated[
-        bool,
-        typer.Option(
-            "--engine-only", help="Leave signals of the trainer out, but those of --metric.", rich_help_panel=_SIGNALS
-        ),
-    ] = False
-    kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Write a PrometheusRule for the operator.", rich_help_panel=_FORMS)
-    ] = False
-    namespace: Annotated[str | None, quantity("--namespace", "Its namespace.", _FORMS, "NAME")] = None
-    label: Annotated[
-        list[str] | None,
-        quantity("--label", "A label of it, such as release=prometheus; repeatable.", _FORMS, "KEY=VALUE"),
-    ] = None
-    grafana: Annotated[
-        bool, typer.Option("--grafana", help="Write a dashboard with the plan's targets.", rich_help_panel=_FORMS)
-    ] = False
-    output: Annotated[
-        str | None,
-        quantity(
-            "--output|-o",
-            "A folder for rules, tests and what else is asked for, or a file for one of them.",
-            "Output",
-            "DIR|FILE",
-        ),
-    ] = None
-    name: Annotated[
-        str,
-        typer.Option("--name", metavar="NAME", help="Name of the rules, one for each loop.", rich_help_panel="Output"),
-    ] = "rlsize"
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")] = (
-        False
-    )
-
-    @property
-    def folder(self) -> Path | None:
-        """The folder that is written to; None where one file is, or stdout."""
-        if self.output is None or Path(self.output).suffix.lower() in _FILES:
-            return None
-        return Path(self.output)
 
 
 @asks_beside_files(
@@ -116,18 +69,11 @@ def alerts(
 
     Example:  rlsize alerts plan.yaml -o alerts/ --grafana
     """
-    from rlsize.estimates.alert_plan import alert_plan
-    from rlsize.reports.alerts import alerts_report, left_out
-    from rlsize.reports.alerts_rules import Rules
-    from rlsize.shell.selectors import object_labels
-    from rlsize.shell.text_output import delivered
-    from rlsize.writers.files import make_folder, write_whole
-
     faults = inputs.faults
-    setup = _setup(said, faults)
+    setup = setup_of(said, faults)
     labels = object_labels(said.label or (), faults)
-    _check_forms(inputs, said)
-    targets = _targets(said, faults)
+    check_forms(inputs, said)
+    targets = targets_of(said, faults)
     before = list(faults)
     try:
         loop = planned_loop(inputs, source, said.budget, changes or ())
@@ -137,9 +83,9 @@ def alerts(
     inputs.settle()
     rules = Rules(alert_plan(loop), setup)
     if not rules.signals:
-        raise InputError(Fault("leaves no alert", loop.name, "; ".join(left_out(rules))))
+        raise InputError(Fault("leaves no alert", loop.name, "; ".join(rules.told())))
     texts = {kind: _text(rules, kind, said.namespace or "", labels) for kind in targets}
-    report = alerts_report(rules, [str(path) for path in targets.values() if path is not None])
+    report = _report(rules, [str(path) for path in targets.values() if path is not None])
     report = replace(
         report,
         inputs=(*report.inputs, *inputs.shown()),
@@ -149,7 +95,7 @@ def alerts(
     if None in targets.values():
         text = next(iter(texts.values()))
         whole = Figure(key="alerts", value=text, provenance="predicted", source="the plan")
-        warnings = (*report.warnings, *(f"left out: {line}" for line in left_out(rules)))
+        warnings = (*report.warnings, *(f"left out: {line}" for line in rules.told()))
         report = replace(report, results=(whole, *report.results), warnings=warnings)
         return delivered(report, text, context.obj or {}, None, force=said.force)
     for kind, path in targets.items():
@@ -160,68 +106,8 @@ def alerts(
     return report
 
 
-def _setup(said: AlertFlags, faults: list[Fault]) -> AlertSetup:
-    """Where the signals come from; what is wrong with that is noted."""
-    from rlsize.facts.alerts import AlertSetup
-    from rlsize.shell.selectors import expressions, matchers, rule_name
-
-    trainer = said.trainer_selector
-    return AlertSetup(
-        engine="vllm",
-        group=rule_name(said.name, "--name", faults),
-        selector=matchers(said.selector, "--selector", faults),
-        trainer_selector=matchers(trainer, "--trainer-selector", faults) if trainer else (),
-        metrics=expressions(said.metric or (), faults),
-        engine_only=said.engine_only,
-    )
-
-
-def _check_forms(inputs: Inputs, said: AlertFlags) -> None:
-    """Note what of the forms does not go together."""
-    from rlsize.shell.selectors import rule_name
-
-    if said.namespace is not None:
-        rule_name(said.namespace, "--namespace", inputs.faults)
-    if not said.kubernetes and (said.label or said.namespace):
-        inputs.fault("is for a PrometheusRule", "--label" if said.label else "--namespace", "add --kubernetes")
-    if said.output is None and said.kubernetes and said.grafana:
-        inputs.fault("only one of them can be printed", "--kubernetes --grafana", "write both: --output DIR")
-
-
-def _targets(said: AlertFlags, faults: list[Fault]) -> dict[str, Path | None]:
-    """Which files are written where, or which one is printed (None); what cannot be written is noted."""
-    from rlsize.writers.files import check_target
-
-    kind = DASHBOARD if said.grafana else OPERATOR if said.kubernetes else RULES
-    if said.output is None:
-        return {kind: None}
-    if not said.output.strip():
-        faults.append(Fault("names no file and no folder", "--output", "name one, or leave it out"))
-    folder = said.folder
-    if folder is None:
-        json = Path(said.output).suffix.lower() == ".json"
-        if json != (kind == DASHBOARD) or (said.kubernetes and said.grafana):
-            todo = "a dashboard is .json, rules are .yml; a folder holds both"
-            faults.append(Fault(f"{said.output} does not go with what is asked for", "--output", todo))
-        files = {kind: Path(said.output)}
-    else:
-        names = [RULES, TESTS, *([OPERATOR] if said.kubernetes else []), *([DASHBOARD] if said.grafana else [])]
-        files = {name: folder / name for name in names}
-    for path in files.values():
-        try:
-            if folder is None or folder.is_dir():
-                check_target(path, said.force)
-        except InputError as error:
-            faults += error.faults
-        except (OSError, ValueError) as error:
-            faults.append(Fault(f"cannot be written: {error}", "--output", "check the path"))
-    return dict(files)
-
-
 def _engine(inputs: Inputs, loop: PlannedLoop) -> str:
     """The engine whose signals are watched: the one that was said, else the plan's."""
-    from rlsize.reports.alerts_engines import ENGINES
-
     said = inputs.texts.get("engine")
     name = str(said or loop.word("engine") or "vllm")
     if name not in ENGINES:
@@ -231,20 +117,71 @@ def _engine(inputs: Inputs, loop: PlannedLoop) -> str:
     return name
 
 
-def _text(rules: Rules, kind: str, namespace: str, labels: dict[str, str]) -> str:
+def _text(rules: Rules, kind: str, namespace: str, labels: Mapping[str, str]) -> str:
     """One of the texts."""
-    from rlsize.reports.alerts import head
-    from rlsize.reports.alerts_cases import Cases
-    from rlsize.reports.alerts_panels import instance_series, panels
-    from rlsize.writers.alert_rules import cases_text, prometheus_rule_text, rules_text
-    from rlsize.writers.dashboard import dashboard_text
-
     if kind == TESTS:
-        return cases_text(Cases(rules).all(), RULES)
+        return yaml_below(_TESTED, Cases(rules).content(RULES))
     if kind == DASHBOARD:
-        name = rules.setup.group
-        title = f"rlsize: {Path(rules.plan.loop.name).stem}"
-        return dashboard_text(panels(rules), group=name, title=title, series=instance_series(rules))
+        return dashboard_text(rules)
     if kind == OPERATOR:
-        return prometheus_rule_text(rules.group(), head(rules, operator=True), namespace=namespace, labels=labels)
-    return rules_text(rules.group(), head(rules))
+        return yaml_below(rules.head(operator=True), prometheus_rule(rules, namespace, labels))
+    return yaml_below(rules.head(), rules.content())
+
+
+def prometheus_rule(rules: Rules, namespace: str, labels: Mapping[str, str]) -> dict[str, object]:
+    """
+    The rules as a PrometheusRule of the Prometheus operator.
+
+    Args:
+        rules: The rules.
+        namespace: Where it belongs; empty for wherever it is applied.
+        labels: Labels by which an operator selects it.
+    """
+    metadata = {"name": rules.setup.group, "namespace": namespace, "labels": labels}
+    return {
+        "apiVersion": "monitoring.coreos.com/v1",
+        "kind": "PrometheusRule",
+        "metadata": {key: value for key, value in metadata.items() if value},
+        "spec": rules.content(),
+    }
+
+
+def _report(rules: Rules, files: Sequence[str]) -> Report:
+    """What there is to say of the rules, and of what was written; of no file where the text goes to stdout."""
+    plan = rules.plan
+    columns = (
+        Column("alert", "alert", side="left"),
+        Column("planned", "planned"),
+        Column("threshold", "threshold"),
+        Column("rule", "rule", side="left", wide=True),
+    )
+    times = {"window_seconds": (plan.window_seconds, "10 steps"), "hold_seconds": (plan.hold_seconds, "3 steps")}
+    return Report(
+        command="alerts",
+        headline=f"{'Wrote ' if files else ''}{len(rules.alerts())} alerts with the thresholds of "
+        f"{printable(plan.loop.name)}{': ' if files else ''}{', '.join(files)}.",
+        results=tuple(
+            Figure(key=key, value=60.0 * whole_minutes(seconds), provenance="predicted", source=source)
+            for key, (seconds, source) in times.items()
+        ),
+        inputs=(plan.step_seconds,),
+        tables={
+            "alerts": Table(
+                title=f"fires after {duration(plan.hold_seconds)}",
+                columns=columns,
+                rows=tuple(_row(rules, signal) for signal in rules.signals),
+            )
+        },
+        warnings=plan.warnings,
+        notes=tuple(f"Left out: {line}." for line in rules.told()),
+    )
+
+
+def _row(rules: Rules, signal: str) -> dict[str, str]:
+    one = rules.plan.limits[signal]
+    return {
+        "alert": SIGNALS[signal].alert.removeprefix("Rlsize"),
+        "planned": show(one.expected.value, one.key) if one.expected.known else "-",
+        "threshold": f"{'over' if one.above else 'under'} {show(one.limit.value, one.key)}",
+        "rule": one.rule,
+    }

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.commands.alerts.thresholds import LONGEST_STEP, PlannedLoop
 from rlsize.equations import matching, rl_step
 from rlsize.errors import DoesNotFitError, Fault, InputError
-from rlsize.estimates.alert_plan import LONGEST_STEP
 from rlsize.estimates.figures import apply
-from rlsize.facts.alerts import BudgetLine, PlannedLoop
 from rlsize.facts.figure import Figure
 from rlsize.shell.inputs import SMALLEST
 
@@ -16,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.facts.plan import PlanFigure
-    from rlsize.readers.budgets import BudgetFile
+    from rlsize.readers.saved_files import BudgetFile
     from rlsize.readers.yaml_documents import Document
     from rlsize.shell.inputs import Inputs
 
@@ -54,7 +53,7 @@ def planned_loop(inputs: Inputs, source: str | None, budget: str | None, changes
         InputError: Everything that is wrong with the files.
         DoesNotFitError: The loop of a scenario cannot run.
     """
-    from rlsize.readers.budgets import read_budget
+    from rlsize.readers.saved_files import read_budget
     from rlsize.readers.yaml_documents import read_document
 
     if source is None:
@@ -106,9 +105,9 @@ def _check(loop: PlannedLoop) -> None:
 
 
 def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:
-    from rlsize.readers.plans import plan_of
+    from rlsize.readers.saved_files import read_plan
 
-    plan = plan_of(document)
+    plan = read_plan(document)
     figures = {
         key: _figure(key, one) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()
     }
@@ -129,9 +128,9 @@ def _figure(key: str, one: PlanFigure) -> Figure:
 
 def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop:
     """A loop that ran well: what was seen of it is what it should be."""
-    from rlsize.readers.observations import observation_of
+    from rlsize.readers.saved_files import read_observation
 
-    seen = observation_of(document)
+    seen = read_observation(document)
     pools = seen.allocation
     told = {
         "instances": pools.rollout_instances,
@@ -167,7 +166,7 @@ def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop
 def _worked_out(inputs: Inputs, source: str, lines: BudgetFile | None, changes: Sequence[str]) -> PlannedLoop:
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.readers.budgets import budget_in
+    from rlsize.readers.saved_files import budget_in
     from rlsize.version import VERSION
 
     try:
@@ -203,12 +202,13 @@ def _worked_out(inputs: Inputs, source: str, lines: BudgetFile | None, changes: 
     )
 
 
-def _budget(file: BudgetFile | None) -> dict[str, BudgetLine]:
+def _budget(file: BudgetFile | None) -> dict[str, Figure]:
     """The lines of a budget that a threshold follows from."""
-    limits = {} if file is None else {key: file.budget.limits.get(key) for key in _BUDGETED}
-    values = {key: getattr(limit, _BUDGETED[key], None) for key, limit in limits.items()}
+    if file is None:
+        return {}
+    limits = {key: getattr(file.budget.limits.get(key), side, None) for key, side in _BUDGETED.items()}
     return {
-        key: BudgetLine(value, file.where(key, _BUDGETED[key]))
-        for key, value in values.items()
-        if file is not None and value is not None
+        key: Figure(key=key, value=value, source=file.where(key, _BUDGETED[key]))
+        for key, value in limits.items()
+        if value is not None
     }

@@ -18,7 +18,6 @@ from rlsize.shell.inputs import Inputs
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.facts.calibration import Calibration
     from rlsize.facts.rates import Rates
 
 HEART = "Known by heart (of the scenario's run)"
@@ -60,7 +59,6 @@ Save = Annotated[
         "--save", metavar="FILE", help="Write a calibration file.", rich_help_panel="Output", show_default=False
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @dataclass(slots=True)
@@ -82,7 +80,7 @@ def calibrate(
     bandwidth: Bandwidth = None,
     link: Link = None,
     save: Save = None,
-    force: Force = False,
+    force: quantity_flags.Force = False,
     profiles: quantity_flags.Profiles = None,
 ) -> Report:
     """
@@ -91,33 +89,36 @@ def calibrate(
     Example:  rlsize calibrate rates.yaml scenario.yaml --save calibration.yaml
     """
     from rlsize.commands.calibrate.answer import all_points, calibration_of, outlook
-    from rlsize.reports.calibrate import calibrate_report
+    from rlsize.commands.calibrate.report import calibrate_report
+    from rlsize.shell.output_files import check_files
 
     files = _sorted_out(sources or [])
     texts = dict(zip(TIMES.values(), (step_seconds, generation_seconds, train_seconds, sync_seconds), strict=True))
     inputs = Inputs(files.scenario, profiles, texts={key: text for key, text in texts.items() if text is not None})
-    if save is not None:
-        _check_target(inputs, save, force=force)
+    check_files(inputs, [save], force=force)
     heart = {
         phase: inputs.ask(key) if inputs.by_flag(key) else absent(key, inputs.flag(key)) for phase, key in TIMES.items()
     }
     said = [pair for text in rate or [] if (pair := _rate(inputs, text)) is not None]
     way = _bandwidth(inputs, bandwidth, link)
     inputs.settle()
-    known = any(figure.known for figure in heart.values()) or bool(said)
-    if not (files.rates or files.records or known):
+    sources = [*(figure.source for figure in heart.values() if figure.known), *(["--rate"] if said else [])]
+    sources = [*(name for name, _ in files.rates), *files.records, *sources]
+    if not sources:
         todo = "name a rates file or a file of records, or give --rate, --train-seconds, ... with a scenario"
         raise InputError(Fault("nothing was measured", "SOURCE", todo))
     planned = inputs.instead(**dict.fromkeys(TIMES.values()))  # what was measured does not say what is predicted
-    gathered = all_points(planned, files.rates, files.records, (heart, said), way)
+    gathered = all_points(planned, files.rates, files.records, (said, heart), way)
     inputs.warnings += planned.warnings
-    found = calibration_of(gathered, _named(files, heart, said))
+    fact, found = calibration_of(gathered, sources)
     if save is not None:
-        _write(inputs, save, found.fact, force=force)
+        from rlsize.writers.files import write_whole
+        from rlsize.writers.yaml_file import plain, yaml_text
+
+        write_whole(save, yaml_text("calibration", plain(fact)), force)
+        inputs.notes.append(f"Wrote {save}: give it to any command that predicts, as --calibration {save}.")
     warnings = [*inputs.warnings, *(f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial)]
-    return calibrate_report(
-        found.fact, found.calibrated, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes
-    )
+    return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes)
 
 
 def _sorted_out(paths: Sequence[str]) -> _Files:
@@ -127,7 +128,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
     Raises:
         InputError: A file cannot be read, is something else, or there are two scenarios.
     """
-    from rlsize.readers.rates import rates_of
+    from rlsize.readers.saved_files import read_rates
     from rlsize.readers.yaml_documents import read_document
 
     found = _Files()
@@ -138,7 +139,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
             continue
         kind = _kind(document.data)
         if kind == "rates":
-            found.rates.append((path, rates_of(document)))
+            found.rates.append((path, read_rates(document)))
         elif kind == "scenario" and found.scenario is None:
             found.scenario = path
         elif kind == "scenario":
@@ -186,26 +187,3 @@ def _bandwidth(inputs: Inputs, bandwidth: str | None, link: str | None) -> Figur
         inputs.fault(fault.what, fault.where, fault.todo)
     inputs.warnings += named.warnings
     return inputs.keep(found)
-
-
-def _check_target(inputs: Inputs, path: str, *, force: bool) -> None:
-    from rlsize.writers.files import check_target
-
-    try:
-        check_target(path, force)
-    except InputError as error:
-        inputs.faults.extend(error.faults)
-
-
-def _named(files: _Files, heart: dict[str, Figure], rates: Sequence[Any]) -> list[str]:
-    """The sources by name."""
-    said = [figure.source for figure in heart.values() if figure.known] + (["--rate"] if rates else [])
-    return [*(name for name, _ in files.rates), *files.records, *said]
-
-
-def _write(inputs: Inputs, path: str, fact: Calibration, *, force: bool) -> None:
-    from rlsize.writers.files import write_whole
-    from rlsize.writers.yaml_file import plain, yaml_text
-
-    write_whole(path, yaml_text("calibration", plain(fact)), force)
-    inputs.notes.append(f"Wrote {path}: give it to any command that predicts, as --calibration {path}.")

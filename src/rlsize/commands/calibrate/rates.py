@@ -5,11 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.calibrate.sources import MOST_SCATTER, profiles_of, rollout_of, rollout_setting, train_point
+from rlsize.commands.calibrate.points import (
+    SYNC_STAGES,
+    Gathered,
+    LoadedInstance,
+    bounded,
+    profiles_of,
+    rate_of,
+    rollout_of,
+    train_point,
+)
 from rlsize.equations import train_step, weight_sync
-from rlsize.estimates import stage_predictions
-from rlsize.estimates.calibrating import SCATTER, Point
+from rlsize.estimates.calibrating import SCATTER, Measurable, Point
 from rlsize.estimates.figures import numbers
+from rlsize.estimates.simulated_engine import ALL_THAT_FIT
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.engine_defaults import engine_defaults
@@ -20,10 +29,8 @@ from rlsize.readers.records.names import gpu_named, model_named
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.commands.calibrate.sources import Gathered
-    from rlsize.estimates.stage_predictions import RolloutPlan
     from rlsize.facts.figure import Figure, Value
-    from rlsize.facts.measured import Scatter
+    from rlsize.facts.measured import Scatter, SyncMeasured, TrainMeasured
     from rlsize.facts.rates import Rates
     from rlsize.shell.inputs import Inputs
 
@@ -45,26 +52,19 @@ def of_rates(inputs: Inputs, found: Gathered, name: str, rates: Rates, bandwidth
         found.unused.append((f"rollout and train step of {name}", "it ran on a CPU, and GPUs are predicted"))
         rates = replace(rates, rollout=None, instance_tokens_per_second=None, train=None)
     said = inputs.instead(**_conditions(inputs, name, rates))
-    levels = rates.rollout.levels if rates.rollout is not None else []
-    if levels or rates.instance_tokens_per_second is not None:
-        plan = found.tried(f"rollout rates of {name}", lambda: rollout_of(said.apart()))
-        if plan is not None:
-            found.rollout = found.rollout or plan
-            found.tried(f"rollout rates of {name}", lambda: found.points.extend(_levels(plan, name, rates)))
+    if (rates.rollout is not None and rates.rollout.levels) or rates.instance_tokens_per_second is not None:
+        one = found.tried(f"rollout rates of {name}", lambda: rollout_of(said.apart()))
+        if one is not None:
+            found.rollout = found.rollout or one
+            found.tried(f"rollout rates of {name}", lambda: found.points.extend(_levels(one, name, rates)))
     if rates.train is not None:
-        question = found.tried(f"train step of {name}", lambda: _trained(said.apart(), rates))
+        measured = rates.train
+        question = found.tried(f"train step of {name}", lambda: _trained(said.apart(), rates, measured))
         if question is not None:
             found.train = found.train or question
-            found.points.append(
-                train_point(
-                    name,
-                    question,
-                    (rates.train.train_seconds, _scatter(rates.train.scatter)),
-                    stage_predictions.train_alone(question),
-                )
-            )
+            found.points.append(train_point(name, question, measured.train_seconds, _scatter(measured.scatter)))
     if rates.sync is not None and rates.sync.methods:
-        _sync_point(found, name, rates, bandwidth)
+        _sync_point(found, name, rates.sync, rates.conditions.model, bandwidth)
 
 
 def _conditions(inputs: Inputs, name: str, rates: Rates) -> dict[str, Value]:
@@ -112,49 +112,25 @@ def _named(inputs: Inputs, file: str, kind: tuple[str, Any], text: str | None) -
     return name
 
 
-def _levels(plan: RolloutPlan, name: str, rates: Rates) -> list[Point]:
-    stage = stage_predictions.ROLLOUT_STAGES[0]
-
-    def point(what: str, rate: float, scatter: float, concurrency: float) -> Point:
-        return Point(
-            what=what,
-            source=name,
-            unit="token/s",
-            measured=rate,
-            scatter=scatter,
-            noise=stage.noise,
-            predict=plan.rate(concurrency),
-            stages=stage_predictions.ROLLOUT_STAGES,
-            setting=rollout_setting(plan),
-            series=f"{name}: rate of an instance",
-            place=concurrency,
-        )
-
+def _levels(one: LoadedInstance, name: str, rates: Rates) -> list[Point]:
     levels = rates.rollout.levels if rates.rollout is not None else []
-    found = [
-        point(f"rate with {one.concurrency} in flight", one.tokens_per_second, _scatter(one.scatter), one.concurrency)
-        for one in levels
-        if one.tokens_per_second > 0
+    seen = [
+        (float(level.concurrency), level.tokens_per_second, _scatter(level.scatter))
+        for level in levels
+        if level.tokens_per_second > 0
     ]
     whole = rates.instance_tokens_per_second
     if not levels and whole is not None and not whole.lower_bound:
-        error = whole.standard_error or 0.0
-        found.append(
-            point(
-                "rate with as many in flight as fit",
-                whole.mean,
-                min(max(SCATTER, error / whole.mean), MOST_SCATTER),
-                stage_predictions.ALL_THAT_FIT,
-            )
-        )
-    return found
+        seen = [(ALL_THAT_FIT, whole.mean, bounded((whole.standard_error or 0.0) / whole.mean))]
+    series = f"{name}: rate of an instance"
+    return [
+        Point(of=rate_of(one, load), source=name, measured=rate, scatter=scatter, series=series, place=load)
+        for load, rate, scatter in seen
+    ]
 
 
-def _trained(said: Inputs, rates: Rates) -> TrainQuestion:
+def _trained(said: Inputs, rates: Rates, measured: TrainMeasured) -> TrainQuestion:
     """The step that was measured: a plain sharded trainer without a reference model."""
-    measured = rates.train
-    if measured is None:
-        raise Refused("holds no train step")
     model, gpu = profiles_of(said, "trainer")
     seen = rates.conditions
     lengths = {"prompt_tokens": seen.mean_prompt_tokens or 0.0, "response_tokens": seen.mean_response_tokens or 1.0}
@@ -172,11 +148,8 @@ def _trained(said: Inputs, rates: Rates) -> TrainQuestion:
     )
 
 
-def _sync_point(found: Gathered, name: str, rates: Rates, bandwidth: Figure) -> None:
+def _sync_point(found: Gathered, name: str, measured: SyncMeasured, model: str | None, bandwidth: Figure) -> None:
     """The quickest way that was measured, beside the bytes over the link."""
-    measured = rates.sync
-    if measured is None:
-        return
     if not bandwidth.known:
         found.unused.append((f"weight sync of {name}", "needs --link or --bandwidth: which link it went over"))
         return
@@ -193,23 +166,16 @@ def _sync_point(found: Gathered, name: str, rates: Rates, bandwidth: Figure) -> 
             "sync_seconds", weight_sync.transfer_time, sync_bytes=measured.bytes, bandwidth=reached, latency=0.0
         )
 
-    found.points.append(
-        Point(
-            what=f"{best.method} weight sync",
-            source=name,
-            unit="s",
-            measured=best.seconds,
-            scatter=_scatter(best.scatter),
-            noise=stage_predictions.SYNC_STAGES[0].noise,
-            predict=predict,
-            stages=stage_predictions.SYNC_STAGES,
-            setting=CalibrationSetting(model=rates.conditions.model),
-        )
+    what = Measurable(
+        what=f"{best.method} weight sync",
+        predict=predict,
+        stages=SYNC_STAGES,
+        noise=SYNC_STAGES[0].noise,
+        setting=CalibrationSetting(model=model),
     )
+    found.points.append(Point(of=what, source=name, measured=best.seconds, scatter=_scatter(best.scatter)))
 
 
 def _scatter(scatter: Scatter | None) -> float:
-    """Standard error of a mean over equal parts, at least that of a run against another."""
-    return (
-        min(max(SCATTER, scatter.cv / max(1, scatter.parts) ** 0.5), MOST_SCATTER) if scatter is not None else SCATTER
-    )
+    """Standard error of a mean over equal parts."""
+    return SCATTER if scatter is None else bounded(scatter.cv / max(1, scatter.parts) ** 0.5)

@@ -6,29 +6,25 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.calibrate.sources import PHASES
+from rlsize.commands.calibrate.points import PHASES, LoadedInstance
+from rlsize.equations.long_tail import assumed_cap
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.belief import prior
-from rlsize.estimates.calibrating import Point
+from rlsize.estimates.calibrating import Measurable, Point
+from rlsize.estimates.generation_batch import StepBatch
 from rlsize.estimates.recorded import registry, rl_step
-from rlsize.estimates.stage_predictions import RolloutPlan
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.records.engine import EngineRecord
-from rlsize.facts.records.record import Refused
 from rlsize.facts.records.rl_step import StepRecord
 from rlsize.facts.records.train import TrainRecord
-from rlsize.quantities.workload import RESPONSE_CV
+from rlsize.quantities.workload import MOST_MEAN_LENGTHS, RESPONSE_CV
 from rlsize.readers.records.listing import profiles_of, read_records
 from rlsize.shell.beliefs import rollout_layout, trainer_layout
 from rlsize.verdicts.predictions import asked, positive
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from rlsize.commands.calibrate.sources import Gathered
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.recorded.registry import Predictor
-    from rlsize.facts.records.record import Layout, Record
+    from rlsize.commands.calibrate.points import Gathered
+    from rlsize.estimates.recorded.registry import Predictor, Profiles
+    from rlsize.facts.records.record import Record
     from rlsize.shell.inputs import Inputs
 
 _UNITS = (  # by what is in a field's name
@@ -69,12 +65,19 @@ def of_records(inputs: Inputs, found: Gathered, path: str) -> None:
             found.unused += [(record.id, "nothing predicts records of its class") for record in records]
             continue
         predictor = known[class_name]
-        _agree(predictor, records, path)
+        for place, reason in registry.contradictions(predictor, records).items():
+            what = f"{records[place].id} contradicts its neighbours: {reason}"
+            raise InputError(Fault(what, path, "measure it again, or leave it out"))
         for record in records:
             profiles = found.tried(record.id, partial(look_up, record))
             if profiles is not None:
                 _plan(found, record, profiles)
-                found.points += [one for one in _points(predictor, record, profiles, path) if _predictable(found, one)]
+                points = _points(predictor, record, profiles, path)
+                found.points += [one for one in points if found.tried(one.of.what, partial(_central, one)) is not None]
+
+
+def _central(point: Point) -> float:
+    return point.of.central
 
 
 def _plan(found: Gathered, record: Record, profiles: Profiles) -> None:
@@ -82,79 +85,65 @@ def _plan(found: Gathered, record: Record, profiles: Profiles) -> None:
     if not isinstance(record, StepRecord):
         return
     question = found.tried(record.id, lambda: rl_step.question(record, profiles))
-    if question is not None:
-        found.step = found.step or question
-        found.train = found.train or question.train
-        found.rollout = found.rollout or RolloutPlan(
-            question=question.engine.question,
-            prompt=record.prompt_tokens,
-            response=record.response_tokens,
-            response_cv=RESPONSE_CV,
-            longest=question.max_tokens,
-        )
-        found.seen |= {f"{PHASES[phase][1]}, {question.loop}" for name, phase in _PHASES if name in record.measured}
-
-
-def _agree(predictor: Predictor, records: Sequence[Record], path: str) -> None:
-    for place, reason in registry.contradictions(predictor, records).items():
-        what = f"{records[place].id} contradicts its neighbours: {reason}"
-        raise InputError(Fault(what, path, "measure it again, or leave it out"))
+    if question is None:
+        return
+    longest = question.max_tokens or assumed_cap(
+        max_context=float(profiles.model.architecture.max_context),
+        prompt_tokens=record.prompt_tokens,
+        mean_tokens=record.response_tokens,
+        mean_lengths=MOST_MEAN_LENGTHS,
+    )
+    batch = StepBatch(
+        samples=1.0,
+        instances=1.0,
+        prompt_tokens=record.prompt_tokens,
+        response_tokens=record.response_tokens,
+        response_cv=RESPONSE_CV,
+        max_tokens=longest,
+    )
+    found.step = found.step or question
+    found.train = found.train or question.train
+    found.rollout = found.rollout or LoadedInstance(question.engine.question, batch)
+    found.seen |= {f"{PHASES[phase][1]}, {question.loop}" for name, phase in _PHASES if name in record.measured}
 
 
 def _points(predictor: Predictor, record: Record, profiles: Profiles, path: str) -> list[Point]:
-    """The measured fields that a calibration of its class uses."""
+    """The measured fields that a calibration of its class uses; of a loop the times, whose rates say the same again."""
 
-    def predict(name: str) -> Callable[[Mapping[str, Any]], Any]:
-        return lambda values: asked(predictor, record, profiles, values)[name]
-
-    return [
-        Point(
+    def measurable(name: str) -> Measurable:
+        return Measurable(
             what=f"{record.id}: {name}",
-            source=path,
             unit=next((unit for part, unit in _UNITS if part in name), ""),
-            measured=float(record.measured[name]),
-            scatter=0.0,  # the noise of a class holds it
-            noise=predictor.noise(record),
-            predict=predict(name),
+            predict=lambda values: asked(predictor, record, profiles, values)[name],
             stages=predictor.STAGES,
+            noise=predictor.noise(record),
             setting=_setting(record),
         )
-        for name in _fields(predictor, record)
+
+    names: tuple[str, ...] = ()
+    if isinstance(record, StepRecord):
+        names = tuple(name for name in record.measured if name.endswith("_s") and "tokens" not in name)
+    return [  # the noise of a class holds the scatter of its measurements
+        Point(of=measurable(name), source=path, measured=float(record.measured[name]), scatter=0.0)
+        for name in names or registry.calibrates_on(predictor, record)
         if positive(record.measured.get(name))
     ]
-
-
-def _fields(predictor: Predictor, record: Record) -> tuple[str, ...]:
-    """The measured fields to use: of a loop the step and its phases, whose rates say the same again."""
-    times = tuple(name for name in record.measured if name.endswith("_s") and isinstance(record, StepRecord))
-    return tuple(name for name in times if "tokens" not in name) or registry.calibrates_on(predictor, record)
 
 
 def _setting(record: Any) -> CalibrationSetting:
     """What a record ran: engines have a layout, trainers too, loops have both."""
     setting = CalibrationSetting(model=record.model, gpu=record.gpu or None)
+    rollout, trainer = None, None
     if isinstance(record, EngineRecord):
-        return replace(setting, engine=record.stack, rollout_layout=_instance(record.layout))
-    if isinstance(record, TrainRecord):
-        return replace(setting, trainer_layout=_trainer(record.layout))
-    if isinstance(record, StepRecord):
-        own = {"rollout_layout": _instance(record.rollout), "trainer_layout": _trainer(record.trainer)}
-        return replace(setting, engine=record.engine, **own)
-    return setting
-
-
-def _instance(spread: Layout) -> str:
-    return rollout_layout(spread.tensor, spread.pipeline, spread.data)
-
-
-def _trainer(spread: Layout) -> str:
-    return trainer_layout(spread.tensor, spread.pipeline, spread.context, spread.expert)
-
-
-def _predictable(found: Gathered, point: Point) -> bool:
-    try:
-        point.predict(prior(*point.stages).central())
-    except Refused as refusal:
-        found.unused.append((point.what, str(refusal)))
-        return False
-    return True
+        setting, rollout = replace(setting, engine=record.stack), record.layout
+    elif isinstance(record, TrainRecord):
+        trainer = record.layout
+    elif isinstance(record, StepRecord):
+        setting, rollout, trainer = replace(setting, engine=record.engine), record.rollout, record.trainer
+    return replace(
+        setting,
+        rollout_layout=rollout_layout(rollout.tensor, rollout.pipeline, rollout.data) if rollout else None,
+        trainer_layout=trainer_layout(trainer.tensor, trainer.pipeline, trainer.context, trainer.expert)
+        if trainer
+        else None,
+    )

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from rlsize.facts.plan import Plan
     from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
-    from rlsize.readers.budgets import BudgetFile
+    from rlsize.readers.saved_files import BudgetFile
     from rlsize.verdicts.budget import Line
 
 _FLAG = re.compile(r"--[a-z-]+")
@@ -149,8 +149,7 @@ def _opened(
     Raises:
         InputError: What is wrong with any of them.
     """
-    from rlsize.readers.budgets import budget_in, read_budget
-    from rlsize.readers.plans import read_plan
+    from rlsize.readers.saved_files import budget_in, read_budget, read_plan
 
     faults: list[Fault] = []
     own = plan = None

@@ -70,9 +70,8 @@ class Outputs:
         Raises:
             InputError: A file cannot be written.
         """
+        from rlsize.writers.ci import junit_text, workflow_commands
         from rlsize.writers.files import write_whole
-        from rlsize.writers.github import workflow_commands
-        from rlsize.writers.junit import junit_text
         from rlsize.writers.markdown import markdown_text
 
         if self.junit is not None:
@@ -97,7 +96,7 @@ def _in_repository(file: str) -> str:
 
 def _add_to_summary(text: str) -> None:
     """Append to the summary of the step; where that does not work, the verdict stands all the same."""
-    from rlsize.writers.github import LARGEST_SUMMARY, summary
+    from rlsize.writers.ci import LARGEST_SUMMARY, summary
 
     target = os.environ.get(_SUMMARY)
     if not target:

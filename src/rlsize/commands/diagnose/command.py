@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.commands.diagnose.failing_on import failing_words, fails
-from rlsize.errors import InputError
+from rlsize.errors import suggestion
 from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
+from rlsize.shell.access import blamed
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
@@ -20,20 +20,34 @@ from rlsize.shell.observation import (
     POOLS,
     ObservedPools,
     allocation_of,
-    check_files,
     pools_of,
     prices_of,
     save_observation,
 )
-from rlsize.shell.quantity_flags import PRICES, Changes, asks_beside_files
+from rlsize.shell.output_files import check_files
+from rlsize.shell.quantity_flags import PRICES, Changes, Force, Unassumed, asks_beside_files
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
     import numpy as np
 
     from rlsize.facts.evidence import Diagnosis
     from rlsize.facts.observation_file import RunObservation
     from rlsize.verdicts.before_after import Compared
 
+_FAILING = {
+    "any": "",
+    "worse": "",
+    "regressed": "trainer regressed",
+    "sync": "sync stall",
+    "starving": "starving trainer",
+    "backlog": "growing backlog",
+    "oversized": "oversized and held back",
+    "limbo": "neither side at its limit",
+    "unclear": "unclear",
+}
+"""What `--fail-on` takes: the verdict of each word."""
 _SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
 _RATES = (
     "consumption_tokens_per_second", "instance_tokens_per_second", "accept_lower_bound", "headroom",
@@ -65,12 +79,11 @@ Record = Annotated[
         "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks_beside_files(
     Inputs=(*_RATES, *WATCH, *POOLS),
-    Limits=("idle_target_fraction", "sync_target_fraction", "max_staleness"),
+    Limits=("idle_target_fraction", "sync_target_fraction", Unassumed("max_staleness")),
     Prices=PRICES,
 )
 def diagnose(
@@ -92,19 +105,28 @@ def diagnose(
     from rlsize.shell.training_logs import read_run
 
     found = named_inputs(inputs, sources or [], watch.format)
-    _read(inputs, found, changes or [])
+    if len(found.scenarios) > 1:
+        inputs.fault("two scenarios are named", found.scenarios[1], "name one")
+    named = found.scenarios[0] if found.scenarios else None
+    with blamed(inputs, named or "--set"):
+        inputs.read(named, changes or [])
     inputs.load_rates()
     for key in ("skipped_steps", "group_size", "max_num_seqs"):
         inputs.ask(key)
     pools = pools_of(inputs)
     asked = _asked(inputs)
-    check_files(inputs, record, force=force)
+    check_files(inputs, [record], force=force)
     if before is not None and record == before:
         inputs.fault("is the baseline, the way back", "--record", "write what is now to a file of its own")
-    words = failing_words(inputs, fail_on, compared=before is not None)
+    words = _failing_words(inputs, fail_on, compared=before is not None)
     engines = check_watch(inputs, found, watch)
     _check_kinds(inputs, found, engines=engines)
-    baseline = _baseline(inputs, before)
+    baseline: RunObservation | None = None
+    if before is not None:
+        from rlsize.readers.saved_files import read_observation
+
+        with blamed(inputs, before):
+            baseline = read_observation(before)
     run = read_run(inputs, found.logs, watch.format)
     if not engines:
         inputs.settle()
@@ -129,17 +151,6 @@ def diagnose(
         deliver(report, context.obj)
         raise typer.Exit(INTERRUPTED)
     return report
-
-
-def _read(inputs: Inputs, found: NamedInputs, changes: list[str]) -> None:
-    """Read the scenario, if one is named."""
-    if len(found.scenarios) > 1:
-        inputs.fault("two scenarios are named", found.scenarios[1], "name one")
-    named = found.scenarios[0] if found.scenarios else None
-    try:
-        inputs.read(named, changes)
-    except InputError as error:
-        inputs.blame(error, named or "--set")
 
 
 def _asked(inputs: Inputs) -> dict[str, Figure]:
@@ -171,6 +182,35 @@ def _asked(inputs: Inputs) -> dict[str, Figure]:
     }
 
 
+def _failing_words(inputs: Inputs, text: str | None, *, compared: bool) -> list[str]:
+    """
+    The words of `--fail-on`; a fault for those that could never fail.
+
+    Args:
+        inputs: Takes the faults.
+        text: As it was typed; None without the flag.
+        compared: Whether there is a baseline.
+    """
+    found = [word.strip() for word in (text or "").split(",") if word.strip()]
+    for word in found:
+        if word not in _FAILING:
+            inputs.fault(f"{word[:40]!r} is unknown", "--fail-on", suggestion(word, _FAILING))
+    if text is not None and not found:
+        inputs.fault("names nothing to fail on", "--fail-on", f"known: {', '.join(_FAILING)}")
+    if "worse" in found and not compared:
+        inputs.fault("worse than what is not said", "--fail-on", "give the baseline, as in --before before.yaml")
+    return found
+
+
+def _fails(words: Collection[str], found: Diagnosis, compared: Iterable[Compared]) -> bool:
+    """Whether the exit code is to be 1."""
+    worse = any(one.outcome == "worse" for one in compared)
+    verdicts = {_FAILING[word] for word in words}
+    return (
+        ("worse" in words and worse) or found.verdict in verdicts or ("any" in words and (worse or bool(found.steps)))
+    )
+
+
 def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
     for name in found.results:
         todo = "save its rate with `rlsize observe FILE --save rates.yaml`, and give it as --per-instance rates.yaml"
@@ -180,18 +220,6 @@ def _check_kinds(inputs: Inputs, found: NamedInputs, *, engines: bool) -> None:
     if not (engines or found.logs or inputs.faults):
         todo = "name engines, as in `rlsize diagnose http://engine-0:8000 --consume 39321`, or a training log"
         inputs.fault("nothing that runs is named", "SOURCE", todo)
-
-
-def _baseline(inputs: Inputs, path: str | None) -> RunObservation | None:
-    if path is None:
-        return None
-    from rlsize.readers.observations import read_observation
-
-    try:
-        return read_observation(path)
-    except InputError as error:
-        inputs.blame(error, path)
-        return None
 
 
 def _answer(
@@ -205,7 +233,7 @@ def _answer(
     """The diagnosis, and the comparison where a baseline is given."""
     import numpy as np
 
-    from rlsize.reports.diagnose import diagnose_report
+    from rlsize.commands.diagnose.report import diagnose_report
     from rlsize.verdicts.diagnosis import diagnosis
 
     random = np.random.default_rng(_SEED)
@@ -214,9 +242,8 @@ def _answer(
     comparison: tuple[tuple[Compared, ...], list[str]] = ((), [])
     if baseline is not None and path is not None:
         comparison = _compared(evidence, pools, baseline, path, found, random)
-    failed = fails(words, found, comparison[0])
-    warnings = [*doubts, *inputs.warnings]
-    return diagnose_report(evidence, found, inputs.shown(), comparison, (warnings, inputs.notes), no=failed)
+    told = ([*doubts, *inputs.warnings], inputs.notes)
+    return diagnose_report(evidence, found, inputs.shown(), comparison, told, no=_fails(words, found, comparison[0]))
 
 
 def _compared(
@@ -228,7 +255,7 @@ def _compared(
     random: np.random.Generator,
 ) -> tuple[tuple[Compared, ...], list[str]]:
     """Before and after, and how to go back."""
-    from rlsize.reports.before_after import outcome_words, rollback_words
+    from rlsize.commands.diagnose.report import outcome_words, rollback_words
     from rlsize.verdicts.before_after import Side, compared
 
     now = Side(

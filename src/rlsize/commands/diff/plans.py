@@ -32,7 +32,7 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
         InputError: What is wrong with them.
     """
     from rlsize.commands.diff.report import Compared, diff_report
-    from rlsize.readers.plans import read_plan
+    from rlsize.readers.saved_files import read_plan
     from rlsize.verdicts.difference import differences
 
     first, second = both(read_plan, before, after)

@@ -81,12 +81,12 @@ def _read(path: str) -> tuple[Rates, Document, Rates]:
         InputError: What is wrong with it.
     """
     from rlsize.facts.rates import Rates
-    from rlsize.readers.rates import rates_of
+    from rlsize.readers.saved_files import read_rates
     from rlsize.readers.validation import opened, validated
     from rlsize.readers.yaml_documents import read_document
 
     document = read_document(path)
-    converted, inside = rates_of(document), opened(document, "rates")
+    converted, inside = read_rates(document), opened(document, "rates")
     return converted, inside, validated(Rates, inside)
 
 

@@ -128,7 +128,7 @@ def _answers(said: Mapping[str, str], limits: Sequence[str], desk: Desk, *, yes:
 
 def _write(file: str, answers: Mapping[str, Any], schema: Path, *, force: bool) -> None:
     """Write scenario and schema; the same schema serves every scenario of a folder, so one that is there stays."""
-    from rlsize.readers.schemas import schema_of
+    from rlsize.readers.file_kinds import schema_of
     from rlsize.units import printable
     from rlsize.writers.files import write_whole
     from rlsize.writers.scenario_file import scenario_text

@@ -116,7 +116,7 @@ def rate(key: str, flag: str, text: str, desk: Desk) -> Any:
     """Tokens per second of an instance, or the path of a rates file as the scenario says it."""
     if flag != RATES_FLAG and not text.strip().endswith(RATES_FILES):
         return value(key, flag, text, desk)
-    from rlsize.readers.rates import read_rates
+    from rlsize.readers.saved_files import read_rates
 
     said = words(key, flag, text.strip(), desk)
     if not said.endswith(RATES_FILES):

@@ -2,27 +2,33 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
-from rlsize.commands.manifest.text import commands_of, head_of, text_of
 from rlsize.commands.manifest.wanted import ObjectFlags, check_bounds, platform_of, wanted_of
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
+from rlsize.readers.yaml_documents import read_text
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
-from rlsize.shell.allocation import ALLOCATION, allocation_of, read_pools
+from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.shell.text_output import delivered
+from rlsize.version import VERSION
+from rlsize.writers.files import check_target
+from rlsize.writers.manifests.in_place import LARGEST, edited
+from rlsize.writers.manifests.resize import pods_of
+from rlsize.writers.manifests.text import commented, pasted, yaml_documents
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlsize.writers.manifests.in_place import Changed
-    from rlsize.writers.manifests.resize import Pods, Resize
+    from rlsize.writers.manifests.resize import Pods, Resize, Wanted
 
 _SOURCES: Mapping[str, str] = {
     "apply_command": "to paste; nothing is applied by rlsize",
@@ -30,14 +36,6 @@ _SOURCES: Mapping[str, str] = {
     "back_command": "the way back",
 }
 _UNNAMED = "resize.yaml"
-Source = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PLAN|SCENARIO",
-        help="A saved plan, a scenario with placement, or an observation; flags override it.",
-        show_default=False,
-    ),
-]
 
 
 @asks_beside_files(
@@ -54,39 +52,35 @@ def manifest(
 
     Example:  rlsize manifest examples/baseline.yaml --platform deployment
     """
-    from rlsize.writers.manifests.resize import pods_of
-
     base, rollback, output = said.base, said.rollback, said.output
     if output is not None:
-        from rlsize.writers.files import check_target
-
         written_to = check_target(output, said.force)
         if base is not None and written_to == Path(base).resolve():
             raise InputError(Fault("is the manifest that is gone back to", "--output", "name another file"))
     named = rollback or source
     read_pools(inputs, named, changes)
     found = allocation_of(inputs, named or "flags")
-    module = platform_of(inputs, said)
+    resized = platform_of(inputs, said)
     wanted = wanted_of(inputs, said, found)
     per_pod = inputs.ask("gpus_per_pod")
     pods = pods_of(found, int(per_pod.number) if per_pod.known else None, inputs.faults)
-    if module is None or pods is None:
+    if resized is None or pods is None:
         inputs.settle()
         raise InputError(Fault("nothing says how large the fleet is", "--instances", "give a plan, or --instances"))
     check_bounds(inputs, wanted, pods)
     faults: list[Fault] = []
-    resize = module.resize(pods, wanted, faults)
+    resize = resized(pods, wanted, faults)
     # the object that is there has what a new one would need flags for
     inputs.faults += [fault for fault in faults if base is None or fault.where in {"--platform", "--group"}]
     inputs.settle()
-    commands = commands_of(resize, base, output or _UNNAMED)
+    commands = _commands(resize, base, output or _UNNAMED)
     back_from = _left(source) if rollback is not None else None
-    head = head_of(resize, pods, wanted, found.source, back_from)
-    text, changed, told = text_of(resize, pods, wanted, base, head, commands)
+    head = _head(resize, pods, wanted, found.source, back_from)
+    text, changed, told = _text(resize, pods, wanted, base, head, commands)
     figures = {
         "manifest": text,
         "file": output,
-        "platform": module.PLATFORM,
+        "platform": (said.platform or "").lower(),
         "kind": resize.kind,
         "api_version": resize.api_version,
         "instances": pods.instances,
@@ -146,3 +140,75 @@ def _left(source: str | None) -> str:
     found = allocation_of(inputs, source)
     inputs.settle()
     return f", back from {found.instances}" if found.instances else ""
+
+
+class _Text(NamedTuple):
+    """
+    The file.
+
+    Args:
+        text: All of it.
+        changes: What differs from the manifest that was there.
+        notes: What there is to say about that.
+    """
+
+    text: str
+    changes: tuple[Changed, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def _commands(resize: Resize, base: str | None, file: str) -> dict[str, str]:
+    """What to paste: before, to apply, and to go back."""
+    file = shlex.quote(file)
+    if base is not None:
+        back = f"kubectl apply -f {shlex.quote(base)}"
+        return {"before": f"kubectl diff -f {file}", "apply": f"kubectl apply -f {file}", "back": back}
+    found = {"before": resize.before, "apply": resize.apply, "back": resize.back}
+    return {key: command.replace("{file}", file) for key, command in found.items()}
+
+
+def _head(resize: Resize, pods: Pods, wanted: Wanted, source: str, back_from: str | None) -> list[str]:
+    """
+    What the file is, in a few lines.
+
+    Args:
+        resize: The resize.
+        pods: The fleet as pods.
+        wanted: The object.
+        source: Where its allocation comes from.
+        back_from: How many instances are left by a rollback, in words; None where it is none.
+    """
+    trainer = "" if pods.trainer_gpus is None else f"; the trainer keeps its {numbered(pods.trainer_gpus, 'GPU')}"
+    quota = resize.kind == "ClusterQueue"
+    counted = f"{numbered(pods.rollout_gpus, 'GPU')} of quota" if quota else numbered(pods.replicas, "replica")
+    fleet = f"{numbered(pods.instances, 'instance')} of {numbered(pods.rollout_gpus // pods.instances, 'GPU')}"
+    what = "Resize" if back_from is None else "Rollback"
+    return [
+        f"Written by rlsize {VERSION} from {source}. Nothing is applied.",
+        f"{what}: {fleet} ({numbered(pods.rollout_gpus, 'rollout GPU')}){back_from or ''}{trainer}.",
+        f"{resize.kind} {wanted.name} ({resize.api_version}): {counted}.",
+    ]
+
+
+def _text(
+    resize: Resize, pods: Pods, wanted: Wanted, base: str | None, head: list[str], commands: Mapping[str, str]
+) -> _Text:
+    """
+    The file: new, or the one that was there with the resize in it.
+
+    Raises:
+        InputError: The one that was there does not hold the object.
+    """
+    said = commented(head) + pasted(f"{when.capitalize()}: {command}" for when, command in commands.items())
+    cautions = [f"Caution: {warning}" for warning in resize.warnings]
+    if base is None:
+        notes = [f"Note: {note}" for note in resize.notes]
+        return _Text(said + commented([*notes, *cautions]) + yaml_documents(resize.documents))
+    made = edited(read_text(base, LARGEST), base, resize, pods, wanted)
+    told = [f"Changed: {one.path}: {one.before or 'not said'} -> {one.after}" for one in made.changes]
+    unchanged = []
+    if not made.changes:
+        unchanged.append(f"{base} is so already: nothing changed.")
+    if made.versioned:
+        unchanged.append("It carries a resourceVersion: remove it, or the file can be applied only once.")
+    return _Text(said + commented([*told, *cautions]) + made.text, made.changes, tuple(unchanged))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rlsize.facts.allocation import Allocation
     from rlsize.shell.inputs import Inputs
-    from rlsize.writers.manifests.listing import Platform
+    from rlsize.writers.manifests import Platform
     from rlsize.writers.manifests.resize import Pods, Wanted
 
 OBJECT, KEDA, KUEUE = "Object", "KEDA", "Kueue"
@@ -107,7 +107,7 @@ class ObjectFlags:
 
 def platform_of(inputs: Inputs, said: ObjectFlags) -> Platform | None:
     """The platform; None, with a fault, where there is none of that name. Flags of others are faults too."""
-    from rlsize.writers.manifests.listing import platforms
+    from rlsize.writers.manifests import platforms
 
     known = platforms()
     if said.platform is None:
@@ -127,8 +127,7 @@ def platform_of(inputs: Inputs, said: ObjectFlags) -> Platform | None:
 
 def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
     """The object as it was asked for; faults are noted."""
-    from rlsize.reports.alerts_text import selector_text
-    from rlsize.shell.selectors import matchers
+    from rlsize.shell.selectors import matchers, selector_text
     from rlsize.writers.manifests.keda import TARGETS
     from rlsize.writers.manifests.names import is_quantity, label_of, toleration_of
     from rlsize.writers.manifests.resize import Wanted

@@ -2,40 +2,164 @@
 
 from __future__ import annotations
 
+import json
 import math
-import os
+import re
 import shlex
 import ssl
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.measure.model import NAME_ONE, NO_MODEL, measured_model
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
 from rlsize.facts.measured import STAGES
+from rlsize.facts.rates import RateConditions
+from rlsize.quantities.scenario import ModelNumbers
 from rlsize.quantities.table import QUANTITIES
+from rlsize.shell.access import access_to, blamed
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from pathlib import Path
 
-    from rlsize.commands.measure.model import MeasuredModel
     from rlsize.facts.measured import Stage
-    from rlsize.readers.http_targets import Target
+    from rlsize.facts.model import Model
+    from rlsize.readers.http_pages import Access, Target
     from rlsize.shell.inputs import Inputs
 
+NO_MODEL, NAME_ONE = "no model is named", "name a profile, a folder with a config.json or a Hugging Face id"
+CONFIG = "config.json"
+_HUB_ID = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
+_WEIGHTS = ("*.safetensors", "*.bin", "*.pt")
 TORCH_DTYPES = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp8": "bfloat16"}
 KV_DTYPES = {"bf16": "auto", "fp16": "auto", "fp32": "auto", "fp8": "fp8"}
 QUICK_SECONDS = 45.0
 _CONCURRENCY = Quantity("count", most=65_536, whole=True)
 _BUCKET = Quantity("B", least=1e3, most=1e12)
-
 _WHY = "nobody said"
 _CAP_FACTOR = 4  # the plain workload's cap, in mean lengths
 _PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a model's context
 _MOST = {"prompts_per_step": 1e6, "group_size": 4096, "prompt_tokens": 1e7, "response_tokens": 1e7}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MeasuredModel:
+    """
+    A model to run.
+
+    Args:
+        name: What it is called in the answer.
+        source: Where an engine finds it: a folder with a config.json, or a Hugging Face id.
+        shape: Where a trainer finds its config.json, for which no weights are read; likewise.
+        dummy: Whether its weights are random.
+        profile: Its shape, where it is known before the run.
+    """
+
+    name: str
+    source: str
+    shape: str
+    dummy: bool
+    profile: Model | None
+
+
+def measured_model(inputs: Inputs, *, dummy: bool, folder: Path) -> MeasuredModel | None:
+    """
+    The model; None where there is none, or something is wrong with it, which is then noted.
+
+    Args:
+        inputs: Flags, scenario and profiles.
+        dummy: Whether random weights are asked for.
+        folder: Where a config.json may be written for a profile.
+    """
+    chosen, where = inputs.name("model")
+    if isinstance(inputs.said("model"), ModelNumbers) and not inputs.by_flag("model"):
+        inputs.fault("is only a size; a measurement needs a real model", where, "name one with --model")
+        return None
+    if chosen is None:
+        return None
+    if not chosen.strip():
+        inputs.fault("names no model", where, NAME_ONE)
+        return None
+    near = Path() if inputs.by_flag("model") or inputs.file is None else inputs.file.folder
+    try:
+        found = _local(chosen, near, dummy=dummy) or _named(inputs, chosen, folder, dummy=dummy)
+    except InputError as error:
+        inputs.blame(error, where)
+        return None
+    inputs.keep(Figure(key="model", value=found.name, source=where))
+    if found.dummy and not dummy:
+        inputs.notes.append(
+            f"{found.name} has no weights here, so random ones are used; speed does not need real ones."
+        )
+    return found
+
+
+def _local(chosen: str, near: Path, *, dummy: bool) -> MeasuredModel | None:
+    """
+    The model in a folder; None where nothing lies there.
+
+    Raises:
+        InputError: What lies there is no model.
+    """
+    try:
+        place = (near / chosen).expanduser()
+        place = place.parent if place.name == CONFIG and place.is_file() else place
+        if not place.exists():
+            return None
+        if place.is_dir() and not (place / CONFIG).is_file():
+            raise InputError(Fault(f"the folder {place} holds no {CONFIG}", "", "name the folder of a model"))
+    except (OSError, RuntimeError, ValueError):  # a name that no file can have
+        return None
+    from rlsize.readers.huggingface import read_model
+
+    profile = read_model(place)
+    weights = any(next(place.glob(pattern), None) for pattern in _WEIGHTS)
+    here = str(place.resolve())
+    return MeasuredModel(name=profile.name, source=here, shape=here, dummy=dummy or not weights, profile=profile)
+
+
+def _named(inputs: Inputs, chosen: str, folder: Path, *, dummy: bool) -> MeasuredModel:
+    """
+    The model of a profile or of a Hugging Face id.
+
+    Raises:
+        InputError: It is neither.
+    """
+    try:
+        profile: Model | None = inputs.catalogue.get("model", chosen)
+    except InputError:
+        if not _HUB_ID.fullmatch(chosen) or chosen.startswith("."):
+            raise
+        profile = None
+    if profile is None:
+        inputs.notes.append(f"{chosen} is taken for a Hugging Face id; no profile knows its shape.")
+        return MeasuredModel(name=chosen, source=chosen, shape=chosen, dummy=dummy, profile=None)
+    try:
+        shape = _written(profile, folder)
+    except InputError:
+        if not profile.hf_repo:
+            raise
+        shape = profile.hf_repo  # its family is not written here, so its configuration comes from where its weights lie
+    if profile.hf_repo and not dummy:
+        return MeasuredModel(name=profile.name, source=profile.hf_repo, shape=shape, dummy=False, profile=profile)
+    return MeasuredModel(name=profile.name, source=shape, shape=shape, dummy=True, profile=profile)
+
+
+def _written(profile: Model, folder: Path) -> str:
+    """
+    A folder with the config.json of a profile.
+
+    Raises:
+        InputError: Its family cannot be written.
+    """
+    from rlsize.writers.huggingface_config import config_of
+
+    place = folder / "model"
+    place.mkdir()
+    (place / CONFIG).write_text(json.dumps(config_of(profile), indent=2), encoding="utf-8")
+    return str(place)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +191,6 @@ class Workload:
     def prompts_per_instance(self) -> int:
         """Prompts that one instance gets in a step."""
         return max(1, -(-self.prompts // self.instances))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunningServers:
-    """Servers that run already, and how to ask them; without targets, an engine is started."""
-
-    targets: tuple[Target, ...]
-    token: str
-    authority: str | None
-    insecure: bool
-    timeout: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,7 +242,8 @@ class Measurement:
         start_seconds: Most that an engine or trainer may take to start. [s]
         seed: Of lengths, prompts and weights.
         device: cuda, cpu, or auto.
-        servers: Servers to reach.
+        targets: Servers that run already and are to be reached; without them, an engine is started.
+        access: How to ask them.
         engine: An engine to start.
         trainer: A trainer to run, and the ranks of a weight sync.
     """
@@ -142,9 +256,22 @@ class Measurement:
     start_seconds: float
     seed: int
     device: str
-    servers: RunningServers
+    targets: tuple[Target, ...]
+    access: Access
     engine: OwnEngine
     trainer: OwnTrainer
+
+    @property
+    def conditions(self) -> RateConditions:
+        """Under which rates are measured, as far as they were asked for."""
+        return RateConditions(
+            model=self.model.name if self.model else None,
+            mean_response_tokens=self.work.mean,
+            mean_prompt_tokens=float(self.work.prompt_tokens),
+            group_size=float(self.work.group_size),
+            response_cv=self.work.cv,
+            max_response_tokens=self.work.cap,
+        )
 
     @property
     def named_model(self) -> MeasuredModel:
@@ -176,13 +303,14 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
     model = measured_model(inputs, dummy=asked["dummy_weights"], folder=folder)
     work = _workload(inputs, model.profile.architecture.max_context if model and model.profile else None)
     only = _stages(inputs, asked["only"])
-    servers, engine, trainer = _servers(inputs, asked), _engine(inputs, asked), _trainer(inputs, asked)
+    servers, access = _servers(inputs, asked)
+    engine, trainer = _engine(inputs, asked), _trainer(inputs, asked)
     quick = QUICK_SECONDS if asked["quick"] else None
     seconds = inputs.ask("measurement_seconds", default=quick, why="a quick look")
     start, device = inputs.ask("start_seconds"), inputs.choose("device")
-    if model is None and not (servers.targets and only in {None, ("rollout",)}) and not inputs.faults:
+    if model is None and not (servers and only in {None, ("rollout",)}) and not inputs.faults:
         inputs.fault(NO_MODEL, "--model", NAME_ONE)  # servers alone say what they serve
-    _check_model(inputs, model, work, engine, servers)
+    _check_model(inputs, model, work, engine, starts=not servers)
     return Measurement(
         model=model,
         work=inputs.settled(work),
@@ -192,7 +320,8 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
         start_seconds=start.number,
         seed=int(inputs.keep(Figure(key="seed", value=seed_of(inputs), source="--seed")).number),
         device=device,
-        servers=servers,
+        targets=servers,
+        access=access,
         engine=engine,
         trainer=trainer,
     )
@@ -245,33 +374,24 @@ def _plain(context: int | None) -> dict[str, float]:
     return {"prompts_per_step": 32, "group_size": 8, "prompt_tokens": prompt, "response_tokens": mean}
 
 
-def _servers(inputs: Inputs, asked: Mapping[str, Any]) -> RunningServers:
-    """The servers that --url names, and the token for them; what is wrong is noted."""
-    timeout = inputs.ask("timeout_seconds")
-    found: list[Target] = []
-    token = ""
-    if asked["url"]:
-        from rlsize.readers.http_targets import bearer_token, targets
+def _servers(inputs: Inputs, asked: Mapping[str, Any]) -> tuple[tuple[Target, ...], Access]:
+    """The servers that --url names, and how to ask them; what is wrong is noted."""
+    from rlsize.readers.http_pages import Access, targets
 
-        try:
+    found: list[Target] = []
+    if asked["url"]:
+        with blamed(inputs, "--url"):
             found = targets(asked["url"])
-            token = bearer_token(os.environ, asked["token_file"])
-        except InputError as error:
-            inputs.faults.extend(error.faults)
-    if token and any(target.exposed for target in found):
-        inputs.warnings.append("the token goes over plain http, which anyone on the way can read; https hides it")
+        access = access_to(found, inputs, asked["token_file"], asked["ca"], insecure=asked["insecure"])
+    else:
+        inputs.ask("timeout_seconds")
+        access = Access(authority=asked["ca"])
     try:
         ssl.create_default_context(cafile=asked["ca"])
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
         inputs.fault(f"{asked['ca']} cannot be read as certificates: {reason}", "--ca", "give a PEM file")
-    return RunningServers(
-        targets=tuple(found),
-        token=token,
-        authority=asked["ca"],
-        insecure=asked["insecure"],
-        timeout=timeout.number if timeout.known else 0.0,
-    )
+    return tuple(found), access
 
 
 def _engine(inputs: Inputs, asked: Mapping[str, Any]) -> OwnEngine:
@@ -352,22 +472,20 @@ def _stages(inputs: Inputs, text: str | None) -> tuple[Stage, ...] | None:
     if text is None:
         return None
     wanted = [part.strip() for part in text.split(",") if part.strip()]
-    for name in wanted:
-        if name not in STAGES:
-            inputs.fault(f"{name!r} cannot be measured", "--only", f"known: {', '.join(STAGES)}")
-    if not wanted:
-        inputs.fault("names nothing", "--only", f"known: {', '.join(STAGES)}")
+    wrong = [f"{name!r} cannot be measured" for name in wanted if name not in STAGES]
+    for what in wrong if wanted else ["names nothing"]:
+        inputs.fault(what, "--only", f"known: {', '.join(STAGES)}")
     return tuple(stage for stage in STAGES if stage in wanted)
 
 
 def _check_model(
-    inputs: Inputs, model: MeasuredModel | None, work: Workload | None, engine: OwnEngine, servers: RunningServers
+    inputs: Inputs, model: MeasuredModel | None, work: Workload | None, engine: OwnEngine, *, starts: bool
 ) -> None:
     """What a model cannot do, found out before an engine is started for it."""
     if model is None or model.profile is None:
         return
     shape, shared = model.profile.architecture, engine.tensor_parallel or 1
-    if shape.attention and not servers.targets and shape.attention.heads % shared:
+    if shape.attention and starts and shape.attention.heads % shared:
         what = f"{shape.attention.heads} heads of {model.name} cannot be shared by {shared} GPUs"
         inputs.fault(what, inputs.place("rollout_tensor_parallel"), "choose a divisor of the heads")
     longest = work.prompt_tokens + (work.cap or work.mean) if work else 0

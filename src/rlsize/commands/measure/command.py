@@ -9,6 +9,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
+from rlsize.shell.access import Authority, Insecure, TokenFile
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import asks
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
 INTERRUPTED = 130
-_ROLLOUT, _TRAINER, _SYNC, _ACCESS = "Rollout", "Trainer", "Weight sync", "Access"
+_ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
 
 Only = Annotated[
     str | None,
@@ -66,19 +67,6 @@ EngineUpdate = Annotated[
         rich_help_panel=_SYNC,
     ),
 ]
-TokenFile = Annotated[
-    str | None,
-    quantity(
-        "--token-file",
-        "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
-        _ACCESS,
-        "FILE",
-    ),
-]
-Authority = Annotated[
-    str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
-]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
 Save = Annotated[
     str | None, quantity("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
 ]
@@ -142,7 +130,7 @@ def measure(
     asked = {name: value for name, value in locals().items() if name not in {"inputs", "context"}}
     if show is not None:
         from rlsize.commands.measure.report import measure_report
-        from rlsize.readers.rates import read_rates
+        from rlsize.readers.saved_files import read_rates
 
         if save is not None or log is not None:
             raise InputError(
@@ -195,7 +183,7 @@ def _save(path: str, rates: Rates, *, force: bool) -> None:
         UnfinishedError: It could not be written where it was asked for; says where it is instead.
     """
     from rlsize.writers.files import write_whole
-    from rlsize.writers.rates_file import rates_text
+    from rlsize.writers.yaml_file import rates_text
 
     text = rates_text(rates)
     try:

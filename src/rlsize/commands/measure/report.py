@@ -12,7 +12,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.facts.measured import FiniteBatch, RolloutMeasured, SyncMeasured, TrainMeasured
+    from rlsize.facts.measured import FiniteBatch, RolloutMeasured, SyncMeasured, SyncMethod, TrainMeasured
     from rlsize.facts.rates import Rates
 
 _QUIET = frozenset(
@@ -65,7 +65,7 @@ def _headline(rates: Rates) -> str:
         gpus = f" on {rates.trainer_gpus} {_device(rates)}" if rates.trainer_gpus else ""
         parts.append(f"{show(rates.train_seconds, '_seconds')} per train step{gpus}")
     if rates.sync is not None:
-        best = min(rates.sync.methods, key=lambda method: method.seconds)
+        best = _fastest(rates.sync)
         parts.append(f"{show(best.seconds, '_seconds')} per weight sync")
     text = "; ".join(parts) or "Nothing was measured"
     return f"{text[:1].upper()}{text[1:]}."
@@ -150,7 +150,7 @@ def _train(train: TrainMeasured) -> Iterator[Figure]:
 
 
 def _sync(sync: SyncMeasured) -> Iterator[Figure]:
-    best = min(sync.methods, key=lambda method: method.seconds)
+    best = _fastest(sync)
     yield _measured("sync_seconds", best.seconds, best.method)
     yield _measured("sync_bytes", sync.bytes)
     yield _measured("achieved_bytes_per_second", best.bytes_per_second, best.method)
@@ -161,6 +161,10 @@ def _sync(sync: SyncMeasured) -> Iterator[Figure]:
         update = sync.engine_update
         yield _measured("engine_update_seconds", update.seconds, update.interface)
         yield _measured("engine_pause_seconds", update.pause_seconds, update.interface)
+
+
+def _fastest(sync: SyncMeasured) -> SyncMethod:
+    return min(sync.methods, key=lambda method: method.seconds)
 
 
 def _measured(
@@ -314,7 +318,7 @@ def _sync_table(sync: SyncMeasured) -> Table:
             }
             for method in sync.methods
         ),
-        marked=min(range(len(sync.methods)), key=lambda index: sync.methods[index].seconds),
+        marked=sync.methods.index(_fastest(sync)),
     )
 
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 import secrets
 import sys
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.measure.asked import KV_DTYPES, TORCH_DTYPES
 from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.facts.measured import RolloutMeasured
 from rlsize.facts.rates import MeasuredInstance, RateConditions
+from rlsize.measure.instances import started
+from rlsize.measure.jobs import StageResult, command
+from rlsize.readers.http_pages import TOKEN_VARIABLE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -18,14 +22,14 @@ if TYPE_CHECKING:
 
     from rlsize.commands.measure.asked import Measurement
     from rlsize.facts.counters import EngineCounters
-    from rlsize.facts.measured import RolloutMeasured
     from rlsize.facts.rollout_run import PhaseRun
     from rlsize.measure.instances import Instance
     from rlsize.measure.rollout import Record, RolloutPlan
-    from rlsize.readers.http_targets import Target
+    from rlsize.readers.http_pages import Target
 
 
 UNKNOWN_VOCABULARY = 1000  # token ids that every model has
+REACH = 3.0  # time-outs until a server counts as out of reach: it is asked for three pages
 ROOM = 8  # tokens more than the longest sample that an engine is given
 
 
@@ -57,57 +61,54 @@ class MeasuredEngines:
 
     def start(self, say: Callable[[str, float], None]) -> list[Instance]:
         """Start an engine, or reach the servers."""
-        if self.asked.servers.targets:
-            say(f"reaching {len(self.asked.servers.targets)} server(s)", 0.0)
-            for target in self.asked.servers.targets:
+        if self.asked.targets:
+            say(f"reaching {len(self.asked.targets)} server(s)", 0.0)
+            for target in self.asked.targets:
                 self.instances.append(self._reached(target))
             _check_context(self.plan, self.instances)
         else:
             say("the engine loads", 0.0)
-            self.instances.append(self._engine(self.asked.engine.most))
+            self.instances.append(self.engine(self.asked.engine.most))
         return self.instances
 
-    def restart(self, most: int) -> Instance:
-        """The engine anew, with a smaller limit on running samples."""
-        return self._engine(most)
-
-    def end(self, log: Callable[[Path], None]) -> None:
-        """End all processes, and keep their logs."""
+    def end(self) -> None:
+        """End all processes."""
         for instance in self.instances:
             instance.child.end()
-        for place in sorted(self.folder.glob("*/log")):
-            log(place)
 
-    def _engine(self, most: int | None) -> Instance:
-        from rlsize.measure.instances import offline
-
-        self.started += 1
+    def engine(self, most: int | None) -> Instance:
+        """An engine, with a limit on running samples."""
+        place = self._place("engine")
         job = {
             "engine": engine_arguments(self.asked, self.plan, most),
             "temperature": self.asked.work.temperature,
             "seed": self.asked.seed,
         }
-        place = self.folder / f"engine-{self.started}"
-        return offline(job, self.asked.engine.python, place, scrape_as("engine"), self.asked.start_seconds)
+        argv = command(self.asked.engine.python, "rollout_offline", job, place)
+        return started("engine", argv, place, scrape_as("engine"), self.asked.start_seconds)
 
     def _reached(self, target: Target) -> Instance:
-        from rlsize.measure.instances import online
-
-        self.started += 1
-        model = self.asked.model
-        profile = model.profile if model else None
+        place, access = self._place("client"), self.asked.access
+        profile = self.asked.model.profile if self.asked.model else None
         job = {
             "base": target.url.removesuffix("/metrics").rstrip("/"),
-            "login": target.login,
-            "model": None,
+            "login": access.login_of(target),
             "temperature": self.asked.work.temperature,
             "vocabulary": profile.architecture.vocab_size if profile else UNKNOWN_VOCABULARY,
-            "timeout_seconds": self.asked.servers.timeout,
-            "authority": self.asked.servers.authority,
-            "insecure": self.asked.servers.insecure,
+            "timeout_seconds": access.seconds,
+            "authority": access.authority,
+            "insecure": access.insecure,
         }
-        place = self.folder / f"client-{self.started}"
-        return online(target.shown, job, sys.executable, place, scrape_as(target.shown), self.asked.servers.token)
+        argv = command(sys.executable, "rollout_online", job, place)
+        patience, token = REACH * access.seconds, {TOKEN_VARIABLE: access.token}  # in the environment: it is no file
+        return started(target.shown, argv, place, scrape_as(target.shown), patience, token)
+
+    def _place(self, kind: str) -> Path:
+        """An empty folder for the next engine, or client of a server."""
+        self.started += 1
+        place = self.folder / f"{kind}-{self.started}"
+        place.mkdir(parents=True)
+        return place
 
 
 def engine_arguments(asked: Measurement, plan: RolloutPlan, most: int | None) -> dict[str, Any]:
@@ -143,26 +144,18 @@ def _check_context(plan: RolloutPlan, instances: list[Instance]) -> None:
             raise InputError(Fault(what, instance.name, "lower --max-response-tokens, or raise its --max-model-len"))
 
 
-@dataclass(slots=True)
-class RolloutOutcome:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutResult(StageResult[RolloutMeasured]):
     """What a rollout gave: figures, conditions, and what the engine said of itself."""
 
-    measured: RolloutMeasured
     conditions: RateConditions
     instances: list[MeasuredInstance]
     engine: str | None
     gpus_per_instance: float | None
-    gpus: list[str]
-    versions: dict[str, str]
-    doubts: list[str]
-    partial: str
-    interrupted: bool
     asked_concurrency: int
 
 
-def run_rollout(
-    asked: Measurement, folder: Path, say: Callable[[str, float], None], log: Callable[[Path], None]
-) -> RolloutOutcome:
+def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], None]) -> RolloutResult:
     """
     Measure rollouts on engines of our own, or on servers that run already.
 
@@ -170,7 +163,6 @@ def run_rollout(
         asked: What was asked for.
         folder: An empty folder for files of the engines.
         say: Told how far it has come.
-        log: Given the log of each engine when it has ended.
 
     Raises:
         UnfinishedError: No engine could be measured.
@@ -182,10 +174,10 @@ def run_rollout(
     engines = MeasuredEngines(asked, plan, folder)
     try:
         instances = engines.start(say)
-        record = measure_rollout(instances, plan, say, engines.restart if not asked.servers.targets else None)
+        record = measure_rollout(instances, plan, say, engines.engine if not asked.targets else None)
     finally:
-        engines.end(log)
-    return _outcome(asked, plan, engines, record)
+        engines.end()
+    return _outcome(asked, engines, record)
 
 
 def rollout_plan(asked: Measurement) -> RolloutPlan:
@@ -205,16 +197,19 @@ def rollout_plan(asked: Measurement) -> RolloutPlan:
         seconds=asked.seconds,
         seed=asked.seed,
         quick=asked.quick,
-        nonce=secrets.token_hex(4) if asked.servers.targets else "",
+        nonce=secrets.token_hex(4) if asked.targets else "",
     )
 
 
-def _outcome(asked: Measurement, plan: RolloutPlan, engines: MeasuredEngines, record: Record) -> RolloutOutcome:
+def _outcome(asked: Measurement, engines: MeasuredEngines, record: Record) -> RolloutResult:
     from rlsize.estimates.rollout_summary import rollout_doubts, rollout_measured
 
     facts: Mapping[str, Any] = engines.instances[0].facts
     gpus = list(facts.get("gpus") or [])
-    size = _instance_gpus(asked, facts, gpus)
+    if asked.targets:  # a server does not tell its GPUs, and an engine on a CPU has none
+        size = float(asked.engine.gpus) if asked.engine.tensor_parallel else None
+    else:
+        size = float(facts["gpus_per_instance"]) if gpus else None
     levels = {name: runs for name, runs in record.levels.items() if runs}
     measured = rollout_measured(
         levels,
@@ -232,9 +227,9 @@ def _outcome(asked: Measurement, plan: RolloutPlan, engines: MeasuredEngines, re
         why = record.partial or "no concurrency reached a steady state"
         raise UnfinishedError(Fault(why, "rollout", "give it more time with --seconds"))
     own = all(run.own_counters for runs in levels.values() for run in runs)
-    return RolloutOutcome(
+    return RolloutResult(
         measured=measured,
-        conditions=_conditions(asked, plan, facts, measured, record),
+        conditions=_conditions(asked, facts, measured, record),
         instances=_each(levels[measured.at_concurrency], record),
         engine=next(run.snapshots[0].counters.engine for runs in levels.values() for run in runs) if own else None,
         gpus_per_instance=size,
@@ -242,37 +237,25 @@ def _outcome(asked: Measurement, plan: RolloutPlan, engines: MeasuredEngines, re
         versions=dict(facts.get("versions") or {}),
         doubts=[*record.doubts, *_placement(asked, facts), *rollout_doubts(levels, record.batch, measured)],
         partial=record.partial,
-        interrupted=record.interrupted,
         asked_concurrency=max(asked.engine.concurrencies or (record.limit,)),
     )
 
 
-def _instance_gpus(asked: Measurement, facts: Mapping[str, Any], gpus: list[str]) -> float | None:
-    """GPUs of an instance: as the engine says, or as the user says of a server; none on a CPU."""
-    if asked.servers.targets:
-        return float(asked.engine.gpus) if asked.engine.tensor_parallel else None
-    return float(facts["gpus_per_instance"]) if gpus else None
-
-
 def _conditions(
-    asked: Measurement, plan: RolloutPlan, facts: Mapping[str, Any], measured: RolloutMeasured, record: Record
+    asked: Measurement, facts: Mapping[str, Any], measured: RolloutMeasured, record: Record
 ) -> RateConditions:
-    lengths = record.work.response_tokens
-    model = asked.model
-    return RateConditions(
+    lengths, model = record.work.response_tokens, asked.model
+    return replace(
+        asked.conditions,
         model=model.name if model else facts.get("model"),
         mean_response_tokens=sum(lengths) / len(lengths),
-        mean_prompt_tokens=float(plan.prompt_tokens),
-        group_size=float(plan.group_size),
         prefix_cache_hit_fraction=measured.prefix_cache_hit_fraction,
         kv_cache_tokens=measured.kv_cache_tokens,
-        response_cv=plan.cv,
-        max_response_tokens=plan.cap,
         temperature=asked.work.temperature,
         dtype=facts.get("dtype"),
         kv_dtype=facts.get("kv_dtype"),
-        tensor_parallel=asked.engine.tensor_parallel or (None if asked.servers.targets else 1),
-        dummy_weights=None if asked.servers.targets or model is None else model.dummy,
+        tensor_parallel=asked.engine.tensor_parallel or (None if asked.targets else 1),
+        dummy_weights=None if asked.targets or model is None else model.dummy,
     )
 
 
@@ -292,5 +275,5 @@ def _placement(asked: Measurement, facts: Mapping[str, Any]) -> Iterator[str]:
     if "gpus" in facts and not facts["gpus"]:
         yield "the engine ran on a CPU: its rate sizes no GPU fleet"
     model = asked.model
-    if model and model.dummy and model.profile and model.profile.architecture.moe and not asked.servers.targets:
+    if model and model.dummy and model.profile and model.profile.architecture.moe and not asked.targets:
         yield "random weights send tokens to all experts evenly, which trained ones do not: a step reads more of them"

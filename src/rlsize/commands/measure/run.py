@@ -6,21 +6,272 @@ import shlex
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.measure.asked import measurement
-from rlsize.commands.measure.stages import StageResults, Workbench, gpus_of, run_stage, stages_of
+from rlsize.commands.measure.asked import NAME_ONE, NO_MODEL, TORCH_DTYPES, measurement
+from rlsize.commands.measure.rollout import engine_arguments, rollout_plan, run_rollout
 from rlsize.errors import Fault, InputError, RlsizeError
+from rlsize.estimates.lengths import response_lengths
+from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.progress import progress
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from rlsize.commands.measure.asked import Measurement
+    from rlsize.commands.measure.rollout import RolloutResult
+    from rlsize.facts.measured import Stage, SyncMeasured
     from rlsize.facts.rates import Rates
+    from rlsize.measure.jobs import StageResult
+    from rlsize.measure.train import TrainResult
     from rlsize.shell.inputs import Inputs
+
+EXTRA = "install what measures: pip install 'rlsize[measure]', or name a Python that has it with {flag}"
+NEEDED = {"rollout": ({"vllm"}, "--engine-python"), "train": ({"torch", "transformers"}, "--trainer-python")}
+NEEDED["sync"] = NEEDED["train"]
+CPU_MICRO_BATCH_TOKENS = 4096
+
+
+@dataclass(slots=True)
+class StageResults:
+    """What the stages gave so far."""
+
+    rollout: RolloutResult | None = None
+    train: TrainResult | None = None
+    sync: StageResult[SyncMeasured] | None = None
+    doubts: list[str] = field(default_factory=list)
+    partial: list[str] = field(default_factory=list)
+
+    @property
+    def parts(self) -> list[StageResult[Any]]:
+        """Those that measured something."""
+        return [part for part in (self.rollout, self.train, self.sync) if part is not None]
+
+
+def gpus_of(asked: Measurement) -> list[str]:
+    """
+    Names of the GPUs to measure on; none for a CPU.
+
+    Raises:
+        InputError: GPUs were asked for and there are none.
+    """
+    from rlsize.measure.machine_state import gpu_states
+
+    found = [] if asked.device == "cpu" else [state.name for state in gpu_states()]
+    if asked.device == "cuda" and not found:
+        todo = "is the driver loaded (nvidia-smi)? --device cpu tries things out without a GPU"
+        raise InputError(Fault("no GPU was found on this machine", "--device", todo))
+    return found
+
+
+def stages_of(asked: Measurement, gpus: list[str], notes: list[str]) -> list[Stage]:
+    """
+    What to measure: what was asked for, else what the machine can.
+
+    Raises:
+        InputError: What was asked for cannot be done here, or nothing can.
+    """
+    wanted: tuple[Stage, ...] = asked.only or ("rollout", "train", "sync")
+    faults = {stage: _lacking(stage, asked, gpus, named=asked.only is not None) for stage in wanted}
+    found = [stage for stage in wanted if faults[stage] is None]
+    lacking = {stage: fault for stage, fault in faults.items() if fault is not None}
+    if lacking and (asked.only is not None or not found):
+        raise InputError(*lacking.values())
+    notes += [f"Not measured: {stage}: {fault.what}." for stage, fault in lacking.items()]
+    return found
+
+
+def _lacking(stage: Stage, asked: Measurement, gpus: list[str], *, named: bool) -> Fault | None:
+    """What this machine lacks for a stage."""
+    from rlsize.measure.jobs import libraries
+
+    if stage == "rollout" and asked.targets:
+        return None
+    if asked.model is None:
+        return Fault(NO_MODEL, "--model", NAME_ONE)
+    needed, flag = NEEDED[stage]
+    python = asked.engine.python if stage == "rollout" else asked.trainer.python
+    missing = sorted(needed - libraries(python, flag))
+    if missing:
+        where = "this Python" if python == sys.executable else python
+        return Fault(f"{where} has no {' and no '.join(missing)}", stage, EXTRA.format(flag=flag))
+    if stage == "sync" and not named and not _can_sync_gpus(asked, gpus):
+        return Fault("it takes two GPUs or more", stage, "--only sync measures it between processes of the CPU")
+    return None
+
+
+def _can_sync_gpus(asked: Measurement, gpus: list[str]) -> bool:
+    """Whether there is a GPU to send and one to receive, here or with those of other nodes."""
+    return len(gpus) > 1 or bool(asked.trainer.torchrun)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workbench:
+    """
+    What a stage is measured with.
+
+    Args:
+        asked: What was asked for.
+        inputs: Where GPU profiles are.
+        gpus: Names of this machine's GPUs; empty on a CPU.
+        folder: A folder for files of engines and trainers; each stage has one of its own in it.
+        say: Told how far it has come.
+    """
+
+    asked: Measurement
+    inputs: Inputs
+    gpus: list[str]
+    folder: Path
+    say: Callable[[str, float], None]
+
+
+def run_stage(stage: Stage, bench: Workbench, results: StageResults) -> None:
+    """
+    One stage, with an eye on what else the machine does.
+
+    Raises:
+        UnfinishedError: Nothing could be measured.
+        UnfinishedStageError: It broke off after it had measured something.
+        InputError: The model or the workload cannot be run.
+    """
+    from rlsize.measure.machine_state import Watch, cpu_doubts, cpu_state
+
+    asked = bench.asked
+    on_gpus = bench.gpus if stage != "sync" or _can_sync_gpus(asked, bench.gpus) else []
+    before = None if results.parts else cpu_state()  # later, the load is that of the stages before
+    folder = bench.folder / stage
+    folder.mkdir()
+    found: StageResult[Any]
+    with Watch() as watch:
+        if stage == "rollout":
+            found = results.rollout = run_rollout(asked, folder, bench.say)
+        elif stage == "train":
+            found = results.train = _run_train(bench, folder)
+        else:
+            found = results.sync = _run_sync(bench, on_gpus, folder)
+        results.doubts += found.doubts
+        if found.partial == "interrupted":
+            raise KeyboardInterrupt
+        if found.partial:
+            raise UnfinishedStageError(Fault(found.partial, stage, "its whole log: --log FILE"))
+    if stage != "rollout" or not asked.targets:
+        if watch.before and (on_gpus or stage == "rollout"):
+            results.doubts += watch.doubts()
+        elif before is not None:
+            results.doubts += cpu_doubts(before)
+
+
+class UnfinishedStageError(RlsizeError):
+    """A stage broke off after it had measured something (exit code 3)."""
+
+    exit_code = 3
+
+
+def _run_train(bench: Workbench, folder: Path) -> TrainResult:
+    """A train step of the workload."""
+    from rlsize.measure.train import TrainJob, measure_train
+
+    asked, gpus = bench.asked, bench.gpus
+    model = asked.named_model
+    work = asked.work
+    drawn = response_lengths(work.prompts, work.mean, work.cv, work.cap, Random(f"lengths {asked.seed}"))  # noqa: S311 (a workload, no secret)
+    usual = QUANTITIES["micro_batch_tokens"].default if gpus else CPU_MICRO_BATCH_TOKENS
+    micro = asked.trainer.micro_batch_tokens or max(int(usual or 0), work.prompt_tokens + max(drawn))
+    job = TrainJob(
+        model=model.shape,
+        profile=model.profile,
+        lengths=tuple((work.prompt_tokens, length) for length in drawn for _ in range(work.group_size)),
+        group_size=work.group_size,
+        micro_batch_tokens=micro,
+        recompute=asked.trainer.recompute,  # type: ignore[arg-type]  # one of its words: it was checked against them
+        processes=asked.trainer.processes or len(gpus) or 1,
+        steps=3 if asked.quick else 10,
+        seed=asked.seed,
+        torchrun=asked.trainer.torchrun,
+        device="cuda" if gpus else "cpu",
+        peak_flops=peak_flops(bench.inputs, gpus),
+        start_seconds=asked.start_seconds,
+    )
+    return measure_train(job, asked.trainer.python, folder, seconds=asked.seconds, say=bench.say)
+
+
+def peak_flops(inputs: Inputs, gpus: Sequence[str]) -> float | None:
+    """Dense bf16 peak of the GPUs, where they are all of one kind that has a profile. [FLOP/s]"""
+    kinds = set(gpus)
+    if len(kinds) != 1:
+        return None
+    try:
+        profile: Any = inputs.catalogue.get("gpu", kinds.pop())
+    except InputError:
+        return None
+    return float(profile.specification.bf16_dense.value)
+
+
+def _run_sync(bench: Workbench, gpus: Sequence[str], folder: Path) -> StageResult[SyncMeasured]:
+    """A weight sync between ranks of this machine, or of several with torchrun's flags."""
+    from rlsize.measure.weight_sync import SyncJob, measure_sync
+
+    asked, trainer = bench.asked, bench.asked.trainer
+    ranks = max(2, len(gpus))  # what is said of one side leaves the rest to the other
+    taken = trainer.receiver_ranks
+    senders = trainer.sender_ranks or max(1, ranks - taken if taken else ranks // 2)
+    receivers = taken or max(1, ranks - senders)
+    if gpus and not trainer.torchrun and senders + receivers > len(gpus):
+        what = f"{senders} + {receivers} ranks need as many GPUs, and there are {len(gpus)}"
+        raise InputError(Fault(what, "--receiver-ranks", "take fewer ranks, or --device cpu"))
+    job = SyncJob(
+        model=asked.named_model.shape,
+        dtype=TORCH_DTYPES[asked.engine.dtype],
+        trainer_ranks=senders,
+        receiver_ranks=receivers,
+        torchrun=trainer.torchrun,
+        device="cuda" if gpus else "cpu",
+        seed=asked.seed,
+        start_seconds=asked.start_seconds,
+        **({"bucket_bytes": trainer.buckets} if trainer.buckets else {}),
+    )
+    result = measure_sync(job, trainer.python, folder, seconds=asked.seconds, say=bench.say)
+    if trainer.engine_update and not result.partial:
+        return _with_engine_update(asked, result, folder / "engine", bench.say)
+    return result
+
+
+def _with_engine_update(
+    asked: Measurement, result: StageResult[SyncMeasured], folder: Path, say: Callable[[str, float], None]
+) -> StageResult[SyncMeasured]:
+    """The same with the engine's own update; what was measured before stays where that fails."""
+    from rlsize.measure.engine_update import EngineUpdateJob, measure_engine_update
+
+    folder.mkdir()
+    arguments = engine_arguments(asked, rollout_plan(asked), asked.engine.most)
+    for own in ("model", "load_format", "dtype"):  # the update sets them itself: it makes the weights that it loads
+        arguments.pop(own, None)
+    job = EngineUpdateJob(
+        model=asked.named_model.shape,
+        dtype=TORCH_DTYPES[asked.engine.dtype],
+        engine=arguments,
+        prompt_tokens=min(64, asked.work.prompt_tokens),
+        seed=asked.seed,
+        start_seconds=asked.start_seconds,
+    )
+    try:
+        update = measure_engine_update(job, asked.engine.python, folder, seconds=asked.seconds, say=say)
+    except KeyboardInterrupt:
+        return replace(result, partial="interrupted")
+    except RlsizeError as error:
+        return replace(result, partial=error.faults[0].what)
+    return replace(
+        result,
+        measured=replace(result.measured, engine_update=update.measured),
+        versions={**result.versions, **update.versions},
+        doubts=[*result.doubts, *update.doubts],
+        partial=update.partial,
+    )
 
 
 @dataclass(slots=True)
@@ -52,24 +303,24 @@ def run(inputs: Inputs, asked: dict[str, Any]) -> MeasurementOutcome:
         stages = stages_of(chosen, gpus, outcome.notes)
         if stages != ["sync"]:
             _warn_of_defaults(inputs)
-        logs: list[Path] = []
         try:
             with progress() as say:
-                bench = Workbench(asked=chosen, inputs=inputs, gpus=gpus, folder=folder, say=say, log=logs.append)
+                bench = Workbench(asked=chosen, inputs=inputs, gpus=gpus, folder=folder, say=say)
                 for stage in stages:
                     run_stage(stage, bench, results)
         except KeyboardInterrupt:
             outcome.interrupted = True
             results.partial.append("interrupted")
         except RlsizeError as error:
-            if isinstance(error, InputError) and not results.some:
+            if isinstance(error, InputError) and not results.parts:
                 raise
             outcome.faults += error.faults
             results.partial += [f"{fault.where}: {fault.what}" for fault in error.faults]
         finally:
+            logs = [place for stage in stages for place in sorted((folder / stage).glob("**/log"))]
             outcome.notes += _keep_logs(asked["log"], logs, force=asked["force"])
         outcome.interrupted = outcome.interrupted or "interrupted" in results.partial
-        if results.some:
+        if results.parts:
             outcome.rates = _rates(chosen, inputs, gpus, results)
     return outcome
 
@@ -103,25 +354,12 @@ def _rates(chosen: Measurement, inputs: Inputs, gpus: list[str], results: StageR
     from datetime import UTC, datetime
 
     from rlsize.estimates.measured_rates import measured_rates
-    from rlsize.facts.rates import RateConditions
 
     rollout = results.rollout
-    conditions = (
-        rollout.conditions
-        if rollout
-        else RateConditions(
-            model=chosen.model.name if chosen.model else None,
-            mean_response_tokens=chosen.work.mean,
-            mean_prompt_tokens=float(chosen.work.prompt_tokens),
-            group_size=float(chosen.work.group_size),
-            response_cv=chosen.work.cv,
-            max_response_tokens=chosen.work.cap,
-        )
-    )
     return measured_rates(
         measured_at=datetime.now(UTC).isoformat(timespec="seconds"),
-        conditions=conditions,
-        machine=_machine(gpus, results, remote=bool(chosen.servers.targets)),
+        conditions=rollout.conditions if rollout else chosen.conditions,
+        machine=_machine(gpus, results, remote=bool(chosen.targets)),
         rollout=rollout.measured if rollout else None,
         instances=rollout.instances if rollout else (),
         engine=rollout.engine if rollout else None,
@@ -137,17 +375,15 @@ def _rates(chosen: Measurement, inputs: Inputs, gpus: list[str], results: StageR
 def _machine(gpus: list[str], results: StageResults, *, remote: bool) -> Any:
     """On what, with what and by which command; what a server runs on is not known here."""
     from rlsize.facts.measured import Machine
-    from rlsize.measure.cpu_state import cpu_state
-    from rlsize.measure.gpu_state import gpu_states
+    from rlsize.measure.machine_state import cpu_state, gpu_states
     from rlsize.version import VERSION
 
-    parts = [part for part in (results.rollout, results.train, results.sync) if part is not None]
-    libraries = {name: version for part in parts for name, version in part.versions.items() if version}
+    libraries = {name: version for part in results.parts for name, version in part.versions.items() if version}
     states = gpu_states() if gpus else []
     here = results.train is not None or results.sync is not None or not remote
     cpu = cpu_state() if here else None
     return Machine(
-        gpus=next((list(part.gpus) for part in parts if part.gpus), []),
+        gpus=next((list(part.gpus) for part in results.parts if part.gpus), []),
         driver=states[0].driver if states else "",
         cpu=cpu.name if cpu else "",
         cpu_cores=cpu.cores if cpu else None,
@@ -158,7 +394,7 @@ def _machine(gpus: list[str], results: StageResults, *, remote: bool) -> Any:
 
 def without_secrets(words: list[str]) -> list[str]:
     """The command line as it may be written into a file: a URL loses user, password and query."""
-    from rlsize.readers.http_targets import masked
+    from rlsize.readers.http_pages import masked
 
     return [masked(word) if "@" in word or "?" in word else word for word in words]
 

@@ -9,12 +9,13 @@ import typer
 
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.reports.report import Report
-from rlsize.shell.command import TERMINAL, quantity
+from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
-from rlsize.shell.observation import POOLS, ObservedPools, check_files, pools_of, rates_of, save_observation
-from rlsize.shell.quantity_flags import PRICES, asks_beside_files
+from rlsize.shell.observation import POOLS, pools_of, rates_of, save_observation
+from rlsize.shell.output_files import check_files
+from rlsize.shell.quantity_flags import PRICES, Force, asks_beside_files
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
@@ -41,7 +42,6 @@ Record = Annotated[
         "FILE",
     ),
 ]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks_beside_files(Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
@@ -64,13 +64,16 @@ def observe(
     for key in ("skipped_steps", "group_size", "max_num_seqs"):
         inputs.ask(key)
     pools = pools_of(inputs)
-    plot = context.obj.get("plot")
-    check_files(inputs, save, record, plot if plot != TERMINAL else None, force=force)
+    check_files(inputs, [save, record, context.obj.get("plot")], force=force)
     found = named_inputs(inputs, sources or [], watch.format)
     engines = check_watch(inputs, found, watch)
     _check_kinds(inputs, found, record, engines=engines)
     if found.results:
-        return _benchmarked(inputs, found, pools, watch.format, save, force=force)
+        from rlsize.commands.observe.benchmark import observed_results
+
+        size, needed = pools.gpus_per_instance, save is not None
+        report, rates = observed_results(inputs, found.results, watch.format, size, needed=needed)
+        return replace(report, notes=(*report.notes, *_saved(save, rates, force=force)))
     for key in ("concurrency", "prompt_share"):
         if inputs.gives(key):
             inputs.fault("is for the runs of a benchmark", inputs.flag(key), "leave it out")
@@ -80,7 +83,7 @@ def observe(
     seen = watched_engines(inputs, found, watch) if engines else None
     rates = rates_of(run, seen, pools)
     report = _report(inputs, run, seen)
-    notes = [] if save is None or rates is None else [_saved(save, rates, force=force)]
+    notes = _saved(save, rates, force=force)
     if record is not None:
         save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
         notes.append(f"Recorded {record}; compare later with `rlsize diagnose ... --before {record}`.")
@@ -95,23 +98,6 @@ def observe(
         why = "the log tells neither train times nor tokens" if seen is None else "no instance generated a token"
         raise UnfinishedError(Fault(f"{why}, so there is no rate to save", save or "", "watch a fleet at work"))
     raise typer.Exit(INTERRUPTED)
-
-
-def _benchmarked(
-    inputs: Inputs,
-    found: NamedInputs,
-    pools: ObservedPools,
-    format: str | None,  # noqa: A002 (the flag's name)
-    save: str | None,
-    *,
-    force: bool,
-) -> Report:
-    from rlsize.commands.observe.benchmark import observed_results
-
-    size, needed = pools.gpus_per_instance, save is not None
-    report, rates = observed_results(inputs, found.results, format, size, needed=needed)
-    notes = [] if save is None or rates is None else [_saved(save, rates, force=force)]
-    return replace(report, notes=(*report.notes, *notes))
 
 
 def _check_kinds(inputs: Inputs, found: NamedInputs, record: str | None, *, engines: bool) -> None:
@@ -133,24 +119,22 @@ def _check_kinds(inputs: Inputs, found: NamedInputs, record: str | None, *, engi
 
 
 def _report(inputs: Inputs, run: RunSummary, engines: Engines | None) -> Report:
-    from rlsize.estimates.headroom import headroom_left
-    from rlsize.reports.observe import observe_report
-    from rlsize.reports.run_log import run_log_report, with_run
+    from rlsize.commands.observe.report import observe_report, run_log_report
 
     if engines is None:
         return run_log_report(run, inputs.shown(), inputs.warnings)
-    left = headroom_left(engines.seen.includes)
-    report = observe_report(engines.seen, inputs.shown(), left, (), [*engines.doubts, *inputs.warnings])
-    return with_run(report, run) if run.steps else report
+    return observe_report(engines.seen, run, inputs.shown(), [*engines.doubts, *inputs.warnings])
 
 
-def _saved(path: str, rates: Rates, *, force: bool) -> str:
-    """Write a rates file; what to do with it."""
+def _saved(path: str | None, rates: Rates | None, *, force: bool) -> list[str]:
+    """Write a rates file, where one is wanted and there are rates; what to do with it."""
+    if path is None or rates is None:
+        return []
     from rlsize.writers.files import write_whole
-    from rlsize.writers.rates_file import rates_text
+    from rlsize.writers.yaml_file import rates_text
 
     write_whole(path, rates_text(rates), force)
     if rates.instance_tokens_per_second is None:
-        return f"Wrote {path}, the trainer's rate alone: engines, or --per-instance, tell that of an instance."
+        return [f"Wrote {path}, the trainer's rate alone: engines, or --per-instance, tell that of an instance."]
     ask = "" if rates.consumption_tokens_per_second else " --consume ..."
-    return f"Wrote {path}; size with `rlsize fleet{ask} --per-instance {path}`."
+    return [f"Wrote {path}; size with `rlsize fleet{ask} --per-instance {path}`."]

@@ -97,8 +97,7 @@ def _write(setting: Setting, orders: Orders) -> None:
     from rlsize.simulator.history import Recorder, Span
     from rlsize.simulator.run import simulate
     from rlsize.writers.files import write_whole
-    from rlsize.writers.history_file import HistoryFile
-    from rlsize.writers.trace_file import trace_text
+    from rlsize.writers.history_file import HistoryFile, trace_text
 
     entries: list[Span | Event] = []
     with ExitStack() as stack:

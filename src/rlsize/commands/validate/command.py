@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,7 +12,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
 from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import Profiles
+from rlsize.shell.quantity_flags import Force, asks_beside_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -46,13 +47,11 @@ MaxMedian = Annotated[
 ]
 MaxP90 = Annotated[str | None, quantity("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")]
 Rows = Annotated[str | None, quantity("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
-Seed = Annotated[
-    str, typer.Option("--seed", help="Seed of the draws behind bands and intervals.", rich_help_panel="Output")
-]
 
 
+@asks_beside_files(Inputs=("seed",))
 def validate(
+    inputs: Inputs,
     context: typer.Context,
     files: Files = None,
     transfer: Transfer = False,
@@ -61,8 +60,6 @@ def validate(
     max_p90: MaxP90 = None,
     rows: Rows = None,
     force: Force = False,
-    seed: Seed = "0",
-    profiles: Profiles = None,
 ) -> Report:
     """
     Grade the predictions against recorded measurements.
@@ -76,7 +73,6 @@ def validate(
     from rlsize.shell.output_files import check_files
     from rlsize.shell.progress import progress
 
-    inputs = Inputs(None, profiles, texts={"seed": seed})
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
     check_files(inputs, [rows, (context.obj or {}).get("plot")], force=force)
     known = predictors()
@@ -91,11 +87,17 @@ def validate(
     with progress() as said:
         say = patient(said)
         say("reading records", 0.0)
-        listing = _of_classes(read_records(_files(files), inputs.catalogue), classes or [])
+        listing = read_records(_files(files), inputs.catalogue)
+        if classes:
+            listing = replace(
+                listing,
+                records=tuple(entry for entry in listing.records if entry.class_name in classes),
+                refused=tuple(entry for entry in listing.refused if entry.class_name in classes),
+            )
         grading = _graded(inputs, listing, known, number, limits, say, transfer=transfer)
     if rows is not None:
         from rlsize.writers.files import write_whole
-        from rlsize.writers.prediction_rows import rows_text
+        from rlsize.writers.json_document import rows_text
 
         write_whole(rows, rows_text(grading.records, grading.refused), force)
         inputs.notes.append(f"Wrote {rows}: one line per record.")
@@ -143,8 +145,12 @@ def _graded(
     look_up = profiles_of(inputs.catalogue)
     found = predictions(listing.records, known, look_up, seed, say)
     refused = sorted((*listing.refused, *found.refused), key=lambda row: row.place)
+    if not refused and not found.records:
+        raise InputError(Fault("there are no records", "FILE", "write each as an item of a YAML list: `- id: ...`"))
     if not found.records:
-        _nothing(refused)
+        more = f"; {len(refused) - _MOST_NAMED} more are not shown" if len(refused) > _MOST_NAMED else ""
+        what = f"none of the {len(refused)} records can be predicted{more}"
+        raise InputError(Fault(what, "FILE"), *(Fault(row.reason, row.id) for row in refused[:_MOST_NAMED]))
     moved = pairing.transfer(found.records, known, look_up, seed, say) if transfer else None
     return Grading(
         records=found.records,
@@ -154,28 +160,6 @@ def _graded(
         moved=moved,
         transfer_grades=transfer_grades(moved.pairs, seed) if moved else (),
         contests=contests(found.records, known),
-    )
-
-
-def _nothing(refused: Sequence[Any]) -> None:
-    """Give up where no record is left: there is nothing to grade."""
-    if not refused:
-        raise InputError(Fault("there are no records", "FILE", "write each as an item of a YAML list: `- id: ...`"))
-    faults = [Fault(row.reason, row.id) for row in refused[:_MOST_NAMED]]
-    more = f"; {len(refused) - _MOST_NAMED} more are not shown" if len(refused) > _MOST_NAMED else ""
-    raise InputError(Fault(f"none of the {len(refused)} records can be predicted{more}", "FILE"), *faults)
-
-
-def _of_classes(listing: Listing, wanted: Sequence[str]) -> Listing:
-    """The records of some classes; of all, where none is named."""
-    from dataclasses import replace
-
-    if not wanted:
-        return listing
-    return replace(
-        listing,
-        records=tuple(entry for entry in listing.records if entry.class_name in wanted),
-        refused=tuple(entry for entry in listing.refused if entry.class_name in wanted),
     )
 
 

@@ -124,7 +124,7 @@ def _results(found: Grading) -> tuple[Figure, ...]:
     return tuple(Figure(key=key, value=value, provenance="predicted") for key, value in values.items())
 
 
-def scored(own: Score) -> dict[str, Cell]:
+def _scored(own: Score) -> dict[str, Cell]:
     """The cells of a score."""
     low, high = own.coverage_interval or (None, None)
     interval = "-" if low is None or high is None else f"{100 * low:.0f}-{100 * high:.0f} %"
@@ -148,13 +148,7 @@ def scored(own: Score) -> dict[str, Cell]:
 
 def _classes(grades: Sequence[ClassGrade]) -> Table:
     rows = tuple(
-        {
-            "class": _class_name(grade),
-            "trust": "high, medium" if grade.trusted else "low, or out of order",
-            "graded_fields": ", ".join(grade.names),
-            **scored(grade.headline),
-        }
-        for grade in grades
+        {**_named(grade), "graded_fields": ", ".join(grade.names), **_scored(grade.headline)} for grade in grades
     )
     columns = (
         Column("class", "class", "left"),
@@ -174,14 +168,17 @@ def _classes(grades: Sequence[ClassGrade]) -> Table:
     return Table(title="Each class, by the field that counts", columns=columns, rows=rows, note=note)
 
 
-def _class_name(grade: ClassGrade) -> str:
-    return grade.class_name if grade.trusted else f"{grade.class_name} *"
+def _named(grade: ClassGrade) -> dict[str, Cell]:
+    """The cells that say which records a grade is of."""
+    if grade.trusted:
+        return {"class": grade.class_name, "trust": "high, medium"}
+    return {"class": f"{grade.class_name} *", "trust": "low, or out of order"}
 
 
 def _cells(grades: Sequence[ClassGrade]) -> Table:
     """Parts of each class, trusted records only."""
     rows = tuple(
-        {"class": grade.class_name, "cell": name, **scored(own)}
+        {"class": grade.class_name, "cell": name, **_scored(own)}
         for grade in grades
         if grade.trusted
         for name, own in grade.cells.items()
@@ -203,13 +200,7 @@ def _fields(grades: Sequence[ClassGrade]) -> Table:
     for grade in grades:
         names = [*grade.names, *(name for name in grade.fields if name not in grade.names)]
         rows += [
-            {
-                "class": _class_name(grade),
-                "trust": "high, medium" if grade.trusted else "low, or out of order",
-                "field": name,
-                "counts": name in grade.names,
-                **scored(grade.fields[name]),
-            }
+            {**_named(grade), "field": name, "counts": name in grade.names, **_scored(grade.fields[name])}
             for name in names
         ]
     columns = (
@@ -223,24 +214,20 @@ def _fields(grades: Sequence[ClassGrade]) -> Table:
 
 
 def _worst(records: Sequence[PredictedRecord]) -> Table:
-    rows: list[dict[str, Cell]] = []
-    for record in worst(records, _WORST):
-        field = record.fields[0]
-        rows.append(
-            {
-                "id": record.record.id,
-                "class": record.class_name,
-                "field": field.name,
-                "measured": field.measured,
-                "predicted": field.predicted,
-                "low": field.low,
-                "high": field.high,
-                "band": "-"
-                if field.low is None or field.high is None
-                else f"{short(field.low)} to {short(field.high)}",
-                "error_fraction": abs(field.predicted / field.measured - 1),
-            }
-        )
+    rows = tuple(
+        {
+            "id": record.record.id,
+            "class": record.class_name,
+            "field": field.name,
+            "measured": field.measured,
+            "predicted": field.predicted,
+            "low": field.low,
+            "high": field.high,
+            "band": "-" if field.low is None or field.high is None else f"{short(field.low)} to {short(field.high)}",
+            "error_fraction": abs(field.predicted / field.measured - 1),
+        }
+        for record, field in ((record, record.fields[0]) for record in worst(records, _WORST))
+    )
     columns = (
         Column("id", "record", "left", wide=True),
         Column("measured", "measured"),
@@ -249,7 +236,7 @@ def _worst(records: Sequence[PredictedRecord]) -> Table:
         Column("error_fraction", "error"),
     )
     note = "each in the unit of the field that counts"
-    return Table(title=f"The worst {_WORST} of each class", columns=columns, rows=tuple(rows), note=note)
+    return Table(title=f"The worst {_WORST} of each class", columns=columns, rows=rows, note=note)
 
 
 def _refused(refused: Sequence[RefusedRecord]) -> Table:
@@ -331,41 +318,34 @@ def _transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
 
 def _transfer_notes(moved: Transfer) -> list[str]:
     """What was left out of the pairs, and why."""
-    notes = []
-    if moved.chosen:
-        told = _counted(moved.chosen)
-        notes.append(f"Families with many records give a seeded choice of their pairs: {told}.")
-    if moved.alone:
-        notes.append(f"Records without another in their family give no pair: {_counted(moved.alone)}.")
-    if moved.odd:
-        notes.append(f"Records that contradict their neighbours calibrate nothing: {_counted(moved.odd)}.")
-    lost = {name: count for name, count in moved.left_out.items() if count}
-    if lost:
-        notes.append(f"Pairs that could not be calibrated or predicted: {_counted(lost)}.")
-    return notes
-
-
-def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items()))
+    notes = (
+        ("Families with many records give a seeded choice of their pairs", moved.chosen),
+        ("Records without another in their family give no pair", moved.alone),
+        ("Records that contradict their neighbours calibrate nothing", moved.odd),
+        ("Pairs that could not be calibrated or predicted", moved.left_out),
+    )
+    return [
+        f"{text}: {', '.join(f'{name} {count}' for name, count in sorted(counts.items()))}."
+        for text, counts in notes
+        if counts
+    ]
 
 
 def _transfer_row(grade: TransferGrade) -> dict[str, Cell]:
     left_out = {"records", "bias_fraction", "banded_records", "band_ratio"}
-    compared = {
-        "by_family": grade.by_family,
-        "uncalibrated": grade.before,
-        "time_as_gpus": grade.as_gpus,
-        "time_unchanged": grade.unchanged,
-    }
     row: dict[str, Cell] = {"class": grade.class_name, "relation": grade.relation, "pairs": grade.after.n}
-    row |= {key: cell for key, cell in scored(grade.after).items() if key not in left_out}
+    row |= {key: cell for key, cell in _scored(grade.after).items() if key not in left_out}
     row |= {"calibrated": _both(grade.after), "calibrated_by_family": _both(grade.by_family)}
-    for name, own in compared.items():
-        if name != "by_family":
-            row[name] = _both(own)
-        row[f"{name}_median_error_fraction"] = own.median if own else None
-        row[f"{name}_p90_error_fraction"] = own.p90 if own else None
+    row |= _errors_of("by_family", grade.by_family)
+    guesses = (("uncalibrated", grade.before), ("time_as_gpus", grade.as_gpus), ("time_unchanged", grade.unchanged))
+    for name, own in guesses:
+        row |= {name: _both(own), **_errors_of(name, own)}
     return row
+
+
+def _errors_of(name: str, own: Score | None) -> dict[str, Cell]:
+    median, p90 = (own.median, own.p90) if own else (None, None)
+    return {f"{name}_median_error_fraction": median, f"{name}_p90_error_fraction": p90}
 
 
 def _both(own: Score | None) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.engine_work import EngineQuestion
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.named import Profiles
+    from rlsize.estimates.recorded.registry import Profiles
     from rlsize.estimates.rollout_prediction import Engine, Lengths, Steady
     from rlsize.facts.records.engine import EngineRecord
 
@@ -40,25 +43,17 @@ def replica(record: EngineRecord, profiles: Profiles) -> Engine:
         kv_dtype=record.kv_dtype,
         served=record.served,
     )
-    return _replica(_Key(question))
+    model, gpu = profiles.model, profiles.gpu
+    own = (record.layout, record.stack, record.version, record.weights, record.kv_dtype, record.served)
+    return _replica(_Key((model.name, id(model), gpu.name, id(gpu), *own), question))
 
 
+@dataclass(frozen=True, slots=True)
 class _Key:
-    """A question that is told apart by what it asks, with profiles told apart by name."""
+    """A question that is told apart by what it asks, with profiles told apart by name and object."""
 
-    def __init__(self, question: EngineQuestion) -> None:
-        self.question = question
-        asked = question
-        self.parts = (
-            asked.model.name, id(asked.model), asked.gpu.name, id(asked.gpu), asked.layout, asked.engine,
-            asked.version, asked.weights, asked.kv_dtype, asked.served,
-        )  # fmt: skip
-
-    def __hash__(self) -> int:
-        return hash(self.parts)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.parts == other.parts
+    parts: tuple[Any, ...]
+    question: EngineQuestion = field(compare=False)
 
 
 @lru_cache(maxsize=_KEPT)
@@ -74,27 +69,23 @@ def predicted(record: EngineRecord, asked: Engine, values: Mapping[str, Real]) -
         Refused: Weights and one sample do not fit.
     """
     lengths = fixed_lengths(record.prompt_tokens, record.response_tokens)
-    check_fits(asked, lengths, _central(values))
+    # one value of each constant: whether something fits is asked once, not for each draw
+    check_fits(asked, lengths, {name: float(np.mean(value)) for name, value in values.items()})
     if record.concurrency is not None:
         return steady(numbers, asked, record.concurrency, lengths, values), lengths
     return offline(numbers, asked, record.requests or _REQUESTS, lengths, values), lengths
 
 
-def _central(values: Mapping[str, Any]) -> dict[str, float]:
-    """One value of each constant: whether something fits is asked once, not for each draw."""
-    return {name: float(value if isinstance(value, float) else value.mean()) for name, value in values.items()}
-
-
-def served_by(record: EngineRecord) -> tuple[Any, ...]:
+def family(record: EngineRecord) -> tuple[Any, ...]:
     """Source, model, GPU, engine and version: what records share that one calibration can serve."""
     return (record.source_id, record.model, record.gpu, record.stack, record.version, record.weights)
 
 
-def scatter_of(record: EngineRecord) -> float:
+def noise(record: EngineRecord) -> float:
     """Standard deviation of the logarithm of one measured rate around a calibrated prediction."""
     return ROLLOUT.noise * (_MOE_SCATTER if record.experts else 1.0)
 
 
-def layout_of(record: EngineRecord) -> tuple[Any, ...]:
-    """The parallel layout of a record."""
+def layout_key(record: EngineRecord) -> tuple[Any, ...]:
+    """The parallel layout: calibrations are for one."""
     return (record.layout, record.gpus)

@@ -7,19 +7,19 @@ from typing import TYPE_CHECKING, Any
 from rlsize.estimates.constants_memory import STAGE as MEMORY
 from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.recorded.engine import layout_of, predicted, replica, scatter_of, served_by
+from rlsize.estimates.recorded import engine
 from rlsize.estimates.rollout_prediction import first_and_later
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.named import Profiles
+    from rlsize.estimates.recorded.registry import Profiles
     from rlsize.facts.records.engine import EngineRecord
 
 CLASS = "engine_latency"
 STAGES = (ROLLOUT, MEMORY)
-KIND = "rate"
+family, layout_key, noise = engine.family, engine.layout_key, engine.noise
 _RATE, _MILLI = "output_tok_s_total", 1e3
 _TOLERANCE = 0.1  # of a time: repeated runs differ by that much
 
@@ -31,7 +31,7 @@ def predict(record: EngineRecord, profiles: Profiles, values: Mapping[str, Real]
     Raises:
         Refused: The engine cannot run so.
     """
-    found, lengths = predicted(record, replica(record, profiles), values)
+    found, lengths = engine.predicted(record, engine.replica(record, profiles), values)
     first, later = first_and_later(numbers, found, record.concurrency, lengths, values)
     return {_RATE: found.rate, "ttft_ms": _MILLI * first, "tpot_ms": _MILLI * later}
 
@@ -39,16 +39,6 @@ def predict(record: EngineRecord, profiles: Profiles, values: Mapping[str, Real]
 def graded(_record: EngineRecord) -> str:
     """Throughput: how requests arrive splits it into both times, and records do not say how they arrived."""
     return _RATE
-
-
-def family(record: EngineRecord) -> tuple[Any, ...]:
-    """What records share that one calibration can serve."""
-    return served_by(record)
-
-
-def layout_key(record: EngineRecord) -> tuple[Any, ...]:
-    """The parallel layout: calibrations are for one."""
-    return layout_of(record)
 
 
 def contradictions(records: Sequence[EngineRecord]) -> dict[int, str]:
@@ -61,7 +51,7 @@ def contradictions(records: Sequence[EngineRecord]) -> dict[int, str]:
     tables: dict[Any, list[int]] = {}
     for place, record in enumerate(records):
         lengths = (record.prompt_tokens, record.response_tokens, record.stack)
-        tables.setdefault((record.source_id, record.model, record.gpu, layout_of(record), lengths), []).append(place)
+        tables.setdefault((record.source_id, record.model, record.gpu, layout_key(record), lengths), []).append(place)
     found = {}
     for places in tables.values():
         ordered = sorted(places, key=lambda place: records[place].concurrency or 0.0)
@@ -87,8 +77,3 @@ def _longest_rise(times: Sequence[float]) -> set[int]:
 def _longest(runs: Sequence[list[int]], times: Sequence[float]) -> list[int]:
     """The longest run; of runs alike in length the one that ends quicker, as slow rows are the odd ones."""
     return max(runs, key=lambda run: (len(run), -times[run[-1]])) if runs else []
-
-
-def noise(record: EngineRecord) -> float:
-    """Scatter of one measured rate around a calibrated prediction."""
-    return scatter_of(record)

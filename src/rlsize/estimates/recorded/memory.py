@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from rlsize.equations import training_peak
 from rlsize.equations.engine_memory import in_gib
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.named import Profiles
+    from rlsize.estimates.recorded.registry import Profiles
     from rlsize.facts.records.memory import MemoryRecord
 
 CLASS = "memory"
@@ -28,7 +30,11 @@ _GRADED = ("kv_cache_tokens", "weights_gib_per_gpu", "kv_cache_gib_per_gpu", "pe
 
 def predict(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
     """The measured fields: GiB per GPU, and tokens of the cache."""
-    found = _engine(record, profiles, values) if record.kind == "engine" else _training(record, profiles, values)
+    if record.kind == "engine":
+        found = _engine(record, profiles, values)
+    else:
+        peak = trainer_memory(numbers, training_load(record, profiles), values).peak
+        found = {"peak_gib_per_gpu": in_gib(peak)}
     return {name: value for name, value in found.items() if name in record.measured}
 
 
@@ -48,7 +54,7 @@ def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]
         windows_whole=record.windows_whole,
     )
     found = kv_capacity(numbers, question, values)
-    if not _any(found.kv_bytes) and any(name.startswith("kv_cache") for name in record.measured):
+    if not np.any(found.kv_bytes > 0) and any(name.startswith("kv_cache") for name in record.measured):
         raise Refused("the weights and the profiling run leave no room for a cache, by prediction")
     return {
         "weights_gib_per_gpu": in_gib(found.weight_bytes),
@@ -57,15 +63,6 @@ def _engine(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]
         "kv_cache_gib_per_gpu": in_gib(found.kv_bytes),
         "kv_cache_tokens": found.kv_tokens,
     }
-
-
-def _any(value: Real) -> bool:
-    """Whether a number, or any of an array, is positive."""
-    return bool((value > 0).any()) if hasattr(value, "any") else bool(value > 0)
-
-
-def _training(record: MemoryRecord, profiles: Profiles, values: Mapping[str, Real]) -> dict[str, Real]:
-    return {"peak_gib_per_gpu": in_gib(trainer_memory(numbers, training_load(record, profiles), values).peak)}
 
 
 def training_load(record: MemoryRecord, profiles: Profiles) -> TrainerLoad:
@@ -99,17 +96,6 @@ def training_load(record: MemoryRecord, profiles: Profiles) -> TrainerLoad:
         chunked_loss="chunked_loss" in record.traits,
         activations_offloaded="activations_offloaded" in record.traits,
     )
-
-
-TRAITS = (
-    "state_offloaded",
-    "gradients_held",
-    "gathered_whole",
-    "compiled",
-    "chunked_loss",
-    "activations_offloaded",
-)
-"""What a training pass may do, as `TrainerLoad` names it."""
 
 
 def graded(record: MemoryRecord) -> str:

@@ -7,9 +7,10 @@ that is asked for by the functions below, which know what to do without.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 from rlsize.estimates import recorded
 
@@ -18,7 +19,19 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.constants import Stage
-    from rlsize.estimates.recorded.named import Profiles
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+
+AnyRecord: TypeAlias = Any
+"""A record of whichever class a predictor is of: each class has a dataclass of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Profiles:
+    """The profiles that a record names."""
+
+    model: Model
+    gpu: Gpu
 
 
 class Predictor(Protocol):
@@ -27,16 +40,16 @@ class Predictor(Protocol):
     CLASS: str
     STAGES: tuple[Stage, ...]
 
-    def predict(self, record: Any, profiles: Profiles, values: Mapping[str, Any]) -> Mapping[str, Real]:  # noqa: ANN401 (each class has a record of its own)
+    def predict(self, record: AnyRecord, profiles: Profiles, values: Mapping[str, Any]) -> Mapping[str, Real]:
         """The measured fields of a record from values of the constants, in the record's own units."""
 
-    def graded(self, record: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
+    def graded(self, record: AnyRecord) -> str:
         """The measured field that counts."""
 
-    def family(self, record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (each class has a record of its own)
+    def family(self, record: AnyRecord) -> tuple[Any, ...]:
         """What records share that one calibration can serve."""
 
-    def noise(self, record: Any) -> float:  # noqa: ANN401 (each class has a record of its own)
+    def noise(self, record: AnyRecord) -> float:
         """Standard deviation of the logarithm of one measurement."""
 
 
@@ -47,7 +60,7 @@ def predictors() -> dict[str, Predictor]:
     return {module.CLASS: module for module in modules if hasattr(module, "CLASS") and hasattr(module, "predict")}
 
 
-def relation(predictor: Predictor, one: Any, other: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
+def relation(predictor: Predictor, one: AnyRecord, other: AnyRecord) -> str:
     """
     How two records of a family differ, in words: "same layout", "other GPU count", ...
 
@@ -61,7 +74,7 @@ def relation(predictor: Predictor, one: Any, other: Any) -> str:  # noqa: ANN401
     return "same layout" if key(one) == key(other) else "other layout"
 
 
-def cell(predictor: Predictor, record: Any, profiles: Profiles) -> str:  # noqa: ANN401 (each class has a record of its own)
+def cell(predictor: Predictor, record: AnyRecord, profiles: Profiles) -> str:
     """
     Which row of a table of errors a record belongs to, in words.
 
@@ -75,19 +88,19 @@ def cell(predictor: Predictor, record: Any, profiles: Profiles) -> str:  # noqa:
     return shape if profiles.gpu.vendor == "nvidia" else f"{shape}, {profiles.gpu.vendor.upper()}"
 
 
-def fold(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
+def fold(predictor: Predictor, record: AnyRecord) -> str:
     """What is left out together when the error is estimated: `fold(record)`, else the model."""
     own = getattr(predictor, "fold", None)
     return str(own(record)) if own is not None else str(record.model)
 
 
-def table(predictor: Predictor, record: Any) -> str:  # noqa: ANN401 (each class has a record of its own)
+def table(predictor: Predictor, record: AnyRecord) -> str:
     """The table of a publication that a record stands in: its family and layout, for weights in a fit."""
     key = getattr(predictor, "layout_key", _layout)
     return repr((predictor.CLASS, predictor.family(record), key(record)))
 
 
-def contradictions(predictor: Predictor, records: Sequence[Any]) -> dict[int, str]:
+def contradictions(predictor: Predictor, records: Sequence[AnyRecord]) -> dict[int, str]:
     """
     Records that contradict their neighbours, by position, with the reason; none where the predictor has no rule.
 
@@ -97,17 +110,17 @@ def contradictions(predictor: Predictor, records: Sequence[Any]) -> dict[int, st
     return dict(own(records)) if own is not None else {}
 
 
-def calibrates_on(predictor: Predictor, record: Any) -> tuple[str, ...]:  # noqa: ANN401 (each class has a record of its own)
+def calibrates_on(predictor: Predictor, record: AnyRecord) -> tuple[str, ...]:
     """The measured fields that a calibration on this record uses: `calibrates_on(record)`, else the one that counts."""
     own = getattr(predictor, "calibrates_on", None)
     return tuple(own(record)) if own is not None else (predictor.graded(record),)
 
 
-def rivals(predictor: Predictor, one: Any, other: Any) -> bool:  # noqa: ANN401 (each class has a record of its own)
+def rivals(predictor: Predictor, one: AnyRecord, other: AnyRecord) -> bool:
     """Whether two records are two ways to do the same work on the same GPUs: `rivals(one, other)`, else never."""
     own = getattr(predictor, "rivals", None)
     return own is not None and bool(own(one, other))
 
 
-def _layout(record: Any) -> tuple[Any, ...]:  # noqa: ANN401 (each class has a record of its own)
+def _layout(record: AnyRecord) -> tuple[Any, ...]:
     return record.gpus, getattr(record, "layout", None)

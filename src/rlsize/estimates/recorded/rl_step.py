@@ -2,36 +2,33 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations.rl_step import step_tokens_per_gpu
-from rlsize.estimates.constants_memory import STAGE as MEMORY
-from rlsize.estimates.constants_rollout import STAGE as ROLLOUT
+from rlsize.estimates import step_outlook
 from rlsize.estimates.constants_step import STAGE as STEP
-from rlsize.estimates.constants_sync import STAGE as SYNC
-from rlsize.estimates.constants_train import STAGE as TRAIN
 from rlsize.estimates.engine_work import EngineQuestion
+from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_prediction import StepQuestion, predicted_step
 from rlsize.estimates.train_prediction_question import TrainQuestion
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.record import Refused
+from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.named import Profiles
+    from rlsize.estimates.recorded.registry import Profiles
     from rlsize.estimates.step_assembly import Loop
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
     from rlsize.facts.records.rl_step import StepRecord
 
 CLASS = "rl_step"
-STAGES = (STEP, ROLLOUT, TRAIN, SYNC, MEMORY)
-KIND = "time"
-_SHARED_FRACTION = 0.6  # of the memory, where engines share GPUs with a trainer and nobody says
+STAGES = step_outlook.STAGES
 _PACKED = 4096.0  # tokens of a packed micro-batch where nobody says
-_KEPT = 256
 _TOLERANCE = 0.15  # of a step time: reruns differ by 4 to 21 %
 _LONGER = 0.5
 
@@ -43,33 +40,19 @@ def question(record: StepRecord, profiles: Profiles) -> StepQuestion:
     Raises:
         Refused: A layout that does not divide, or a number type that the GPU lacks.
     """
-    return _question(_Key(record, profiles))
+    return _question(record, profiles.model, profiles.gpu)
 
 
-class _Key:
-    """A record by its name and place in memory, so that its engine is compiled once."""
-
-    def __init__(self, record: StepRecord, profiles: Profiles) -> None:
-        self.record, self.profiles = record, profiles
-
-    def __hash__(self) -> int:
-        return hash(self.record.id)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Key) and self.record is other.record and self.profiles.gpu is other.profiles.gpu
-
-
-@lru_cache(maxsize=_KEPT)
-def _question(key: _Key) -> StepQuestion:
-    record, profiles = key.record, key.profiles
+@remembered
+def _question(record: StepRecord, model: Model, gpu: Gpu) -> StepQuestion:
     colocated = record.placement == "colocated"
     fraction = record.memory_fraction
     if fraction is None and colocated:
-        fraction = _SHARED_FRACTION
+        fraction = SHARED_MEMORY_FRACTION
     asked = engine(
         EngineQuestion(
-            model=profiles.model,
-            gpu=profiles.gpu,
+            model=model,
+            gpu=gpu,
             layout=record.rollout,
             engine=record.engine,
             weights=uniform(record.rollout_dtype),
@@ -80,7 +63,7 @@ def _question(key: _Key) -> StepQuestion:
     longest = record.max_tokens
     return StepQuestion(
         engine=asked,
-        train=_train(record, profiles),
+        train=_train(record, model, gpu),
         loop=loop,
         rollout_gpus=float(record.rollout_gpus),
         samples=record.samples,
@@ -93,15 +76,15 @@ def _question(key: _Key) -> StepQuestion:
     )
 
 
-def _train(record: StepRecord, profiles: Profiles) -> TrainQuestion:
+def _train(record: StepRecord, model: Model, gpu: Gpu) -> TrainQuestion:
     layout = record.trainer
     replica = layout.tensor * layout.pipeline * layout.context
     if record.trainer_gpus % replica:
         raise Refused(f"{record.trainer_gpus} GPUs cannot be dealt out to model replicas of {replica}")
     tokens = record.prompt_tokens + record.response_tokens
     return TrainQuestion(
-        model=profiles.model,
-        gpu=profiles.gpu,
+        model=model,
+        gpu=gpu,
         gpus=float(record.trainer_gpus),
         sequences=record.samples,
         tokens=tokens,

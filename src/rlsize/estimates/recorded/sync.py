@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.named import Profiles
+    from rlsize.estimates.recorded.registry import Profiles
     from rlsize.facts.records.sync import SyncRecord
 
 CLASS = "sync"

@@ -10,11 +10,10 @@ from rlsize.estimates.figures import numbers
 from rlsize.estimates.train_prediction import TrainQuestion, train_step
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.recorded.named import Profiles
-    from rlsize.estimates.train_prediction import TrainStep
+    from rlsize.estimates.recorded.registry import Profiles
     from rlsize.facts.records.train import TrainRecord
 
 CLASS = "train"
@@ -30,18 +29,15 @@ def predict(record: TrainRecord, profiles: Profiles, values: Mapping[str, Real])
     """
     step = train_step(numbers, question_of(record, profiles), values)
     peak = profiles.gpu.specification.bf16_dense.value
-    known: dict[str, Callable[[TrainStep], Real]] = {
-        "tokens_per_s_per_gpu": lambda found: found.tokens_per_second_per_gpu,
-        "tokens_per_s": lambda found: found.tokens_per_second,
-        "step_time_s": lambda found: found.update_seconds,
-        "mfu_pct": lambda found: numbers(
-            "mfu_pct", train_step_kernels.scaled_fraction, fraction=found.mfu, scale=100.0
-        ),
-        "model_tflops_per_gpu": lambda found: numbers(
-            "model_tflops_per_gpu", train_step_kernels.scaled_fraction, fraction=found.mfu, scale=peak / 1e12
-        ),
+    scaled = train_step_kernels.scaled_fraction
+    found = {
+        "tokens_per_s_per_gpu": step.tokens_per_second_per_gpu,
+        "tokens_per_s": step.tokens_per_second,
+        "step_time_s": step.update_seconds,
+        "mfu_pct": numbers("mfu_pct", scaled, fraction=step.mfu, scale=100.0),
+        "model_tflops_per_gpu": numbers("model_tflops_per_gpu", scaled, fraction=step.mfu, scale=peak / 1e12),
     }
-    return {key: known[key](step) for key in _fields(record)}
+    return {key: found[key] for key in _fields(record)}
 
 
 def question_of(record: TrainRecord, profiles: Profiles) -> TrainQuestion:

@@ -21,7 +21,7 @@ from pathlib import Path
 from statistics import median
 from typing import TYPE_CHECKING, Any
 
-from rlsize.measure.workers.events import say
+from rlsize.measure.workers.events import say, say_why
 
 if TYPE_CHECKING:
     from rlsize.measure.workers.engine_ways import FromDisk, OverNccl
@@ -31,11 +31,9 @@ STEADY_STEPS = 12  # engine steps before an update, from which the normal step i
 AFTER_STEPS = 4  # engine steps after it, so that the gap is closed
 ANSWER_TOKENS = 16
 PROBE = tuple(range(3, 35))
-OUT_OF_MEMORY = 70  # exit code
-MOST_TOLD = 400  # characters of an error
 
 
-class Engine:
+class BusyEngine:
     """
     vLLM with a constant number of requests in flight.
 
@@ -116,13 +114,12 @@ def main(job: dict[str, Any], folder: Path) -> None:
     say("done")
 
 
-def _started(job: dict[str, Any], folder: Path) -> tuple[Engine, FromDisk | OverNccl, int]:
+def _started(job: dict[str, Any], folder: Path) -> tuple[BusyEngine, FromDisk | OverNccl, int]:
     import torch
     import transformers
     import vllm
 
-    from rlsize.measure.workers.engine_ways import FromDisk, OverNccl, nccl_possible
-    from rlsize.measure.workers.engine_weights import built, checkpoints, weight_bytes
+    from rlsize.measure.workers.engine_ways import FromDisk, OverNccl, built, checkpoints, nccl_possible, weight_bytes
 
     gpus = int(job["engine"].get("tensor_parallel_size", 1))
     nccl = not job["disk"] and nccl_possible(gpus)
@@ -142,10 +139,10 @@ def _started(job: dict[str, Any], folder: Path) -> tuple[Engine, FromDisk | Over
         versions={"vllm": vllm.__version__, "torch": torch.__version__, "transformers": transformers.__version__},
         gpus=[torch.cuda.get_device_name(index) for index in range(gpus)] if cuda else [],
     )
-    return Engine(llm, job), way, total
+    return BusyEngine(llm, job), way, total
 
 
-def timed_update(engine: Engine, way: FromDisk | OverNccl, seed: int) -> dict[str, float]:
+def timed_update(engine: BusyEngine, way: FromDisk | OverNccl, seed: int) -> dict[str, float]:
     """
     One update while requests run: its seconds, and by how much the longest gap between tokens exceeds a normal step.
 
@@ -184,11 +181,9 @@ def _run() -> None:
     try:
         main(job, path.parent)
     except Exception as error:  # noqa: BLE001 (whatever it is, it is told)
-        memory = "out of memory" in str(error).lower() or isinstance(error, MemoryError)
-        text = f"{type(error).__name__}: {error}".splitlines()[0][:MOST_TOLD]
-        say("out_of_memory" if memory else "failed", text=text)
+        code = say_why(error)
         traceback.print_exc()
-        sys.exit(OUT_OF_MEMORY if memory else 1)
+        sys.exit(code)
 
 
 if __name__ == "__main__":

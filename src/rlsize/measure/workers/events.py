@@ -7,6 +7,14 @@ import os
 import sys
 from typing import Any
 
+OUT_OF_MEMORY = 70  # exit code
+MOST_TOLD = 400  # characters of an error
+NO_MEMORY = (
+    "out of memory",
+    "allocate memory",
+    "bad_alloc",
+)  # as torch and the system say it
+
 
 def say(event: str, **fields: Any) -> None:
     """Tell one event; without a file, as when a worker is run by hand, it is printed."""
@@ -18,3 +26,12 @@ def say(event: str, **fields: Any) -> None:
         return
     with open(path, "a", encoding="utf-8") as events:  # noqa: PTH123 (one write of one line, so that lines stay whole)
         events.write(line)
+
+
+def say_why(error: Exception, **fields: Any) -> int:
+    """Tell what a worker cannot go on for, as `out_of_memory` or `failed`; returns the exit code that it ends with."""
+    told = str(error).lower()
+    memory = isinstance(error, MemoryError) or any(words in told for words in NO_MEMORY)
+    text = " ".join(f"{type(error).__name__}: {error}".split())[:MOST_TOLD]
+    say("out_of_memory" if memory else "failed", text=text, **fields)
+    return OUT_OF_MEMORY if memory else 1

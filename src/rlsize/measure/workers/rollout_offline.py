@@ -16,11 +16,10 @@ from typing import Any
 from rlsize.measure.workers.events import say
 from rlsize.measure.workers.load import Commands, Group, Phase, Tale
 
-OUT_OF_MEMORY = 70
 LAST = Group("settle", prompt_tokens=1, samples=1, response_tokens=1)
 
 
-class Engine:
+class LoadedEngine:
     """
     vLLM in this process.
 
@@ -91,16 +90,19 @@ class Engine:
 
     def facts(self) -> dict[str, Any]:
         """What it is, for the record."""
-        config = self.config
+        from vllm.platforms import current_platform
+
+        config, cpu = self.config, current_platform.is_cpu()
+        gpus = config.parallel_config.world_size
         return {
             "versions": versions(),
-            "gpus": devices(config.parallel_config.world_size),
+            "gpus": [] if cpu else [current_platform.get_device_name(index) for index in range(gpus)],
             "max_num_seqs": config.scheduler_config.max_num_seqs,
             "max_model_len": config.model_config.max_model_len,
             "block_size": config.cache_config.block_size,
             "dtype": str(config.model_config.dtype).removeprefix("torch."),
             "kv_dtype": str(config.cache_config.cache_dtype),
-            "gpus_per_instance": config.parallel_config.world_size,
+            "gpus_per_instance": gpus,
             "config": config.model_config.hf_config.to_dict(),
         }
 
@@ -115,16 +117,7 @@ def versions() -> dict[str, str]:
     return found | ({"cuda": torch.version.cuda} if torch.version.cuda else {})
 
 
-def devices(count: int) -> list[str]:
-    """Names of the GPUs in use; none on a CPU."""
-    from vllm.platforms import current_platform
-
-    if current_platform.is_cpu():
-        return []
-    return [current_platform.get_device_name(index) for index in range(count)]
-
-
-def run(engine: Engine, phase: Phase, commands: Commands) -> None:
+def run(engine: LoadedEngine, phase: Phase, commands: Commands) -> None:
     """Generate until all is done, or until told to halt."""
     tale = Tale(phase)
     engine.settle()
@@ -143,30 +136,18 @@ def run(engine: Engine, phase: Phase, commands: Commands) -> None:
     engine.abort()
 
 
-def main(path: str) -> int:
+def main(path: str) -> None:
     """Start the engine, say so, and do what is asked until there is nothing more to do."""
     job = json.loads(Path(path).read_text(encoding="utf-8"))
     commands = Commands()
     begun = time.perf_counter()
-    try:
-        engine = Engine(job)
-        say("ready", page=engine.page(), start_seconds=time.perf_counter() - begun, **json_able(engine.facts()))
-        while (command := commands.wait())["do"] != "quit":
-            if command["do"] == "load":
-                run(engine, Phase(command), commands)
-    except Exception as error:
-        if "out of memory" in str(error).lower():
-            say("out_of_memory")
-            raise SystemExit(OUT_OF_MEMORY) from error
-        raise
-    return 0
-
-
-def json_able(facts: dict[str, Any]) -> dict[str, Any]:
-    """The facts with everything that JSON cannot hold as text."""
-    held: dict[str, Any] = json.loads(json.dumps(facts, default=str))
-    return held
+    engine = LoadedEngine(job)
+    facts = json.loads(json.dumps(engine.facts(), default=str))  # what JSON cannot hold as text
+    say("ready", page=engine.page(), start_seconds=time.perf_counter() - begun, **facts)
+    while (command := commands.wait())["do"] != "quit":
+        if command["do"] == "load":
+            run(engine, Phase(command), commands)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+    main(sys.argv[1])

@@ -13,28 +13,99 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from rlsize.measure.workers.events import say
 from rlsize.measure.workers.load import Commands, Group, Phase, Tale
-from rlsize.measure.workers.stream import ServerGoneError, Stream
 
 PATIENCE_SECONDS = 10.0  # a server that answers nothing for so long, while it is asked all the time, has gone
 LONGEST_SILENCE_SECONDS = 600.0  # of a stream: its request may wait that long for room in the batch
 LONGEST_PAUSE_SECONDS = 1.0  # between two attempts while it says that it is busy
 LARGEST_PAGE = 32 * 2**20
 BUSY = frozenset({429, 503})
-IN_FLIGHT = (
-    "vllm:num_requests_running",
-    "vllm:num_requests_waiting",
-    "sglang:num_running_reqs",
-    "sglang:num_queue_reqs",
-)
-
-
+IN_FLIGHT = ("vllm:num_requests_running", "vllm:num_requests_waiting")
 LAST = Group("settle", prompt_tokens=1, samples=1, response_tokens=1)
 NOTHING = {"phase": "", "groups": [], "refill": [], "concurrency": 1, "page_seconds": 1.0, "seconds": None}
+LARGEST_CHUNK = 16 * 2**10  # bytes of a stream for each token asked for; a stream with more is none
+
+
+class ServerGoneError(Exception):
+    """The server cannot be worked with; the message says what it did."""
+
+
+class Stream:
+    """
+    The server-sent events of one streaming request, counted without parsing each token's.
+
+    Args:
+        group: What was asked for.
+        tale: Told of each sample that ends.
+    """
+
+    def __init__(self, group: Group, tale: Tale) -> None:
+        self.group, self.tale = group, tale
+        self._rest = b""
+        self._read = 0
+        self._ended = 0
+        self._counted = 0
+        self._tokens: int | None = None
+
+    def take(self, chunk: bytes) -> None:
+        """
+        Read on.
+
+        Raises:
+            ServerGoneError: It is no stream of tokens.
+        """
+        self._read += len(chunk)
+        if self._read > LARGEST_CHUNK * (1 + self.group.samples * self.group.response_tokens):
+            raise ServerGoneError("streams far more than was asked for")
+        *lines, self._rest = (self._rest + chunk).split(b"\n")
+        for line in lines:
+            if line.startswith(b"data:"):
+                self._line(line[5:].strip())
+
+    def _line(self, line: bytes) -> None:
+        if b'"error"' in line[:40]:
+            raise ServerGoneError(f"breaks a stream off: {line[:200].decode('utf-8', 'replace')}")
+        if b'"finish_reason":"' in line or b'"finish_reason": "' in line:
+            self._ended += 1
+            self._count()
+            self.tale.finish(1, self.group.response_tokens)
+        elif b'"completion_tokens":' in line:
+            self._tokens = usage(line)
+        elif line != b"[DONE]":
+            self._count()
+
+    def _count(self) -> None:
+        self._counted += 1
+        self.tale.streamed += 1
+
+    def close(self) -> None:
+        """
+        The stream has ended.
+
+        Raises:
+            ServerGoneError: With fewer samples or tokens than were asked for.
+        """
+        asked = self.group.samples * self.group.response_tokens
+        if self._ended != self.group.samples:
+            raise ServerGoneError(f"ended a stream after {self._ended} of {self.group.samples} samples")
+        if self._tokens is not None and self._tokens != asked:
+            raise ServerGoneError(
+                f"generated {self._tokens} tokens where {asked} were asked for: does it take ignore_eos?"
+            )
+        self.tale.streamed += asked - self._counted  # a server may send several tokens in one event
+
+
+def usage(line: bytes) -> int | None:
+    """Response tokens as the server counted them; None where the line does not say."""
+    try:
+        return int(json.loads(line)["usage"]["completion_tokens"])
+    except (ValueError, LookupError, TypeError):
+        return None
 
 
 class Server:
@@ -42,7 +113,7 @@ class Server:
     One server.
 
     Args:
-        job: `base` (its address), `login`, `temperature`, `model`, `vocabulary`, `timeout_seconds`, `authority`,
+        job: `base` (its address), `login`, `temperature`, `vocabulary`, `timeout_seconds`, `authority`,
             `insecure`.
     """
 
@@ -63,7 +134,7 @@ class Server:
         patience = job["timeout_seconds"]
         self.brief = aiohttp.ClientTimeout(total=patience)
         self.long = aiohttp.ClientTimeout(total=None, sock_connect=patience, sock_read=LONGEST_SILENCE_SECONDS)
-        self.model: str = job["model"] or ""
+        self.model = ""
         self.answered = time.perf_counter()
         self.refused = 0
         self.broken = 0
@@ -103,24 +174,15 @@ class Server:
         """What it serves."""
         content = await self.get("/v1/models")
         try:
-            cards = json.loads(content)["data"]
-            card = next((card for card in cards if card["id"] == self.model), cards[0])
-            name, longest = str(card["id"]), card.get("max_model_len")
+            card = json.loads(content)["data"][0]
+            self.model, longest = str(card["id"]), card.get("max_model_len")
         except (ValueError, LookupError, TypeError, AttributeError):
             raise ServerGoneError("does not list its models as an OpenAI-compatible server does") from None
-        if self.model and name != self.model:
-            raise ServerGoneError(f"serves {name}, not {self.model}")
-        self.model = name
-        version = await self.version()
-        return {"model": name, "max_model_len": longest if isinstance(longest, int) else None, "versions": version}
-
-    async def version(self) -> dict[str, str]:
-        """The engine's version, where it tells."""
-        try:
-            said = json.loads(await self.get("/version"))
-            return {"vllm": str(said["version"])[:60]}
-        except (ServerGoneError, ValueError, LookupError, TypeError):
-            return {}
+        versions = {}
+        with suppress(ServerGoneError, ValueError, LookupError, TypeError):
+            versions["vllm"] = str(json.loads(await self.get("/version"))["version"])[:60]
+        context = longest if isinstance(longest, int) else None
+        return {"model": self.model, "max_model_len": context, "versions": versions}
 
     def request(self, group: Group) -> dict[str, Any]:
         """A group as a request."""
@@ -240,10 +302,7 @@ async def settled(server: Server) -> None:
     """
     for _ in range(100):
         lines = (await server.page()).splitlines()
-        running = [
-            line for line in lines if line.startswith(("vllm:num_requests_running", "vllm:num_requests_waiting"))
-        ]
-        if all(line.rstrip().endswith((" 0.0", " 0")) for line in running):
+        if all(line.rstrip().endswith((" 0.0", " 0")) for line in lines if line.startswith(IN_FLIGHT)):
             break
         await asyncio.sleep(0.1)
     await server.generate(LAST, Tale(Phase(NOTHING)))

@@ -13,6 +13,7 @@ import os
 import resource
 import sys
 import time
+import traceback
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,21 +24,16 @@ from torch import distributed
 from torch.distributed.device_mesh import init_device_mesh
 
 from rlsize.measure.workers import train_attention
-from rlsize.measure.workers.events import say
-from rlsize.measure.workers.train_clock import PHASES, agreed, slowest, synchronize
-from rlsize.measure.workers.train_flops import counted
+from rlsize.measure.workers.events import OUT_OF_MEMORY, say, say_why
 from rlsize.measure.workers.train_model import built, decoder_layers, sharded
 from rlsize.measure.workers.train_plan import ENOUGH_STEPS, affordable, another, group_advantages, step_plan
-from rlsize.measure.workers.train_step import Trainer, Work, loss_scale
+from rlsize.measure.workers.train_step import PHASES, Trainer, Work, agreed, counted, loss_scale, slowest, synchronize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.measure.workers.train_plan import Plan
     from rlsize.measure.workers.train_step import Batch
-
-OUT_OF_MEMORY = 70  # exit code
-TOLD = 400  # characters of a fault
 
 
 @dataclass(frozen=True)
@@ -68,12 +64,9 @@ def main(path: str) -> None:
     try:
         _run(job, place)
     except Exception as error:
-        message = f"{type(error).__name__}: {error}"[:TOLD]
-        if not _no_memory(error):
-            say("failed", rank=place.rank, message=message)
+        if say_why(error, rank=place.rank) != OUT_OF_MEMORY:
             raise
-        say("out_of_memory", rank=place.rank, message=message)
-        sys.stderr.write(message + "\n")
+        traceback.print_exc()
         sys.stderr.flush()
         os._exit(OUT_OF_MEMORY)  # the others wait for this rank, and a process group is not left in order alone
     distributed.destroy_process_group()
@@ -190,13 +183,6 @@ def _peak_bytes(device: torch.device) -> float:
         return float(torch.cuda.max_memory_allocated(device))
     kibibytes = 1 if sys.platform == "darwin" else 1024  # macOS tells bytes
     return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * kibibytes)
-
-
-def _no_memory(error: BaseException) -> bool:
-    told = str(error).lower()
-    return isinstance(error, (torch.OutOfMemoryError, MemoryError)) or any(
-        words in told for words in ("out of memory", "can't allocate memory", "cannot allocate memory", "bad_alloc")
-    )
 
 
 if __name__ == "__main__":

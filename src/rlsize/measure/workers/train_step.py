@@ -8,24 +8,94 @@ all the same.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+import time
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import distributed
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
 
 from rlsize.measure.workers.train_attention import Packing
-from rlsize.measure.workers.train_clock import Clock, summed
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlsize.measure.workers.train_model import LogProbs
-    from rlsize.measure.workers.train_plan import Lengths, MicroBatch
+    from rlsize.measure.workers.train_plan import Lengths, MicroBatch, Plan
 
+PHASES = ("logprob", "forward", "backward", "optimizer")
 CLIP = 0.2  # of the ratio to the old policy, both ways
 LARGEST_GRADIENT = 1.0  # norm to which gradients are clipped
 LEARNING_RATE_TIMES_WIDTH = 0.02  # Adam moves each weight by its rate, so each layer moves a logit by about as much
 COMPANY = ((1, 1),)  # what a rank trains, at no weight, while others have a micro-batch and it has none
+LONGEST = 256  # tokens of a sequence whose FLOPs are counted: the square of scores is kept, so it has to be short
+SEQUENCES = 4
+
+
+class Clock:
+    """
+    Seconds of each phase, summed over a step.
+
+    Args:
+        device: Where the work is done.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        self._device = device
+        self._marks: list[tuple[str, Any, Any]] = []
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time what is done inside; on a GPU it may still run when this ends."""
+        begun = self._mark()
+        yield
+        self._marks.append((name, begun, self._mark()))
+
+    def read(self) -> dict[str, float]:
+        """Seconds of each phase since the last reading; waits for the device."""
+        synchronize(self._device)
+        found = dict.fromkeys(PHASES, 0.0)
+        for name, begun, ended in self._marks:
+            found[name] += begun.elapsed_time(ended) / 1e3 if self._device.type == "cuda" else ended - begun
+        self._marks.clear()
+        return found
+
+    def _mark(self) -> Any:
+        if self._device.type != "cuda":
+            return time.perf_counter()
+        event = torch.cuda.Event(enable_timing=True)
+        event.record()
+        return event
+
+
+def synchronize(device: torch.device) -> None:
+    """Wait until the device has done all that it was given."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+
+
+def slowest(values: list[float]) -> list[float]:
+    """The largest of each value over all ranks; the slowest rank decides how long a step takes."""
+    found = torch.tensor(values, dtype=torch.float64)
+    distributed.all_reduce(found, op=distributed.ReduceOp.MAX)
+    return list(found.tolist())
+
+
+def summed(value: float) -> float:
+    """The sum of a value over all ranks."""
+    found = torch.tensor(value, dtype=torch.float64)
+    distributed.all_reduce(found)
+    return float(found.item())
+
+
+def agreed(decision: float) -> float:
+    """What rank 0 has decided; clocks differ, and ranks that disagree would wait for each other for ever."""
+    found = torch.tensor(decision, dtype=torch.float64)
+    distributed.broadcast(found, src=0)
+    return float(found.item())
 
 
 @dataclass(frozen=True)
@@ -168,3 +238,44 @@ def clipped_loss(new: torch.Tensor, old: torch.Tensor, weights: torch.Tensor) ->
 def loss_scale(lengths: Sequence[Lengths], samples: Sequence[int], ranks: int) -> float:
     """What makes the mean over ranks, which FSDP takes of gradients, the mean over all response tokens of the step."""
     return ranks / sum(lengths[sample][1] for sample in samples)
+
+
+def counted(trainer: Trainer, work: Work, plan: Plan, rank: int) -> dict[str, Any]:
+    """
+    FLOPs of a forward and a backward pass as torch's own FlopCounterMode counts them, to set beside the equations.
+
+    It counts matrix products (mm, addmm, bmm, baddbmm), convolutions and the fused attention kernels of GPUs, by the
+    shapes that go in. It does not count the attention kernel of CPUs, products grouped over experts (aten._grouped_mm)
+    nor anything done element by element: norms, softmax, rotary positions, activation functions, the loss, the
+    optimizer. So attention is made of plain products here (the math backend, where a mask saves nothing and each
+    sequence is a full square), experts run one by one, and nothing is recomputed.
+
+    What is counted is one small micro-batch, made of the first samples of each rank's first one, cut short. All ranks
+    must call it.
+
+    Args:
+        trainer: The trainer; it is not to be timed any more.
+        work: The samples.
+        plan: The micro-batches.
+        rank: This one.
+
+    Returns:
+        FLOPs, those of each operation, and the lengths that were counted.
+    """
+    lengths = [(1, min(prompt + response, LONGEST) - 1) for prompt, response in work.lengths]
+    short = replace(work, lengths=lengths, recompute="none")
+    batch = short.batch(plan.ranks[rank][0][:SEQUENCES], trainer.device)
+    batch = replace(batch, packing=replace(batch.packing, countable=True))
+    causal = trainer.model.causal
+    causal.gradient_checkpointing_disable()
+    trainer.model.keep_logits = True
+    with suppress(AttributeError, ValueError):  # dense models and transformers before 5 have no choice of experts
+        causal.set_experts_implementation("eager")
+    with FlopCounterMode(display=False) as counter, sdpa_kernel(SDPBackend.MATH):
+        trainer.forward_backward(batch, batch.weights)
+    by_operation = counter.get_flop_counts()["Global"]
+    return {
+        "flops": counter.get_total_flops(),
+        "operations": {str(operation): count for operation, count in by_operation.items()},
+        "lengths": list(batch.packing.lengths),
+    }

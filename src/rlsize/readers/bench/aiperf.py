@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.readers.bench.record import Record, brief
+from rlsize.readers.bench.record import WHOLE_RUN, Record, brief
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -20,7 +20,7 @@ GENAI_PERF = "genai-perf"
 _SECONDS = {"ms": 1e-3, "sec": 1.0, "s": 1.0, "seconds": 1.0, "us": 1e-6, "ns": 1e-9}
 
 
-def aiperf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def aiperf(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The run of an export.
 
@@ -34,29 +34,26 @@ def aiperf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
     record.keys.update({field: f"input_config: {key}" for field, key in phase.keys.items()})
     requests = record.number("requests", "request_count.avg")
     prompt, response = _tokens(record, "isl", "input", requests), _tokens(record, "osl", "output", requests)
-    return [
-        record.result(
-            AIPERF if record.has("aiperf_version", "schema_version") else GENAI_PERF,
-            model=record.text("model", "input_config.endpoint.model", "input_config.model") or _model(record),
-            measured_at=record.moment("start_time"),
-            duration_seconds=_duration(record),
-            requests=requests,
-            failed_requests=record.number("failed_requests", "error_request_count.avg"),
-            prompt_tokens=prompt,
-            response_tokens=response,
-            response_tokens_per_second=record.needed("response_tokens_per_second", "output_token_throughput.avg"),
-            total_tokens_per_second=record.number("total_tokens_per_second", "total_token_throughput.avg"),
-            concurrency=cap,
-            request_rate=rate,
-            sent_at_once=False if rate is not None else True if cap is not None else None,
-            response_cv=record.cv("output_sequence_length.std", "output_sequence_length.avg"),
-            seconds_per_token=_mean_seconds(record, "seconds_per_token", "inter_token_latency"),
-            first_token_seconds=_mean_seconds(record, "first_token_seconds", "time_to_first_token"),
-            holds_ramp=True,
-            holds_tail=True,
-            cut_short=_cut_short(record),
-        )
-    ]
+    return record.result(
+        AIPERF if record.has("aiperf_version", "schema_version") else GENAI_PERF,
+        model=record.text("model", "input_config.endpoint.model", "input_config.model") or _model(record),
+        measured_at=record.moment("start_time"),
+        duration_seconds=_duration(record),
+        requests=requests,
+        failed_requests=record.number("failed_requests", "error_request_count.avg"),
+        prompt_tokens=prompt,
+        response_tokens=response,
+        response_tokens_per_second=record.needed("response_tokens_per_second", "output_token_throughput.avg"),
+        total_tokens_per_second=record.number("total_tokens_per_second", "total_token_throughput.avg"),
+        concurrency=cap,
+        request_rate=rate,
+        sent_at_once=False if rate is not None else True if cap is not None else None,
+        response_cv=record.cv("output_sequence_length.std", "output_sequence_length.avg"),
+        seconds_per_token=_mean_seconds(record, "seconds_per_token", "inter_token_latency"),
+        first_token_seconds=_mean_seconds(record, "first_token_seconds", "time_to_first_token"),
+        **WHOLE_RUN,
+        cut_short=_cut_short(record),
+    )
 
 
 def _phase(record: Record) -> Record:

@@ -1,5 +1,5 @@
 """
-JSON objects of a result file: one, one a line, or one after the other.
+JSON objects of a result file (one, one a line, or one after the other), and which benchmark wrote it, by its content.
 
 Only whole objects are used. What cannot be read whole is counted, with where it stands.
 """
@@ -8,26 +8,27 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.validation import unique_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
 LARGEST = 64 * 2**20  # a run of 10,000 requests with all its inter-token times has 40 MB
 MOST_PARTS = 4_000_000  # lists and objects: each takes far more memory than its two brackets
 MOST_RECORDS = 1_000
 _LOOKED_AT = 2  # lines that tell whether each is an object: the first may be cut
 MOST_FAULTS = 5  # that are told at once
+HEAD = 64 * 2**10  # bytes of JSON that are enough to recognise it by
 _KEY = re.compile(r'"([A-Za-z_][\w./ -]{0,80})"\s*:')
 _AGAIN = "save or copy it again"
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class JsonObject:
     """
     One JSON object of a file.
 
@@ -41,7 +42,7 @@ class Part:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class JsonObjects:
     """
     The JSON objects of a file.
 
@@ -50,7 +51,7 @@ class Parts:
         faults: What is wrong with the others, one entry for each.
     """
 
-    whole: tuple[Part, ...]
+    whole: tuple[JsonObject, ...]
     faults: tuple[Fault, ...] = ()
 
 
@@ -69,7 +70,7 @@ def result_text(content: bytes, name: str) -> str:
     return text
 
 
-def json_parts(text: str, name: str) -> Parts:
+def json_parts(text: str, name: str) -> JsonObjects:
     """
     The JSON objects of a text.
 
@@ -91,36 +92,36 @@ def keys_of(head: str) -> frozenset[str]:
     return frozenset(match[1] for match in _KEY.finditer(head))
 
 
-def _by_line(text: str, name: str) -> Parts | None:
+def _by_line(text: str, name: str) -> JsonObjects | None:
     """Every line for itself; None where the first two lines are no objects, as in a file with indentation."""
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     several = len(lines) > 1
     found = [_tried(line, f"{name}:{number}" if several else name) for number, line in lines[:_LOOKED_AT]]
-    if not any(isinstance(each, Part) for each in found):
+    if not any(isinstance(each, JsonObject) for each in found):
         return None
     if len(lines) > MOST_RECORDS:
         raise _too_many(name)
     found += [_tried(line, f"{name}:{number}" if several else name) for number, line in lines[_LOOKED_AT:]]
-    return Parts(
-        tuple(each for each in found if isinstance(each, Part)),
+    return JsonObjects(
+        tuple(each for each in found if isinstance(each, JsonObject)),
         tuple(each for each in found if isinstance(each, Fault)),
     )
 
 
-def _tried(line: str, where: str) -> Part | Fault:
+def _tried(line: str, where: str) -> JsonObject | Fault:
     try:
         value, end = _read(line, 0, where)
     except InputError as error:
         return error.faults[0]
-    return Fault("has something else behind its JSON object", where, _AGAIN) if line[end:] else Part(where, value)
+    return Fault("has something else behind its JSON object", where, _AGAIN) if line[end:] else JsonObject(where, value)
 
 
 def _too_many(name: str) -> InputError:
     return InputError(Fault(f"holds more than {MOST_RECORDS:,} runs", name, "is it a benchmark's result?"))
 
 
-def _one_after_the_other(text: str, name: str) -> Parts:
-    whole: list[Part] = []
+def _one_after_the_other(text: str, name: str) -> JsonObjects:
+    whole: list[JsonObject] = []
     position = counted = _next(text, 0)
     line = text.count("\n", 0, counted) + 1
     while position < len(text):
@@ -130,14 +131,14 @@ def _one_after_the_other(text: str, name: str) -> Parts:
         try:
             value, end = _read(text, position, where)
         except InputError as error:
-            return Parts(tuple(whole), error.faults)
-        whole.append(Part(f"{name}:{line}", value))
+            return JsonObjects(tuple(whole), error.faults)
+        whole.append(JsonObject(f"{name}:{line}", value))
         position = _next(text, end)
         if len(whole) > MOST_RECORDS:
             raise _too_many(name)
     if len(whole) == 1:
-        whole = [Part(name, whole[0].data)]
-    return Parts(tuple(whole))
+        whole = [JsonObject(name, whole[0].data)]
+    return JsonObjects(tuple(whole))
 
 
 def _next(text: str, position: int) -> int:
@@ -148,7 +149,7 @@ def _next(text: str, position: int) -> int:
 
 def _read(text: str, position: int, where: str) -> tuple[Mapping[str, Any], int]:
     try:
-        value, end = _decoded(text, position)
+        value, end = _DECODER.raw_decode(text, position)
     except json.JSONDecodeError as error:
         raise InputError(_broken(text, position, error, where)) from None
     except RecursionError:
@@ -171,17 +172,59 @@ def _broken(text: str, position: int, error: json.JSONDecodeError, where: str) -
     return Fault(f"was cut: its closing brace is missing{after}", where, _AGAIN)
 
 
-def _decoded(text: str, position: int) -> tuple[Any, int]:
-    return _DECODER.raw_decode(text, position)
+_DECODER = json.JSONDecoder(object_pairs_hook=unique_keys)
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        counts = Counter(key for key, _ in pairs)
-        twice = next(key for key, count in counts.items() if count > 1)
-        raise ValueError(f"the key {ascii(twice)[:60]} stands twice")
-    return found
+_BY_KEYS = (
+    ("vllm-bench-pytorch", ({"benchmark", "metric", "benchmark_values"},)),
+    ("guidellm", ({"benchmarks", "guidellm_version"}, {"benchmarks", "metadata"}, {"benchmarks", "args"})),
+    ("aiperf", ({"aiperf_version"}, {"output_token_throughput", "unit"}, {"request_throughput", "unit", "avg"})),
+    ("inference-perf", ({"load_summary", "successes"},)),
+    ("prime-rl-bench", ({"config", "metrics", "mfu", "throughput"},)),
+    ("inferencex", ({"model_id", "num_prompts", "median_ttft"}, {"model_id", "num_prompts", "median_tpot"})),
+    ("vllm-bench-throughput", ({"elapsed_time", "num_requests", "tokens_per_second"},)),
+    ("vllm-bench-latency", ({"avg_latency", "latencies"}, {"avg_latency", "percentiles"})),
+    ("vllm-bench-serve", ({"model_id", "num_prompts", "request_rate"}, {"endpoint_type", "num_prompts"})),
+    ("sglang-bench-offline", ({"successful_requests", "total_latency"},)),
+    (
+        "sglang-bench-serving",
+        ({"backend", "dataset_name", "request_rate"}, {"backend", "total_output_tokens_retokenized"}),
+    ),
+)
+"""Sets of keys that tell the tools apart, the surest first: a file is of the first that has all keys of a set."""
+
+_PRINTED = (
+    ("vllm-bench-throughput", re.compile(r"Throughput: +[\d.]+ requests/s, +[\d.]+ total tokens/s")),
+    ("trtllm-bench", re.compile(r"(?:Token|Output) Throughput \(tokens/sec\):")),
+)
+
+SECOND_COPY = "vllm-bench-pytorch"
+"""What is recognised so that it can be refused: the same run once more, for PyTorch's dashboard."""
+
+FORMATS = (*(name for name, _ in _BY_KEYS if name != SECOND_COPY), "trtllm-bench")
+"""The names of the formats, as `--format` takes them."""
 
 
-_DECODER = json.JSONDecoder(object_pairs_hook=_unique)
+def recognised(head: bytes) -> str | None:
+    """
+    The format of a file, by its first bytes, uncompressed; None where no benchmark wrote it.
+
+    Args:
+        head: The first `HEAD` bytes, or more: what a benchmark prints may stand behind the engine's own log.
+
+    >>> recognised(b'{"model_id": "m", "avg_latency": 3.1, "latencies": [')
+    'vllm-bench-latency'
+    >>> recognised(b"step:3 - perf/throughput:1.0") is None
+    True
+    """
+    start = head[:HEAD].decode("utf-8-sig", errors="replace").lstrip()
+    if start.startswith(("{", "[")):
+        return format_of(keys_of(start))
+    text = head.decode("utf-8-sig", errors="replace")
+    return next((name for name, pattern in _PRINTED if pattern.search(text)), None)
+
+
+def format_of(keys: Collection[str]) -> str | None:
+    """The format of an object that has these keys, at whatever depth."""
+    have = set(keys)
+    return next((name for name, sets in _BY_KEYS if any(each <= have for each in sets)), None)

@@ -49,15 +49,16 @@ def guidellm(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
 
 def _run(record: Record, whole: Mapping[str, Any]) -> BenchmarkResult:
     kind = record.text("strategy", "config.strategy.type_", "scheduler.strategy.type_", "args.strategy.type_")
-    kind = kind or _kind(Record(whole, record.where))
-    mean = record.number("mean_concurrency", *_middle("request_concurrency"))
+    profile = Record(whole, record.where).text("profile", "config.profile.kind", "args.profile")
+    kind = kind or (profile if profile in _CLOSED | _AT_A_RATE else "")  # a sweep sends in several ways
+    mean = record.number("mean_concurrency", *_of("request_concurrency"))
     cap = record.number("concurrency", "config.strategy.streams", "config.strategy.max_concurrency")
     if cap is None and kind == "synchronous":
         cap = 1.0
     sent = record.number("request_rate", "config.strategy.rate") if kind in _AT_A_RATE else None
     seconds = _seconds(record)
     tokens = record.number("response_tokens", *_of("output_token_count", "total_sum"))
-    rate = record.needed("response_tokens_per_second", *_middle("output_tokens_per_second"))
+    rate = record.needed("response_tokens_per_second", *_of("output_tokens_per_second"))
     return record.result(
         TOOL,
         model=_model(record, whole),
@@ -68,33 +69,21 @@ def _run(record: Record, whole: Mapping[str, Any]) -> BenchmarkResult:
         prompt_tokens=record.number("prompt_tokens", *_of("prompt_token_count", "total_sum")),
         response_tokens=tokens,
         response_tokens_per_second=_checked(record, rate, tokens, seconds),
-        total_tokens_per_second=record.number("total_tokens_per_second", *_middle("tokens_per_second")),
+        total_tokens_per_second=record.number("total_tokens_per_second", *_of("tokens_per_second")),
         concurrency=_concurrency(record, cap, mean),
         mean_concurrency=mean,
         request_rate=sent,
         sent_at_once=None if not kind else kind in _CLOSED,
         response_cv=record.cv(_of("output_token_count", "std_dev")[0], _of("output_token_count", "mean")[0]),
-        seconds_per_token=record.latency("seconds_per_token", *_middle("inter_token_latency_ms"), scale=MILLISECONDS),
-        first_token_seconds=record.latency(
-            "first_token_seconds", *_middle("time_to_first_token_ms"), scale=MILLISECONDS
-        ),
+        seconds_per_token=record.latency("seconds_per_token", *_of("inter_token_latency_ms"), scale=MILLISECONDS),
+        first_token_seconds=record.latency("first_token_seconds", *_of("time_to_first_token_ms"), scale=MILLISECONDS),
         holds_ramp=not (record.number("warmup_seconds", "warmup_duration") or 0.0) > 0,
         holds_tail=not (record.number("cooldown_seconds", "cooldown_duration") or 0.0) > 0,
     )
 
 
-def _of(metric: str, figure: str) -> tuple[str, str]:
+def _of(metric: str, figure: str = "mean") -> tuple[str, str]:
     return f"metrics.{metric}.successful.{figure}", f"metrics.{metric}.total.{figure}"
-
-
-def _middle(metric: str) -> tuple[str, str]:
-    return _of(metric, "mean")
-
-
-def _kind(whole: Record) -> str:
-    """How requests were sent, where only the file as a whole says so; a sweep sends in several ways."""
-    kind = whole.text("profile", "config.profile.kind", "args.profile")
-    return kind if kind in _CLOSED | _AT_A_RATE else ""
 
 
 def _concurrency(record: Record, cap: float | None, mean: float | None) -> float | None:

@@ -30,7 +30,7 @@ _SERVER = (
 )
 
 
-def inference_perf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def inference_perf(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The stage of a report.
 
@@ -47,27 +47,23 @@ def inference_perf(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]
     rate = record.needed(
         "response_tokens_per_second", "successes.throughput.output_tokens_per_sec", "successes.output_len.rate"
     )
-    return [
-        record.result(
-            TOOL,
-            duration_seconds=_duration(record, requests),
-            requests=requests,
-            failed_requests=record.number("failed_requests", "failures.count"),
-            prompt_tokens=_tokens(record, "prompt", requests),
-            response_tokens=_tokens(record, "output", requests),
-            response_tokens_per_second=rate,
-            total_tokens_per_second=record.number(
-                "total_tokens_per_second", "successes.throughput.total_tokens_per_sec"
-            ),
-            concurrency=cap,
-            request_rate=None if cap is not None else sent,
-            sent_at_once=None if server or (cap is None and sent is None) else cap is not None,
-            seconds_per_token=record.latency("seconds_per_token", *_PER_TOKEN),
-            first_token_seconds=record.latency("first_token_seconds", *_FIRST_TOKEN),
-            holds_ramp=not server,
-            holds_tail=not server,
-        )
-    ]
+    return record.result(
+        TOOL,
+        duration_seconds=_duration(record, requests),
+        requests=requests,
+        failed_requests=record.number("failed_requests", "failures.count"),
+        prompt_tokens=_tokens(record, "prompt", requests),
+        response_tokens=_tokens(record, "output", requests),
+        response_tokens_per_second=rate,
+        total_tokens_per_second=record.number("total_tokens_per_second", "successes.throughput.total_tokens_per_sec"),
+        concurrency=cap,
+        request_rate=None if cap is not None else sent,
+        sent_at_once=None if server or (cap is None and sent is None) else cap is not None,
+        seconds_per_token=record.latency("seconds_per_token", *_PER_TOKEN),
+        first_token_seconds=record.latency("first_token_seconds", *_FIRST_TOKEN),
+        holds_ramp=not server,
+        holds_tail=not server,
+    )
 
 
 def _duration(record: Record, requests: float) -> float | None:

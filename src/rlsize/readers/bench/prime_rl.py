@@ -20,7 +20,7 @@ TOOL = "prime-rl benchmark"
 PERCENT = 0.01
 
 
-def prime_rl(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def prime_rl(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The run of a result.
 
@@ -39,14 +39,12 @@ def prime_rl(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
     )
     if gpus is not None and gpus > 1:
         record.warnings.append(f"the rate is taken to be that of all {gpus:.0f} GPUs together; the file does not say")
-    return [
-        record.result(
-            TOOL,
-            model=record.text("model", "config.model_name"),
-            measured_at=record.moment("config.timestamp"),
-            trainer_tokens_per_second=rate,
-            trainer_gpus=gpus,
-            mfu=record.number("mfu", "metrics.mfu.mean", scale=PERCENT),
-            batch_seconds=record.number("batch_seconds", "metrics.step_time.mean"),
-        )
-    ]
+    return record.result(
+        TOOL,
+        model=record.text("model", "config.model_name"),
+        measured_at=record.moment("config.timestamp"),
+        trainer_tokens_per_second=rate,
+        trainer_gpus=gpus,
+        mfu=record.number("mfu", "metrics.mfu.mean", scale=PERCENT),
+        batch_seconds=record.number("batch_seconds", "metrics.step_time.mean"),
+    )

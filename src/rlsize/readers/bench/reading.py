@@ -7,25 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.readers.bench.aiperf import aiperf
-from rlsize.readers.bench.documents import LARGEST, MOST_FAULTS, json_parts, result_text
+from rlsize.readers.bench.documents import (
+    FORMATS,
+    LARGEST,
+    MOST_FAULTS,
+    SECOND_COPY,
+    format_of,
+    json_parts,
+    recognised,
+    result_text,
+)
 from rlsize.readers.bench.guidellm import guidellm
 from rlsize.readers.bench.inference_perf import inference_perf
-from rlsize.readers.bench.inferencex import inferencex
 from rlsize.readers.bench.prime_rl import prime_rl
-from rlsize.readers.bench.recognising import FORMATS, SECOND_COPY, format_of, recognised
 from rlsize.readers.bench.sglang import sglang_offline, sglang_serving
 from rlsize.readers.bench.trtllm import trtllm_printed
-from rlsize.readers.bench.vllm import vllm_latency, vllm_serve, vllm_throughput, vllm_throughput_printed
+from rlsize.readers.bench.vllm import inferencex, vllm_latency, vllm_serve, vllm_throughput, vllm_throughput_printed
 from rlsize.readers.byte_sources import opened_bytes, shown_source
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.facts.benchmark_result import BenchmarkResult
-    from rlsize.readers.bench.documents import Part
 
-    FromObject = Callable[[Mapping[str, Any], str], list[BenchmarkResult]]
-    FromText = Callable[[str, str], list[BenchmarkResult]]
+    FromObject = Callable[[Mapping[str, Any], str], BenchmarkResult | list[BenchmarkResult]]
+    FromText = Callable[[str, str], BenchmarkResult | list[BenchmarkResult]]
 
 _OBJECTS: Mapping[str, FromObject] = {
     "guidellm": guidellm,
@@ -85,7 +91,7 @@ def benchmark_results(content: bytes, name: str, format: str | None = None) -> l
     printed = _PRINTED.get(form or "")
     if printed is None:
         raise InputError(Fault("is no benchmark's result that is known", name, _INSTEAD))
-    return printed(text, name)
+    return _listed(printed(text, name))
 
 
 def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResult]:
@@ -96,8 +102,12 @@ def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResul
     found: list[BenchmarkResult] = []
     faults = list(parts.faults)
     for part, kind in zip(parts.whole, kinds, strict=True):
+        reader = _OBJECTS.get(kind or "")
         try:
-            found += _results(part, kind)
+            if reader is not None:
+                found += _listed(reader(part.data, part.where))
+            else:
+                faults.append(Fault("is no benchmark's result that is known", part.where, _INSTEAD))
         except InputError as error:
             faults += error.faults
     if not found:
@@ -107,11 +117,8 @@ def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResul
     return found
 
 
-def _results(part: Part, kind: str | None) -> list[BenchmarkResult]:
-    reader = _OBJECTS.get(kind or "")
-    if reader is None:
-        raise InputError(Fault("is no benchmark's result that is known", part.where, _INSTEAD))
-    return reader(part.data, part.where)
+def _listed(found: BenchmarkResult | list[BenchmarkResult]) -> list[BenchmarkResult]:
+    return found if isinstance(found, list) else [found]
 
 
 def _keys(data: Mapping[str, Any]) -> list[str]:

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.benchmark_result import BenchmarkResult
-from rlsize.units import printable
+from rlsize.units import cut, printable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 MOST = 1e15  # tokens, seconds or requests per second that no benchmark reaches
 MOST_WORD = 200
+WHOLE_RUN = {"holds_ramp": True, "holds_tail": True}  # fields of a result whose rate covers filling and draining
 _FIELDS = frozenset(BenchmarkResult.__dataclass_fields__)
 _AGREE = 0.02  # share by which two ways to the same rate may differ
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
@@ -196,7 +197,7 @@ def brief(value: Any) -> str:  # noqa: ANN401 (any JSON value)
         shown = ascii(value)
     except ValueError:  # a whole number of thousands of digits
         shown = "a number of thousands of digits"
-    return shown if len(shown) <= 40 else f"{shown[:36]}..."  # noqa: PLR2004 (fits a line with its place)
+    return cut(shown, 40)
 
 
 def _iso(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import WHOLE_RUN, Record
 
 if TYPE_CHECKING:
     from rlsize.facts.benchmark_result import BenchmarkResult
@@ -36,14 +36,16 @@ _LABELS = {
 _AGREE = 0.03
 
 
-def trtllm_printed(text: str, where: str) -> list[BenchmarkResult]:
+def trtllm_printed(text: str, where: str) -> BenchmarkResult:
     """
     The run of a text block; a line that does not end is not used.
 
     Raises:
         InputError: All that is wrong with it.
     """
-    found = _labelled(text)
+    lines = (line for line in text.split("\n")[:-1] if len(line) <= _LONGEST_LINE)  # the last one may be cut
+    parts = ((label.strip(), value.strip()) for label, _, value in (line.partition(":") for line in lines))
+    found = [(label, value) for label, value in parts if label in _LABELS and value]
     record = Record(dict(found), where)
     for label, count in Counter(label for label, _ in found).items():
         if count > 1:
@@ -57,38 +59,28 @@ def trtllm_printed(text: str, where: str) -> list[BenchmarkResult]:
     _check(record, response, prompt_length, response_length)
     tensor = record.number("tensor_parallel", "TP Size")
     pipeline = record.number("pipeline_parallel", "PP Size")
-    return [
-        record.result(
-            TOOL,
-            engine="trtllm",
-            model=record.text("model", "Model"),
-            duration_seconds=record.number("duration_seconds", "Total Latency (ms)", scale=MILLISECONDS),
-            requests=requests,
-            prompt_tokens=_product(prompt_length, requests),
-            response_tokens=_product(response_length, requests),
-            response_tokens_per_second=response,
-            total_tokens_per_second=record.number("total_tokens_per_second", "Total Token Throughput (tokens/sec)"),
-            mean_concurrency=record.number("mean_concurrency", "Number of concurrent requests"),
-            sent_at_once=True,
-            tensor_parallel=tensor,
-            gpus=_product(tensor, pipeline),
-            seconds_per_token=record.latency(
-                "seconds_per_token", "Average time-per-output-token [TPOT] (ms)", scale=MILLISECONDS
-            ),
-            first_token_seconds=record.latency(
-                "first_token_seconds", "Average time-to-first-token [TTFT] (ms)", scale=MILLISECONDS
-            ),
-            holds_ramp=True,
-            holds_tail=True,
-        )
-    ]
-
-
-def _labelled(text: str) -> list[tuple[str, str]]:
-    """The wanted lines `label: value`; the last one only where it ends, as it may be cut."""
-    lines = (line for line in text.split("\n")[:-1] if len(line) <= _LONGEST_LINE)
-    found = ((label.strip(), value.strip()) for label, _, value in (line.partition(":") for line in lines))
-    return [(label, value) for label, value in found if label in _LABELS and value]
+    return record.result(
+        TOOL,
+        engine="trtllm",
+        model=record.text("model", "Model"),
+        duration_seconds=record.number("duration_seconds", "Total Latency (ms)", scale=MILLISECONDS),
+        requests=requests,
+        prompt_tokens=_product(prompt_length, requests),
+        response_tokens=_product(response_length, requests),
+        response_tokens_per_second=response,
+        total_tokens_per_second=record.number("total_tokens_per_second", "Total Token Throughput (tokens/sec)"),
+        mean_concurrency=record.number("mean_concurrency", "Number of concurrent requests"),
+        sent_at_once=True,
+        tensor_parallel=tensor,
+        gpus=_product(tensor, pipeline),
+        seconds_per_token=record.latency(
+            "seconds_per_token", "Average time-per-output-token [TPOT] (ms)", scale=MILLISECONDS
+        ),
+        first_token_seconds=record.latency(
+            "first_token_seconds", "Average time-to-first-token [TTFT] (ms)", scale=MILLISECONDS
+        ),
+        **WHOLE_RUN,
+    )
 
 
 def _product(first: float | None, second: float | None) -> float | None:

@@ -1,8 +1,9 @@
 """
-Results of `vllm bench throughput`, `vllm bench serve` and `vllm bench latency`.
+Results of `vllm bench throughput`, `serve` and `latency`; and of InferenceX, a variant of `serve`.
 
 Keys as in vLLM 0.32 and 0.33, `vllm/benchmarks/{throughput,serve,latency}.py`. A `.pytorch.json` beside a result holds
-the same run once more.
+the same run once more. InferenceX gives latencies in seconds and without `_ms`, keys as in the files that it publishes;
+GPUs and parallelism stand in the file's name only.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.bench.documents import MOST_RECORDS
-from rlsize.readers.bench.record import Record
+from rlsize.readers.bench.record import WHOLE_RUN, Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,17 +24,20 @@ if TYPE_CHECKING:
 THROUGHPUT = "vllm bench throughput"
 SERVE = "vllm bench serve"
 LATENCY = "vllm bench latency"
+INFERENCEX = "InferenceX"
 TOTAL = "prompt and response tokens together"
 PROMPTS = "prompts, not samples: with --n each prompt makes n of them"
 MILLISECONDS = 1e-3
+_SLOW = 10.0  # seconds between two tokens that say that the unit is another one
 
 _RATES = re.compile(r"Throughput: +([\d.]+) requests/s, +([\d.]+) total tokens/s, +([\d.]+) output tokens/s")
 _PROMPT_TOKENS = re.compile(r"Total num prompt tokens: +(\d+)\s*\n")
 _RESPONSE_TOKENS = re.compile(r"Total num output tokens: +(\d+)\s*\n")
 _LONGEST = 24  # digits
+_ENGINES = frozenset({"vllm", "sglang", "trtllm", "tensorrt-llm", "tgi", "lmdeploy"})  # `openai` is only the interface
 
 
-def vllm_throughput(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def vllm_throughput(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The JSON of `vllm bench throughput --output-json`, which does not tell prompt from response tokens.
 
@@ -51,20 +55,17 @@ def vllm_throughput(data: Mapping[str, Any], where: str) -> list[BenchmarkResult
     tokens = record.number("total_num_tokens", "total_num_tokens")
     if tokens is not None and duration and abs(tokens / duration - total) > 0.02 * total:
         record.warnings.append(f"total_num_tokens over elapsed_time is {tokens / duration:,.1f}, not {total:,.1f}")
-    return [
-        record.result(
-            THROUGHPUT,
-            engine="vllm",
-            model=record.text("model", "model_id"),
-            duration_seconds=duration,
-            requests=record.needed("requests", "num_requests"),
-            requests_are_prompts=True,
-            total_tokens_per_second=total,
-            sent_at_once=True,
-            holds_ramp=True,
-            holds_tail=True,
-        )
-    ]
+    return record.result(
+        THROUGHPUT,
+        engine="vllm",
+        model=record.text("model", "model_id"),
+        duration_seconds=duration,
+        requests=record.needed("requests", "num_requests"),
+        requests_are_prompts=True,
+        total_tokens_per_second=total,
+        sent_at_once=True,
+        **WHOLE_RUN,
+    )
 
 
 def vllm_throughput_printed(text: str, where: str) -> list[BenchmarkResult]:
@@ -110,12 +111,11 @@ def _printed_run(rates: re.Match[str], rest: str, where: str) -> BenchmarkResult
         total_tokens_per_second=record.needed("total_tokens_per_second", "total tokens/s"),
         duration_seconds=tokens / rate if tokens and rate else None,
         sent_at_once=True,
-        holds_ramp=True,
-        holds_tail=True,
+        **WHOLE_RUN,
     )
 
 
-def vllm_serve(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def vllm_serve(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The JSON of `vllm bench serve --save-result`; with `--save-detailed` it has the length of every response.
 
@@ -123,7 +123,7 @@ def vllm_serve(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
         InputError: All that is wrong with it.
     """
     record = Record(data, where)
-    return [served(record, SERVE, suffix="_ms", scale=MILLISECONDS)]
+    return served(record, SERVE, suffix="_ms", scale=MILLISECONDS)
 
 
 def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkResult:
@@ -133,9 +133,10 @@ def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkRes
     if lengths and failed:  # a request that failed has length 0 there
         lengths = tuple(length for length in lengths if length)
     rate = record.limit("request_rate", "request_rate")
+    backend = record.text("engine", "backend", "endpoint_type")
     return record.result(
         tool,
-        engine=_engine(record),
+        engine=backend if backend in _ENGINES else "",
         model=record.text("model", "model_id"),
         dataset=record.text("dataset", "dataset_name"),
         measured_at=record.moment("date"),
@@ -159,18 +160,11 @@ def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkRes
         first_token_seconds=record.latency(
             "first_token_seconds", *(f"{which}{suffix}" for which in ("mean_ttft", "median_ttft")), scale=scale
         ),
-        holds_ramp=True,
-        holds_tail=True,
+        **WHOLE_RUN,
     )
 
 
-def _engine(record: Record) -> str:
-    """The engine, where `backend` names one: `openai` is only the interface."""
-    backend = record.text("engine", "backend", "endpoint_type")
-    return backend if backend in {"vllm", "sglang", "trtllm", "tensorrt-llm", "tgi", "lmdeploy"} else ""
-
-
-def vllm_latency(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
+def vllm_latency(data: Mapping[str, Any], where: str) -> BenchmarkResult:
     """
     The JSON of `vllm bench latency --output-json`: seconds of a batch, whose size and lengths it does not say.
 
@@ -185,14 +179,27 @@ def vllm_latency(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
         "the batch size and the number of output tokens are not in the file, so it holds no rate: it is their product "
         "over avg_latency"
     )
-    return [
-        record.result(
-            LATENCY,
-            engine="vllm",
-            model=record.text("model", "model_id"),
-            batch_seconds=seconds,
-            sent_at_once=True,
-            holds_ramp=True,
-            holds_tail=True,
-        )
-    ]
+    return record.result(
+        LATENCY,
+        engine="vllm",
+        model=record.text("model", "model_id"),
+        batch_seconds=seconds,
+        sent_at_once=True,
+        **WHOLE_RUN,
+    )
+
+
+def inferencex(data: Mapping[str, Any], where: str) -> BenchmarkResult:
+    """
+    The run of a result.
+
+    Raises:
+        InputError: All that is wrong with it.
+    """
+    record = Record(data, where)
+    result = served(record, INFERENCEX, suffix="", scale=1.0)
+    if result.seconds_per_token is not None and result.seconds_per_token > _SLOW:
+        key = result.keys["seconds_per_token"]
+        record.fault(f"{result.seconds_per_token:g} s between two tokens is too long: is it in milliseconds?", key)
+        return record.result(INFERENCEX)
+    return result

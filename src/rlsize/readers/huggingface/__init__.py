@@ -15,10 +15,8 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.model_size import with_computed
 from rlsize.facts.model import Model
 from rlsize.readers.huggingface.architecture import read_architecture
-from rlsize.readers.huggingface.config_file import FILE_NAME, config_path, read_config
-from rlsize.readers.huggingface.families import FAMILIES, UNKNOWN, UNREADABLE
-from rlsize.readers.huggingface.keys import Keys, shown
-from rlsize.readers.huggingface.known_keys import REFUSED, changes_nothing
+from rlsize.readers.huggingface.config import FILE_NAME, Keys, config_path, read_config, shown
+from rlsize.readers.huggingface.families import FAMILIES, REFUSED, UNKNOWN, UNREADABLE, changes_nothing
 from rlsize.readers.yaml_documents import read_bytes
 
 if TYPE_CHECKING:
@@ -54,7 +52,9 @@ def read_model(path: str | Path, name: str = "") -> Model:
     file = config_path(path)
     outer = read_config(file)
     data, place = _language_model(outer, file)
-    model_type = _model_type(data)
+    classes = data.get("architectures")  # two models that share a model_type are told apart by their class
+    minimax = isinstance(classes, list) and "MiniMaxM2ForCausalLM" in classes
+    model_type = "minimax_m2" if minimax else data.get("model_type")
     family = FAMILIES.get(model_type, UNKNOWN) if isinstance(model_type, str) else UNKNOWN
     keys = Keys(data, place, family.defaults)
     _refuse(keys, model_type)
@@ -67,6 +67,8 @@ def read_model(path: str | Path, name: str = "") -> Model:
     if shape is None or keys.faults:
         raise InputError(*dict.fromkeys(keys.faults))
     repository = _repository(outer)
+    digest = hashlib.sha256(read_bytes(file)).hexdigest()[:16]  # so that another can be told from it
+    source = f"{FILE_NAME} of {repository}, sha256 {digest}" if repository else f"{FILE_NAME}, sha256 {digest}"
     model = Model(
         name=chosen,
         title=repository.rpartition("/")[2] or chosen,
@@ -74,13 +76,9 @@ def read_model(path: str | Path, name: str = "") -> Model:
         aliases=(repository, repository.rpartition("/")[2]) if repository else (),
         family=shown(model_type),
         architecture=shape,
-        sources={"config": _source(file, repository)},
+        sources={"config": source},
         notes=notes,
     )
-    return _counted(model, file)
-
-
-def _counted(model: Model, file: Path) -> Model:
     counted = with_computed(model)
     if counted.computed and counted.computed.params > MOST_PARAMS:
         what = f"comes to {counted.computed.params:.3g} parameters, beyond anything built"
@@ -95,14 +93,6 @@ def _language_model(outer: dict[str, Any], file: Path) -> tuple[dict[str, Any], 
         if isinstance(inner, dict):
             return {key: outer[key] for key in _FROM_OUTSIDE if key in outer} | inner, f"{file}: {name}."
     return outer, f"{file}: "
-
-
-def _model_type(data: dict[str, Any]) -> Any:  # noqa: ANN401 (any JSON value)
-    """The model_type; the class tells two models apart that share one."""
-    architectures = data.get("architectures")
-    if isinstance(architectures, list) and "MiniMaxM2ForCausalLM" in architectures:
-        return "minimax_m2"
-    return data.get("model_type")
 
 
 def _refuse(keys: Keys, model_type: object) -> None:
@@ -148,12 +138,6 @@ def _notes(keys: Keys, outer: dict[str, Any], *, known: bool) -> Iterator[str]:
 def _repository(outer: dict[str, Any]) -> str:
     said = outer.get("_name_or_path")
     return said if isinstance(said, str) and _REPOSITORY.fullmatch(said) else ""
-
-
-def _source(file: Path, repository: str) -> str:
-    """Which configuration this was, so that another can be told from it."""
-    digest = hashlib.sha256(read_bytes(file)).hexdigest()[:16]
-    return f"{FILE_NAME} of {repository}, sha256 {digest}" if repository else f"{FILE_NAME}, sha256 {digest}"
 
 
 def _name(outer: dict[str, Any], file: Path) -> str:

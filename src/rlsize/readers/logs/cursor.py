@@ -66,7 +66,7 @@ class Cursor:
         while True:
             hit = self._hit(marks)
             if hit < 0:
-                if not self._more(self._rest()):
+                if not self._more(self._start(len(self._bytes))):
                     return None
                 continue
             start = self._start(hit)
@@ -106,10 +106,6 @@ class Cursor:
         """Where the line begins that a mark stands in."""
         start = max(self._at, self._bytes.rfind(b"\n", self._at, hit) + 1)
         return max(start, self._bytes.rfind(b"\r", start, hit) + 1)
-
-    def _rest(self) -> int:
-        """Where the last line begins, which has no end yet."""
-        return self._start(len(self._bytes))
 
     def _cut(self, start: int, hit: int, end: int, *, bars: bool = True) -> Line | None:
         """The line between two places, after which the cursor stands; None if it is too long."""

@@ -62,8 +62,8 @@ class Framework:
 
     Args:
         name: What it is called.
-        figures: The figures that a row has, by its keys.
-        all_figures: All that there are, for recognising.
+        figures: All that its logs tell.
+        chosen: Those of them that a row tells, by its keys; where None, any.
         mode: How rollouts and training lie in time, as far as one row tells; by its keys alone, unless `mode_by_row`.
         mode_by_row: Whether the numbers tell the mode.
         marks: More keys by which the framework is known; one that ends in / stands for all that begin so.
@@ -78,9 +78,9 @@ class Framework:
     """
 
     name: str
-    figures: Callable[[Values], Sequence[Figure]]
-    all_figures: Sequence[Figure]
-    mode: Callable[[Values], RunMode]
+    figures: Sequence[Figure]
+    chosen: Callable[[Values], Sequence[Figure]] | None = None
+    mode: Callable[[Values], RunMode] | RunMode
     mode_by_row: bool = False
     marks: tuple[str, ...] = ()
     steps: tuple[str, ...] = ("step", "_step")
@@ -92,10 +92,14 @@ class Framework:
     follows: Mapping[str, str] = field(default_factory=dict)
     warn: Callable[[Sighting, Mapping[str, str]], Sequence[str]] | None = None
 
+    def mode_of(self, values: Values) -> RunMode:
+        """How rollouts and training lie in time, as far as a row tells."""
+        return self.mode if isinstance(self.mode, str) else self.mode(values)
+
     @property
     def exact(self) -> set[str]:
         """All keys that are known by their whole name."""
-        keys = {name for figure in self.all_figures for term in figure.of for name in term}
+        keys = {name for figure in self.figures for term in figure.of for name in term}
         return {prefix + key for key in keys for prefix in self.prefixes} | {*self.marks, *self.steps}
 
     def known(self, keys: Iterable[str]) -> int:
@@ -176,7 +180,7 @@ class Mapper:
             self.skips.add(f"{self.keys.get(bad, bad)} is not finite, or negative", row.place)
             return None
         self.last = sighting
-        self.modes[self.framework.mode(values) if self.framework.mode_by_row else plan.mode] += 1
+        self.modes[self.framework.mode_of(values) if self.framework.mode_by_row else plan.mode] += 1
         return StepRecord(step=sighting.step, **fields)
 
     def _plan(self, values: Values, layout: tuple[str, ...] | None) -> _Plan:
@@ -192,7 +196,8 @@ class Mapper:
         simple, sums = [], []
         made: dict[tuple[object, tuple[str, ...]], tuple[list[str], tuple[str, ...], Callable[..., float | None]]] = {}
         taken: set[str] = set()
-        for figure in self.framework.figures(values):
+        figures = self.framework.chosen(values) if self.framework.chosen else self.framework.figures
+        for figure in figures:
             terms = [self._key(names, values) for names in figure.of]
             keys = tuple(key for key in terms if key is not None)
             if figure.field in taken or not keys or (figure.how is not None and len(keys) < len(terms)):
@@ -208,7 +213,7 @@ class Mapper:
         step = self._key(self.framework.steps, values)
         every = (*(key for _, key, _ in simple), *(key for _, keys, _ in (*sums, *made.values()) for key in keys))
         needed = tuple(dict.fromkeys(every))
-        return _Plan(needed, tuple(simple), tuple(sums), tuple(made.values()), step, self.framework.mode(values))
+        return _Plan(needed, tuple(simple), tuple(sums), tuple(made.values()), step, self.framework.mode_of(values))
 
     def _key(self, names: Iterable[str], values: Values) -> str | None:
         """The first of a key's names that a row has."""

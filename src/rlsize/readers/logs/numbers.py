@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 
 _COLOURS = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_])")
 _WRAPPED = re.compile(r"(?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*\(\s*([^\s,()]+)\s*(?:,[^()]*)?\)")
@@ -39,14 +40,9 @@ def number(text: str) -> float | None:
     if wrapped:
         return number(wrapped[1])
     if text[:1] in {"'", '"'} and text[-1:] == text[:1] and len(text) > 1:
-        return _quoted(text[1:-1])
+        with suppress(ValueError):
+            return float(text[1:-1].replace(",", ""))
+        return None
     if _NO_NUMBER.fullmatch(text):
         return None
     raise ValueError(text)
-
-
-def _quoted(text: str) -> float | None:
-    try:
-        return float(text.replace(",", ""))
-    except ValueError:
-        return None

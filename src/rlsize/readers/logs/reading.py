@@ -13,14 +13,13 @@ from rlsize.facts.run_log import RunLog, StepRecord
 from rlsize.readers.logs.forms import tensorboard
 from rlsize.readers.logs.mapping import Mapper
 from rlsize.readers.logs.merging import Parts, merged
-from rlsize.readers.logs.recognising import Kind, first_record, kind_of, names
+from rlsize.readers.logs.recognising import LogKind, first_record, kind_of, names
 from rlsize.readers.logs.rows import Row, Skips
 from rlsize.readers.logs.source import opened
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from rlsize.facts.run_log import RunMode
     from rlsize.readers.logs.mapping import Framework
 
 FORMATS = names()
@@ -53,7 +52,7 @@ def read_log(path: str, format: str | None = None, tell: Callable[[float], None]
 @contextmanager
 def _rows(
     path: str, name: str | None, skips: Skips, tell: Callable[[float], None] | None
-) -> Iterator[tuple[Kind, Iterator[Row]]]:
+) -> Iterator[tuple[LogKind, Iterator[Row]]]:
     """What a log is, and its rows."""
     if path != "-" and Path(path).is_dir():
         with _folder(path, name, skips) as found:
@@ -70,13 +69,12 @@ def _rows(
 
 
 @contextmanager
-def _folder(path: str, name: str | None, skips: Skips) -> Iterator[tuple[Kind, Iterator[Row]]]:
+def _folder(path: str, name: str | None, skips: Skips) -> Iterator[tuple[LogKind, Iterator[Row]]]:
     """What the event files of a folder are, and their rows."""
     files = sorted(file for file in Path(path).glob(_EVENTS) if file.is_file())
     if not files:
-        raise InputError(
-            Fault(f"is a directory without event files ({_EVENTS})", path, "name a file, or the folder that has them")
-        )
+        todo = "name a file, or the folder that has them"
+        raise InputError(Fault(f"is a directory without event files ({_EVENTS})", path, todo))
     if len(files) > _MOST_FILES:
         raise InputError(Fault(f"has {len(files)} event files, more than {_MOST_FILES}", path, "move old ones away"))
     with ExitStack() as stack:
@@ -89,11 +87,8 @@ def _folder(path: str, name: str | None, skips: Skips) -> Iterator[tuple[Kind, I
 
 def _unknown(source: str, name: str | None, skips: Skips) -> Fault:
     looked = f"a record of {name}" if name else "a record with keys of a framework that is known"
-    return Fault(
-        f"has not one whole record that can be read: looked for {looked}{_told(skips)}",
-        source,
-        f"training logs are read of {', '.join(FORMATS)}; --format names one",
-    )
+    what = f"has not one whole record that can be read: looked for {looked}{_told(skips)}"
+    return Fault(what, source, f"training logs are read of {', '.join(FORMATS)}; --format names one")
 
 
 @dataclass(slots=True)
@@ -124,7 +119,7 @@ class _Steps:
         return found
 
 
-def _log(path: str, kind: Kind, rows: Iterable[Row], skips: Skips) -> RunLog:
+def _log(path: str, kind: LogKind, rows: Iterable[Row], skips: Skips) -> RunLog:
     """The steps of rows, with all that must be said of them."""
     framework = kind.framework
     mapper = Mapper(framework, skips)
@@ -137,14 +132,16 @@ def _log(path: str, kind: Kind, rows: Iterable[Row], skips: Skips) -> RunLog:
         if step is not None:
             steps.add(step, row.place)
     if not steps.kept or mapper.last is None:
-        raise InputError(_nothing(path, kind, skips))
+        what = f"a log of {framework.name} ({kind.form.name}) without one whole step{_told(skips)}"
+        raise InputError(Fault(what, path, "wait for its next step, or name another log"))
     warn = framework.warn
+    modes = [(count, mode) for mode, count in mapper.modes.items() if mode != "unknown"]
     counted = () if mapper.last.numbered else ("the log has no step numbers: its rows are counted from 1",)
     return RunLog(
         source=path,
         framework=framework.name,
         form=kind.form.name,
-        mode=_mode(mapper),
+        mode=max(modes)[1] if modes else "unknown",  # as most rows say it
         steps=tuple(steps.kept),
         keys={name: says for name, says in mapper.keys.items() if _is_said(name, steps.kept)},
         counts={name: says for name, says in mapper.counts.items() if _is_said(name, steps.kept)},
@@ -169,20 +166,6 @@ def _numbered(rows: Iterable[Row], framework: Framework) -> Iterator[Row]:
         yield Row(step, kept, row.place)
 
 
-def _mode(mapper: Mapper) -> RunMode:
-    """How most rows say that the run was laid out."""
-    modes = [(count, mode) for mode, count in mapper.modes.items() if mode != "unknown"]
-    return max(modes)[1] if modes else "unknown"
-
-
 def _told(skips: Skips) -> str:
     """What was skipped, at the end of a sentence."""
     return "".join(f"; {entry.count:,} not used: {entry.why} (first at {entry.first})" for entry in skips.listing())
-
-
-def _nothing(path: str, kind: Kind, skips: Skips) -> Fault:
-    return Fault(
-        f"a log of {kind.framework.name} ({kind.form.name}) without one whole step{_told(skips)}",
-        path,
-        "wait for its next step, or name another log",
-    )

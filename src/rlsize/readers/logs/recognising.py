@@ -27,7 +27,7 @@ _MOST = 4 * 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LogKind:
     """
     What a log is.
 
@@ -59,7 +59,7 @@ def recognised(head: bytes) -> str | None:
     return kind.framework.name if kind else None
 
 
-def kind_of(head: bytes, name: str | None = None, *, start: bool = True) -> Kind | None:
+def kind_of(head: bytes, name: str | None = None, *, start: bool = True) -> LogKind | None:
     """
     What a log is.
 
@@ -68,7 +68,7 @@ def kind_of(head: bytes, name: str | None = None, *, start: bool = True) -> Kind
         name: What the user calls it.
         start: Whether they are the first ones.
     """
-    best: tuple[int, Kind] | None = None
+    best: tuple[int, LogKind] | None = None
     for form in forms():
         if (form.whole_file and not start) or not any(mark in head for mark in form.marks):
             continue
@@ -81,7 +81,7 @@ def kind_of(head: bytes, name: str | None = None, *, start: bool = True) -> Kind
             hits = framework.known(keys)
             least = 1 if form.framework or name == framework.name else _ENOUGH
             if hits >= least and (best is None or hits > best[0]):
-                best = (hits, Kind(form, framework))
+                best = (hits, LogKind(form, framework))
     return best[1] if best else None
 
 
@@ -93,7 +93,7 @@ def _keys(form: Form, head: bytes) -> set[str]:
     return {key for row in rows for key in row.values}
 
 
-def first_record(source: Source, name: str | None) -> tuple[Kind, Blocks] | None:
+def first_record(source: Source, name: str | None) -> tuple[LogKind, Blocks] | None:
     """
     What a log is, by its first record, however much text stands before it.
 

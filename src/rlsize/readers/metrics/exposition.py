@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -117,8 +118,7 @@ def _check_form(text: str, name: str) -> None:
         raise InputError(Fault(f"is {kind}, not a metrics page", name, WHERE))
     if first[0] != "#" and not _SERIES.match(first):
         where = f"{name}:{text.count(chr(10), 0, opening.start()) + 1}"
-        todo = WHERE
-        raise InputError(Fault(f"is not a metrics page: {_brief(first)}", where, todo))
+        raise InputError(Fault(f"is not a metrics page: {_brief(first)}", where, WHERE))
     last = text[text.rfind("\n") + 1 :].strip()
     if last and last != "# EOF":
         what = f"was cut: it ends in the middle of line {text.count(chr(10)) + 1}: {_brief(last)}"
@@ -136,29 +136,19 @@ def _parsed(kept: list[tuple[int, str]], name: str) -> list[Series]:
             sample = next(families).samples[0]  # without its TYPE line, every series is a family of its own
             value = float(sample.value)
         except (ValueError, OverflowError, IndexError, StopIteration):
-            raise InputError(
-                Fault(f"cannot be read: {_brief(line)}", f"{name}:{number}", "is the page damaged?")
-            ) from None
+            what = f"cannot be read: {_brief(line)}"
+            raise InputError(Fault(what, f"{name}:{number}", "is the page damaged?")) from None
         if not math.isfinite(value) or not 0 <= value <= LARGEST_VALUE:
-            raise InputError(
-                Fault(
-                    f"{sample.name} is {value:g}, which no engine can count", f"{name}:{number}", "is the page damaged?"
-                )
-            )
+            what = f"{sample.name} is {value:g}, which no engine can count"
+            raise InputError(Fault(what, f"{name}:{number}", "is the page damaged?"))
         key = (sample.name, frozenset(sample.labels.items()))
         if key in seen:
-            raise InputError(
-                Fault(
-                    f"{sample.name} stands twice with the same labels, first on line {seen[key]}",
-                    f"{name}:{number}",
-                    "are two pages in one file?",
-                )
-            )
+            what = f"{sample.name} stands twice with the same labels, first on line {seen[key]}"
+            raise InputError(Fault(what, f"{name}:{number}", "are two pages in one file?"))
         seen[key] = number
         found.append(Series(sample.name, sample.labels, value, number))
     return found
 
 
 def _brief(line: str) -> str:
-    text = line.strip()
-    return repr(text if len(text) <= 60 else f"{text[:56]}...")  # noqa: PLR2004 (fits a line of a terminal)
+    return repr(cut(line.strip(), 60))

@@ -10,12 +10,13 @@ from rlsize.readers.metrics.exposition import metric_names, series
 from rlsize.readers.metrics.sglang import KIND as SGLANG
 from rlsize.readers.metrics.trtllm import KIND as TRTLLM
 from rlsize.readers.metrics.vllm import KIND as VLLM
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.facts.counters import EngineCounters
-    from rlsize.readers.metrics.tables import Kind
+    from rlsize.readers.metrics.tables import EngineKind
 
 KINDS = (VLLM, SGLANG, TRTLLM)
 _OTHERS = {"tgi": "TGI", "sgl_router": "SGLang's router", "smg": "a SGLang gateway", "lmdeploy": "LMDeploy"}
@@ -42,7 +43,7 @@ def text_engines(text: str, instance: str) -> list[EngineCounters]:
     return found
 
 
-def _no_engine(names: Sequence[str], kind: Kind, instance: str) -> Fault:
+def _no_engine(names: Sequence[str], kind: EngineKind, instance: str) -> Fault:
     known = ", ".join(one.title for one in KINDS[:-1]) + f" and {KINDS[-1].title}"
     other = next(
         (title for prefix, title in _OTHERS.items() if any(re.match(f"{prefix}[:_]", name) for name in names)), None
@@ -54,13 +55,10 @@ def _no_engine(names: Sequence[str], kind: Kind, instance: str) -> Fault:
     if other:
         todo = f"name engines of {known}, or give `fleet --per-instance` a benchmark's rate"
         return Fault(f"is a page of {other}; {other} pages are not read", instance, todo)
-    return Fault(
-        f"holds no metrics of {known}, but {_listed(names)}",
-        instance,
-        "name the engines' own pages, http://HOST:PORT/metrics; TensorRT-LLM's is /prometheus/metrics",
-    )
+    todo = "name the engines' own pages, http://HOST:PORT/metrics; TensorRT-LLM's is /prometheus/metrics"
+    return Fault(f"holds no metrics of {known}, but {_listed(names)}", instance, todo)
 
 
 def _listed(names: Sequence[str], most: int = 3) -> str:
-    shown = ", ".join(name if len(name) <= 60 else f"{name[:56]}..." for name in names[:most])  # noqa: PLR2004 (fits a line of a terminal)
+    shown = ", ".join(cut(name, 60) for name in names[:most])
     return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "no series at all"

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from rlsize.errors import Fault
-    from rlsize.readers.http_pages import Access
-    from rlsize.readers.http_targets import Target
+    from rlsize.readers.http_pages import Access, Target
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +69,10 @@ def saved_window(pairs: Sequence[tuple[str, str]], seconds: float) -> list[Readi
     """
     readings: list[Reading] = []
     faults: list[Fault] = []
-    for name, pair in zip(_names([first for first, _ in pairs]), pairs, strict=True):
+    names = [Path(first).name for first, _ in pairs]
+    if len(set(names)) < len(names):  # whole paths where two have the same name
+        names = [first for first, _ in pairs]
+    for name, pair in zip(names, pairs, strict=True):
         for path, moment in zip(pair, (0.0, seconds), strict=True):
             try:
                 readings.append(_reading(name, moment, saved_page(path)))
@@ -81,19 +83,9 @@ def saved_window(pairs: Sequence[tuple[str, str]], seconds: float) -> list[Readi
     return readings
 
 
-def _names(paths: Sequence[str]) -> list[str]:
-    """What to call the instances: the names of their first pages, or whole paths where two have the same name."""
-    names = [Path(path).name for path in paths]
-    return names if len(set(names)) == len(names) else list(paths)
-
-
 def live_reader(targets: Sequence[Target], access: Access, clock: Callable[[], float]) -> Callable[[], list[Reading]]:
     """A function that reads the pages of all targets once, together."""
-
-    def read() -> list[Reading]:
-        return [_live(outcome) for outcome in fetch(targets, access, clock)]
-
-    return read
+    return lambda: [_live(outcome) for outcome in fetch(targets, access, clock)]
 
 
 def watched(

@@ -20,7 +20,7 @@ from rlsize.estimates.ranks import together
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
 from rlsize.readers.metrics.exposition import series
-from rlsize.readers.metrics.tables import Engines, Kind, Metric, chosen, exposed, shared, word
+from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, shared, word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -106,7 +106,7 @@ def sglang_engines(found: Sequence[Series], instance: str) -> list[EngineCounter
     return [_counters(instance, *row, keys) for row in rows]
 
 
-KIND = Kind(
+KIND = EngineKind(
     name=ENGINE,
     title="SGLang",
     prefix=re.compile(r"(?:ray_)?sglang[:_]"),

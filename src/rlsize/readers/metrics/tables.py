@@ -44,7 +44,7 @@ class Metric:
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class EngineKind:
     """
     A kind of engine.
 

@@ -13,7 +13,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.counters import EngineCounters
-from rlsize.readers.metrics.tables import Engines, Kind, Metric, chosen, exposed, shared, whole, word
+from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, shared, whole, word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -73,7 +73,7 @@ def trtllm_engines(found: Sequence[Series], instance: str) -> list[EngineCounter
     return [_counters(instance, *row, shared(tuple(keys.items()))) for row in rows]
 
 
-KIND = Kind(
+KIND = EngineKind(
     name=ENGINE,
     title="TensorRT-LLM",
     prefix=re.compile(r"trtllm_"),

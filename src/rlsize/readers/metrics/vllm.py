@@ -14,7 +14,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
 from rlsize.readers.metrics.exposition import series
-from rlsize.readers.metrics.tables import Engines, Kind, Metric, chosen, exposed, shared, whole, word
+from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, shared, whole, word
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -103,7 +103,7 @@ def vllm_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]
     return sorted(read, key=lambda counters: tables.natural(counters.rank))
 
 
-KIND = Kind(
+KIND = EngineKind(
     name=ENGINE,
     title="vLLM",
     prefix=re.compile(r"(?:ray_)?vllm[:_]"),

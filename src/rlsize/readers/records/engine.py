@@ -39,13 +39,14 @@ def engine_fields(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any
     if not says_dtype(said):
         assumed.append("weights in bf16")
     types = weight_types(model, dtype)
-    if cached is None:
-        cached = _cache_type(shared["stack"], dtype)
+    trt = "trt" in shared["stack"] or "tensorrt" in shared["stack"]
+    if cached is None:  # TensorRT-LLM's quantised checkpoints ask for an fp8 cache; other engines keep bf16 unless told
+        cached = "fp8" if trt and WIDTHS[dtype] < _QUANTISED else "bf16"
         assumed.append(f"KV cache in {cached}")
     spread = layout(row.get("parallel"), shared["gpus"])
     return {
         **shared,
-        "layout": _spread(spread, model, shared["stack"], assumed),
+        "layout": _spread(spread, model, assumed) if trt else spread,
         "weights": types,
         "kv_dtype": cached,
         "experts": model.architecture.moe is not None,
@@ -72,13 +73,7 @@ def weight_types(model: Model, dtype: str) -> WeightTypes:
     return uniform("nvfp4" if dtype == "fp4" else dtype)
 
 
-def _cache_type(stack: str, dtype: str) -> str:
-    """TensorRT-LLM's quantised checkpoints ask for an fp8 cache; other engines keep bf16 unless told."""
-    quantised = WIDTHS[dtype] < _QUANTISED
-    return "fp8" if quantised and ("tensorrt" in stack or "trt" in stack) else "bf16"
-
-
-def _spread(said: Layout, model: Model, stack: str, assumed: list[str]) -> Layout:
+def _spread(said: Layout, model: Model, assumed: list[str]) -> Layout:
     """
     The layout, with attention in data parallel where TensorRT-LLM would have to copy KV heads of a mixture of experts.
 
@@ -87,8 +82,7 @@ def _spread(said: Layout, model: Model, stack: str, assumed: list[str]) -> Layou
     """
     attention = model.architecture.attention
     heads = attention.kv_heads if attention else 1
-    trt = "tensorrt" in stack or "trt" in stack
-    if trt and model.architecture.moe and said.data == 1 and said.tensor >= max(heads, 2):
+    if model.architecture.moe and said.data == 1 and said.tensor >= max(heads, 2):
         assumed.append(f"attention in data parallel: {said.tensor} ranks share {heads} KV heads")
         return replace(said, tensor=1, data=said.tensor, expert=said.tensor)
     return said

@@ -15,7 +15,7 @@ from pkgutil import iter_modules
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.recorded.named import Profiles
+from rlsize.estimates.recorded.registry import Profiles
 from rlsize.facts.records.listing import ListedRecord, Listing, RefusedRecord
 from rlsize.facts.records.record import Record, Refused
 from rlsize.readers import records as package
@@ -36,10 +36,8 @@ _STUMBLES = (ArithmeticError, AttributeError, LookupError, TypeError, ValueError
 
 def classes() -> dict[str, Any]:
     """The module of each class of record, by class."""
-    names = sorted(entry.name for entry in iter_modules(package.__path__))
-    modules = [
-        import_module(f"{package.__name__}.{name}") for name in names if f"{package.__name__}.{name}" != __name__
-    ]
+    names = sorted(f"{package.__name__}.{entry.name}" for entry in iter_modules(package.__path__))
+    modules = [import_module(name) for name in names if name != __name__]
     return {module.CLASS: module for module in modules if hasattr(module, "CLASS") and hasattr(module, "matches")}
 
 
@@ -60,7 +58,7 @@ def read_records(paths: Iterable[str | Path], catalogue: Catalogue, known: Mappi
     Raises:
         InputError: A file cannot be read, or is no list.
     """
-    rows = [(name, row) for path in paths for name, row in _rows(path)]
+    rows = [row for path in paths for row in _rows(path)]
     return listed(rows, catalogue, classes() if known is None else known)
 
 

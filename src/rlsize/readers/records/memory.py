@@ -1,4 +1,8 @@
-"""Memory readings as publications report them: an engine's log at start-up, or the peak of a training pass."""
+"""
+Memory readings as publications report them: an engine's log at start-up, or the peak of a training pass.
+
+What a training framework keeps in memory is taken from the words beside the peak.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +22,6 @@ from rlsize.facts.quantisation import (
 from rlsize.facts.records.memory import MemoryRecord
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.records import parsing
-from rlsize.readers.records.memory_training import training
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -34,11 +37,144 @@ ENGINE_FIELDS = (
     "non_torch_gib",
 )
 _PEAK = "peak_gib_per_gpu"
+_CACHE = "kv_cache_gib_per_gpu"
 _LEAST_CACHE = 0.02  # of the weights: a smaller cache is the rest of a subtraction, and says nothing
 _ANY_GPU = "h100-sxm"
 _NO_GRAPHS = (0, 19)  # vLLM counts CUDA graphs from about this version; read in 0.32
 _KEEPS_WINDOWS = (0, 9)  # and frees what has left a window from this one
 _SMALL_SAMPLER = (0, 8)  # and profiles 256 sequences on every GPU before this one
+_TITAN_TOKENS = 8192.0
+_FP32_MASTER = (4.0, 4.0, 8.0, 2.0)  # torchtitan: fp32 weights sharded, gathered in bf16
+_MIXED = (2.0, 2.0, 12.0, 2.0)  # bf16 weights and gradients, fp32 master copy and moments
+_MEGATRON = (2.0, 4.0, 12.0, 2.0)  # fp32 gradients
+_BF16_STATES = (2.0, 2.0, 4.0, 2.0)  # torchtune: everything in bf16
+_BF16_8BIT = (2.0, 2.0, 2.0, 2.0)
+_FROZEN = (2.0, 0.0, 0.0, 2.0)
+_FROZEN_4BIT = (WIDTHS["nf4"], 0.0, 0.0, WIDTHS["nf4"])
+_LADDER = (  # torchtune's optimisations, each row with all before it
+    "packed",
+    "compile",
+    "chunked",
+    "activation checkpointing",
+    "optimizer step in backward",
+    "activation offloading",
+    "8-bit",
+)
+_TRAITS = {
+    "compile": "compiled",
+    "chunked": "chunked_loss",
+    "activation offloading": "activations_offloaded",
+}  # of those, what a prediction asks about
+_FLAGS = {
+    "compiled": "compile",
+    "optimizer_offload": "cpu offload",
+    "offload": "offload",
+}  # fields that say it in a word
+_SMALL_GPU = ("4090", "4080", "3090", "4060", "5090", "l4", "t4")  # where paged optimizer states move to the host
+
+
+def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict[str, Any]:
+    """
+    The fields of a record that say how a pass was run.
+
+    Raises:
+        Refused: The row does not say how long its sequences are, or nothing of how it trains.
+    """
+    words = " ".join(str(row.get(key, "")) for key in ("what", "parallel", "engine", "notes", "recompute")).lower()
+    words += "".join(f" {said}" for field, said in _FLAGS.items() if row.get(field) is True)
+    engine = str(row.get("engine", "")).lower()
+    tokens = row.get("seq_len", row.get("seq_len_of_config"))
+    if not isinstance(tokens, (int, float)) or isinstance(tokens, bool) or tokens <= 0:
+        if "torchtitan" not in engine:
+            raise Refused("states no sequence length, which decides the activations")
+        tokens = _TITAN_TOKENS
+        assumed.append(f"sequences of {_TITAN_TOKENS:g} tokens, as torchtitan ships its configurations")
+    batch = row.get("micro_batch")
+    if not isinstance(batch, (int, float)) or isinstance(batch, bool) or batch <= 0:
+        batch = 1
+        assumed.append("micro batch not stated, taken for 1")
+    if "torchtune" in engine:
+        found = _torchtune(row, words, assumed)
+    elif "torchtitan" in engine:
+        found = _torchtitan(row, layout, words, assumed)
+    else:
+        found = _other(row, words, assumed)
+    return {
+        "kind": "training",
+        "stack": (re.findall(r"[a-z]+", engine) or [""])[0],
+        "sequences": float(batch),
+        "trained_tokens": float(tokens),
+        **found,
+    }
+
+
+def _recompute(row: Mapping[str, Any], usual: str, assumed: list[str]) -> str:
+    said = re.search(r"recompute\s*[=:]\s*(selective|full|none)", str(row.get("parallel", "")).lower())
+    for text in (str(row.get("recompute", "")).lower(), said.group(1) if said else ""):
+        for name in ("selective", "full", "none"):
+            if name in text:
+                return name
+    assumed.append(f"recomputation not stated, taken for {usual}")
+    return usual
+
+
+def _torchtitan(row: Mapping[str, Any], layout: Layout, words: str, assumed: list[str]) -> dict[str, Any]:
+    traits = {"compiled"} if "compile" in words or "float8" in words else set()
+    if layout.pipeline > 1:
+        traits |= {"gradients_held", "gathered_whole"}
+    return {
+        "recompute": _recompute(row, "selective", assumed),
+        "widths": _FP32_MASTER,
+        "traits": frozenset(traits),
+    }
+
+
+def _torchtune(row: Mapping[str, Any], words: str, assumed: list[str]) -> dict[str, Any]:
+    what = str(row.get("what", "")).lower()
+    rung = next((place for place, name in enumerate(_LADDER) if name in what), None)
+    adapters = "lora" in what
+    if "baseline" in what:
+        raise Refused("unpacked data: the mean length of its sequences is not stated")
+    if rung is not None or "peak active" in what:
+        return _ladder(len(_LADDER) - 1 if rung is None else rung, adapters, "qlora" in what)
+    assumed.append("torchtune's recipe: layers recomputed, loss in chunks, optimizer step in backward")
+    traits = {"compiled", "chunked_loss"}
+    widths = _FROZEN_4BIT if "qlora" in what else _FROZEN if adapters else _BF16_8BIT
+    if not adapters and "cpu offload" in words:
+        traits.add("state_offloaded")
+    elif not adapters and any(name in str(row.get("gpu", "")).lower() for name in _SMALL_GPU):
+        assumed.append("optimizer states paged to the host")
+        widths = (2.0, 2.0, 0.0, 2.0)
+    return {"recompute": "full", "widths": _in_backward(widths), "traits": frozenset(traits)}
+
+
+def _ladder(rung: int, adapters: bool, quantised: bool) -> dict[str, Any]:
+    done = set(_LADDER[: rung + 1])
+    traits = {trait for name, trait in _TRAITS.items() if name in done}
+    widths = _BF16_8BIT if "8-bit" in done else _BF16_STATES
+    if adapters:
+        widths = _FROZEN_4BIT if quantised else _FROZEN
+    elif "optimizer step in backward" in done:
+        widths = _in_backward(widths)
+    recompute = "full" if "activation checkpointing" in done else "none"
+    return {"recompute": recompute, "widths": widths, "traits": frozenset(traits)}
+
+
+def _in_backward(widths: tuple[float, float, float, float]) -> tuple[float, float, float, float]:
+    """Each gradient is used and freed as soon as it is there."""
+    weight, _, optimizer, gathered = widths
+    return weight, 0.0, optimizer, gathered
+
+
+def _other(row: Mapping[str, Any], words: str, assumed: list[str]) -> dict[str, Any]:
+    if "offload" in words:
+        raise Refused("offloads, and does not say what")
+    megatron = "megatron" in words or "nemo" in words
+    assumed.append("AdamW with " + ("fp32 gradients" if megatron else "bf16 gradients and an fp32 master copy"))
+    traits = {"gradients_held"} | ({"compiled"} if "compile" in words else set())
+    frozen = "lora" in words
+    widths = (_FROZEN_4BIT if "qlora" in words else _FROZEN) if frozen else (_MEGATRON if megatron else _MIXED)
+    return {"recompute": _recompute(row, "full", assumed), "widths": widths, "traits": frozenset(traits)}
 
 
 def matches(row: Mapping[str, Any]) -> bool:
@@ -73,13 +209,16 @@ def _positive(row: Mapping[str, Any], key: str) -> float:
 
 
 def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str, Any]:
-    measured = {name: _positive(row, name) for name in ENGINE_FIELDS if _positive(row, name)}
-    _drop_remainders(measured)
+    measured = {name: found for name in ENGINE_FIELDS if (found := _positive(row, name))}
+    if 0 < measured.get(_CACHE, 0.0) < _LEAST_CACHE * measured.get("weights_gib_per_gpu", 0.0):
+        del measured[_CACHE]  # the difference of large sizes: its relative error means nothing
     if not measured:
         raise Refused("no size that is positive")
     words = parsing.text(row, "engine").lower() or "vllm"
     stack = engine_defaults(words).name
-    version = _version(words)
+    cached = (parsing.text(row, "kv_dtype") or parsing.text(row, "kv_cache_dtype")).lower()
+    numbers = re.search(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", words)
+    version = tuple(int(part) for part in numbers.groups() if part) if numbers else ()
     if not any(name in words for name in (*ENGINES, "sgl", "trt")):
         assumed.append("engine not known, taken for vllm")
     if not version and stack == "vllm":
@@ -90,7 +229,7 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
         "version": ".".join(map(str, version)),
         "measured": measured,
         "weights": _weights(row, model, assumed),
-        "kv_dtype": _kv_dtype(row),
+        "kv_dtype": next((dtype for dtype in sorted(KV_WIDTHS, key=len, reverse=True) if dtype in cached), "bf16"),
         "memory_fraction": min(_positive(row, "gpu_memory_utilization") or _positive(row, "memory_fraction"), 1.0),
         "batched_tokens": _positive(row, "max_num_batched_tokens"),
         "max_sequences": _positive(row, "max_num_seqs")
@@ -99,18 +238,6 @@ def _engine(row: Mapping[str, Any], model: str, assumed: list[str]) -> dict[str,
         "graphs_counted": version >= _NO_GRAPHS,
         "windows_whole": () < version < _KEEPS_WINDOWS,
     }
-
-
-def _drop_remainders(measured: dict[str, float]) -> None:
-    """A cache that is almost nothing is the difference of large sizes: its relative error means nothing."""
-    cache, weights = measured.get("kv_cache_gib_per_gpu"), measured.get("weights_gib_per_gpu")
-    if cache and weights and cache < _LEAST_CACHE * weights:
-        del measured["kv_cache_gib_per_gpu"]
-
-
-def _version(text: str) -> tuple[int, ...]:
-    found = re.search(r"(\d{1,3})\.(\d{1,3})(?:\.(\d{1,3}))?", text)
-    return tuple(int(part) for part in found.groups() if part) if found else ()
 
 
 def _weights(row: Mapping[str, Any], model: str, assumed: list[str]) -> WeightTypes | None:
@@ -138,8 +265,3 @@ def _dtype(text: str) -> str:
         if not found and re.search(pattern, text):
             return dtype
     return found
-
-
-def _kv_dtype(row: Mapping[str, Any]) -> str:
-    text = (parsing.text(row, "kv_dtype") or parsing.text(row, "kv_cache_dtype")).lower()
-    return next((dtype for dtype in sorted(KV_WIDTHS, key=len, reverse=True) if dtype in text), "bf16")

@@ -44,16 +44,6 @@ _SIZE_WORDS = frozenset({
 _MAKERS = ("nvidia", "amd", "intel", "google", "instinct", "tesla", "geforce", "gpu", "dgx", "hgx", "accelerator")
 
 
-def model_name(text: object, catalogue: Catalogue) -> str:
-    """
-    The profile of the model that a publication names.
-
-    Raises:
-        Refused: There is none.
-    """
-    return model_named(text, catalogue)[0]
-
-
 def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     """
     The profile of the model that a publication names, and what was assumed to find it; empty for a mere spelling.

@@ -240,12 +240,11 @@ def common(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     Raises:
         Refused: No profile has the name of the model, or of the GPU that the row names.
     """
-    assumed: list[str] = []
-    model, note = model_named(row.get("model"), catalogue)
-    assumed += [note] if note else []
-    gpu, note = gpu_named(row.get("gpu"), catalogue) if text(row, "gpu") else ("", "")
-    assumed += [note] if note else []
-    gpus = _gpus(row)
+    model, noted = model_named(row.get("model"), catalogue)
+    gpu, also = gpu_named(row.get("gpu"), catalogue) if text(row, "gpu") else ("", "")
+    assumed = [note for note in (noted, also) if note]
+    stated = (whole(row, key) for key in ("gpus", "gpus_total", "gpus_shared"))
+    gpus = next((count for count in stated if count), sum(whole(row, key) for key in _PARTS))
     if not gpus:
         assumed.append("one GPU, as the record does not say how many")
     trust = text(row, "trust").lower()
@@ -264,9 +263,3 @@ def common(row: Mapping[str, Any], catalogue: Catalogue) -> dict[str, Any]:
         "version": version or stack_of(text(row, "version"))[1],
         "assumed": tuple(assumed),
     }
-
-
-def _gpus(row: Mapping[str, Any]) -> int:
-    """GPUs that a row measured together; 0 where it does not say."""
-    stated = (whole(row, key) for key in ("gpus", "gpus_total", "gpus_shared"))
-    return next((count for count in stated if count), sum(whole(row, key) for key in _PARTS))

@@ -49,7 +49,10 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
         raise Refused(f"sends {payload[:40]!r}, not all weights; how much changes depends on the run")
     shared = parsing.common(row, catalogue)
     assumed = [note for note in shared.pop("assumed") if not note.startswith("one GPU")]
-    measured = _measured(row, assumed)
+    low, high = parsing.needed(row, "sync_time_s"), parsing.number(row, "sync_time_max_s")
+    seconds = low if high is None or high <= low else (low + high) / 2
+    if seconds != low:
+        assumed.append(f"the middle of {low:g} to {high:g} s as measured")
     if not shared["gpu"]:
         assumed.append(f"{_GPU}, as the record names no GPU")
         shared["gpu"] = _GPU
@@ -61,7 +64,7 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
     shared["gpus"] = trainer if transport.startswith("colocated") else trainer + rollout
     return SyncRecord(
         **shared,
-        measured=measured,
+        measured={"sync_time_s": seconds},
         assumed=tuple(assumed),
         transport=transport,
         method=method,
@@ -72,15 +75,6 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> SyncRecord:
         bucket_bytes=_bucket(method, dtype),
         converted=False if re.search(r"pre.?quanti[sz]ed", method) else None,
     )
-
-
-def _measured(row: Mapping[str, Any], assumed: list[str]) -> dict[str, float]:
-    """The seconds; of a published range its middle."""
-    low, high = parsing.needed(row, "sync_time_s"), parsing.number(row, "sync_time_max_s")
-    if high is None or high <= low:
-        return {"sync_time_s": low}
-    assumed.append(f"the middle of {low:g} to {high:g} s as measured")
-    return {"sync_time_s": (low + high) / 2}
 
 
 def _transport(method: str, mode: str, assumed: list[str]) -> str:

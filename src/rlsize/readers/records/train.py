@@ -69,7 +69,8 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
     if re.search(r"\bq?lora\b", words):
         raise Refused("LoRA training is not predicted")
     assumed = list(shared.pop("assumed"))
-    spread = _layout(row, shared["gpus"])
+    said = layout(text(row, "parallel") or text(row, "other_parallel") or "none", shared["gpus"])
+    spread = Layout(**{name: whole(row, key) or getattr(said, name) for name, key in _DEGREES.items()})
     return TrainRecord(
         **shared,
         measured=measured,
@@ -83,14 +84,6 @@ def record(row: Mapping[str, Any], catalogue: Catalogue) -> TrainRecord:
         workload=_workload(words, shared["stack"]),
         assumed=tuple(assumed),
     )
-
-
-def _layout(row: Mapping[str, Any], gpus: int) -> Layout:
-    """Degrees as fields of their own, else as words."""
-    words = text(row, "parallel") or text(row, "other_parallel")
-    said = layout(words or "none", gpus)
-    found = {name: whole(row, key) or getattr(said, name) for name, key in _DEGREES.items()}
-    return Layout(**found)
 
 
 def _sharding(row: Mapping[str, Any], words: str, stack: str, context: int) -> dict[str, Any]:

@@ -1,1 +1,27 @@
-"""A resize as a manifest: one file per platform, found by listing this folder; nothing is applied."""
+"""A resize as a manifest, for each platform; nothing is applied."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.errors import Fault
+    from rlsize.writers.manifests.resize import Pods, Resize, Wanted
+
+    Platform = Callable[[Pods, Wanted, list[Fault]], Resize]
+
+
+def platforms() -> Mapping[str, Platform]:
+    """The resize of each platform by its name; what is missing or cannot be is noted among the faults."""
+    from rlsize.writers.manifests import keda, kueue, raycluster, replicas
+
+    return {
+        "deployment": replicas.deployment,
+        "keda": keda.resize,
+        "kueue": kueue.resize,
+        "leaderworkerset": replicas.leaderworkerset,
+        "raycluster": raycluster.resize,
+        "statefulset": replicas.statefulset,
+    }

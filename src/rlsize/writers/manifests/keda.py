@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
-from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Resize, one_pod_fault
+from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Resize, bounds_of, named_object, one_pod_fault
 
 if TYPE_CHECKING:
     from rlsize.writers.manifests.resize import Pods, Wanted
 
-PLATFORM = "keda"
 KIND = "ScaledObject"
 API_VERSION = "keda.sh/v1alpha1"
 TARGETS = {
@@ -28,24 +27,27 @@ STEADY_SECONDS = 600  # before it shrinks: the tail of a batch looks like too la
 
 def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
     """The bounds of a ScaledObject, and the whole object where there is none yet."""
-    _, kind = TARGETS[wanted.target]
+    version, kind = TARGETS[wanted.target]
     if wanted.target != "leaderworkerset":
         faults += one_pod_fault(pods, kind)
-    low = pods.replicas if wanted.minimum is None else wanted.minimum
-    high = pods.replicas if wanted.maximum is None else wanted.maximum
+    low, high = bounds_of(pods, wanted)
     pinned = low == high
+    spec = {  # holds the matched count where Prometheus does not answer, and shrinks slowly
+        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": wanted.name},
+        "minReplicaCount": low,
+        "maxReplicaCount": high,
+        "pollingInterval": POLLING_SECONDS,
+        "fallback": {"failureThreshold": 3, "replicas": pods.replicas},
+        "advanced": {
+            "horizontalPodAutoscalerConfig": {"behavior": {"scaleDown": {"stabilizationWindowSeconds": STEADY_SECONDS}}}
+        },
+        "triggers": [_trigger(pods, wanted, faults)],
+    }
     named = f"scaledobject {wanted.name} -n {wanted.namespace}"
     return Resize(
         kind=KIND,
         api_version=API_VERSION,
-        documents=(
-            {
-                "apiVersion": API_VERSION,
-                "kind": KIND,
-                "metadata": {"name": wanted.name, "namespace": wanted.namespace},
-                "spec": _spec(pods, wanted, (low, high), faults),
-            },
-        ),
+        documents=(named_object(API_VERSION, KIND, wanted, spec),),
         edits=(
             Edit(path=("spec", "minReplicaCount"), value=low),
             Edit(path=("spec", "maxReplicaCount"), value=high),
@@ -60,21 +62,6 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
             else f"Between {low} and {high} replicas; {pods.replicas} where Prometheus does not answer.",
         ),
     )
-
-
-def _spec(pods: Pods, wanted: Wanted, bounds: tuple[int, int], faults: list[Fault]) -> dict[str, Any]:
-    """A ScaledObject that holds the matched count where Prometheus does not answer, and shrinks slowly."""
-    version, kind = TARGETS[wanted.target]
-    shrinking = {"behavior": {"scaleDown": {"stabilizationWindowSeconds": STEADY_SECONDS}}}
-    return {
-        "scaleTargetRef": {"apiVersion": version, "kind": kind, "name": wanted.name},
-        "minReplicaCount": bounds[0],
-        "maxReplicaCount": bounds[1],
-        "pollingInterval": POLLING_SECONDS,
-        "fallback": {"failureThreshold": 3, "replicas": pods.replicas},
-        "advanced": {"horizontalPodAutoscalerConfig": shrinking},
-        "triggers": [_trigger(pods, wanted, faults)],
-    }
 
 
 def _trigger(pods: Pods, wanted: Wanted, faults: list[Fault]) -> dict[str, Any]:

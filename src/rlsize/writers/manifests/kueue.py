@@ -14,11 +14,13 @@ if TYPE_CHECKING:
 
     from rlsize.writers.manifests.resize import Pods, Wanted
 
-PLATFORM = "kueue"
 KIND = "ClusterQueue"
 API_VERSION = "kueue.x-k8s.io/v1beta2"
 TRAINER = "trainer"
-_PRIORITIES = {"rollout": 100, TRAINER: 1000}
+_PRIORITIES = {
+    "rollout": {"value": 100, "description": "Losing a rollout costs a part of a batch."},
+    TRAINER: {"value": 1000, "description": "Losing the gang costs a restart."},
+}
 _NEVER = {"reclaimWithinCohort": "Never", "withinClusterQueue": "Never"}
 _PROTECTED = (
     "The trainer's queue lends, borrows and preempts nothing and belongs to no cohort, so no quota of it is ever "
@@ -75,15 +77,8 @@ def _documents(pods: Pods, wanted: Wanted, faults: list[Fault]) -> tuple[dict[st
     flavours = [_flavour(name, side, wanted) for side, name, _ in sides]
     queues = [_queue(name, side, gpus, wanted) for side, name, gpus in sides]
     local = [_named("LocalQueue", name, {"spec": {"clusterQueue": name}}, wanted.namespace) for _, name, _ in sides]
-    priorities = [
-        _named("WorkloadPriorityClass", name, {"value": _PRIORITIES[side], "description": _why(side)})
-        for side, name, _ in sides
-    ]
+    priorities = [_named("WorkloadPriorityClass", name, _PRIORITIES[side]) for side, name, _ in sides]
     return (*flavours, *queues, *local, *priorities)
-
-
-def _why(side: str) -> str:
-    return "Losing a rollout costs a part of a batch." if side == "rollout" else "Losing the gang costs a restart."
 
 
 def _named(kind: str, name: str, content: Mapping[str, Any], namespace: str = "") -> dict[str, Any]:

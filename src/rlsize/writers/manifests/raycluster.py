@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault
-from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Expected, Resize
+from rlsize.writers.manifests.resize import FIXED_GROUP, Edit, Expected, Resize, bounds_of
 
 if TYPE_CHECKING:
     from rlsize.writers.manifests.resize import Pods, Wanted
 
-PLATFORM = "raycluster"
 KIND = "RayCluster"
 API_VERSION = "ray.io/v1"
 _KEYS = ("replicas", "minReplicas", "maxReplicas")
@@ -25,19 +24,21 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
     """
     if not wanted.group:
         faults.append(Fault("which worker group is resized?", "--group", "give its groupName"))
-    low = pods.replicas if wanted.minimum is None else wanted.minimum
-    high = pods.replicas if wanted.maximum is None else wanted.maximum
-    named = f"{PLATFORM} {wanted.name} -n {wanted.namespace}"
+    low, high = bounds_of(pods, wanted)
+    named = f"raycluster {wanted.name} -n {wanted.namespace}"
     held = f".spec.workerGroupSpecs[{wanted.group_index}]"
     entry = f"/spec/workerGroupSpecs/{wanted.group_index}"
     group = ("spec", "workerGroupSpecs", ("groupName", wanted.group))
-    patch: list[dict[str, Any]] = [
-        {"op": "test", "path": f"{entry}/groupName", "value": wanted.group},
-        *_spread(entry, pods),
-        {"op": "add", "path": f"{entry}/replicas", "value": pods.replicas},
-        {"op": "add", "path": f"{entry}/minReplicas", "value": low},
-        {"op": "add", "path": f"{entry}/maxReplicas", "value": high},
+    tested: dict[str, Any] = {"groupName": wanted.group}
+    if pods.pods_per_engine > 1:  # one is what KubeRay takes it for
+        tested["numOfHosts"] = pods.pods_per_engine
+    counts = dict(zip(_KEYS, (pods.replicas, low, high), strict=True))
+    patch = [
+        {"op": operation, "path": f"{entry}/{key}", "value": value}
+        for operation, values in (("test", tested), ("add", counts))
+        for key, value in values.items()
     ]
+    restored = ", ".join(f'{{"op": "add", "path": "{entry}/{key}", "value": {key.upper()}-BEFORE}}' for key in _KEYS)
     return Resize(
         kind=KIND,
         api_version=API_VERSION,
@@ -58,19 +59,7 @@ def resize(pods: Pods, wanted: Wanted, faults: list[Fault]) -> Resize:
         pods=(*group, "template", "spec"),
         apply=f"kubectl patch {named} --type json --patch-file {{file}}",
         before=f"kubectl get {named} -o jsonpath='{' '.join(f'{{{held}.{key}}}' for key in _KEYS)}'",
-        back=f"kubectl patch {named} --type json -p '[{', '.join(_restored(entry, key) for key in _KEYS)}]'",
+        back=f"kubectl patch {named} --type json -p '[{restored}]'",
         warnings=(FIXED_GROUP,),
         notes=(_GUARDED.format(index=wanted.group_index, group=wanted.group),),
     )
-
-
-def _spread(entry: str, pods: Pods) -> list[dict[str, Any]]:
-    """The test that a replica of the group is as many pods as an engine takes; one is what KubeRay takes it for."""
-    if pods.pods_per_engine == 1:
-        return []
-    return [{"op": "test", "path": f"{entry}/numOfHosts", "value": pods.pods_per_engine}]
-
-
-def _restored(entry: str, key: str) -> str:
-    """One operation of the way back, for the number that was recorded."""
-    return f'{{"op": "add", "path": "{entry}/{key}", "value": {key.upper()}-BEFORE}}'

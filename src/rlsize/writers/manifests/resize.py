@@ -167,6 +167,20 @@ class Resize:
     notes: tuple[str, ...] = ()
 
 
+def named_object(version: str, kind: str, wanted: Wanted, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The object that was asked for, with its content."""
+    metadata = {"name": wanted.name, "namespace": wanted.namespace}
+    return {"apiVersion": version, "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def bounds_of(pods: Pods, wanted: Wanted) -> tuple[int, int]:
+    """Fewest and most replicas: the matched count where nobody says."""
+    return (
+        pods.replicas if wanted.minimum is None else wanted.minimum,
+        pods.replicas if wanted.maximum is None else wanted.maximum,
+    )
+
+
 def pods_of(found: Allocation, gpus_per_pod: int | None, faults: list[Fault]) -> Pods | None:
     """
     The fleet as pods; None, with the reasons noted, where there is none.
@@ -212,9 +226,8 @@ def _whole_pods(
         return None
     engines = max(1, in_pod // size)
     if instances % engines:
-        near = [
-            count for count in (instances - instances % engines, instances + engines - instances % engines) if count
-        ]
+        low = instances - instances % engines
+        near = [count for count in (low, low + engines) if count]
         what = f"{instances} instances do not fill pods of {in_pod} GPUs, which hold {engines} each"
         todo = f"nearest: --instances {' or '.join(map(str, near))}"
         faults.append(Fault(what, "--gpus-per-pod", todo))

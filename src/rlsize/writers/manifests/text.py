@@ -6,10 +6,10 @@ from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 from rlsize.units import printable
+from rlsize.writers.yaml_file import dumped
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
 
 _WIDTH = 80
 
@@ -42,15 +42,4 @@ def _one_line(text: str) -> str:
 
 def yaml_documents(documents: Iterable[Any]) -> str:
     """Documents in the order in which they are given, keys as they stand."""
-    import yaml
-
-    class Plain(yaml.SafeDumper):
-        """A dumper that writes everything out."""
-
-        def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002, ANN401 (yaml's protocol)
-            return True
-
-    texts = [
-        yaml.dump(document, Dumper=Plain, sort_keys=False, allow_unicode=True, width=10_000) for document in documents
-    ]
-    return "---\n".join(texts)
+    return "---\n".join(dumped(document, 10_000) for document in documents)

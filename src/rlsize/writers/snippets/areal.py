@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.writers.snippets.snippet import Part, Setting, Snippet
+from rlsize.writers.snippets.snippet import Framework, KeyGroup, Keys, Snippet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rlsize.writers.snippets.split import Split
-
-NAME = "areal"
-TITLE = "AReaL"
-SOURCE = "AReaL 1.0.4 (commit 4aef98d8, 2026-05-21)"
-VARIANTS: Mapping[str, tuple[str, ...]] = MappingProxyType({"async": ("async", "one-step-off", "synchronous")})
-REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {"colocated": ("no key for engines on the trainer's GPUs was read", "--mode sync with two pools")}
-)
 
 
 def snippet(split: Split) -> Snippet:
@@ -28,23 +17,22 @@ def snippet(split: Split) -> Snippet:
     if split.engine not in {"vllm", "sglang"}:
         what = f"AReaL runs vllm or sglang, not {split.engine}" if split.engine else "which engine? AReaL names it"
         split.refuse(what, "--engine", "nearest: --engine sglang")
-    split.syncs_every_step(TITLE)
+    split.syncs_every_step()
     pool = split.pool(split.gpus, "--rollout-gpus", "GPUs of both sides")
     split.fits(min(split.node, split.rollout_gpus))
-    stages = split.rollout.pipeline or 1
-    settings = (
-        Setting("cluster.n_nodes", pool.nodes),
-        Setting("cluster.n_gpus_per_node", pool.per_node),
-        Setting("rollout.backend", f"{split.engine}:d{split.instances}p{stages}t{split.tensor}"),
-        Setting("rollout.max_head_offpolicyness", split.staleness),
-        Setting("rollout.consumer_batch_size", split.prompts),
-        Setting("actor.backend", _trainer(split)),
-        Setting("actor.ppo_n_minibatches", split.mini_batches),
-        Setting("gconfig.n_samples", split.group),
-        Setting("train_dataset.batch_size", split.prompts),
-    )
+    keys: Keys = {
+        "cluster.n_nodes": pool.nodes,
+        "cluster.n_gpus_per_node": pool.per_node,
+        "rollout.backend": f"{split.engine}:d{split.instances}p{split.rollout.pipeline or 1}t{split.tensor}",
+        "rollout.max_head_offpolicyness": split.staleness,
+        "rollout.consumer_batch_size": split.prompts,
+        "actor.backend": _trainer(split),
+        "actor.ppo_n_minibatches": split.mini_batches,
+        "gconfig.n_samples": split.group,
+        "train_dataset.batch_size": split.prompts,
+    }
     note = "AReaL before 1.0 had one key for both: allocation_mode, with a plus between the two strings."
-    return Snippet(parts=(Part(title="configuration", form="yaml", settings=settings),), notes=(note,))
+    return Snippet(KeyGroup("configuration", "yaml", keys), notes=(note,))
 
 
 def _trainer(split: Split) -> str:
@@ -56,3 +44,13 @@ def _trainer(split: Split) -> str:
     data = split.divided("trainer GPUs", split.trainer_gpus, tensor * stages * context, "--trainer-gpus", reason)
     more = (f"c{context}" if context > 1 else "") + (f"e{degrees['expert']}" if "expert" in degrees else "")
     return f"{backend}:d{data}p{stages}t{tensor}{more}"
+
+
+FRAMEWORK = Framework(
+    name="areal",
+    title="AReaL",
+    source="AReaL 1.0.4 (commit 4aef98d8, 2026-05-21)",
+    variants={"async": ("async", "one-step-off", "synchronous")},
+    refused={"colocated": ("no key for engines on the trainer's GPUs was read", "--mode sync with two pools")},
+    snippet=snippet,
+)

@@ -2,57 +2,45 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.writers.snippets.snippet import Part, Setting, Snippet
+from rlsize.writers.snippets.snippet import Framework, KeyGroup, Keys, Snippet
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rlsize.writers.snippets.split import Split
 
-NAME = "rlinf"
-TITLE = "RLinf"
-SOURCE = "RLinf (commit a3816b59, 2026-08-22; placement as of 0.3.0)"
-VARIANTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {"collocated": ("colocated",), "disaggregated": ("synchronous",)}
-)
-REFUSED: Mapping[str, tuple[str, str]] = MappingProxyType(
-    {
-        "async": ("no key for staleness of language models was read", "--mode sync"),
-        "one-step-off": ("no key for staleness of language models was read", "--mode sync"),
-    }
-)
+_PLACE = "cluster.component_placement"
+_UNREAD = ("no key for staleness of language models was read", "--mode sync")
 
 
 def snippet(split: Split) -> Snippet:
-    """The YAML of a split."""
+    """The YAML of a split: the fleet on the first ranks, where engines begin as nodes do; rewards on the trainer's."""
     split.only("tensor")
     split.equal_updates()
-    split.runs(TITLE, "sglang", "vllm")
-    split.syncs_every_step(TITLE)
+    split.runs("sglang", "vllm")
+    split.syncs_every_step()
     pool = split.pool(split.gpus, "--trainer-gpus", "GPUs of both sides")
     split.fits(min(split.node, split.rollout_gpus))
-    settings = [
-        Setting("cluster.num_nodes", pool.nodes),
-        *_placed(split),
-        Setting("rollout.tensor_parallel_size", split.tensor),
-        Setting("data.rollout_batch_size", split.prompts),
-        Setting("algorithm.group_size", split.group),
-        Setting("algorithm.n_minibatches", split.mini_batches),
-    ]
-    part = Part(title="configuration", form="yaml", settings=tuple(settings))
+    apart = not split.shared
+    keys: Keys = {
+        "cluster.num_nodes": pool.nodes,
+        f"{_PLACE}.actor,rollout,reward": f"0-{split.gpus - 1}" if split.shared else None,
+        f"{_PLACE}.rollout": f"0-{split.rollout_gpus - 1}" if apart else None,
+        f"{_PLACE}.actor,reward": f"{split.rollout_gpus}-{split.gpus - 1}" if apart else None,
+        "rollout.tensor_parallel_size": split.tensor,
+        "data.rollout_batch_size": split.prompts,
+        "algorithm.group_size": split.group,
+        "algorithm.n_minibatches": split.mini_batches,
+    }
     note = "No inference component: a plan counts old and reference log-probabilities on the trainer's GPUs."
-    return Snippet(parts=(part,), notes=(*([] if split.shared else [note]), *split.trainer_note()))
+    return Snippet(KeyGroup("configuration", "yaml", keys), notes=(*([note] if apart else []), *split.trainer_note()))
 
 
-def _placed(split: Split) -> list[Setting]:
-    """The fleet on the first ranks, so that engines begin where nodes do; rewards on the trainer's."""
-    place = "cluster.component_placement"
-    if split.shared:
-        return [Setting(f"{place}.actor,rollout,reward", f"0-{split.gpus - 1}")]
-    return [
-        Setting(f"{place}.rollout", f"0-{split.rollout_gpus - 1}"),
-        Setting(f"{place}.actor,reward", f"{split.rollout_gpus}-{split.gpus - 1}"),
-    ]
+FRAMEWORK = Framework(
+    name="rlinf",
+    title="RLinf",
+    source="RLinf (commit a3816b59, 2026-08-22; placement as of 0.3.0)",
+    variants={"collocated": ("colocated",), "disaggregated": ("synchronous",)},
+    refused={"async": _UNREAD, "one-step-off": _UNREAD},
+    snippet=snippet,
+)

@@ -1,98 +1,94 @@
-"""A snippet: settings of a framework, in the form in which it takes them."""
+"""A snippet: keys of a framework and their values, in the form in which it takes them."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
+from rlsize.writers.yaml_file import dumped
+
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Mapping
+
+    from rlsize.writers.snippets.split import Split
 
 Value: TypeAlias = "int | float | str | bool"
+Keys: TypeAlias = "dict[str, Value | None]"
+"""Values by key: dotted where it is nested, a flag without its dashes. What has no value is not set."""
 Form: TypeAlias = Literal["overrides", "flags", "yaml", "toml"]
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
+class KeyGroup:
     """
-    One key of a framework and its value.
-
-    Args:
-        key: Dotted where it is nested; a flag without its dashes.
-        value: Its value; True for a flag that stands alone.
-        read: Whether the key was read in the source of the version that is named.
-    """
-
-    key: str
-    value: Value
-    read: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Part:
-    """
-    Settings that go to one place.
+    Keys that go to one place.
 
     Args:
         title: Where they go.
         form: How they are written.
-        settings: The settings.
+        keys: Their values; True for a flag that stands alone, None for a key that is not set.
         command: What flags and overrides follow; empty where the user knows it.
     """
 
-    title: str
-    form: Form
-    settings: tuple[Setting, ...]
-    command: str = ""
+    def __init__(self, title: str, form: Form, keys: Mapping[str, Value | None], command: str = "") -> None:
+        self.title, self.form, self.command = title, form, command
+        self.keys: dict[str, Value] = {key: value for key, value in keys.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Snippet:
     """
     All that sets a split in a framework.
 
     Args:
-        parts: What goes where.
+        groups: What goes where.
         notes: What it does not set, and what it takes for granted.
         warnings: What the reader must know first.
     """
 
-    parts: tuple[Part, ...]
-    notes: tuple[str, ...] = ()
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def settings(self) -> tuple[Setting, ...]:
-        """The settings of all parts."""
-        return tuple(setting for part in self.parts for setting in part.settings)
+    def __init__(self, *groups: KeyGroup, notes: tuple[str, ...] = (), warnings: tuple[str, ...] = ()) -> None:
+        self.groups, self.notes, self.warnings = groups, notes, warnings
 
 
-def part_text(part: Part) -> str:
-    """The text of one part; comments aside, what its framework reads."""
-    writers = {"overrides": _overrides, "flags": _flags, "yaml": _yaml, "toml": _toml}
-    return writers[part.form](part)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Framework:
+    """
+    A framework, as its module tells it.
+
+    Args:
+        name: What it is called on the command line.
+        title: What it is called in words.
+        source: The version whose source was read.
+        variants: The modes that each of its trainers runs, the preferred trainer first.
+        refused: Modes that it cannot run: why, and what comes nearest.
+        unread: Keys that were not read in that source.
+        snippet: The snippet of a split; what cannot be expressed is noted among its refusals.
+    """
+
+    name: str
+    title: str
+    source: str
+    variants: Mapping[str, tuple[str, ...]]
+    refused: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
+    snippet: Callable[[Split], Snippet]
 
 
-def _overrides(part: Part) -> str:
-    """Overrides as hydra takes them: `key=value`, a word to each."""
-    words = [shlex.quote(f"{setting.key}={_plain(setting.value)}") for setting in part.settings]
-    return _continued(part.command, words)
-
-
-def _flags(part: Part) -> str:
-    words = [
-        f"--{setting.key}" if setting.value is True else f"--{setting.key} {shlex.quote(_plain(setting.value))}"
-        for setting in part.settings
-        if setting.value is not False
-    ]
-    return _continued(part.command, words)
-
-
-def _continued(command: str, words: Iterable[str]) -> str:
-    """A command line of a word a line, which a shell reads as one."""
-    lines = [command, *(f"  {word}" for word in words)] if command else list(words)
+def group_text(group: KeyGroup) -> str:
+    """The text of one group; comments aside, what its framework reads."""
+    if group.form == "yaml":
+        return dumped(tree(group.keys), 10_000)
+    if group.form == "toml":
+        return _toml(group.keys)
+    if group.form == "overrides":  # as hydra takes them: `key=value`, a word to each
+        words = [shlex.quote(f"{key}={_plain(value)}") for key, value in group.keys.items()]
+    else:
+        words = [
+            f"--{key}" if value is True else f"--{key} {shlex.quote(_plain(value))}"
+            for key, value in group.keys.items()
+            if value is not False
+        ]
+    lines = [group.command, *(f"  {word}" for word in words)] if group.command else words
     return " \\\n".join(lines) + "\n"
 
 
@@ -102,43 +98,33 @@ def _plain(value: Value) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
 
 
-def _yaml(part: Part) -> str:
-    import yaml
-
-    dumped: str = yaml.safe_dump(tree(part.settings), sort_keys=False, allow_unicode=True, width=10_000)
-    return dumped
-
-
-def _toml(part: Part) -> str:
+def _toml(keys: Mapping[str, Value]) -> str:
     """TOML: bare keys first, then a table for each prefix, in the order in which they come."""
-    tables: dict[str, list[Setting]] = {"": []}
-    for setting in part.settings:
-        table, _, _ = setting.key.rpartition(".")
-        tables.setdefault(table, []).append(setting)
+    tables: dict[str, list[str]] = {"": []}
+    for key, value in keys.items():
+        table, _, name = key.rpartition(".")
+        said = json.dumps(value) if isinstance(value, str) else _plain(value)
+        tables.setdefault(table, []).append(f"{name} = {said}")
     lines: list[str] = []
-    for table, settings in tables.items():
+    for table, entries in tables.items():
         if table:
             lines += ["", f"[{table}]"] if lines else [f"[{table}]"]
-        lines += [f"{setting.key.rpartition('.')[2]} = {_toml_value(setting.value)}" for setting in settings]
+        lines += entries
     return "\n".join(lines) + "\n"
 
 
-def _toml_value(value: Value) -> str:
-    return json.dumps(value) if isinstance(value, str) else _plain(value)
-
-
-def tree(settings: Iterable[Setting]) -> dict[str, Any]:
+def tree(keys: Mapping[str, Value]) -> dict[str, Any]:
     """
     Dotted keys as nested mappings.
 
-    >>> tree([Setting("a.b", 1), Setting("a.c", 2)])
+    >>> tree({"a.b": 1, "a.c": 2})
     {'a': {'b': 1, 'c': 2}}
     """
     found: dict[str, Any] = {}
-    for setting in settings:
-        *parents, last = setting.key.split(".")
+    for key, value in keys.items():
+        *parents, last = key.split(".")
         node = found
         for parent in parents:
             node = node.setdefault(parent, {})
-        node[last] = setting.value
+        node[last] = value
     return found

@@ -32,6 +32,7 @@ class Split:
     What a snippet sets, in whole numbers; refusals are collected while it is written.
 
     Args:
+        title: What the framework is called in words.
         mode: How the loop is laid out in time.
         variant: Which of the framework's ways is written.
         instances: Rollout instances.
@@ -54,6 +55,7 @@ class Split:
         refusals: What the framework cannot express.
     """
 
+    title: str
     mode: str
     variant: str
     instances: int
@@ -115,22 +117,23 @@ class Split:
                     what, "rollout", "nearest: instances with tensor parallelism only (--rollout-tensor-parallel)"
                 )
 
-    def runs(self, title: str, *engines: str) -> None:
+    def runs(self, *engines: str) -> None:
         """Refuse an engine that the framework does not run; where nobody names one, it is the framework's."""
         if self.engine and self.engine not in engines:
-            what = f"the plan is for {self.engine}, and {title} runs {' or '.join(engines)}"
+            what = f"the plan is for {self.engine}, and {self.title} runs {' or '.join(engines)}"
             self.refuse(what, "--engine", f"nearest: --engine {engines[0]}, at the rate that it reaches")
 
-    def syncs_every_step(self, title: str) -> None:
+    def syncs_every_step(self) -> None:
         """Refuse a cadence of weight syncs that the framework has no key for."""
         if self.sync_every != 1:
-            what = f"{title} syncs weights after every step, not every {self.sync_every}, as far as its keys were read"
+            cadence = f"after every step, not every {self.sync_every}"
+            what = f"{self.title} syncs weights {cadence}, as far as its keys were read"
             self.refuse(what, "--sync-every", "nearest: --sync-every 1")
 
-    def updates_once(self, title: str) -> None:
+    def updates_once(self) -> None:
         """Refuse several weight updates of a batch, where the framework's key for that was not read."""
         if self.mini_batches != 1:
-            what = f"a batch makes {self.mini_batches} weight updates, and {title}'s key for that was not read"
+            what = f"a batch makes {self.mini_batches} weight updates, and {self.title}'s key for that was not read"
             self.refuse(what, "--mini-batches", "nearest: --mini-batches 1")
 
     def equal_updates(self) -> None:
@@ -154,6 +157,13 @@ class Split:
             reason = f"{gpus} {what} do not fill whole nodes of {self.node}"
             self.refuse(reason, flag, f"nearest: {flag} {nearest(gpus, self.node)}")
         return Nodes(nodes=max(1, gpus // self.node), per_node=self.node)
+
+    def whole_nodes(self, each: str) -> None:
+        """Refuse sides that are no whole nodes, where both together are more than one."""
+        if self.gpus > self.node:
+            reason = f"beyond one node of {self.node} {each} has whole nodes"
+            self.divided("rollout GPUs", self.rollout_gpus, self.node, "--rollout-gpus", reason)
+            self.divided("trainer GPUs", self.trainer_gpus, self.node, "--trainer-gpus", reason)
 
     def rollout_pool(self) -> Nodes:
         """The fleet as nodes; an engine fills a part of a node, or whole ones."""

@@ -7,14 +7,8 @@ batch; no key tells the whole step, tokens per second or MFU.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rlsize.readers.logs.mapping import Figure, Framework, plain
 from rlsize.readers.logs.shares import times
-
-if TYPE_CHECKING:
-    from rlsize.facts.run_log import RunMode
-    from rlsize.readers.logs.mapping import Values
 
 _TIMERS = (
     *("rollout", "recompute_logp", "ref_logp", "critic_values", "compute_advantage", "train_step", "critic_train_step"),
@@ -51,14 +45,9 @@ _FIGURES = (
 )
 
 
-def _mode(_: Values) -> RunMode:
-    return "async"
-
-
 FRAMEWORK = Framework(
     name="areal",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
-    mode=_mode,
+    figures=_FIGURES,
+    mode="async",
     marks=("timeperf/", "ppo_actor/"),
 )

@@ -126,8 +126,8 @@ def _mode(values: Values) -> RunMode:
 
 FRAMEWORK = Framework(
     name="nemo-rl",
-    figures=_figures,
-    all_figures=(*_SYNCHRONOUS, *_ASYNC),
+    figures=(*_SYNCHRONOUS, *_ASYNC),
+    chosen=_figures,
     mode=_mode,
     mode_by_row=True,
     marks=("timing/train/", "train/mean_total_tokens_per_sample", "train/global_valid_toks"),

@@ -78,8 +78,7 @@ def _warnings(last: Sighting, _: Mapping[str, str]) -> Sequence[str]:
 
 FRAMEWORK = Framework(
     name="openrlhf",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
+    figures=_FIGURES,
     mode=_mode,
     mode_by_row=True,
     steps=("step", "global_step"),

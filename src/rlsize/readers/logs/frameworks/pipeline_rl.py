@@ -6,14 +6,8 @@ Source: pipelinerl/finetune_loop.py, commit 58d39345.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rlsize.readers.logs.mapping import Figure, Framework, plain
 from rlsize.readers.logs.shares import gpus, rounded_product
-
-if TYPE_CHECKING:
-    from rlsize.facts.run_log import RunMode
-    from rlsize.readers.logs.mapping import Values
 
 _STEP = ("throughput/sec_per_step",)
 _RATE = ("throughput/tokens_per_sec",)
@@ -34,15 +28,10 @@ _FIGURES = (
 )
 
 
-def _mode(_: Values) -> RunMode:
-    return "async"
-
-
 FRAMEWORK = Framework(
     name="pipeline-rl",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
-    mode=_mode,
+    figures=_FIGURES,
+    mode="async",
     marks=("throughput/", "stats/"),
     steps=("step", "stats/completed_steps", "_step"),
 )

@@ -13,7 +13,6 @@ from rlsize.readers.logs.mapping import Figure, Framework, plain
 from rlsize.readers.logs.shares import gpus, times
 
 if TYPE_CHECKING:
-    from rlsize.facts.run_log import RunMode
     from rlsize.readers.logs.mapping import Fields, Sighting, Values
 
 _RATE = ("perf/throughput", "Throughput")
@@ -47,10 +46,6 @@ _FIGURES = (
 )
 
 
-def _mode(_: Values) -> RunMode:
-    return "async"
-
-
 def _prepare(values: Values) -> Values:
     """The orchestrator's step is not the trainer's, though its key is the same."""
     if "time/step" not in values or any(key in values for key in _TRAINER):
@@ -68,9 +63,8 @@ def _follow(fields: Fields, row: Sighting, before: Sighting | None) -> None:
 
 FRAMEWORK = Framework(
     name="prime-rl",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
-    mode=_mode,
+    figures=_FIGURES,
+    mode="async",
     marks=("off_policy/", "inference/agg/", "time/wait_for_policy", "Reward", _ALL),
     halves=(_TRAINER, _ORCHESTRATOR),
     prepare=_prepare,

@@ -34,8 +34,7 @@ def _mode(values: Values) -> RunMode:
 
 FRAMEWORK = Framework(
     name="rlinf",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
+    figures=_FIGURES,
     mode=_mode,
     mode_by_row=True,
     marks=("time/prepare_data", "rollout/prompt_length", "rollout_tflops_per_gpu"),

@@ -68,8 +68,7 @@ def _mode(values: Values) -> RunMode:
 
 FRAMEWORK = Framework(
     name="roll",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
+    figures=_FIGURES,
     mode=_mode,
     mode_by_row=True,
     marks=("token/", "system/"),

@@ -56,8 +56,7 @@ def _warnings(last: Sighting, _: Mapping[str, str]) -> Sequence[str]:
 
 FRAMEWORK = Framework(
     name="skyrl",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
+    figures=_FIGURES,
     mode=_mode,
     marks=("timing/run_training", "timing/convert_to_training_input", "async/keep_rate", "generate/min_num_tokens"),
     steps=("step", "trainer/global_step"),

@@ -52,8 +52,7 @@ def _mode(values: Values) -> RunMode:
 
 FRAMEWORK = Framework(
     name="slime",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
+    figures=_FIGURES,
     mode=_mode,
     mode_by_row=True,
     steps=("step", "rollout/step", "train/step"),

@@ -7,13 +7,7 @@ MFU is in percent.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rlsize.readers.logs.mapping import Framework, plain
-
-if TYPE_CHECKING:
-    from rlsize.facts.run_log import RunMode
-    from rlsize.readers.logs.mapping import Values
 
 _FIGURES = (
     plain("step_seconds", "time_metrics/end_to_end(s)"),
@@ -22,14 +16,9 @@ _FIGURES = (
 )
 
 
-def _mode(_: Values) -> RunMode:
-    return "unknown"
-
-
 FRAMEWORK = Framework(
     name="torchtitan",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
-    mode=_mode,
+    figures=_FIGURES,
+    mode="unknown",
     marks=("time_metrics/data_loading(s)", "tflops"),
 )

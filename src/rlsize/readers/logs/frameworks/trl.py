@@ -73,8 +73,7 @@ def _warnings(last: Sighting, keys: Mapping[str, str]) -> Sequence[str]:
 
 FRAMEWORK = Framework(
     name="trl",
-    figures=lambda _: _FIGURES,
-    all_figures=_FIGURES,
+    figures=_FIGURES,
     mode=_mode,
     marks=("num_tokens", "train/num_tokens", "frac_reward_zero_std", "completions/"),
     steps=("step", "_step", "global_step"),

@@ -129,26 +129,17 @@ def _follow(fields: Fields, row: Sighting, before: Sighting | None) -> None:
 
 
 def _warnings(last: Sighting, keys: Mapping[str, str]) -> Sequence[str]:
-    if not _is_fully_async(last.values) or "updates" in keys:
-        return ()
-    return (_SUMMED,)
+    return (_SUMMED,) if _is_fully_async(last.values) and "updates" not in keys else ()
 
 
 FRAMEWORK = Framework(
     name="verl",
-    figures=_figures,
-    all_figures=(*_COLOCATED, *_OFF, *_ASYNC),
+    figures=(*_COLOCATED, *_OFF, *_ASYNC),
+    chosen=_figures,
     mode=_mode,
     marks=(
-        "val-core/",
-        "val-aux/",
-        "actor/",
-        "timing_s/",
-        "timing_per_token_ms/",
-        "fully_async/",
-        "critic/",
-        _VERSION,
-        _DROPPED,
+        *("val-core/", "val-aux/", "actor/", "timing_s/", "timing_per_token_ms/", "fully_async/", "critic/"),
+        *(_VERSION, _DROPPED),
     ),
     steps=("step", _UPDATE),
     follow=_follow,

@@ -1,0 +1,377 @@
+"""What `rlsize calibrate` gathers: points, what cannot be used, and the plans of a scenario; points of flags."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from rlsize.equations import kernel_time, matching
+from rlsize.errors import InputError
+from rlsize.estimates import rollout_outlook, step_outlook
+from rlsize.estimates.belief import prior
+from rlsize.estimates.calibrating import SCATTER, Measurable, Point
+from rlsize.estimates.constants_step import STAGE as STEP
+from rlsize.estimates.constants_sync import STAGE as SYNC
+from rlsize.estimates.constants_train import STAGE as TRAIN
+from rlsize.estimates.figures import numbers
+from rlsize.estimates.generation_batch import StepBatch, lengths_of
+from rlsize.estimates.rollout_prediction import check_fits, engine, steady
+from rlsize.estimates.simulated_engine import ALL_THAT_FIT
+from rlsize.estimates.step_loops import Way, bare, step_question
+from rlsize.estimates.step_prediction import predicted_step, sync_in_loop
+from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
+from rlsize.estimates.train_prediction import train_step
+from rlsize.estimates.train_prediction_question import bare_question
+from rlsize.facts.calibration import CalibrationSetting
+from rlsize.facts.figure import Figure
+from rlsize.facts.records.record import Refused
+from rlsize.loop.instance import instance
+from rlsize.loop.instance_count import instance_gpus
+from rlsize.loop.pools import LOOPS
+from rlsize.loop.resolve import resolve, setting_of
+from rlsize.loop.sync import transport, wire_dtype
+from rlsize.loop.trainer import train_question
+from rlsize.loop.workload import hits, lengths, samples
+from rlsize.shell.beliefs import rollout_layout, trainer_layout
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.step_assembly import Loop
+    from rlsize.estimates.step_prediction import StepQuestion
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+    from rlsize.shell.inputs import Inputs
+
+SYNC_STAGES = (SYNC, STEP)
+_TRAIN_STAGES = (TRAIN, STEP)
+_OTHER: Mapping[Loop, Loop] = MappingProxyType(
+    {"colocated": "async", "synchronous": "async", "one-step-off": "synchronous", "async": "synchronous"}
+)
+"""The loop that tells most beside one: in turn where phases overlap, overlapping where they take turns."""
+
+_MOST_SCATTER = 3.0  # of a logarithm: what is known to a factor of twenty says nothing
+PHASES = MappingProxyType(
+    {
+        "step": ("seconds", "step"),
+        "generation": ("generation_seconds", "generation of a step"),
+        "train": ("train_seconds", "training of a step"),
+        "sync": ("sync_seconds", "weight sync of a step"),
+    }
+)
+"""Fields of a predicted step, and what they are, by what flags say."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedInstance:
+    """One instance and the samples that it works on, whose lengths count and not how many they are."""
+
+    question: EngineQuestion
+    batch: StepBatch
+
+
+@dataclass(slots=True, kw_only=True)
+class Gathered:
+    """
+    What sources gave.
+
+    Args:
+        points: Measurements that are predicted.
+        unused: What was measured and cannot be used, with the reason.
+        rollout: The instance that is planned, or was measured.
+        concurrency: Its samples in flight; all that fit where nobody says. [1]
+        train: The train step.
+        sync: The weight sync.
+        step: The loop.
+        seen: What was measured of loops, as candidates for a further measurement are called.
+    """
+
+    points: list[Point] = field(default_factory=list)
+    unused: list[tuple[str, str]] = field(default_factory=list)
+    rollout: LoadedInstance | None = None
+    concurrency: float = ALL_THAT_FIT
+    train: TrainQuestion | None = None
+    sync: SyncTimeQuestion | None = None
+    step: StepQuestion | None = None
+    seen: set[str] = field(default_factory=set)
+
+    def tried(self, what: str, make: Callable[[], Any]) -> Any:
+        """What a function makes; None where it cannot, with the reason kept."""
+        try:
+            return make()
+        except InputError as error:
+            reasons = [f"{fault.what} ({fault.where})" if fault.where else fault.what for fault in error.faults]
+            self.unused.append((what, "; ".join(dict.fromkeys(reasons))))
+        except Refused as refusal:
+            self.unused.append((what, str(refusal)))
+        return None
+
+    def plan(self, inputs: Inputs) -> None:
+        """Plans of a scenario; what it does not say enough for stays None."""
+        silent, said = Gathered(), inputs.said("rollout.concurrency")
+        self.concurrency = float(said) if said else ALL_THAT_FIT
+        step = self.step = silent.tried("step", lambda: _loop(inputs.apart()))
+        self.rollout = silent.tried("rollout", lambda: rollout_of(inputs.apart(), step))
+        self.train = silent.tried("train", lambda: _train(inputs.apart())) if step is None else step.train
+        self.sync = silent.tried("sync", lambda: _sync(inputs.apart()))
+
+    def add_flags(self, inputs: Inputs, rates: Sequence[tuple[float, Figure]], times: Mapping[str, Figure]) -> None:
+        """
+        Points of what flags say about the scenario.
+
+        Args:
+            inputs: Scenario and profiles.
+            rates: Concurrency and rate of an instance.
+            times: Seconds by phase: step, generation, train, sync.
+        """
+        if rates:
+            one = self.tried("--rate", lambda: self.rollout or rollout_of(inputs.apart()))
+            for concurrency, rate in rates if one is not None else ():
+                what = self.tried("--rate", partial(rate_of, one, concurrency))
+                if what is not None:
+                    self.points.append(
+                        Point(
+                            of=what,
+                            source="--rate",
+                            measured=rate.number,
+                            scatter=bounded(rate.deviation / rate.number),
+                            series="--rate",
+                            place=concurrency,
+                        )
+                    )
+        for phase, figure in times.items():
+            if figure.known:
+                made = self.tried(figure.source, partial(self._phase, inputs, phase, figure))
+                self.points += [made] if made is not None else []
+
+    def _phase(self, inputs: Inputs, phase: str, figure: Figure) -> Point:
+        """
+        The step of the scenario's loop, or a phase of it; train and sync by themselves where it has no loop.
+
+        Raises:
+            InputError: What is missing for a prediction.
+            Refused: The loop cannot run so.
+        """
+        scatter = bounded(figure.deviation / figure.number)
+        if self.step is None and phase == "train":
+            return train_point(figure.source, _train(inputs.apart()), figure.number, scatter, in_loop=True)
+        if self.step is None and phase == "sync":
+            what = sync_of(_sync(inputs.apart()))
+        else:
+            what = phase_of(self.step or _loop(inputs.apart()), phase)
+        return Point(of=what, source=figure.source, measured=figure.number, scatter=scatter)
+
+
+def bounded(scatter: float) -> float:
+    """The scatter of a measurement, at least that of a run against another. [1]"""
+    return min(max(SCATTER, scatter), _MOST_SCATTER)
+
+
+def rate_of(one: LoadedInstance, concurrency: float) -> Measurable:
+    """
+    Response tokens per second of an instance in its steady state.
+
+    Raises:
+        Refused: It does not fit, or cannot run so.
+    """
+    stages = rollout_outlook.STAGES
+    asked, length = engine(one.question), lengths_of(numbers, one.batch)
+    check_fits(asked, length, prior(*stages).central())
+    spread = one.question.layout
+    load = "as many in flight as fit" if concurrency == ALL_THAT_FIT else f"{concurrency:g} in flight"
+    return Measurable(
+        what=f"rate with {load}",
+        unit="token/s",
+        predict=lambda values: steady(numbers, asked, concurrency, length, values).rate,
+        stages=stages,
+        noise=stages[0].noise,
+        setting=CalibrationSetting(
+            model=one.question.model.name,
+            gpu=one.question.gpu.name,
+            engine=one.question.engine,
+            rollout_layout=rollout_layout(spread.tensor, spread.pipeline, spread.data),
+        ),
+    )
+
+
+def train_of(question: TrainQuestion, *, in_loop: bool = False) -> Measurable:
+    """Busy seconds of a trainer, by itself or in a loop of two pools."""
+
+    def predict(values: Mapping[str, Real]) -> Any:
+        seconds = train_step(numbers, question, values).train_seconds
+        slowdown = values["step_train_disaggregated"]
+        return numbers("train_seconds", kernel_time.slowed, seconds=seconds, slowdown=slowdown) if in_loop else seconds
+
+    return Measurable(
+        what=f"train step on {question.gpus:.0f} GPUs",
+        predict=predict,
+        stages=_TRAIN_STAGES,
+        noise=TRAIN.noise,
+        setting=CalibrationSetting(
+            model=question.model.name,
+            gpu=question.gpu.name,
+            trainer_layout=trainer_layout(question.tensor, question.pipeline, question.context, question.expert),
+        ),
+    )
+
+
+def sync_of(question: SyncTimeQuestion) -> Measurable:
+    """Seconds of a weight sync in a loop."""
+    return Measurable(
+        what=f"{question.transport} weight sync",
+        predict=partial(sync_in_loop, numbers, question),
+        stages=SYNC_STAGES,
+        noise=SYNC.noise,
+        setting=CalibrationSetting(model=question.model.name, gpu=question.gpu.name),
+    )
+
+
+def phase_of(question: StepQuestion, phase: str) -> Measurable:
+    """Seconds of a loop's step, or of a part of it."""
+    name, what = PHASES[phase]
+    return Measurable(
+        what=f"{what}, {question.loop}",
+        predict=lambda values: getattr(predicted_step(question, values), name),
+        stages=step_outlook.STAGES,
+        noise=STEP.noise,
+        setting=setting_of(question.engine.question, question.train),
+    )
+
+
+def train_point(
+    source: str, question: TrainQuestion, measured: float, scatter: float, *, in_loop: bool = False
+) -> Point:
+    """A measured train step; those of the same samples are neighbours."""
+    return Point(
+        of=train_of(question, in_loop=in_loop),
+        source=source,
+        measured=measured,
+        scatter=scatter,
+        series=f"train step of {question.sequences:g} samples of {question.tokens:g} tokens, {question.model.name}",
+        place=float(question.gpus),
+        rising=False,
+    )
+
+
+def _loop(inputs: Inputs) -> StepQuestion:
+    """
+    The loop that every command asks, in bare numbers.
+
+    Raises:
+        InputError: What is missing for a prediction.
+        Refused: It cannot run so.
+    """
+    loop = resolve(inputs)
+    if loop.place is None or loop.stages is None:
+        raise Refused(loop.refused or "no model is named, so nothing is predicted")
+    place, plan = loop.place, loop.stages.plan
+    way = Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
+    return step_question(plan, way, bare(plan))
+
+
+def other_mode(question: StepQuestion) -> StepQuestion:
+    """The same work on the same GPUs in another mode."""
+    loop = _OTHER[question.loop]
+    if question.loop != "colocated":
+        return replace(question, loop=loop)
+    half = question.engine.numbers.gpus * max(1.0, float(question.rollout_gpus) // 2 // question.engine.numbers.gpus)
+    return replace(question, loop=loop, rollout_gpus=half)
+
+
+def profiles_of(inputs: Inputs, side: str) -> tuple[Model, Gpu]:
+    """
+    The model and the GPU of a side.
+
+    Raises:
+        InputError: One is missing or unknown.
+    """
+    model, gpu = inputs.model(), inputs.gpu(side)
+    if model is None and not inputs.faults:
+        inputs.fault("the model is missing", "--model", "name a profile or a config.json in the scenario")
+    if gpu is None and not inputs.faults:
+        inputs.fault("the gpu is missing", "--gpu", "name a profile in the scenario, such as h100-sxm")
+    return inputs.settled(model), inputs.settled(gpu)
+
+
+def rollout_of(inputs: Inputs, loop: StepQuestion | None = None) -> LoadedInstance:
+    """
+    One instance and its load.
+
+    Args:
+        inputs: What was said.
+        loop: The loop, whose instance it is where nobody says its size.
+
+    Raises:
+        InputError: What is missing for a prediction.
+    """
+    model, gpu = profiles_of(inputs, "rollout")
+    found = inputs.settled(instance(inputs, model, gpu, shared=_shared(inputs)))
+    length = lengths(inputs, model)
+    inputs.need(length.response, "give the mean response length")
+    if not found.stated and loop is None:
+        inputs.fault("the size of an instance is not known", "--rollout-tensor-parallel", "say how many GPUs it has")
+    inputs.settle()
+    asked = found.question if found.stated or loop is None else loop.engine.question
+    one = Figure(key="instances", value=1, provenance="default", source="one instance")
+    batch = StepBatch(
+        samples=1.0,
+        instances=1.0,
+        prompt_tokens=length.prompt.number,
+        response_tokens=length.response.number,
+        response_cv=length.cv.number,
+        max_tokens=length.cap.number,
+        hit_ratio=hits(inputs, asked.engine, length.prompt, one).number,
+    )
+    return LoadedInstance(asked, batch)
+
+
+def _shared(inputs: Inputs) -> bool:
+    return inputs.apart().choose("mode", LOOPS, default="async") == "colocated"
+
+
+def _train(inputs: Inputs) -> TrainQuestion:
+    """
+    The train step, in bare numbers.
+
+    Raises:
+        InputError: What is missing for a prediction, or why there can be no such trainer.
+    """
+    model, gpu = profiles_of(inputs, "trainer")
+    own, total = inputs.ask("trainer_gpus"), inputs.ask("gpus")
+    pool = own if own.known or not _shared(inputs) else replace(total, key="trainer_gpus")
+    length, many = lengths(inputs, model), samples(inputs)
+    inputs.need(length.response, "give the mean response length")
+    inputs.need(many, "give prompts and group")
+    return bare_question(inputs.settled(train_question(inputs, model, gpu, length, many, pool)))
+
+
+def _sync(inputs: Inputs) -> SyncTimeQuestion:
+    """
+    The weight sync; between two nodes where nobody says how many GPUs there are.
+
+    Raises:
+        InputError: What is missing for a prediction.
+    """
+    model, gpu = profiles_of(inputs, "trainer")
+    way, wire, size = transport(inputs, shared=_shared(inputs)), wire_dtype(inputs), instance_gpus(inputs)
+    total, trainer, rollout = (inputs.ask(key) for key in ("gpus", "trainer_gpus", "rollout_gpus"))
+    inputs.settle()
+    node = float(gpu.specification.gpus_per_node.value)
+    trains = trainer.number if trainer.known else total.number if total.known else node
+    rest = matching.remaining_gpus(gpus=total.number, rollout_gpus=trains) if total.known else 0.0
+    generates = rollout.number if rollout.known else rest if rest > 0 else trains
+    generates = trains if TRANSPORTS[way].colocated else generates
+    return SyncTimeQuestion(
+        model=model,
+        gpu=gpu,
+        transport=way,
+        dtype=wire,
+        trainer_gpus=trains,
+        rollout_gpus=generates,
+        instance_gpus=min(size.number if size.known else 1.0, generates),
+    )

@@ -1,0 +1,228 @@
+"""What to say about a running loop: the verdict, what to do in which order, and every check with its evidence."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.commands.diagnose.words import CHECKS, action, because, headline, verification
+from rlsize.facts.figure import Figure
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.running_loop import apart_words, instances_table
+from rlsize.reports.wording import words
+from rlsize.units import show
+from rlsize.verdicts.diagnosis_rates import AGREE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rlsize.facts.evidence import Diagnosis, Evidence
+    from rlsize.facts.observation_file import ObservedAllocation, RunObservation
+    from rlsize.reports.report import Cell
+    from rlsize.verdicts.before_after import Compared
+
+_LASTING = {  # what stands by itself when it got better, and whether more of it is better
+    "prefix_cache_hit_fraction": ("prefix caching and routing", True),
+    "sync_pause_fraction": ("the shorter weight sync", False),
+}
+_BETTER = 0.1  # relative change from which it got better
+_STATES = {"fault": "mend", "note": "note", "fine": "fine", "unknown": "not known"}
+
+
+def diagnose_report(
+    evidence: Evidence,
+    found: Diagnosis,
+    inputs: Sequence[Figure],
+    comparison: tuple[Sequence[Compared], Sequence[str]] = ((), ()),
+    told: tuple[Sequence[str], Sequence[str]] = ((), ()),
+    *,
+    no: bool = False,
+) -> Report:
+    """
+    The report of `rlsize diagnose`.
+
+    Args:
+        evidence: What was looked at.
+        found: What it means.
+        inputs: What was asked.
+        comparison: Before and after, and how to go back.
+        told: Warnings and notes from reading.
+        no: Whether `--fail-on` asked for exit code 1.
+    """
+    run, fleet, (compared, rollback), (warnings, notes) = evidence.run, evidence.fleet, comparison, told
+    tables = {"steps": _steps_table(found), "checks": _checks_table(found)}
+    if compared:
+        tables["before_after"] = _comparison_table(compared)
+    if fleet is not None:
+        tables["instances"] = instances_table(fleet)
+    verdict = Figure(key="verdict", value=found.verdict, provenance="predicted", source="the runbook's flow")
+    logged = [run.figures[key] for key in ("step_seconds", "train_seconds", "staleness_steps") if key in run.figures]
+    rates = (found.consumption, found.required, found.fleet_rate, found.matched)
+    return Report(
+        command="diagnose",
+        headline=headline(found),
+        results=(verdict, found.trainer_idle, *logged, *rates),
+        inputs=tuple(inputs),
+        tables={name: table for name, table in tables.items() if table.rows},
+        warnings=(*(fleet.warnings if fleet else ()), *run.warnings, *_doubts(evidence), *warnings),
+        notes=(*apart_words(run), *rollback, *notes),
+        no=no,
+    )
+
+
+def _doubts(evidence: Evidence) -> list[str]:
+    """What two sources tell differently."""
+    given, logged = evidence.consumption, evidence.run.figure("consumption_tokens_per_second")
+    if not (given.known and logged.known) or abs(given.number / logged.number - 1.0) <= AGREE:
+        return []
+    said, seen = (show(figure.value, logged.key) for figure in (given, logged))
+    return [f"the trainer consumes {seen} by its log, yet {said} as given: what was given is used"]
+
+
+def _steps_table(found: Diagnosis) -> Table:
+    """What to do, first things first."""
+    return Table(
+        title="What to do, in this order",
+        columns=(
+            Column("step", "#"),
+            Column("action", "do", "left", wide=True),
+            Column("evidence", "because", "left", wide=True),
+            Column("gain_fraction", "gain, at most"),
+        ),
+        rows=tuple(
+            {
+                "step": place,
+                "check": one.check,
+                "kind": one.kind,
+                "action": action(one),
+                "evidence": because(one),
+                "gain_fraction": one.gain.value if one.gain.known else None,
+                "verify": verification(one),
+            }
+            for place, one in enumerate(found.steps, 1)
+        ),
+        note="; ".join(f"{place}. done when {verification(one)}" for place, one in enumerate(found.steps, 1)),
+    )
+
+
+def _checks_table(found: Diagnosis) -> Table:
+    """Every check."""
+    return Table(
+        title="Checks",
+        columns=(
+            Column("_name", "check", "left"),
+            Column("_state", "", "left"),
+            Column("evidence", "evidence", "left", wide=True),
+        ),
+        rows=tuple(
+            {
+                "check": one.check,
+                "status": one.status,
+                "kind": one.kind,
+                "_name": CHECKS[one.check],
+                "_state": _STATES[one.status],
+                "evidence": because(one),
+                "names": ", ".join(one.names),
+            }
+            for one in found.findings
+        ),
+    )
+
+
+def _comparison_table(compared: Sequence[Compared]) -> Table:
+    """Each quantity before and after, with its change."""
+    return Table(
+        title="Before and after",
+        columns=(
+            Column("_quantity", "", "left"),
+            Column("_before", "before"),
+            Column("_after", "after"),
+            Column("_change", "change"),
+            Column("_interval", "95 %"),
+            Column("outcome", "", "left"),
+        ),
+        rows=tuple(_row(one) for one in compared),
+        note="means of settled steps; intervals by drawing blocks of steps anew, as steps remember each other",
+    )
+
+
+def _row(one: Compared) -> dict[str, Cell]:
+    change, fraction = one.change, None
+    if change is not None:
+        fraction = change.fraction
+    elif one.before and one.after is not None:
+        fraction = one.after / one.before - 1.0
+    return {
+        "quantity": one.quantity,
+        "before": one.before,
+        "after": one.after,
+        "change_fraction": fraction,
+        "low_fraction": None if change is None else change.low,
+        "high_fraction": None if change is None else change.high,
+        "outcome": one.outcome,
+        "_quantity": words(one.quantity),
+        "_before": show(one.before, one.quantity),
+        "_after": show(one.after, one.quantity),
+        "_change": "-" if fraction is None else f"{100 * fraction:+.1f} %",
+        "_interval": "" if change is None else f"{100 * change.low:+.1f} to {100 * change.high:+.1f} %",
+    }
+
+
+def outcome_words(compared: Iterable[Compared], path: str) -> str:
+    """
+    What became of it, in a sentence.
+
+    Args:
+        compared: Each quantity.
+        path: File of the baseline.
+    """
+    by: dict[str, list[str]] = {}
+    for one in compared:
+        by.setdefault(one.outcome, []).append(words(one.quantity))
+    if not set(by) - {"only before", "only after"}:
+        some = "this run has some" if "only after" in by else "the recorded run has some"
+        lacking = some if by else "engines were seen on both sides"
+        return f"Nothing to compare with {path}: steps of training logs are compared, and only {lacking}."
+    parts = [f"{', '.join(names)}: {outcome}" for outcome, names in by.items()]
+    return f"Against the recorded run: {'; '.join(parts)}."
+
+
+def rollback_words(before: RunObservation, path: str, now: Mapping[str, Figure]) -> list[str]:
+    """
+    How to go back to the recorded pools, and what to keep.
+
+    Args:
+        before: The record.
+        path: Its file.
+        now: What is seen now, by key.
+    """
+    sizes = _allocation(before.allocation)
+    if not sizes:
+        return ["The baseline recorded no allocation, so there is nothing to go back to; record one with --record."]
+    back = (
+        f"To go back: {sizes}, as {path} recorded; `rlsize manifest --rollback {path}` writes it. "
+        "The trainer stays as it is."
+    )
+    kept = [name for key, (name, more) in _LASTING.items() if _improved(before, now, key, more=more)]
+    what = ", ".join(kept) if kept else "fixes of prefix caching, routing or weight sync"
+    why = "got better, and stands by itself" if kept else "they stand by themselves"
+    return [back, f"Do not roll back with it: {what}; {why}."]
+
+
+def _improved(before: RunObservation, now: Mapping[str, Figure], key: str, *, more: bool) -> bool:
+    """Whether a share is better than it was."""
+    was, found = before.results.get(key), now.get(key)
+    if was is None or not isinstance(was.value, float) or found is None or not found.known or was.value <= 0:
+        return False
+    change = found.number / was.value - 1.0
+    return change > _BETTER if more else change < -_BETTER
+
+
+def _allocation(allocation: ObservedAllocation) -> str:
+    """Recorded pool sizes in words."""
+    count, size, gpus = allocation.rollout_instances, allocation.gpus_per_instance, allocation.rollout_gpus
+    if count is None and gpus is None:
+        return ""
+    parts = [] if count is None else [f"{count:g} rollout instances"]
+    parts += [] if size is None or count is None else [f"of {size:g} GPUs each"]
+    parts += [f"{gpus:g} rollout GPUs"] if gpus is not None and count is None else []
+    return " ".join(parts)

@@ -1,0 +1,280 @@
+"""What the findings of a diagnosis are called: what to do, why, and how to see afterwards that it helped."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from rlsize.facts.evidence import Diagnosis, Finding
+    from rlsize.facts.figure import Figure
+
+CHECKS = {
+    "trainer_health": "trainer health",
+    "weight_sync": "weight sync",
+    "idle_ratio": "logged waits",
+    "missing_instances": "instances",
+    "stragglers": "stragglers",
+    "prefix_cache": "prefix cache",
+    "routing": "routing",
+    "preemptions": "preemptions",
+    "lost_in_turn": "overlap",
+    "fleet_size": "fleet size",
+}
+_SEVERAL = 3
+_RATES = ("instance", "said")
+
+
+def said(figures: Mapping[str, Figure], key: str, name: str = "") -> str:
+    """A figure of the evidence for people; a dash where it is not there."""
+    figure = figures.get(key)
+    return "-" if figure is None or not figure.known else show(figure.value, name or figure.key)
+
+
+def listed(names: tuple[str, ...]) -> str:
+    """A few names, and how many more there are."""
+    some = ", ".join(names[:_SEVERAL])
+    return some if len(names) <= _SEVERAL else f"{some} and {len(names) - _SEVERAL} more"
+
+
+def action(found: Finding) -> str:
+    """What to do."""
+    return _FIXED_ACTIONS.get(found.check) or _ACTIONS[found.check](found)
+
+
+def because(found: Finding) -> str:
+    """The evidence."""
+    return _EVIDENCE[found.check](found)
+
+
+def verification(found: Finding) -> str:
+    """How to see that it helped."""
+    if found.check == "fleet_size" and found.kind != "grow":
+        return "trainer idle stays at its target, and queue and staleness stop growing"
+    return _VERIFY[found.check]
+
+
+_VERIFY = {
+    "trainer_health": "train time per token and MFU are back where they were",
+    "weight_sync": "the sync's share of the step is under its limit",
+    "missing_instances": "every instance answers, and the fleet's rate rises by its share",
+    "stragglers": "the slow instance comes up to the median",
+    "prefix_cache": "the hit ratio comes up to what groups should find; then size the fleet anew",
+    "routing": "the hit ratio comes up to what groups should find; then size the fleet anew",
+    "preemptions": "preemptions stay under 5 % of finished samples, and the rate rises",
+    "fleet_size": "trainer idle is under its target over several hundred steps",
+}
+
+
+def _trainer_evidence(found: Finding) -> str:
+    if found.status == "unknown":
+        short = "too few settled steps to tell a trend, their memory counted"
+        return short if found.kind == "short" else "needs a training log with train times"
+    if found.kind == "expected":
+        more = said(found.figures, "train_time_change_fraction", "x_fraction")
+        return f"a step takes {said(found.figures, 'train_seconds')} of work, {more} more than it should take"
+    drift = said(found.figures, "train_time_drift_fraction", "x_fraction")
+    if found.kind == "drift":
+        return f"train time per token rose by {drift} from the first half of the steps to the second"
+    if found.kind == "lengths":
+        longer = said(found.figures, "length_growth_fraction", "x_fraction")
+        why = "the log tells no lengths" if longer == "-" else f"samples grew by {longer}, which may be all"
+        return f"train time rose by {drift} from the first half of the steps to the second; {why}"
+    return f"no trend; {said(found.figures, 'train_seconds')} of work in a step"
+
+
+def _sync_evidence(found: Finding) -> str:
+    if found.status == "unknown":
+        return "needs a log that times syncs, or engines that do"
+    logged = said(found.figures, "logged_fraction")
+    more = "" if logged == "-" else f" by the engines, {logged} by the log"
+    return f"{said(found.figures, 'sync_pause_fraction')} of the time goes into weight syncs{more}"
+
+
+def _idle_evidence(found: Finding) -> str:
+    if found.status == "unknown":
+        return "needs a log with step and train times"
+    hidden = said(found.figures, "unexplained_fraction", "x_fraction")
+    if found.status == "note":
+        return f"logged waits read near zero, yet {hidden} of the step is no work: do not trust the idle ratio"
+    return f"{hidden} of the step is neither work, sync nor waiting"
+
+
+def _missing(found: Finding) -> str:
+    if found.kind == "unnamed":
+        return f"Name all {said(found.figures, 'instances')} instances, or the Prometheus that scrapes them"
+    return f"{'Restart' if found.kind == 'stuck' else 'Bring back'} {listed(found.names)}"
+
+
+def _missing_evidence(found: Finding) -> str:
+    if found.status == "unknown":
+        return "needs the engines' pages"
+    if found.kind == "unnamed":
+        return f"there should be {said(found.figures, 'instances')}; those read stand for all, unless one is a router"
+    if found.kind == "out of step":
+        made, taken = (said(found.figures, f"{whose}_tokens_per_second") for whose in ("fleet", "trained"))
+        return f"they make {made}, the log trains {taken}: some are not named, or it is another run's"
+    if found.kind == "stuck":
+        return "work waits, and no token comes"
+    if found.status == "fault":
+        return f"{len(found.names)} could not be read"
+    return "all were read"
+
+
+def _straggling_evidence(found: Finding) -> str:
+    if found.status == "unknown":
+        return "needs the pages of three instances or more"
+    slow, middle = (said(found.figures, f"{which}_tokens_per_second") for which in ("slowest", "median"))
+    return f"slowest {slow}, median {middle}"
+
+
+def _cache(found: Finding) -> str:
+    if found.kind in {"cold", "off"}:
+        return "Turn prefix caching on, and keep each group on one instance; see what flushes the cache"
+    return "Find out why prompts of a group miss the cache: eviction, flushes, other prompts between"
+
+
+def _cache_evidence(found: Finding) -> str:
+    seen = said(found.figures, "prefix_cache_hit_fraction")
+    if found.kind == "group":
+        return f"{seen} of prompt tokens hit; needs --group to judge"
+    if found.kind == "page":
+        return f"{seen} of prompt tokens hit; needs pages with prompt lengths and block size to judge"
+    if found.status == "unknown":
+        return "needs a warm prefix cache" if found.kind in {"cold", "off"} else "needs the engines' pages"
+    if found.kind == "off":
+        return "the engines' pages say that it is off"
+    affine = said(found.figures, "affine_hits", "x_fraction")
+    chance = said(found.figures, "random_hits", "x_fraction")
+    text = f"{seen} of prompt tokens hit; {affine} with a group on one instance"
+    return f"{text}, {chance} at random" if chance not in ("-", affine) else text
+
+
+def _preempted_evidence(found: Finding) -> str:
+    if found.status == "unknown":
+        return "needs pages that count them"
+    return f"{said(found.figures, 'preemptions_per_sample')} preemptions per finished sample"
+
+
+def _turn_evidence(found: Finding) -> str:
+    if found.kind == "synchronous":
+        idle = said(found.figures, "trainer_idle_fraction")
+        return f"in turn: the trainer stands still for {idle} of the step, by design; see one-step-off or async"
+    if found.kind == "colocated":
+        return "both sides share their GPUs: a split of its own may be quicker; see `rlsize plan`"
+    return "needs a training log" if found.status == "unknown" else "both sides work at once"
+
+
+def _resize(found: Finding) -> str:
+    matched, there = said(found.figures, "matched_instances"), said(found.figures, "instances")
+    if found.kind == "grow":
+        if matched == "-":
+            required = "" if "required_tokens_per_second" in found.figures else "the trainer's consumption and "
+            return f"Add rollout instances; how many needs {required}--per-instance, a rate at saturation"
+        return _grown(found, matched, there)
+    if found.kind == "backlog":
+        if matched != "-" and there != "-" and not _less(found):
+            return f"Cap the queue by the staleness budget; {there} instances are no more than match ({matched})"
+        size = f"shrink the fleet to {matched} instances" if _less(found) else "shrink the fleet"
+        return f"Cap the queue by the staleness budget, and {size}, or raise what the trainer consumes"
+    size = f"give instances back, down to {matched}" if _less(found) else "measure an instance at saturation"
+    return f"Add nothing: the fleet is held back. To save GPUs, {size}"
+
+
+def _grown(found: Finding, matched: str, there: str) -> str:
+    """How far to grow; where the count would do already, the rate or the waits are not what they seem."""
+    figures = found.figures
+    if "instances" not in figures:
+        return f"Resize the fleet to {matched} instances"
+    more = figures["matched_instances"].number - figures["instances"].number
+    if more <= 0:
+        return f"Do not add instances: {there} should do ({matched} match). Measure an instance under the real recipe"
+    return f"Add {more:.0f} rollout instance{'s' if more > 1 else ''}, to {matched}"
+
+
+def _less(found: Finding) -> bool:
+    """Whether fewer instances than there are would match."""
+    figures = found.figures
+    known = "matched_instances" in figures and "instances" in figures
+    return known and figures["matched_instances"].number < figures["instances"].number
+
+
+def _size_evidence(found: Finding) -> str:
+    if found.kind == "in_turn":
+        return "sides that work in turn wait for each other at any size"
+    rate, required = (said(found.figures, f"{which}_tokens_per_second") for which in ("fleet", "required"))
+    idle, backlog = said(found.figures, "trainer_idle_fraction"), found.figures.get("backlog")
+    parts = [f"the trainer waits {idle} of the step" if idle != "-" else ""]
+    parts.append(f"the fleet makes {rate} of {required} needed" if "-" not in (rate, required) else "")
+    if backlog is not None and backlog.known:
+        parts.append(_backlog_words(backlog))
+    if found.kind == "held_back":
+        parts.append("its engines have room")
+    if found.kind == "limbo":
+        parts.append("its engines have room: samples are held up between the two, or wait for a long tail")
+    if "said_tokens_per_second" in found.figures:
+        made, most = (said(found.figures, f"{who}_tokens_per_second", "x_tokens_per_second") for who in _RATES)
+        parts.append(f"an instance makes {made}, more than the {most} that were said")
+    told = "; ".join(part for part in parts if part)
+    return told or "needs --consume, or a training log"
+
+
+def _backlog_words(backlog: Figure) -> str:
+    value = show(backlog.value, backlog.key)
+    if backlog.key == "backlog_growth_tokens_per_second":
+        return f"{value} pile up" if backlog.number > 0 else ""
+    if backlog.key == "dropped_samples_per_step":
+        return f"{value} samples are dropped in each step as too stale"
+    if backlog.key == "largest_staleness_steps":
+        return f"the stalest sample is {value} steps old"
+    what = "the queue" if backlog.key.startswith("queued") else "staleness"
+    return f"{what} grew by {value} over the run"
+
+
+_FIXED_ACTIONS = {
+    "trainer_health": "Mend the trainer before resizing: rule out a hanging collective, a bad node, throttling",
+    "weight_sync": "Shorten the weight sync or sync less often: larger buckets, a faster link, in-flight updates",
+    "routing": "Send all samples of a group to one instance: route by prompt, or send n samples as one request",
+    "preemptions": "Give the KV cache room: fewer samples at once (max_num_seqs), more memory, or more GPUs each",
+}
+_ACTIONS: Mapping[str, Callable[[Finding], str]] = {
+    "missing_instances": _missing,
+    "stragglers": lambda found: f"Drain or replace {listed(found.names)}",
+    "prefix_cache": _cache,
+    "fleet_size": _resize,
+}
+_EVIDENCE: Mapping[str, Callable[[Finding], str]] = {
+    "trainer_health": _trainer_evidence,
+    "weight_sync": _sync_evidence,
+    "idle_ratio": _idle_evidence,
+    "missing_instances": _missing_evidence,
+    "stragglers": _straggling_evidence,
+    "prefix_cache": _cache_evidence,
+    "routing": _cache_evidence,
+    "preemptions": _preempted_evidence,
+    "lost_in_turn": _turn_evidence,
+    "fleet_size": _size_evidence,
+}
+
+
+def headline(found: Diagnosis) -> str:
+    """The verdict in a sentence, and what to do first."""
+    idle = f"{show(found.trainer_idle.value, 'x_fraction')} of the step" if found.trainer_idle.known else "its share"
+    sentence = {
+        "trainer regressed": "The trainer became slower; the fleet is not the cause.",
+        "sync stall": "Weight syncs hold the loop up.",
+        "starving trainer": f"The trainer starves: it waits {idle} for samples.",
+        "growing backlog": "Samples pile up: the fleet makes more than the trainer uses.",
+        "oversized and held back": "The fleet is larger than the trainer needs, and held back.",
+        "neither side at its limit": f"The trainer waits {idle}, yet the engines have room.",
+        "in turn": "Both sides work in turn, as this mode has it"
+        + (f": the trainer stands still for {idle}." if found.trainer_idle.known else "."),
+        "matched": "Both sides match.",
+        "unclear": "What there is does not say which side starves.",
+    }[found.verdict]
+    if not found.steps:
+        return f"{sentence} Nothing to do." if found.verdict == "matched" else sentence
+    return f"{sentence} First: {action(found.steps[0])}."

@@ -1,0 +1,172 @@
+"""What a worker under another Python is run with: a job in JSON, a command, and its events, which become a result."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from rlsize.errors import Fault, InputError
+from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+MeasuredT_co = TypeVar("MeasuredT_co", covariant=True)
+
+PATIENCE_SECONDS = 60.0
+LIBRARIES = ("torch", "transformers", "vllm")
+FEWEST_REPEATS = 5
+WIDE = 0.1  # coefficient of variation from which one figure says little
+STORE = "read_timeout=15"  # torchrun's first connection to its own store may hang until it times out: 60 s if not told
+PER_NODE = ("--nproc-per-node", "--nproc_per_node")
+_ASK = (
+    "import importlib.util as u, json, sys; "
+    "print(json.dumps([name for name in sys.argv[1:] if u.find_spec(name) is not None]))"
+)
+
+
+def libraries(python: str, flag: str) -> frozenset[str]:
+    """
+    Which of torch, transformers and vllm a Python has.
+
+    Args:
+        python: The program.
+        flag: The flag that named it, for messages.
+
+    Raises:
+        InputError: It is no Python that runs here.
+    """
+    todo = "name a Python program, as .venv/bin/python"
+    try:
+        asked = subprocess.run(  # noqa: S603 (the user's own Python, asked in words of ours)
+            [python, "-c", _ASK, *LIBRARIES], capture_output=True, timeout=PATIENCE_SECONDS, check=False, text=True
+        )
+        found = json.loads(asked.stdout)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        reason = getattr(error, "strerror", None) or f"no answer within {PATIENCE_SECONDS:.0f} s"
+        raise InputError(Fault(f"{python} cannot be run: {reason}", flag, todo)) from None
+    except ValueError:
+        raise InputError(Fault(f"{python} does not answer as a Python does", flag, todo)) from None
+    return frozenset(found)
+
+
+def launcher(flags: Sequence[str], ranks: int) -> list[str]:
+    """
+    What torchrun is told before the worker's name.
+
+    Args:
+        flags: What the user says for several nodes; empty for one node.
+        ranks: Ranks that a node starts, unless the flags say it.
+
+    >>> launcher([], 2)
+    ['torch.distributed.run', '--standalone', '--rdzv-conf', 'read_timeout=15', '--nproc-per-node', '2', '-m']
+    >>> launcher(["--nnodes", "2"], 8)
+    ['torch.distributed.run', '--nnodes', '2', '--nproc-per-node', '8', '-m']
+    """
+    said = any(flag.split("=")[0] in PER_NODE for flag in flags)
+    count = () if said else ("--nproc-per-node", str(ranks))
+    return ["torch.distributed.run", *(flags or ("--standalone", "--rdzv-conf", STORE)), *count, "-m"]
+
+
+def command(python: str, worker: str, job: Mapping[str, Any], folder: Path, through: Sequence[str] = ()) -> list[str]:
+    """
+    The command that runs a worker on a job, which is written down for it.
+
+    Args:
+        python: The Python to run it.
+        worker: A module of `workers/`.
+        job: What the worker takes.
+        folder: Where the job is written.
+        through: What starts the worker in turn, as `launcher` gives it.
+    """
+    path = folder / "job.json"
+    path.write_text(json.dumps(job), encoding="utf-8")
+    return [python, "-m", *through, f"rlsize.measure.workers.{worker}", str(path)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StageResult(Generic[MeasuredT_co]):
+    """
+    What came out of a stage.
+
+    Args:
+        measured: The figures.
+        versions: Libraries that did the work.
+        gpus: Names of the GPUs, one for each rank; empty on a CPU.
+        doubts: Why the figures may not hold, in sentences.
+        partial: Why it ended early; empty where all was measured.
+    """
+
+    measured: MeasuredT_co
+    versions: dict[str, str] = field(default_factory=dict)
+    gpus: list[str] = field(default_factory=list)
+    doubts: list[str] = field(default_factory=list)
+    partial: str = ""
+
+
+@dataclass(slots=True)
+class WorkerEvents:
+    """
+    The events of a worker, as they came.
+
+    Args:
+        name: What to call the worker in messages.
+        repeated: The kind of event that each measurement is told by.
+        when_full: What to do where its memory runs out.
+    """
+
+    name: str
+    repeated: str
+    when_full: str = ""
+    results: list[dict[str, Any]] = field(default_factory=list)
+    others: dict[str, dict[str, Any]] = field(default_factory=dict)
+    partial: str = ""
+
+    def take(self, event: dict[str, Any]) -> None:
+        """Keep an event; of those that are no measurements the first of each kind, as later faults follow from it."""
+        if event["event"] == self.repeated:
+            self.results.append(event)
+        else:
+            self.others.setdefault(event["event"], event)
+
+    def listen(self, argv: Sequence[str], folder: Path, silence: float, told: Callable[[dict[str, Any]], None]) -> None:
+        """
+        Run the worker to its end; an early end after a first result is kept as what makes it partial.
+
+        Args:
+            argv: The command.
+            folder: Where the workers lie, and its log and its events.
+            silence: Most that it may say nothing. [s]
+            told: Given each event.
+
+        Raises:
+            ChildDiedError: It ended before the first result.
+            KeyboardInterrupt: Likewise, by Ctrl-C.
+        """
+        try:
+            with Child(argv, folder, self.name, staged(folder)) as child:
+                while (event := child.hear(silence)) is not None:
+                    self.take(event)
+                    told(event)
+        except KeyboardInterrupt:
+            if not self.results:
+                raise
+            self.partial = "interrupted"
+        except ChildDiedError as error:
+            reason = self._reason(error)
+            if not self.results:
+                raise reason from None
+            self.partial = reason.faults[0].what
+
+    def _reason(self, error: ChildDiedError) -> ChildDiedError:
+        """Why it died: what the worker said, or of its ranks the first to fail, else what the process left."""
+        said = next((event for kind, event in self.others.items() if kind in {"failed", "out_of_memory"}), None)
+        if said is None:
+            return error
+        memory = said["event"] == "out_of_memory"
+        rank = f"rank {said['rank']} {'ran out of memory' if memory else 'failed'}: " if "rank" in said else ""
+        fault = Fault(f"{rank}{said['text']}", self.name, self.when_full if memory else WHOLE_LOG)
+        return ChildDiedError(fault, memory=memory)

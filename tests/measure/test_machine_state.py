@@ -1,0 +1,229 @@
+"""The state of GPUs and CPU, from a made-up NVML, a made-up nvidia-smi, and what is doubted because of it."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from rlsize.measure.gpu_query import GpuState, smi_states, throttles
+from rlsize.measure.machine_state import CpuState, Watch, cpu_doubts, cpu_state, descendants, gpu_doubts, gpu_states
+
+GIB = 2**30
+IDLE = GpuState(
+    name="H100",
+    driver="570.1",
+    memory_used_bytes=0.5 * GIB,
+    memory_total_bytes=80 * GIB,
+    utilisation_fraction=0.0,
+    sm_clock_hz=345e6,
+    max_sm_clock_hz=1980e6,
+    foreign_processes=0,
+)
+AT_WORK = replace(IDLE, memory_used_bytes=70 * GIB, utilisation_fraction=0.98, sm_clock_hz=1980e6)
+
+
+class NvmlError(Exception):
+    """What NVML raises."""
+
+
+def nvml(**changed: Any) -> Any:
+    """A machine with two GPUs; the second one tells nothing but its name."""
+
+    def only_first(value: Any) -> Callable[..., Any]:
+        def tell(handle: int, *_: Any) -> Any:
+            if handle:
+                raise NvmlError
+            return value
+
+        return tell
+
+    module = {
+        "NVMLError": NvmlError,
+        "NVML_CLOCK_SM": 1,
+        "nvmlInit": lambda: None,
+        "nvmlShutdown": lambda: None,
+        "nvmlSystemGetDriverVersion": lambda: b"570.1",
+        "nvmlDeviceGetCount": lambda: 2,
+        "nvmlDeviceGetHandleByIndex": lambda index: index,
+        "nvmlDeviceGetName": lambda _: "H100",
+        "nvmlDeviceGetMemoryInfo": only_first(SimpleNamespace(used=70 * GIB, total=80 * GIB)),
+        "nvmlDeviceGetUtilizationRates": only_first(SimpleNamespace(gpu=98, memory=40)),
+        "nvmlDeviceGetClockInfo": only_first(1500),
+        "nvmlDeviceGetMaxClockInfo": only_first(1980),
+        "nvmlDeviceGetCurrentClocksThrottleReasons": only_first(0x4),
+        "nvmlDeviceGetComputeRunningProcesses": only_first([SimpleNamespace(pid=11), SimpleNamespace(pid=12)]),
+    }
+    return SimpleNamespace(**{**module, **changed})
+
+
+def test_nvml_tells_what_it_can() -> None:
+    """Numbers come in base units; what a GPU does not tell is None."""
+    first, second = gpu_states(own={11}, nvml=nvml())
+    assert first == replace(AT_WORK, driver="570.1", sm_clock_hz=1500e6, throttles=("power cap",), foreign_processes=1)
+    assert second == GpuState(name="H100", driver="570.1")
+
+
+def test_without_driver_there_is_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """NVML that does not start, and no nvidia-smi: an empty list."""
+
+    def fails() -> None:
+        raise NvmlError
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert gpu_states(nvml=nvml(nvmlInit=fails)) == []
+    with Watch(look=lambda own: gpu_states(own, nvml(nvmlInit=fails))) as watch:
+        pass
+    assert watch.doubts() == []
+
+
+def test_process_ids_of_another_namespace_say_nothing() -> None:
+    """In a container own processes have other ids than the driver tells: no process is called foreign."""
+    assert gpu_states(own={99}, nvml=nvml())[0].foreign_processes is None
+    assert gpu_states(own=(), nvml=nvml())[0].foreign_processes == 2
+
+
+SMI = """#!/bin/sh
+case "$1" in
+*query-gpu*) echo "GPU-1, NVIDIA H100 80GB HBM3, 570.1, 71680, 81920, 98, 1500, 1980, 0x0000000000000044"
+             echo "GPU-2, NVIDIA H100 80GB HBM3, 570.1, [N/A], 81920, [N/A], [N/A], 1980, [Not Supported]" ;;
+*) echo "GPU-1, 11"; echo "GPU-1, 12" ;;
+esac
+"""
+
+
+def smi(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    """An nvidia-smi that prints what it is made to."""
+    script = folder / "nvidia-smi"
+    script.write_text(text)
+    script.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_nvidia_smi_tells_the_same(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """MiB and MHz become bytes and hertz, a mask becomes words, `[N/A]` becomes None."""
+    smi(tmp_path, monkeypatch, SMI)
+    first, second = smi_states(own={11})
+    assert (first.name, first.driver) == ("NVIDIA H100 80GB HBM3", "570.1")
+    assert (first.memory_used_bytes, first.memory_total_bytes) == (70 * GIB, 80 * GIB)
+    assert (first.sm_clock_hz, first.max_sm_clock_hz) == (1500e6, 1980e6)
+    assert first.utilisation_fraction == pytest.approx(0.98)
+    assert first.throttles == ("power cap", "hardware thermal slowdown")
+    assert (first.foreign_processes, second.foreign_processes) == (1, 0)
+    assert (second.memory_used_bytes, second.utilisation_fraction, second.throttles) == (None, None, ())
+
+
+@pytest.mark.parametrize("text", ["#!/bin/sh\nexit 9\n", "#!/bin/sh\necho nonsense\n", "#!/bin/sh\nprintf '\\377'\n"])
+def test_an_nvidia_smi_that_fails_is_none(text: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """An error, or an answer that is none."""
+    smi(tmp_path, monkeypatch, text)
+    assert smi_states(own=()) == []
+
+
+def test_idle_and_asked_for_clocks_are_no_throttling() -> None:
+    """Only what slows a GPU down against its will."""
+    assert throttles(0x1 | 0x2) == ()
+    assert throttles(0x8 | 0x80) == ("hardware slowdown", "power brake")
+
+
+def test_a_calm_measurement_is_not_doubted() -> None:
+    """Idle before, busy at full clock while it ran."""
+    assert gpu_doubts([IDLE], [[AT_WORK]] * 9, [IDLE]) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "during", "said"),
+    [
+        (replace(IDLE, utilisation_fraction=0.4), AT_WORK, "was 40 % busy before the start"),
+        (replace(IDLE, memory_used_bytes=40 * GIB), AT_WORK, "had 50 % of its memory in use before the start"),
+        (replace(IDLE, foreign_processes=1), AT_WORK, "had another process computing on it before the start"),
+        (IDLE, replace(AT_WORK, foreign_processes=3), "had 3 other processes computing on it in 100 % of the samples"),
+        (IDLE, replace(AT_WORK, throttles=("power cap",)), "was throttled in 100 % of the samples (power cap)"),
+        (IDLE, replace(AT_WORK, sm_clock_hz=1485e6), "ran at 75 % of its highest clock while busy"),
+        (IDLE, replace(AT_WORK, utilisation_fraction=0.2), "was 20 % busy on average"),
+    ],
+)
+def test_each_doubt_says_the_value(before: GpuState, during: GpuState, said: str) -> None:
+    """One sentence, with the GPU's name."""
+    [doubt] = gpu_doubts([before], [[during]] * 9, [IDLE])
+    assert doubt.startswith(f"H100 {said}")
+    assert doubt.endswith(".")
+
+
+def test_gpus_that_were_not_used_are_not_doubted() -> None:
+    """With one of two GPUs at work, the other one's idling says nothing, unless it is named as used."""
+    samples = [[AT_WORK, IDLE]] * 9
+    assert gpu_doubts([IDLE, IDLE], samples, [IDLE, IDLE]) == []
+    [doubt] = gpu_doubts([IDLE, IDLE], samples, [IDLE, IDLE], used=(0, 1))
+    assert doubt.startswith("GPU 1 (H100) was 0 % busy")
+
+
+def test_a_lowered_clock_between_kernels_is_none() -> None:
+    """The clock counts while a kernel runs."""
+    assert gpu_doubts([IDLE], [[AT_WORK], [AT_WORK], [IDLE]], [IDLE]) == []
+
+
+def test_without_samples_only_what_was_before_counts() -> None:
+    """A measurement shorter than a second says nothing about load."""
+    assert gpu_doubts([IDLE], [], [IDLE]) == []
+    assert len(gpu_doubts([replace(IDLE, utilisation_fraction=0.4)], [], [IDLE])) == 1
+
+
+def test_the_watch_samples_until_it_ends() -> None:
+    """Before, again and again, after; its thread ends with it."""
+    owners: list[Any] = []
+
+    def look(own: Any) -> list[GpuState]:
+        owners.append(own)
+        return [IDLE]
+
+    with Watch(own=lambda: {5}, look=look, every=0.01) as watch:
+        until = time.monotonic() + 60  # which nobody waits for
+        while len(watch.samples) < 3 and time.monotonic() < until:
+            time.sleep(0.01)
+    count = len(watch.samples)
+    assert count >= 3
+    assert (watch.before, watch.after) == ([IDLE], [IDLE])
+    assert owners[0] == ()  # before the start, whatever runs is foreign
+    assert owners[1] == {5}
+    time.sleep(0.05)
+    assert len(watch.samples) == count
+
+
+def test_descendants_are_found(tmp_path: Path) -> None:
+    """A child and its child belong to this process; where there is no /proc, only itself."""
+    code = "import subprocess, sys; subprocess.run([sys.executable, '-c', 'print(1, flush=True); input()'])"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.readline()
+        family = descendants()
+        assert {os.getpid(), child.pid} < family
+        assert len(descendants(child.pid)) == 2
+        child.communicate(b"\n")
+    assert descendants(7, tmp_path) == {7}
+
+
+def test_the_cpu_says_who_it_is(tmp_path: Path) -> None:
+    """Name and cores; without a description the name stays empty."""
+    told = tmp_path / "cpuinfo"
+    told.write_text("processor\t: 0\nmodel name\t: AMD EPYC 9654\n")
+    assert cpu_state(told).name == "AMD EPYC 9654"
+    assert cpu_state(tmp_path / "none").name == ""
+    assert cpu_state().cores >= 1
+
+
+def test_a_loaded_cpu_is_doubted() -> None:
+    """A quarter of the cores is where it begins."""
+    state = CpuState(name="EPYC", cores=8, load=1.9)
+    assert cpu_doubts(state) == []
+    assert cpu_doubts(replace(state, load=None)) == []
+    [doubt] = cpu_doubts(replace(state, load=4.04))
+    assert "the load was 4.0 on 8 cores" in doubt
