@@ -111,7 +111,7 @@ def browser() -> Iterator[Any]:
 
 def review() -> Page:
     """The page that `rlsize report` makes of an example."""
-    from rlsize.reports.review import review_page
+    from rlsize.commands.report.review import review_page
     from rlsize.shell.inputs import Inputs
     from rlsize.shell.planning import search
 

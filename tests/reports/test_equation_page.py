@@ -88,7 +88,7 @@ def test_an_unknown_name_is_told(look_up: object, name: str, told: str) -> None:
 
 def test_a_name_in_two_files_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     """A bare name that several files have is not guessed."""
-    monkeypatch.setattr(equation_page, "_by_function", lambda: {"f": ["a.f", "b.f"]})
+    monkeypatch.setattr(equation_page, "_equations", lambda: {"a.f": min, "b.f": max})
     with pytest.raises(InputError, match=r"write one of a\.f, b\.f"):
         equation("f")
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from rlsize.commands.report.widget import Start, lesson_widget
 from rlsize.facts.figure import Figure, Provenance, absent
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
 from rlsize.reports.page import Page, Section, figures_table
 from rlsize.reports.report import Column, Table
 from rlsize.reports.sliders import Widget
-from rlsize.reports.widget import Start, lesson_widget
 
 HOSTILE = (
     "</script><script>alert(1)</script>",

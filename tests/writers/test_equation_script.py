@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from rlsize.commands.report.widget import Phases, loop_formulas
 from rlsize.equations import matching, money
 from rlsize.reports.equation_page import equation, equation_names
-from rlsize.reports.widget_formulas import Loop, loop_formulas
 from rlsize.writers.equation_script import UntranslatableError, script_name, script_of
 
-LOOPS: tuple[Loop, ...] = ("overlapped", "in turn", "colocated")
+LOOPS: tuple[Phases, ...] = ("overlapped", "in turn", "colocated")
 WIDGET = list(dict.fromkeys(formula.equation for loop in LOOPS for formula in loop_formulas(loop, priced=True)))
 MOST = 24  # arguments of an equation
 values = st.lists(st.floats(1e-6, 1e9), min_size=MOST, max_size=MOST)

@@ -9,7 +9,7 @@ import pytest
 from tests.writers.page_example import HOSTILE
 
 from rlsize.reports.chart import Bar, Chart, Gantt, Panels, Picture, Series
-from rlsize.reports.picture_table import picture_tables, picture_words
+from rlsize.reports.page import picture_tables, picture_words
 from rlsize.writers.inline_picture import InlinePicture, inline_picture
 from rlsize.writers.plot import picture as picture_file
 

@@ -4,20 +4,14 @@ from __future__ import annotations
 
 from typing import Annotated
 
-import typer
-
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
+from rlsize.shell.command import argument
 
 
 def explain(
     name: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="EQUATION",
-            help="An equation, such as weight_sync_time; all of them when left out.",
-            show_default=False,
-        ),
+        str | None, argument("EQUATION", "An equation, such as weight_sync_time; all of them when left out.")
     ] = None,
 ) -> Report:
     """

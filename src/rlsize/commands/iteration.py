@@ -28,8 +28,7 @@ from rlsize.planner.iteration import COLOCATED, NOTHING_THROWN_AWAY, OVERLAPPED,
 from rlsize.planner.iteration_plan import IterationAnswer, plan_iteration
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
-from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.rows import without_reasons
+from rlsize.reports.report import Column, Report, Table, without_reasons
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, REFUSED, asks
 from rlsize.shell.rates import trainer_gpus

@@ -11,12 +11,14 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
-from rlsize.shell.command import quantity
+from rlsize.shell.answer import check_files, delivered
+from rlsize.shell.command import Force, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
-from rlsize.shell.text_output import delivered
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from rlsize.facts.allocation import Allocation
     from rlsize.writers.snippets.snippet import Framework, Snippet
     from rlsize.writers.snippets.split import Split
@@ -42,7 +44,6 @@ Variant = Annotated[
     str | None, quantity("--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME")
 ]
 Output = Annotated[str | None, quantity("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks_beside_files(Inputs=_ASKED)
@@ -61,10 +62,8 @@ def snippet(
 
     Example:  rlsize snippet examples/baseline.yaml --framework verl
     """
-    if output is not None:
-        from rlsize.writers.files import check_target
-
-        check_target(output, force)
+    check_files(inputs, output, force=force)
+    inputs.settle()
     read_pools(inputs, source, changes)
     found = allocation_of(inputs, source or "flags")
     known, way = _chosen(inputs, framework, variant, found.mode)
@@ -122,10 +121,8 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
     if framework is None:
         inputs.fault("for which framework?", "--framework", f"give one of {', '.join(known)}")
         return None, ""
-    name = framework.strip().lower().replace("_", "-")
-    if name not in known:
-        short = framework[:40]
-        inputs.fault(f"{short!r} is no framework that is known here", "--framework", suggestion(short, known))
+    name = _known(inputs, "--framework", framework, known, "{!r} is no framework that is known here")
+    if not name:
         return None, ""
     found = known[name]
     if not mode:
@@ -133,7 +130,12 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
             inputs.fault("mode is missing", "--mode", "give it, a plan, or a scenario with placement.mode")
         return found, ""
     if variant is not None:
-        return found, _stated(inputs, found, variant, mode)
+        way = _known(inputs, "--variant", variant, found.variants, f"{found.title} has no {{!r}}")
+        if way and mode not in found.variants[way]:
+            inputs.settle()
+            what = f"{found.title}'s {way} cannot run a loop that is {mode}"
+            raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.variants[way])}"))
+        return found, way
     way = next((way for way, modes in found.variants.items() if mode in modes), "")
     if not way:
         inputs.settle()
@@ -141,17 +143,13 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
     return found, way
 
 
-def _stated(inputs: Inputs, found: Framework, variant: str, mode: str) -> str:
-    way = variant.strip().lower().replace("_", "-")
-    if way not in found.variants:
-        short = variant[:40]
-        inputs.fault(f"{found.title} has no {short!r}", "--variant", suggestion(short, found.variants))
-        return ""
-    if mode not in found.variants[way]:
-        inputs.settle()
-        what = f"{found.title}'s {way} cannot run a loop that is {mode}"
-        raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.variants[way])}"))
-    return way
+def _known(inputs: Inputs, flag: str, text: str, known: Iterable[str], wrong: str) -> str:
+    """A name as it is listed; empty where it is not, which is noted."""
+    name = text.strip().lower().replace("_", "-")
+    if name in known:
+        return name
+    inputs.fault(wrong.format(text[:40]), flag, suggestion(text[:40], known))
+    return ""
 
 
 def _refusal(found: Framework, mode: str) -> Fault:
@@ -178,11 +176,10 @@ def _split(inputs: Inputs, found: Allocation, title: str, variant: str) -> Split
     if found.rollout.tensor is None and found.gpus_per_instance not in {None, 1}:
         todo = "give the GPUs that share each layer of an instance"
         inputs.fault("how an instance is spread is not known", "--rollout-tensor-parallel", todo)
-    staleness = found.staleness
-    if found.mode and staleness is None:
+    if found.mode and found.staleness is None:
         inputs.fault("max_staleness is missing", "--max-staleness", "give the staleness cap in optimizer steps")
     inputs.settle()
-    whole = _whole(inputs, "max_staleness", staleness)
+    whole = _whole(inputs, "max_staleness", found.staleness)
     if found.mode in {"async", "hybrid"} and whole < 1:
         todo = "give 1 or more, or --mode sync"
         inputs.fault("an asynchronous loop has samples that are a step old", "--max-staleness", todo)
@@ -234,16 +231,16 @@ def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
     from rlsize.writers.snippets.snippet import group_text
 
     fleet = f"{numbered(split.instances, 'instance')} of {numbered(split.size, 'GPU')}"
-    pools = f"Split: {numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
+    pools = f"{numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
     if not split.shared:
         pools = (
-            f"Split: {numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
+            f"{numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
             f"{numbered(split.trainer_gpus, 'trainer GPU')}; {split.mode}, staleness up to {split.staleness}, sync "
             f"every {split.sync_every}."
         )
     lines = [
         f"{found.source}: {split.variant}. Written by rlsize {VERSION} from {source}.",
-        pools,
+        f"Split: {pools}",
         f"Batch: {split.prompts} prompts x {split.group} samples, weight updates: {split.mini_batches}.",
         *made.notes,
         *(f"Caution: {warning}" for warning in made.warnings),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-Kind: TypeAlias = Literal["lines", "bars", "stacked", "areas", "spans"]
+ChartKind: TypeAlias = Literal["lines", "bars", "stacked", "areas", "spans"]
 Role: TypeAlias = Literal[
     "rollout", "trainer", "main", "expected", "nameplate", "limit", "other",
     "update", "logprob", "waiting", "sync", "swap", "failure",  # what a trainer does
@@ -80,7 +80,7 @@ class Chart:
     x_label: str
     y_label: str
     series: tuple[Series, ...]
-    kind: Kind = "lines"
+    kind: ChartKind = "lines"
     marks: tuple[Mark, ...] = ()
     percent: bool = False
     x_percent: bool = False
@@ -130,7 +130,7 @@ class Gantt(Chart):
         shade_label: What shades count.
     """
 
-    kind: Kind = "spans"
+    kind: ChartKind = "spans"
     series: tuple[Series, ...] = ()
     y_label: str = ""
     lanes: tuple[str, ...]

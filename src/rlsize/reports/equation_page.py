@@ -1,4 +1,4 @@
-"""The equations as pages: each one's name, formula, arguments, assumptions and source, read from its docstring."""
+"""The equations as pages, read from their docstrings, and results explained by them: formula, numbers, source."""
 
 from __future__ import annotations
 
@@ -6,17 +6,21 @@ import importlib
 import inspect
 import pkgutil
 import re
-from collections import defaultdict
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from rlsize import equations
 from rlsize.errors import Fault, InputError, suggestion
+from rlsize.reports.wording import origin, shown
+from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
     from types import ModuleType
+
+    from rlsize.facts.figure import Figure
+
 
 _PAGE = re.compile(
     r"(?P<summary>\S.*?)\n\n"
@@ -120,10 +124,8 @@ def page(name: str) -> EquationPage:
     ('t_sync = b N / B', 's', 'B/s')
     """
     file, _, function = name.rpartition(".")
-    if file:  # a full name needs its own file only, so that a command that explains a few results stays quick
-        found = _functions(file).get(function) if file in _files() else None
-        if found is not None:
-            return _page(name, found)
+    if file in _files() and function in _functions(file):  # needs no other file: a few results are explained quickly
+        return _page(name, _functions(file)[function])
     return _page(_full_name(name), equation(name))
 
 
@@ -200,23 +202,67 @@ def _equations() -> Mapping[str, Callable[..., Any]]:
     return {f"{file}.{name}": function for file in _files() for name, function in _functions(file).items()}
 
 
-@cache
-def _by_function() -> Mapping[str, list[str]]:
-    named = defaultdict(list)
-    for name in _equations():
-        named[name.rpartition(".")[2]].append(name)
-    return named
-
-
 def _full_name(name: str) -> str:
-    if name in _equations():
+    known = _equations()
+    if name in known:
         return name
-    candidates = _by_function().get(name, [])
-    if len(candidates) == 1:
-        return candidates[0]
-    if candidates:
-        raise InputError(
-            Fault(f"{name} is the name of several equations", todo=f"write one of {', '.join(candidates)}")
-        )
-    known = _equations() if "." in name else _by_function()
-    raise InputError(Fault(f"no equation is called {name[:80]}", todo=suggestion(name[:80], known)))
+    functions = {full: full.rpartition(".")[2] for full in known}
+    candidates = [full for full, function in functions.items() if function == name]
+    if not candidates:
+        near = suggestion(name[:80], known if "." in name else dict.fromkeys(functions.values()))
+        raise InputError(Fault(f"no equation is called {name[:80]}", todo=near))
+    if len(candidates) > 1:
+        todo = f"write one of {', '.join(candidates)}"
+        raise InputError(Fault(f"{name} is the name of several equations", todo=todo))
+    return candidates[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """
+    One result, explained.
+
+    Args:
+        key: The result's key.
+        value: Its value for people.
+        lines: Formula, each input with its value and origin, assumptions, source.
+    """
+
+    key: str
+    value: str
+    lines: tuple[str, ...]
+
+
+def explanations(figures: Iterable[Figure]) -> list[Explanation]:
+    """An explanation for each figure that an equation gave, and the origin of each that was said."""
+    return [Explanation(figure.key, shown(figure, figure.key), tuple(_lines(figure))) for figure in figures]
+
+
+def _lines(figure: Figure) -> list[str]:
+    if not figure.equation:
+        if figure.inputs:
+            return [
+                "sum of " + " + ".join(f"{part.key} {show(part.value, part.key)}" for part in figure.inputs.values())
+            ]
+        return [origin(figure) or f"needs {figure.missing}"]
+    entry = page(figure.equation)
+    units = {argument.name: argument.unit for argument in entry.arguments}
+    width = max((len(name) for name in figure.inputs), default=0)
+    lines = [
+        *entry.formula.splitlines(),
+        *(
+            f"{name:<{width}} = {_number(value)} [{units.get(name, '')}]  {origin(value)}".rstrip()
+            for name, value in figure.inputs.items()
+        ),
+    ]
+    if not figure.known:
+        lines.append(f"not computed: needs {figure.missing}")
+    elif figure.source:
+        lines.append(f"= {figure.source}: {shown(figure, figure.key)}")
+    return [*lines, f"Assumes {entry.assumes}", f"Source: {entry.source}"]
+
+
+def _number(figure: Figure) -> str:
+    if not figure.known:
+        return "unknown"
+    return f"{figure.value:.10g}" if isinstance(figure.value, float) else str(figure.value)

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.equations import planning
 from rlsize.facts.figure import Figure
-from rlsize.planner.tornado import plan_words
+from rlsize.planner.tornado import family_words, plan_words
 from rlsize.reports.plan_chart import plan_chart
-from rlsize.reports.plan_limits import rejections
-from rlsize.reports.plan_ranks import rank_words, simulated_ranks
-from rlsize.reports.plan_tables import candidates, front_table, next_gpus, tornado_table
-from rlsize.reports.plan_verdicts import verdicts
+from rlsize.reports.plan_tables import (
+    candidates,
+    front_table,
+    next_gpus,
+    rejections,
+    sensitivity,
+    simulated_ranks,
+)
 from rlsize.reports.report import Report
 from rlsize.reports.wording import words
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.options import Placement
@@ -26,8 +31,17 @@ if TYPE_CHECKING:
 
 BEST = "best_"
 """What keys of the best plan begin with in JSON: it is another loop than the one that was said."""
+GOALS = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}
+"""What each objective looks for."""
 _QUIET = frozenset({"tail_seconds", "sync_seconds", "gpu_hours_per_step", "loop_tokens_per_gpu_second"})
-_TITLES = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}
+_SECONDS = {
+    "generation_seconds": "generation",
+    "train_seconds": "training",
+    "sync_exposed_seconds": "the weight sync",
+    "overhead_seconds": "switching and handling",
+}
+_WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
+_AS_GOOD = 0.01  # of the step: what fewer GPUs may cost and still do as well
 
 
 def plan_report(
@@ -50,81 +64,80 @@ def plan_report(
     chosen = answer.chosen
     if chosen is None:
         return _nothing(answer, inputs, warnings)
-    order, doubted = rank_words(chosen, ranked)
-    warnings = (*warnings, *([order] if doubted else []))
-    notes = (*notes, *([order] if order and not doubted else []))
-    tables = {"candidates": candidates(chosen)}
-    if ranked:
-        tables["simulated"] = simulated_ranks(chosen, ranked)
-    tables["next_gpus"] = next_gpus(answer)
-    if answer.swings:
-        tables["sensitivity"] = tornado_table(answer)
-    if answer.found.rejected.counts:
-        tables["rejected"] = rejections(answer)
-    tables["front"] = front_table(answer)
+    order, doubted = _simulated_order(chosen, ranked)
+    tables = {
+        "candidates": candidates(chosen),
+        "simulated": simulated_ranks(chosen, ranked) if ranked else None,
+        "next_gpus": next_gpus(answer),
+        "sensitivity": sensitivity(answer, chosen),
+        "rejected": rejections(answer),
+        "front": front_table(answer),
+    }
     return Report(
         command="plan",
         headline=headline(chosen),
-        results=(*_words(chosen), *chosen.evaluation.results.values()),
+        results=(*_placement(chosen), *chosen.evaluation.results.values()),
         of=BEST,
         inputs=tuple(inputs),
-        tables=tables,
-        warnings=(*warnings, *tight(answer)),
-        notes=(*verdicts(answer), *_space(answer), *notes),
-        chart=plan_chart(answer),
+        tables={key: table for key, table in tables.items() if table is not None},
+        warnings=(*warnings, *([order] if doubted else []), *tight(chosen)),
+        notes=(*verdicts(answer, chosen), _searched(answer), *notes, *([order] if order and not doubted else [])),
+        chart=plan_chart(answer, chosen),
         quiet=_QUIET,
     )
 
 
-def place_words(one: Alternative) -> str:
+def place_words(place: Placement) -> str:
     """Where a plan runs, in a phrase."""
-    place = one.place
-    kind = place.trainer.gpu or place.fleet.gpu or "GPUs"
+    fleet, kind = place.fleet.gpu, place.trainer.gpu
     if place.shared:
-        return f"{place.trainer_gpus:g} {kind}, colocated"
-    kinds = f"{place.fleet.gpu or ''} + {place.trainer_gpus:g} {place.trainer.gpu or 'GPUs'}"
-    if place.fleet.gpu == place.trainer.gpu:
-        return f"{place.rollout_gpus:g} + {place.trainer_gpus:g} {kind}, {_mode(one)}"
-    return f"{place.rollout_gpus:g} {kinds}, {_mode(one)}"
-
-
-def _mode(one: Alternative) -> str:
-    place = one.place
-    return f"{place.loop}, staleness {place.staleness:g}" if place.loop in {"async", "hybrid"} else place.loop
+        return f"{place.trainer_gpus:g} {kind or fleet or 'GPUs'}, colocated"
+    mode = f"{place.loop}, staleness {place.staleness:g}" if place.loop in {"async", "hybrid"} else place.loop
+    if fleet == kind:
+        return f"{place.rollout_gpus:g} + {place.trainer_gpus:g} {kind or 'GPUs'}, {mode}"
+    return f"{place.rollout_gpus:g} {fleet or ''} + {place.trainer_gpus:g} {kind or 'GPUs'}, {mode}"
 
 
 def headline(chosen: Choice) -> str:
     """The choice in a sentence."""
-    best, results = chosen.best, chosen.evaluation.results
-    step = results["step_seconds"]
+    results, runner = chosen.evaluation.results, chosen.runner_up
+    step, cost = results["step_seconds"], results["cost_per_step_usd"]
     band = "" if step.band is None else f" ({show(step.band[0], step.key)} to {show(step.band[1], step.key)})"
-    cost = results["cost_per_step_usd"]
     money = f", {show(cost.value, cost.key)} a step" if cost.known else ""
-    text = f"{place_words(best)}: a step takes {show(step.value, step.key)}{band}{money}"
-    runner = chosen.runner_up
+    text = f"{place_words(chosen.best.place)}: a step takes {show(step.value, step.key)}{band}{money}"
     if runner is None:
         return f"{text}; nothing else is possible."
-    if runner.close or runner.equal:
-        verdict = "does as well" if runner.equal else "is too close to call"
-        return f"{text}; {plan_words(runner)} {verdict}."
-    return f"{text}, {_TITLES[chosen.objective]} of what was searched."
+    if runner.equal:
+        return f"{text}; {plan_words(runner)} does as well."
+    if runner.close:
+        return f"{text}; {plan_words(runner)} is too close to call."
+    return f"{text}, {GOALS[chosen.objective]} of what was searched."
 
 
-def _words(chosen: Choice) -> list[Figure]:
-    placement = chosen.evaluation.placement
-    bottleneck = (
-        "rollout" if chosen.best.results["generation_seconds"] > chosen.best.results["train_seconds"] else "trainer"
-    )
-    found = [placement["mode"], _layout("rollout_layout", chosen.best.place.fleet.name)]
-    found.append(_layout("trainer_layout", chosen.best.place.trainer.name))
-    known = not chosen.best.place.trainer.seconds.known
-    found += [placement[key] for key in ("recompute", "micro_batch_tokens") if key in placement and known]
+def _placement(chosen: Choice) -> Iterator[Figure]:
+    """Mode, layouts and what else is chosen, and which side takes longer."""
+    placement, best = chosen.evaluation.placement, chosen.best
+    yield placement["mode"]
+    for key, side in (("rollout_layout", best.place.fleet), ("trainer_layout", best.place.trainer)):
+        yield Figure(key=key, value=side.name, provenance="predicted", source="the plan")
+    if not best.place.trainer.seconds.known:
+        yield from (placement[key] for key in ("recompute", "micro_batch_tokens") if key in placement)
+    longer = "rollout" if best.results["generation_seconds"] > best.results["train_seconds"] else "trainer"
     source = "the side that takes longer for a step"
-    return [*found, Figure(key="bottleneck", value=bottleneck, provenance="predicted", source=source)]
+    yield Figure(key="bottleneck", value=longer, provenance="predicted", source=source)
 
 
-def _layout(key: str, text: str) -> Figure:
-    return Figure(key=key, value=text, provenance="predicted", source="the plan")
+def _simulated_order(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, bool]:
+    """What the simulator's order says, and whether it doubts the choice; nothing where it ranked no plan."""
+    able = [entry for entry in ranked if not entry.refused]
+    if not able:
+        return "", False
+    order = sorted(able, key=lambda entry: entry.step_seconds)
+    if [entry.step_seconds for entry in able] == [entry.step_seconds for entry in order]:
+        return f"The simulator keeps the order of the best {len(able)}.", False
+    if order[0].one is chosen.best:
+        return "The simulator changes the order behind the best plan.", False
+    return f"the simulator changes the order: {plan_words(order[0].one)} has the shortest step there", True
 
 
 def late_words(outlook: Outlook, place: Placement | None) -> list[str]:
@@ -134,10 +147,10 @@ def late_words(outlook: Outlook, place: Placement | None) -> list[str]:
     from rlsize.planner.choice import family_of, outlived
 
     late = outlived(outlook, family_of(outlook, place, priced=False))
-    return [] if late is None else [outlived_words(late, place.staleness)]
+    return [] if late is None else [_outlived_words(late, place.staleness)]
 
 
-def outlived_words(late: tuple[float, float], staleness: float) -> str:
+def _outlived_words(late: tuple[float, float], staleness: float) -> str:
     """
     What it means that the longest response outlives the staleness cap.
 
@@ -153,14 +166,11 @@ def outlived_words(late: tuple[float, float], staleness: float) -> str:
     )
 
 
-def tight(answer: Planned) -> list[str]:
-    """Memory that may not be enough, on the draws."""
-    chosen = answer.chosen
-    if chosen is None:
-        return []
+def tight(chosen: Choice) -> list[str]:
+    """What may not be enough: a staleness cap for the longest response, and memory on the draws."""
     found = []
     if chosen.outlived is not None:
-        found.append(outlived_words(chosen.outlived, chosen.best.place.staleness))
+        found.append(_outlived_words(chosen.outlived, chosen.best.place.staleness))
     for side in ("rollout", "trainer"):
         left = chosen.evaluation.results[f"{side}_memory_headroom_fraction"]
         if left.band is not None and left.band[0] < 0:
@@ -169,20 +179,20 @@ def tight(answer: Planned) -> list[str]:
     return found
 
 
-def _space(answer: Planned) -> list[str]:
+def _searched(answer: Planned) -> str:
     """What was searched."""
     space, found = answer.space, answer.found
     modes = ", ".join(space.loops)
     ways = f"{len(space.fleets)} ways to build instances, {len(space.trainers)} to spread the trainer"
-    return [f"Searched: {found.worked_out:,} candidates ({modes}; {ways}); {found.feasible:,} keep all limits."]
+    return f"Searched: {found.worked_out:,} candidates ({modes}; {ways}); {found.feasible:,} keep all limits."
 
 
 def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str]) -> Report:
     """The report where no plan is possible."""
-    rejected = answer.found.rejected
+    rejected = rejections(answer)
     sources = {limit.key: limit.source for limit in answer.space.limits}
     ways = [
-        change_words(change.key, change.now, change.needed, sources.get(change.key, "")) for change in answer.changes
+        _change_words(change.key, change.now, change.needed, sources.get(change.key, "")) for change in answer.changes
     ]
     least = f" The least change that makes one possible: {ways[0]}." if ways else ""
     return Report(
@@ -190,14 +200,14 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str])
         headline=f"No plan keeps all limits.{least}",
         results=(Figure(key="plan_exists", value=False, provenance="predicted", source="the search"),),
         inputs=tuple(inputs),
-        tables={"rejected": rejections(answer)} if rejected.counts else {},
+        tables={} if rejected is None else {"rejected": rejected},
         warnings=tuple(warnings),
-        notes=(*(f"Or: {way}." for way in ways[1:]), *_space(answer)),
+        notes=(*(f"Or: {way}." for way in ways[1:]), _searched(answer)),
         no=True,
     )
 
 
-def change_words(key: str, now: float, needed: float, source: str = "") -> str:
+def _change_words(key: str, now: float, needed: float, source: str) -> str:
     """A least change in words."""
     if key == "memory_margin":
         return f"let {needed:.1%} of memory stay free, not {now:.0%} (--memory-margin)"
@@ -205,3 +215,108 @@ def change_words(key: str, now: float, needed: float, source: str = "") -> str:
         return f"{needed:g} GPUs, not {now:g} (--gpus)"
     said = f" (limited by {source})" if source else ""
     return f"a {words(key)} of {show(needed, key)}, not {show(now, key)}{said}"
+
+
+def verdicts(answer: Planned, chosen: Choice) -> list[str]:
+    """Why the runner-up lost, and whether to stay colocated, to give GPUs back, or not to buy."""
+    return [
+        *_lost(chosen),
+        *_other_modes(chosen),
+        *_fewer_gpus(answer, chosen),
+        *_more_gpus(answer, chosen),
+        *_as_written(chosen),
+    ]
+
+
+def _lost(chosen: Choice) -> Iterator[str]:
+    """Why the runner-up lost."""
+    runner = chosen.runner_up
+    if runner is None or runner.times is None:
+        return
+    name, times = plan_words(runner), runner.times
+    why = _reasons(runner, chosen.best)
+    if runner.equal:
+        yield f"The runner-up, {name}, does as well."
+    elif runner.close:
+        low, high = times.band or (times.number, times.number)
+        yield (
+            f"The runner-up, {name}, is too close to call: {low:.2f} to {high:.2f} times the best on the same "
+            f"draws{f' ({why})' if why else ''}."
+        )
+    else:
+        yield f"The runner-up, {name}, lost: {times.number:.3g} times the best{f'; {why}' if why else ''}."
+
+
+def _reasons(one: Alternative, best: Alternative) -> str:
+    """What of a plan's step is longer or shorter, most important first."""
+    least = _WORTH_A_WORD * best.results["step_seconds"]
+    texts = [
+        f"{_SECONDS[part]} takes {show(abs(seconds), 'step_seconds')} {'longer' if seconds > 0 else 'less'}"
+        for part, seconds in one.why
+        if abs(seconds) > least
+    ]
+    cheaper = one.results.get("cost_per_step_usd", 0.0) - best.results.get("cost_per_step_usd", 0.0)
+    if cheaper > 0 and not texts:
+        return f"it costs {show(cheaper, 'cost_per_step_usd')} more"
+    return ", ".join(texts[:2])
+
+
+def _other_modes(chosen: Choice) -> Iterator[str]:
+    """What less staleness would cost, what stands in the place of hybrid, and whether to stay colocated."""
+    best, fresher, shared = chosen.best, chosen.fresher, chosen.best_of("colocated")
+    if fresher is not None:
+        change = fresher.step_seconds - best.family.step_seconds
+        if change < _WORTH_A_WORD * best.family.step_seconds:
+            yield f"A staleness of {fresher.place.staleness:g} does as well: the step is the same but for noise."
+        else:
+            yield f"With a staleness of {fresher.place.staleness:g} a step takes {show(change, 'step_seconds')} longer."
+    if best.place.loop == "hybrid":
+        plain = next((one for one in chosen.others if one.place.loop != "hybrid"), None)
+        step = "" if plain is None else show(plain.results["step_seconds"], "step_seconds")
+        instead = "" if plain is None else f"; without it, {plan_words(plain)} takes {step}"
+        yield f"Hybrid needs a framework that lends waiting trainer GPUs to the fleet{instead}."
+    if best.place.shared:
+        yield "Stay colocated: no split of these GPUs does better."
+    elif shared is not None and shared.close:
+        yield "Colocated is too close to call: splitting the GPUs is not worth a move by itself."
+
+
+def _fewer_gpus(answer: Planned, chosen: Choice) -> Iterator[str]:
+    """Fewer GPUs that do as well, where the shortest step was asked for."""
+    best = chosen.best.family
+    able = [
+        family
+        for family in (*answer.found.front, *answer.found.best)
+        if family.gpus < best.gpus and family.step_seconds <= (1.0 + _AS_GOOD) * best.step_seconds
+    ]
+    if able and chosen.objective == "time":
+        least = min(able, key=lambda family: (family.gpus, family.step_seconds))
+        longer = float(planning.overshoot(value=least.step_seconds, limit=best.step_seconds))
+        saved = best.gpus - least.gpus
+        yield f"{family_words(least)} does as well with {saved:g} GPUs fewer: its step is {longer:.1%} longer."
+
+
+def _more_gpus(answer: Planned, chosen: Choice) -> Iterator[str]:
+    """Whether more GPUs would help at all."""
+    there, used = answer.space.gpus, chosen.best.results["gpus"]
+    if there is not None and used < there:
+        yield f"{there - used:g} of {there:g} GPUs are left unused."
+    more = [one for one in answer.neighbours if one.gpus > 0]
+    if more and all(one.change["step_seconds"] >= 0 for one in more):
+        yield "Do not buy: more GPUs on either side make no step shorter."
+    elif more and all(one.change.get("cost_per_step_usd", 0.0) > 0 for one in more):
+        yield "Do not buy to save money: the next GPUs on either side make a step shorter, and dearer."
+
+
+def _as_written(chosen: Choice) -> Iterator[str]:
+    """How the loop as the scenario has it does beside the best."""
+    written = chosen.written
+    if written is None or written.times is None:
+        return
+    low, high = written.times.band or (written.times.number, written.times.number)
+    step = show(written.results["step_seconds"], "step_seconds")
+    text = f"As the scenario has it ({plan_words(written)}), a step takes {step}"
+    if low <= 1.0 <= high:
+        yield f"{text}: too close to call, so there is no need to change."
+    else:
+        yield f"{text}, {written.times.number:.3g} times the best by what is searched for."

@@ -25,26 +25,16 @@ AXES = {
 """What stands along the axis of a metric."""
 
 
-def plan_chart(answer: Planned) -> Panels | None:
+def plan_chart(answer: Planned, chosen: Choice) -> Panels:
     """All three below each other, as far as there is something to draw."""
-    chosen = answer.chosen
-    if chosen is None:
-        return None
-    charts = [front_chart(answer, chosen), split_chart(answer, chosen), tornado_chart(answer, chosen)]
-    told = tuple(chart for chart in charts if chart is not None)
-    step = chosen.evaluation.results["step_seconds"]
-    subtitle = (
-        f"{answer.found.worked_out:,} candidates searched; {plan_words(chosen.best)}: {show(step.value, step.key)}"
-    )
-    return Panels(title=_title(chosen), charts=told, subtitle=subtitle)
-
-
-def _title(chosen: Choice) -> str:
-    words = plan_words(chosen.best)
-    runner = chosen.runner_up
+    charts = front_chart(answer, chosen), split_chart(answer, chosen), tornado_chart(answer, chosen)
+    best, runner = plan_words(chosen.best), chosen.runner_up
+    title = f"{best} GPUs is the best plan of those searched"
     if runner is not None and runner.close:
-        return f"{words} GPUs it is, with {plan_words(runner)} too close to call"
-    return f"{words} GPUs is the best plan of those searched"
+        title = f"{best} GPUs it is, with {plan_words(runner)} too close to call"
+    step = chosen.evaluation.results["step_seconds"]
+    subtitle = f"{answer.found.worked_out:,} candidates searched; {best}: {show(step.value, step.key)}"
+    return Panels(title=title, charts=tuple(chart for chart in charts if chart is not None), subtitle=subtitle)
 
 
 def front_chart(answer: Planned, chosen: Choice) -> Chart | None:
@@ -106,10 +96,11 @@ def tornado_chart(answer: Planned, chosen: Choice) -> Chart | None:
             ("input low", swing.low, "rollout"),
             ("input high", swing.high, "trainer"),
         )
-        for name, value, role in ends:
-            if value != best:
-                start, end = min(value, best), max(value, best)
-                bars.append(Bar(lane=_lane(swing), start=start, end=end, name=name, role=role))
+        bars += [
+            Bar(lane=_lane(swing), start=min(value, best), end=max(value, best), name=name, role=role)
+            for name, value, role in ends
+            if value != best
+        ]
     first = swings[0].meaning
     return Gantt(
         title=f"{first[0].upper()}{first[1:]} moves the answer most",

@@ -1,31 +1,37 @@
-"""The tables of a plan: candidates, the next GPU, what was left out, and what matters most."""
+"""The tables of a plan: candidates, the next GPU, limits, what was left out, and what matters most."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from rlsize.equations import planning
+from rlsize.planner.space import REASONS
 from rlsize.planner.tornado import plan_words
 from rlsize.reports.report import Column, Table
+from rlsize.reports.wording import words
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Sequence
 
     from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.neighbours import Neighbour
+    from rlsize.planner.options import Placement
     from rlsize.planner.plan import Planned
+    from rlsize.planner.simulation import Ranked
     from rlsize.reports.report import Cell
 
 _FRONT_SHOWN = 8
+_METRICS = {"time": "step time", "cost": "cost per step", "gpus": "number of GPUs"}
 
 
 def candidates(chosen: Choice) -> Table:
     """The best plans, and the one that the scenario has."""
-    rows = [_row(one) for one in (chosen.best, *chosen.others)]
+    rows = [_candidate(one) for one in (chosen.best, *chosen.others)]
     if chosen.written is not None:
-        rows.append(_row(chosen.written, "yours"))
+        rows.append(_candidate(chosen.written, "yours"))
     priced = any(row["cost_per_step_usd"] is not None for row in rows)
-    columns = [
+    columns = (
         Column("_plan", "plan", "left"),
         Column("max_staleness", "stale"),
         Column("_instance", "instance", "left"),
@@ -33,83 +39,95 @@ def candidates(chosen: Choice) -> Table:
         Column("step_seconds", "step"),
         Column("cost_per_step_usd", "cost") if priced else Column("gpu_hours_per_step", "GPU-h"),
         Column("_verdict", "verdict", "left"),
-    ]
-    note = f"best by {show_metric(chosen)}; too close: the 80 % interval of the ratio on the same draws holds 1"
-    return Table(
-        title="The best plans",
-        columns=tuple(columns),
-        rows=tuple(rows),
-        marked=0,
-        note=note,
     )
+    best = _METRICS[chosen.objective]
+    note = f"best by {best}; too close: the 80 % interval of the ratio on the same draws holds 1"
+    return Table(title="The best plans", columns=columns, rows=tuple(rows), marked=0, note=note)
 
 
-def show_metric(chosen: Choice) -> str:
-    """The objective in words."""
-    return {"time": "step time", "cost": "cost per step", "gpus": "number of GPUs"}[chosen.objective]
-
-
-def _row(one: Alternative, name: str = "") -> dict[str, Cell]:
-    place, results = one.place, one.results
-    step = results["step_seconds"]
-    times = one.times
+def _candidate(one: Alternative, name: str = "") -> dict[str, Cell]:
+    place, results, times = one.place, one.results, one.times
+    fleet, trainer = place.fleet, place.trainer.name
+    low, high = (None, None) if times is None or times.band is None else times.band
+    verdict = name or "best"
+    if times is not None:
+        told = "as good" if one.equal else "too close" if one.close else f"x {times.number:.2f}"
+        verdict = f"{name}: {told}" if name else told
     return {
         "_plan": plan_words(one),
         "mode": place.loop,
         "rollout_gpus": place.rollout_gpus,
         "trainer_gpus": place.trainer_gpus,
         "max_staleness": place.staleness,
-        "_instance": _short(place.fleet.name, place.fleet.gpu),
-        "_trainer": place.trainer.name,
-        "rollout_layout": place.fleet.name,
-        "trainer_layout": place.trainer.name,
-        "step_seconds": step,
+        "_instance": fleet.name.removeprefix(fleet.gpu).strip() or fleet.name,
+        "_trainer": trainer,
+        "rollout_layout": fleet.name,
+        "trainer_layout": trainer,
+        "step_seconds": results["step_seconds"],
         "cost_per_step_usd": results.get("cost_per_step_usd"),
         "gpu_hours_per_step": results["gpu_hours_per_step"],
         "trainer_idle_fraction": results["trainer_idle_fraction"],
         "rollout_idle_fraction": results["rollout_idle_fraction"],
         "times_best": 1.0 if times is None else times.number,
-        "times_best_low": None if times is None or times.band is None else times.band[0],
-        "times_best_high": None if times is None or times.band is None else times.band[1],
-        "verdict": _verdict(one, name),
-        "_verdict": _verdict(one, name),
+        "times_best_low": low,
+        "times_best_high": high,
+        "verdict": verdict,
+        "_verdict": verdict,
     }
 
 
-def _short(name: str, gpu: str) -> str:
-    return name.removeprefix(gpu).strip() or name
-
-
-def _verdict(one: Alternative, name: str) -> str:
-    if one.times is None:
-        return name or "best"
-    verdict = "as good" if one.equal else "too close" if one.close else f"x {one.times.number:.2f}"
-    return f"{name}: {verdict}" if name else verdict
+def simulated_ranks(chosen: Choice, ranked: Sequence[Ranked]) -> Table:
+    """The best plans as the simulator ranks them; those that it refuses come last."""
+    known = [chosen.best, *chosen.others]
+    rows: list[dict[str, Cell]] = []
+    for entry in sorted(ranked, key=lambda one: (True, 0.0) if one.refused else (False, one.step_seconds)):
+        step, low, high = (None,) * 3 if entry.refused else (entry.step_seconds, entry.low, entry.high)
+        rows.append(
+            {
+                "plan": plan_words(entry.one),
+                "predicted_rank": 1.0 + known.index(entry.one),
+                "predicted_step_seconds": entry.one.results["step_seconds"],
+                "simulated_step_seconds": step,
+                "simulated_low_seconds": low,
+                "simulated_high_seconds": high,
+                "refused": entry.refused or None,
+            }
+        )
+    columns = (
+        Column("plan", "plan", "left", wide=True),
+        Column("predicted_rank", "rank"),
+        Column("predicted_step_seconds", "predicted"),
+        Column("simulated_step_seconds", "simulated"),
+        Column("simulated_low_seconds", "low"),
+        Column("simulated_high_seconds", "high"),
+    )
+    note = "low and high: 95 % over seeds"
+    return Table(title="As the simulator ranks them", columns=columns, rows=tuple(rows), note=note)
 
 
 def next_gpus(answer: Planned) -> Table:
     """What a unit of GPUs more or less on each side brings."""
     rows = tuple(_neighbour(one) for one in answer.neighbours)
     priced = any(row["cost_change_usd"] is not None for row in rows)
-    columns = [
+    columns = (
         Column("side", "side", "left"),
         Column("gpus_change", "GPUs"),
         Column("split", "then"),
         Column("step_seconds", "step"),
         Column("_step_change", "step change"),
-    ]
-    columns += [Column("_cost_change", "cost change")] if priced else []
-    columns += [Column("trainer_idle_fraction", "trainer idle"), Column("rollout_idle_fraction", "rollout idle")]
-    return Table(title="The next GPUs on each side", columns=tuple(columns), rows=rows)
+        *([Column("_cost_change", "cost change")] if priced else []),
+        Column("trainer_idle_fraction", "trainer idle"),
+        Column("rollout_idle_fraction", "rollout idle"),
+    )
+    return Table(title="The next GPUs on each side", columns=columns, rows=rows)
 
 
 def _neighbour(one: Neighbour) -> dict[str, Cell]:
-    place, step = one.place, one.change["step_seconds"]
-    cost = one.change.get("cost_per_step_usd")
+    step, cost = one.change["step_seconds"], one.change.get("cost_per_step_usd")
     return {
         "side": one.side,
         "gpus_change": one.gpus,
-        "split": f"{place.trainer_gpus:g}" if place.shared else f"{place.rollout_gpus:g} + {place.trainer_gpus:g}",
+        "split": _split(one.place),
         "step_seconds": one.results["step_seconds"],
         "step_change_seconds": step,
         "step_change_per_gpu_seconds": step / one.gpus if one.gpus else None,
@@ -121,15 +139,16 @@ def _neighbour(one: Neighbour) -> dict[str, Cell]:
     }
 
 
+def _split(place: Placement) -> str:
+    return f"{place.trainer_gpus:g}" if place.shared else f"{place.rollout_gpus:g} + {place.trainer_gpus:g}"
+
+
 def _signed(value: float, key: str) -> str:
-    sign = "-" if value < 0 else "+"
-    return f"{sign}{show(abs(value), key)}"
+    return f"{'-' if value < 0 else '+'}{show(abs(value), key)}"
 
 
-def tornado_table(answer: Planned) -> Table:
-    """The inputs that matter most."""
-    chosen = answer.chosen
-    key = chosen.metric if chosen is not None else "step_seconds"
+def sensitivity(answer: Planned, chosen: Choice) -> Table | None:
+    """The inputs that matter most; None where nothing moves the answer."""
     rows = tuple(
         {
             "input": swing.meaning,
@@ -139,8 +158,8 @@ def tornado_table(answer: Planned) -> Table:
             "basis": swing.basis,
             "low": swing.low,
             "high": swing.high,
-            "_low": show(swing.low, key),
-            "_high": show(swing.high, key),
+            "_low": show(swing.low, chosen.metric),
+            "_high": show(swing.high, chosen.metric),
             "better_plan": swing.flips or None,
             "_better": swing.flips or "-",
         }
@@ -153,39 +172,89 @@ def tornado_table(answer: Planned) -> Table:
         Column("_high", "at high"),
         Column("_better", "better plan then", "left", wide=True),
     )
-    return Table(title="What the answer is most sensitive to", columns=columns, rows=rows)
+    return Table(title="What the answer is most sensitive to", columns=columns, rows=rows) if rows else None
+
+
+def rejections(answer: Planned) -> Table | None:
+    """What each constraint left out, and the narrowest of it; None where all was kept."""
+    rejected = answer.found.rejected
+    limits = {limit.key: limit for limit in answer.space.limits}
+    rows: list[dict[str, Cell]] = []
+    for reason, count in rejected.counts.most_common():
+        narrow, limit = rejected.nearest.get(reason), limits.get(reason)
+        rows.append(
+            {
+                "constraint": reason,
+                "_constraint": REASONS.get(reason)
+                or f"{reason} {'below' if limit and limit.least else 'above'} the limit",
+                "left_out": float(count),
+                "nearest": narrow.what if narrow else None,
+                "short_fraction": narrow.short if narrow else None,
+                "_short": f"{narrow.short:.1%}" if narrow else "",
+                "_nearest": narrow.what if narrow else "",
+            }
+        )
+    columns = (
+        Column("_constraint", "left out because", "left", wide=True),
+        Column("left_out", "how many"),
+        Column("_short", "nearest miss by"),
+        Column("_nearest", "which", "left", wide=True),
+    )
+    return Table(title="What was left out", columns=columns, rows=tuple(rows)) if rows else None
+
+
+def limits_table(answer: Planned, chosen: Choice) -> Table | None:
+    """The limits that were set, and what the plan makes of them; None without limits."""
+    rows = []
+    for limit in answer.space.limits:
+        figure = chosen.evaluation.results.get(limit.key)
+        if figure is None or not figure.known:
+            continue
+        beyond = float(planning.overshoot(value=figure.number, limit=limit.value)) if limit.value else 0.0
+        rows.append(
+            {
+                "quantity": limit.key,
+                "_quantity": words(limit.key),
+                "bound": "at least" if limit.least else "at most",
+                "_limit": show(limit.value, limit.key),
+                "limit": limit.value,
+                "value": figure.number,
+                "_value": show(figure.value, figure.key),
+                "_margin": f"{abs(beyond):.1%}",
+                "margin_fraction": beyond if limit.least else -beyond,
+                "source": limit.source,
+            }
+        )
+    columns = (
+        Column("_quantity", "limit on", "left"),
+        Column("bound", "", "left"),
+        Column("_limit", "limit"),
+        Column("_value", "plan"),
+        Column("_margin", "room"),
+        Column("source", "from", "left", wide=True),
+    )
+    return Table(title="Limits, all kept", columns=columns, rows=tuple(rows)) if rows else None
 
 
 def front_table(answer: Planned) -> Table:
-    """The plans that no other beats in both step and cost."""
-    rows: list[Mapping[str, Any]] = [
+    """The plans that no other beats in both step and cost: dollars where all prices are known, else GPU-hours."""
+    key, title = ("cost_per_step_usd", "cost") if answer.found.priced else ("gpu_hours_per_step", "GPU-h")
+    rows: tuple[dict[str, Cell], ...] = tuple(
         {
             "mode": family.place.loop,
-            "split": f"{family.place.trainer_gpus:g}"
-            if family.place.shared
-            else f"{family.place.rollout_gpus:g} + {family.place.trainer_gpus:g}",
+            "split": _split(family.place),
             "gpus": family.gpus,
             "step_seconds": family.step_seconds,
-            _cost_key(answer): family.cost,
+            key: family.cost,
         }
         for family in answer.found.front
-    ]
+    )
     columns = (
         Column("mode", "mode", "left"),
         Column("split", "GPUs"),
         Column("step_seconds", "step"),
-        Column(_cost_key(answer), "cost" if _cost_key(answer).endswith("usd") else "GPU-h"),
+        Column(key, title),
     )
-    return Table(
-        title="Step against cost",
-        columns=columns,
-        rows=tuple(rows),
-        shown=_FRONT_SHOWN,
-        note="no other plan is better in both"
-        + (f"; {len(rows) - _FRONT_SHOWN} more in --json" if len(rows) > _FRONT_SHOWN else ""),
-    )
-
-
-def _cost_key(answer: Planned) -> str:
-    """What cost is counted in: dollars where all prices are known, else GPU-hours."""
-    return "cost_per_step_usd" if answer.found.priced else "gpu_hours_per_step"
+    more = len(rows) - _FRONT_SHOWN
+    note = "no other plan is better in both" + (f"; {more} more in --json" if more > 0 else "")
+    return Table(title="Step against cost", columns=columns, rows=rows, shown=_FRONT_SHOWN, note=note)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rlsize.facts.figure import Figure, Value
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.reports.chart import Picture
+
 
 Cell: TypeAlias = "Figure | Value"
 Side: TypeAlias = Literal["left", "right"]
@@ -103,3 +104,8 @@ class Report:
 def cell_value(cell: Cell) -> Value:
     """The bare value of a cell."""
     return cell.value if isinstance(cell, Figure) else cell
+
+
+def without_reasons(row: Mapping[str, Any]) -> dict[str, Any]:
+    """The row with empty cells where an input is missing: one column of it says for all of them which."""
+    return {key: None if isinstance(cell, Figure) and not cell.known else cell for key, cell in row.items()}

@@ -136,7 +136,7 @@ class Comparison:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class StripPart:
     """
     A part of a strip.
 
@@ -166,7 +166,7 @@ class Strip:
     """
 
     label: str
-    parts: tuple[Part, ...]
+    parts: tuple[StripPart, ...]
     mark: str = ""
     mark_label: str = ""
 

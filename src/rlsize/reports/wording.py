@@ -113,16 +113,12 @@ def origin(figure: Figure) -> str:
 
 def inputs_line(figures: Iterable[Figure]) -> str:
     """The inputs with their provenance, in a line."""
-    return "; ".join(f"{words(figure.key)} {_with_spread(figure)} ({_brief_origin(figure)})" for figure in figures)
-
-
-def _with_spread(figure: Figure) -> str:
-    spread = f" ± {show(figure.deviation, figure.key)}" if figure.deviation else ""
-    return f"{shown(figure, figure.key)}{spread}"
-
-
-def _brief_origin(figure: Figure) -> str:
-    return "from other inputs" if figure.equation else origin_word(figure)
+    told = []
+    for figure in figures:
+        spread = f" ± {show(figure.deviation, figure.key)}" if figure.deviation else ""
+        source = "from other inputs" if figure.equation else origin_word(figure)
+        told.append(f"{words(figure.key)} {shown(figure, figure.key)}{spread} ({source})")
+    return "; ".join(told)
 
 
 def origin_word(figure: Figure) -> str:

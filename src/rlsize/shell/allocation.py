@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Annotated
 
 from rlsize.equations import matching
-from rlsize.errors import InputError, suggestion
+from rlsize.errors import suggestion
 from rlsize.facts.allocation import Allocation, Degrees
 from rlsize.facts.engine_defaults import ENGINES, engine_defaults
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.pools import LOOPS, mode
 from rlsize.planner.rounding import rounded_down
+from rlsize.shell.command import argument
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,11 +23,7 @@ ALLOCATION = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", 
 
 Source = Annotated[
     str | None,
-    typer.Argument(
-        metavar="PLAN|SCENARIO",
-        help="A saved plan, a scenario with placement, or an observation; flags override it.",
-        show_default=False,
-    ),
+    argument("PLAN|SCENARIO", "A saved plan, a scenario with placement, or an observation; flags override it."),
 ]
 """The file that says it."""
 
@@ -64,10 +59,7 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
     if degrees.tensor is None and size == 1:  # one GPU is not spread, whoever says so
         degrees = Degrees(tensor=1)
     model, _ = inputs.name("model")
-    try:
-        mixture = inputs.model_named(str(model)).architecture.moe is not None if isinstance(model, str) else None
-    except InputError:  # its profile is not at hand
-        mixture = None
+    profile = inputs.apart().profile("model", model, "") if isinstance(model, str) else None  # it may not be at hand
     carried, in_flight = inputs.name("mode")[0] == "partial", inputs.name("sync_way")[0] in {None, "in-flight"}
     return Allocation(
         source=source,
@@ -92,7 +84,7 @@ def allocation_of(inputs: Inputs, source: str) -> Allocation:
         concurrency=_value(inputs.ask("concurrency")),
         memory_fraction=_value(inputs.ask("memory_fraction")),
         reference=inputs.yes("reference"),
-        mixture=mixture,
+        mixture=None if profile is None else profile.architecture.moe is not None,
     )
 
 
@@ -242,18 +234,11 @@ def _node(inputs: Inputs) -> int | None:
     said = inputs.ask("gpus_per_node")
     if said.known or inputs.by_flag("gpus_per_node"):
         return _whole(said)
-    cluster, kind = inputs.said("cluster.profile"), inputs.name("rollout_gpu")[0] or inputs.name("gpu")[0]
-    if not (cluster or kind):
+    cluster, gpu = inputs.said("cluster.profile"), inputs.name("rollout_gpu")[0] or inputs.name("gpu")[0]
+    kind, name = ("cluster", cluster) if cluster else ("gpu", gpu)
+    profile = inputs.profile(kind, str(name), "gpu") if name else None
+    if profile is None:
         return None
-    try:
-        profile: Any = (
-            inputs.catalogue.get("cluster", str(cluster))
-            if cluster
-            else inputs.catalogue.get("gpu", str(kind)).specification
-        )
-    except InputError as error:
-        inputs.blame(error, "gpu")
-        return None
-    source = f"profile {cluster or kind}"
-    value = int(profile.gpus_per_node.value)
+    value = int((profile if cluster else profile.specification).gpus_per_node.value)
+    source = f"profile {name}"
     return _whole(inputs.keep(Figure(key="gpus_per_node", value=value, provenance="default", source=source)))

@@ -1,9 +1,14 @@
-"""A report leaves: as a table, JSON, CSV or Markdown on stdout, and as a picture where one is asked for."""
+"""What a command made leaves: a report on stdout in some form, its picture, and files, checked before the work."""
 
 from __future__ import annotations
 
+import hashlib
 import sys
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import typer
 
 from rlsize.errors import Fault, InputError
 from rlsize.shell.command import TERMINAL
@@ -12,9 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.reports.report import Report
+    from rlsize.shell.inputs import Inputs
 
 
-def deliver(report: Report, output: dict[str, Any]) -> None:
+def deliver(report: Report, output: Mapping[str, Any]) -> None:
     """
     Show a report the way the flags ask for.
 
@@ -23,15 +29,23 @@ def deliver(report: Report, output: dict[str, Any]) -> None:
     """
     form = check_form(output)
     plot = output.get("plot")
-    if plot and report.chart is None and plot != TERMINAL:
-        raise InputError(Fault("there is nothing to draw for this question", "--plot", "leave it out"))
     if plot and plot != TERMINAL:  # the file first: if it cannot be written, nothing is answered
+        if report.chart is None:
+            raise InputError(Fault("there is nothing to draw for this question", "--plot", "leave it out"))
         from rlsize.writers.plot import write_picture
 
         write_picture(report.chart, plot, force=bool(output.get("force")))
     _print(report, form, output)
-    if plot:
-        _say(report, plot, machine=form != "table")
+    if not plot:
+        return
+    if plot != TERMINAL:
+        sys.stderr.write(f"wrote {plot}\n")
+    elif report.chart is None:
+        sys.stderr.write("there is nothing to draw for this question\n")
+    elif form == "table":
+        from rlsize.writers.terminal_plot import print_chart
+
+        print_chart(report.chart)
 
 
 def check_form(output: Mapping[str, Any]) -> str:
@@ -50,9 +64,11 @@ def check_form(output: Mapping[str, Any]) -> str:
     return wanted[0] if wanted else "table"
 
 
-def _print(report: Report, form: str, output: dict[str, Any]) -> None:
+def _print(report: Report, form: str, output: Mapping[str, Any]) -> None:
+    from rlsize.writers.table import print_report, print_warnings
+
+    explain = bool(output.get("explain"))
     if form == "json":
-        from rlsize.shell.digest import facts_digest
         from rlsize.writers.json_document import json_text
 
         sys.stdout.write(json_text(report, facts_digest(output.get("profiles") or [])))
@@ -60,30 +76,79 @@ def _print(report: Report, form: str, output: dict[str, Any]) -> None:
         from rlsize.writers.csv_table import csv_text
 
         sys.stdout.write(csv_text(report))
+        print_warnings(report)
     elif form == "markdown":
         from rlsize.writers.markdown import markdown_text
 
-        sys.stdout.write(markdown_text(report, explain=bool(output.get("explain"))))
+        sys.stdout.write(markdown_text(report, explain=explain))
+        print_warnings(report)
     else:
-        from rlsize.writers.table import print_report
-
-        print_report(report, explain=bool(output.get("explain")))
-    if form in {"csv", "markdown"}:
-        _warn(report)
+        print_report(report, explain=explain)
 
 
-def _warn(report: Report) -> None:
+def delivered(report: Report, text: str, output: Mapping[str, Any], path: str | None, *, force: bool) -> Report:
+    """
+    The report, where one is asked for; else the text goes to stdout, so that it can be piped on.
+
+    The text itself is a result of the command's own name, for programs; people read it where it is written.
+
+    Args:
+        report: What there is to say about the text.
+        text: The file.
+        output: The flags that every command has.
+        path: Where it is written; None for stdout.
+        force: Whether a file that exists may be replaced.
+
+    Raises:
+        InputError: It cannot be written.
+        typer.Exit: It went to stdout, and nothing else is to be said there.
+    """
+    form = check_form(output)
+    if form != "json":
+        report = replace(report, results=tuple(figure for figure in report.results if figure.key != report.command))
+    if path is not None:
+        from rlsize.writers.files import write_whole
+
+        write_whole(path, text, force=force)
+        return report
+    if form != "table" or output.get("plot") or output.get("explain"):
+        return report
     from rlsize.writers.table import print_warnings
 
+    sys.stdout.write(text)
+    sys.stdout.flush()
     print_warnings(report)
+    raise typer.Exit
 
 
-def _say(report: Report, plot: str, *, machine: bool) -> None:
-    if plot != TERMINAL:
-        sys.stderr.write(f"wrote {plot}\n")
-    elif report.chart is None:
-        sys.stderr.write("there is nothing to draw for this question\n")
-    elif not machine:
-        from rlsize.writers.terminal_plot import print_chart
+def facts_digest(folders: list[str]) -> str:
+    """
+    First 16 hex digits of a SHA-256 over every profile and over the files of facts and equations.
 
-        print_chart(report.chart)
+    Args:
+        folders: The user's own profile folders.
+    """
+    import rlsize.equations
+    import rlsize.facts
+    from rlsize.readers.profiles import Catalogue, user_folders
+
+    digest = hashlib.sha256(Catalogue(user_folders(folders)).digest().encode())
+    for folder in (*rlsize.equations.__path__, *rlsize.facts.__path__):
+        for file in sorted(Path(folder).glob("*.py")):
+            digest.update(file.name.encode())
+            digest.update(file.read_bytes().replace(b"\r\n", b"\n"))
+    return digest.hexdigest()[:16]
+
+
+def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
+    """Note a fault for each file that cannot be written, or that two results would share; `-` is none."""
+    from rlsize.writers.files import check_target
+
+    named = [file for file in files if file and file != TERMINAL]
+    for twice in sorted({file for file in named if named.count(file) > 1}):
+        inputs.fault("is to be written twice", twice, "give each file a name of its own")
+    for file in named:
+        try:
+            check_target(file, force)
+        except InputError as error:
+            inputs.faults.extend(error.faults)

@@ -1,8 +1,8 @@
 """
 The `rlsize` command: which commands there are.
 
-A command is one file in this folder and one line here; its module is imported only when it runs, so `rlsize --help`
-stays quick.
+A command is one file or package in `commands/` and one entry here; its module is imported only when it runs, so
+`rlsize --help` stays quick.
 """
 
 from __future__ import annotations
@@ -21,59 +21,50 @@ from rlsize.shell.command import UNFINISHED, Command, Plain, as_typed
 
 
 class Entry(NamedTuple):
-    """One command: its panel in `--help`, its sentence there, and its function (or Typer app) as `module.name`."""
+    """One command: its panel in `--help`, its sentence there, its module, and its function there if not of its name."""
 
     panel: str
     sentence: str
-    function: str
+    module: str
+    function: str = ""
 
 
 COMMANDS: dict[str, Entry] = {
-    "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet.fleet"),
-    "split": Entry("Size", "How to split N GPUs between rollout and trainer.", "split.split"),
-    "backlog": Entry("Size", "How fast samples pile up, and how stale they get.", "backlog.backlog"),
-    "sync": Entry("Size", "How long a weight sync takes, by method and link.", "sync.command.sync"),
-    "memory": Entry("Size", "What each tenant needs in memory, and which GPU count fits.", "memory.command.memory"),
-    "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day.", "iteration.iteration"),
-    "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost.cost"),
-    "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict.app"),
-    "simulate": Entry(
-        "Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command.simulate"
-    ),
-    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.command.validate"),
-    "init": Entry("Plan", "Write a commented scenario file to start from.", "init.command.init"),
-    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan.command.plan"),
-    "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.command.check"),
-    "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.report"),
-    "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.command.diff"),
+    "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet"),
+    "split": Entry("Size", "How to split N GPUs between rollout and trainer.", "split"),
+    "backlog": Entry("Size", "How fast samples pile up, and how stale they get.", "backlog"),
+    "sync": Entry("Size", "How long a weight sync takes, by method and link.", "sync.command"),
+    "memory": Entry("Size", "What each tenant needs in memory, and which GPU count fits.", "memory.command"),
+    "iteration": Entry("Size", "How long one iteration takes, and how many fit in a day.", "iteration"),
+    "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost"),
+    "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict", "app"),
+    "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command"),
+    "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.command"),
+    "init": Entry("Plan", "Write a commented scenario file to start from.", "init.command"),
+    "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan"),
+    "check": Entry("Plan", "Check a loop against its budget, and against a baseline.", "check.command"),
+    "report": Entry("Plan", "Write a capacity review as one page, with sliders.", "report.command"),
+    "diff": Entry("Plan", "What changed between two files, and what that did to every result.", "diff.command"),
     "observe": Entry(
-        "Operate",
-        "The rates of what runs: from engines, Prometheus, training logs, benchmarks.",
-        "observe.command.observe",
+        "Operate", "The rates of what runs: from engines, Prometheus, training logs, benchmarks.", "observe.command"
     ),
     "diagnose": Entry(
-        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command.diagnose"
+        "Operate", "Which side of a running loop starves, and what to do in which order.", "diagnose.command"
     ),
-    "alerts": Entry(
-        "Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command.alerts"
-    ),
+    "alerts": Entry("Operate", "Write Prometheus rules, their tests and a dashboard for this plan.", "alerts.command"),
     "manifest": Entry(
-        "Operate",
-        "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.",
-        "manifest.command.manifest",
+        "Operate", "Write the resize for Kubernetes, Ray, KEDA or Kueue; nothing is applied.", "manifest.command"
     ),
-    "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet.snippet"),
+    "snippet": Entry("Operate", "Print a framework's keys for the recommended split.", "snippet"),
     "measure": Entry(
-        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.command.measure"
+        "Measure", "Measure rollouts, train steps and weight syncs on the GPUs at hand.", "measure.command"
     ),
-    "calibrate": Entry(
-        "Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.command.calibrate"
-    ),
+    "calibrate": Entry("Measure", "Compare a measurement with the predictions, stage by stage.", "calibrate.command"),
     "profiles": Entry(
-        "Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.command.app"
+        "Facts", "The GPUs, links, models, prices and clusters that rlsize knows.", "profiles.command", "app"
     ),
-    "explain": Entry("Facts", "Print the page of an equation.", "explain.explain"),
-    "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema.schema"),
+    "explain": Entry("Facts", "Print the page of an equation.", "explain"),
+    "schema": Entry("Facts", "Print the JSON Schema of a file that rlsize reads.", "schema"),
 }
 
 
@@ -115,8 +106,7 @@ class Commands(TyperGroup):
 
 def loaded(name: str, entry: Entry) -> Any:
     """The command, built from its function, or the group, built from its Typer app."""
-    module, _, attribute = entry.function.rpartition(".")
-    found = getattr(import_module(f"rlsize.commands.{module}"), attribute)
+    found = getattr(import_module(f"rlsize.commands.{entry.module}"), entry.function or name)
     if isinstance(found, typer.Typer):
         group = typer.main.get_command(found)
         group.name = name

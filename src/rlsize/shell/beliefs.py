@@ -2,28 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
-
-import typer
+from typing import TYPE_CHECKING
 
 from rlsize.facts.calibration import CalibrationSetting
+from rlsize.quantities.table import QUANTITIES
 
 if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
     from rlsize.shell.inputs import Inputs
-
-CalibrationFile = Annotated[
-    str | None,
-    typer.Option(
-        "--calibration",
-        metavar="FILE",
-        help="What measurements say about the constants: a file from `rlsize calibrate --save`.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
-]
-"""The flag of every command that predicts."""
 
 _WORDS = {
     "model": "model",
@@ -34,15 +21,12 @@ _WORDS = {
 }
 
 
-def belief_of(
-    inputs: Inputs, calibration: str | None, *stages: Stage, planned: CalibrationSetting | None = None
-) -> Belief:
+def belief_of(inputs: Inputs, *stages: Stage, planned: CalibrationSetting | None = None) -> Belief:
     """
     What is believed about the constants of some stages.
 
     Args:
         inputs: What was asked: model, GPU and layout are looked up there; notes and warnings go there.
-        calibration: Path of a calibration file; None where there is none.
         stages: The stages that the command predicts with.
         planned: What is predicted, where the caller knows it better than the inputs.
 
@@ -51,6 +35,7 @@ def belief_of(
     """
     from rlsize.estimates.belief import prior
 
+    calibration, _ = inputs.name("calibration")
     if calibration is None:
         return prior(*stages)
     from rlsize.estimates.calibration_belief import believed, differences, widened
@@ -59,34 +44,46 @@ def belief_of(
 
     found = read_calibration(calibration)
     belief = believed(found, *stages)
+    doubts = []
     if found.made_by != VERSION:
-        _say(inputs, f"{calibration} is of rlsize {found.made_by}; equations may have changed since")
-    other = differences(found, planned or planned_setting(inputs, *stages))
+        doubts.append(f"{calibration} is of rlsize {found.made_by}; equations may have changed since")
+    other = differences(found, planned or _planned_setting(inputs, *stages))
     for field, (seen, plan) in other.items():
-        _say(
-            inputs,
+        doubts.append(
             f"{calibration} was made for the {_WORDS[field]} {seen}, and here it is {plan}: its constants are used, "
-            f"those that stand for software with {'all' if field == 'model' else 'half'} of their spread back",
+            f"those that stand for software with {'all' if field == 'model' else 'half'} of their spread back"
         )
+    inputs.warnings += [doubt for doubt in doubts if doubt not in inputs.warnings]  # commands ask more than once
     return widened(belief, stages, list(other)) if other else belief
 
 
-def _say(inputs: Inputs, text: str) -> None:
-    """Warn once, however often a command asks."""
-    if text not in inputs.warnings:
-        inputs.warnings.append(text)
-
-
-def planned_setting(inputs: Inputs, *stages: Stage) -> CalibrationSetting:
+def _planned_setting(inputs: Inputs, *stages: Stage) -> CalibrationSetting:
     """What is predicted, from what was asked so far and the scenario."""
     names = {stage.name for stage in stages}
+    rollout, trainer = ("tensor", "pipeline", "data"), ("tensor", "pipeline", "context", "expert")
+    one = [_degree(inputs, f"rollout_{axis}_parallel") for axis in rollout if "rollout" in names]
+    other = [_degree(inputs, f"{axis}_parallel") for axis in trainer if "train" in names]
     return CalibrationSetting(
-        model=_word(inputs, "model", "model"),
-        gpu=_word(inputs, "gpu", "cluster.gpu"),
-        engine=_word(inputs, "engine", "rollout.engine"),
-        rollout_layout=_rollout_layout(inputs, alone="train" not in names) if "rollout" in names else None,
-        trainer_layout=_trainer_layout(inputs, alone="rollout" not in names) if "train" in names else None,
+        model=_word(inputs, "model"),
+        gpu=_word(inputs, "gpu"),
+        engine=_word(inputs, "engine"),
+        rollout_layout=rollout_layout(*(degree or 1 for degree in one)) if one and one[0] else None,
+        trainer_layout=trainer_layout(*(degree or 1 for degree in other)) if other else None,
     )
+
+
+def _word(inputs: Inputs, key: str) -> str | None:
+    figure = inputs.used.get(key)
+    value = figure.value if figure is not None else inputs.said(QUANTITIES[key].scenario)
+    return value if isinstance(value, str) else None
+
+
+def _degree(inputs: Inputs, key: str) -> float | None:
+    figure = inputs.used.get(key)
+    if figure is not None and figure.known:
+        return figure.number
+    said = inputs.said(QUANTITIES[key].scenario)
+    return float(said) if said is not None else None
 
 
 def rollout_layout(tensor: float, pipeline: float = 1, data: float = 1) -> str:
@@ -97,33 +94,3 @@ def rollout_layout(tensor: float, pipeline: float = 1, data: float = 1) -> str:
 def trainer_layout(tensor: float, pipeline: float = 1, context: float = 1, expert: float = 1) -> str:
     """The layout of a trainer as calibrations name it; its data ranks follow from its GPUs."""
     return f"TP{tensor:.0f} PP{pipeline:.0f} CP{context:.0f} EP{expert:.0f}"
-
-
-def _word(inputs: Inputs, key: str, scenario: str) -> str | None:
-    figure = inputs.used.get(key)
-    value = figure.value if figure is not None else inputs.said(scenario)
-    return value if isinstance(value, str) else None
-
-
-def _degree(inputs: Inputs, key: str, scenario: str, *, alone: bool) -> float | None:
-    """A degree of parallelism; of what was asked only where one side was, as both sides use the same words."""
-    figure = inputs.used.get(key) if alone else None
-    if figure is not None and figure.known:
-        return figure.number
-    said = inputs.said(scenario)
-    return float(said) if said is not None else None
-
-
-def _rollout_layout(inputs: Inputs, *, alone: bool) -> str | None:
-    tensor = _degree(inputs, "rollout_tensor_parallel", "rollout.tensor_parallel", alone=alone)
-    pipeline = _degree(inputs, "rollout_pipeline_parallel", "rollout.pipeline_parallel", alone=alone)
-    data = _degree(inputs, "rollout_data_parallel", "rollout.data_parallel", alone=alone)
-    return None if tensor is None else rollout_layout(tensor, pipeline or 1, data or 1)
-
-
-def _trainer_layout(inputs: Inputs, *, alone: bool) -> str | None:
-    degrees = [
-        _degree(inputs, f"{axis}_parallel", f"trainer.parallelism.{axis}", alone=alone)
-        for axis in ("tensor", "pipeline", "context", "expert")
-    ]
-    return trainer_layout(*(degree or 1 for degree in degrees))

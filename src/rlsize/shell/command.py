@@ -9,67 +9,71 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
-from rlsize.errors import RlsizeError
+from rlsize.errors import Fault, RlsizeError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
 
 OUTPUT_PANEL = "Output"
 TERMINAL = "-"
 UNFINISHED = 3
-PAIR = 2
+INTERRUPTED = 130
+_PAIR = 2
+_MOST_TOLD = 25
+
+
+def quantity(flag: str, help: str, panel: str | None = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
+    """An option that takes text, as all faults are told at once, each with what it lacks; names parted by `|`."""
+    return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+
+
+def switch(flag: str, help: str, panel: str | None = OUTPUT_PANEL) -> Any:  # noqa: A002 (typer's word)
+    """An option that is given or not."""
+    return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel)
+
+
+def argument(metavar: str, help: str) -> Any:  # noqa: A002 (typer's word)
+    """An argument that takes text."""
+    return typer.Argument(metavar=metavar, help=help, show_default=False)
+
+
+Force = Annotated[bool, switch("--force", "Overwrite files that exist.")]
+Profiles = Annotated[
+    list[str] | None,
+    quantity(
+        "--profiles", "A folder of your own profiles, on top of the shipped ones; repeatable.", OUTPUT_PANEL, "DIR"
+    ),
+]
 
 
 def _output_flags(
-    json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object in base units.", rich_help_panel=OUTPUT_PANEL)
-    ] = False,
-    csv: Annotated[
-        bool, typer.Option("--csv", help="Print the main table as CSV.", rich_help_panel=OUTPUT_PANEL)
-    ] = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print the answer as Markdown.", rich_help_panel=OUTPUT_PANEL)
-    ] = False,
+    json: Annotated[bool, switch("--json", "Print one JSON object in base units.")] = False,
+    csv: Annotated[bool, switch("--csv", "Print the main table as CSV.")] = False,
+    markdown: Annotated[bool, switch("--markdown", "Print the answer as Markdown.")] = False,
     plot: Annotated[
         str | None,
-        typer.Option(
-            "--plot",
-            metavar="[FILE]",
-            help="Draw it: in the terminal, or to FILE.png, .svg or .pdf.",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        quantity("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]"),
     ] = None,
-    explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain", help="Print formula, numbers and source of each result.", rich_help_panel=OUTPUT_PANEL
-        ),
-    ] = False,
-    force: Annotated[
-        bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel=OUTPUT_PANEL)
-    ] = False,
-    profiles: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--profiles",
-            metavar="DIR",
-            help="A folder of your own profiles, on top of the shipped ones; repeatable.",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
-    ] = None,
+    explain: Annotated[bool, switch("--explain", "Print formula, numbers and source of each result.")] = False,
+    force: Force = False,
+    profiles: Profiles = None,
 ) -> None:
     """Declare the flags that every command takes, so that typer builds them."""
-
-
-_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "explain", "force", "profiles")
 
 
 def _output_parameters() -> list[Any]:
     app = typer.Typer(add_completion=False)
     app.command()(_output_flags)
     return [parameter for parameter in typer.main.get_command(app).params if parameter.name in _OUTPUT_NAMES]
+
+
+_OUTPUT_NAMES = ("json", "csv", "markdown", "plot", "explain", "force", "profiles")
 
 
 class Plain(TyperCommand):
@@ -96,8 +100,6 @@ class Plain(TyperCommand):
         try:
             return self.answer(ctx)
         except RlsizeError as error:
-            from rlsize.shell.failures import tell
-
             tell(error)
             raise typer.Exit(error.exit_code) from None
         except BrokenPipeError:  # the reader has gone: what was left to say is not said
@@ -184,7 +186,7 @@ def _with_pairs(args: list[str], parameters: list[Any]) -> list[str]:
         arg = left.pop(0)
         name, equals, value = arg.partition("=")
         values = [value] if equals else []
-        while name in flags and left and len(values) < PAIR and not left[0].startswith("-"):
+        while name in flags and left and len(values) < _PAIR and not left[0].startswith("-"):
             values.append(left.pop(0))
         result += [f"{name}={value}" for value in values] if name in flags and values else [arg]
     return result + left
@@ -196,6 +198,36 @@ def _names_a_file(text: str) -> bool:
     return "." in name[1:] and not text.startswith("-") and not text.lower().endswith((".yaml", ".yml"))
 
 
-def quantity(flag: str, help: str, panel: str = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
-    """An option that takes a quantity: read as text, so that all faults are told at once, each with what it lacks."""
-    return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
+def tell(error: RlsizeError) -> None:
+    """Print every fault of an error on stderr: what, where, what to do."""
+    from rich.console import Console
+    from rich.text import Text
+
+    from rlsize.units import printable
+
+    console = Console(stderr=True, highlight=False, soft_wrap=True)
+    for fault in error.faults[:_MOST_TOLD]:
+        told = f"{fault.where}: {fault.what}" if fault.where else fault.what
+        console.print(Text.assemble(("error: ", "bold red"), printable(told)))
+        if fault.todo:
+            console.print(Text(f"       {printable(fault.todo)}", style="dim"))
+    if len(error.faults) > _MOST_TOLD:
+        console.print(f"... and {len(error.faults) - _MOST_TOLD} more")
+    sys.stderr.flush()
+
+
+def in_own_words(faults: Sequence[Fault], context: typer.Context, file: str) -> Iterator[Fault]:
+    """
+    Faults as a command tells them: what it has no flag for stands in the file.
+
+    Args:
+        faults: What is wrong.
+        context: Of the command.
+        file: What it was given.
+    """
+    known = {name for parameter in context.command.params for name in parameter.opts}
+    for fault in faults:
+        if fault.where.startswith("-") and not known.intersection(fault.where.split()):
+            yield Fault(fault.what, file, f"say it in the file; other commands have {fault.where} for it")
+        else:
+            yield fault

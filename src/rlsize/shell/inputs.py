@@ -6,7 +6,9 @@ Every value becomes a `Figure` that remembers who said so.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlsize.errors import Fault, InputError
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
     from rlsize.facts.calibration import CalibrationSetting
+    from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Value
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -33,15 +36,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+RATES_FILES = (".yaml", ".yml")
+"""How names of files end that may stand in place of a rate."""
 SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
-
-
-def _is_number(text: str | bool) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 class Inputs:
@@ -111,12 +108,13 @@ class Inputs:
                 scenario, self.changes
             )
 
-    def command_line(self, name: str) -> str:
+    def command_line(self, name: str, own: Mapping[str, str | None] = MappingProxyType({})) -> str:
         """
-        The command that asks the same again: its name, scenario, changes and flags of quantities.
+        The command that asks the same again: its name, scenario, changes and flags.
 
         Args:
             name: Of the command.
+            own: Flags that are no quantities, with what they say; those that say nothing are left out.
         """
         import shlex
 
@@ -133,6 +131,7 @@ class Inputs:
             else:
                 words += [flag, text]
         words += [word for folder in self.folders for word in ("--profiles", folder)]
+        words += [word for flag, text in own.items() if text for word in (flag, text)]
         return shlex.join(words)
 
     @property
@@ -157,7 +156,7 @@ class Inputs:
         value = getattr(self.rates, key, None)
         if value is None:
             return missing
-        return self._keep(Figure(key=key, value=value, provenance="measured", source=self.rates_name))
+        return self.keep(Figure(key=key, value=value, provenance="measured", source=self.rates_name))
 
     def said(self, key: str) -> Any:
         """What the scenario file says at a dotted key; None without a file or without the key."""
@@ -179,7 +178,10 @@ class Inputs:
         for key, text in self.texts.items():
             place = QUANTITIES[key].scenario
             if place:
-                value = float(text) if isinstance(QUANTITIES[key].kind, Quantity) and _is_number(text) else text
+                value: str | float = text
+                if isinstance(QUANTITIES[key].kind, Quantity):
+                    with suppress(ValueError):  # a number with a unit stays as it was written
+                        value = float(text)
                 found = {other: value for other, value in found.items() if not other.startswith(f"{place}.")}
                 found[place] = named_from(place, value, None, target)
         return found
@@ -213,9 +215,9 @@ class Inputs:
             The figure; what was chosen before where nobody says, and one that names the flag where nothing was.
         """
         row = QUANTITIES[key]
-        said = self._stated_text(row) or self._stated_place(row)
+        said = self._stated_number(row)
         if said is not None and said.known:
-            return self._keep(said)
+            return self.keep(said)
         chosen = self.used.get(key)
         if default is None and chosen is not None and chosen.provenance in {"default", "predicted"}:
             return chosen  # by the rule that was asked before, which holds for all
@@ -223,18 +225,14 @@ class Inputs:
             default, why = row.default, row.why
         if default is None:
             return absent(key, self.flag(key))
-        return self._keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {row.flag}"))
+        return self.keep(Figure(key=key, value=default, provenance="default", source=why or f"default of {row.flag}"))
 
-    def _stated_text(self, row: Row) -> Figure | None:
-        """A number as its flag says it."""
+    def _stated_number(self, row: Row) -> Figure | None:
+        """A number as its flag says it, else as the scenario does; None where neither says one."""
         text = self.texts.get(row.key)
         self.asked.add(row.key)
-        if text is None or (row.quantity.or_file and str(text).endswith((".yaml", ".yml"))):
-            return None
-        return self._parsed(row.key, self.flag(row.key), text, row.quantity)
-
-    def _stated_place(self, row: Row) -> Figure | None:
-        """A number as the scenario says it."""
+        if text is not None and not (row.quantity.or_file and str(text).endswith(RATES_FILES)):
+            return self._parsed(row.key, self.flag(row.key), text, row.quantity)
         said = self.said(row.scenario)
         if said is None or isinstance(said, str):
             return None
@@ -258,21 +256,19 @@ class Inputs:
         from rlsize.errors import suggestion
 
         row = QUANTITIES[key]
-        self.asked.add(key)
         words = list(row.words if known is None else known)
-        text, said = self.texts.get(key), self.said(row.scenario)
-        value, where = (text, self.flag(key)) if text is not None else (said, self.where(row.scenario))
+        value, where = self.name(key)
         usual = default if default is not None else str(row.default or "")
         if value is None:
             if usual:
                 source = why or row.why or f"default of {self.flag(key)}"
-                self._keep(Figure(key=key, value=usual, provenance="default", source=source))
+                self.keep(Figure(key=key, value=usual, provenance="default", source=source))
             return usual
         if str(value) not in words:
             self.fault(f"{str(value)[:40]!r} is unknown", where, suggestion(str(value)[:40], words))
-            self._keep(Figure(key=key, value=usual or words[0], provenance="default", source=where))
+            self.keep(Figure(key=key, value=usual or words[0], provenance="default", source=where))
             return usual or words[0]
-        self._keep(Figure(key=key, value=str(value), source=where))
+        self.keep(Figure(key=key, value=str(value), source=where))
         return str(value)
 
     def name(self, key: str) -> tuple[str | None, str]:
@@ -288,7 +284,7 @@ class Inputs:
         if value is None:
             value = self.said(QUANTITIES[key].scenario)
         if isinstance(value, bool):
-            self._keep(Figure(key=key, value=value, source=self.place(key)))
+            self.keep(Figure(key=key, value=value, source=self.place(key)))
             return value
         return None
 
@@ -316,7 +312,7 @@ class Inputs:
         for key, text in self.texts.items():
             row = QUANTITIES[key]
             kind = row.kind
-            if isinstance(kind, Quantity) and not (kind.or_file and str(text).endswith((".yaml", ".yml"))):
+            if isinstance(kind, Quantity) and not (kind.or_file and str(text).endswith(RATES_FILES)):
                 self._parsed(key, self.flag(key), text, kind)
 
     def check_unasked(self) -> None:
@@ -326,16 +322,13 @@ class Inputs:
         Raises:
             InputError: All of them.
         """
+        from rlsize.errors import suggestion
+
         for key in (key for key in self.texts if key not in self.asked):
-            if isinstance(QUANTITIES[key].kind, Word):
-                self._known_word(QUANTITIES[key], str(self.texts[key]))
+            row, text = QUANTITIES[key], str(self.texts[key])
+            if isinstance(row.kind, Word) and text not in row.words:
+                self.fault(f"{text[:40]!r} is unknown", self.flag(key), suggestion(text[:40], row.words))
         self.settle()
-
-    def _known_word(self, row: Row, text: str) -> None:
-        if text not in row.words:
-            from rlsize.errors import suggestion
-
-            self.fault(f"{text[:40]!r} is unknown", self.flag(row.key), suggestion(text[:40], row.words))
 
     def unused(self) -> tuple[str, ...]:
         """Keys of the scenario, and flags, that were said and that nothing asked for."""
@@ -397,29 +390,34 @@ class Inputs:
         chosen, where = self.name(own)
         if chosen is None and self.said("cluster.profile"):
             where = self.where("cluster.profile")
-            try:
-                chosen = self.catalogue.get("cluster", str(self.said("cluster.profile"))).gpu
-            except InputError as error:
-                self.blame(error, where)
-        if chosen is None:
-            return None
+            cluster: Cluster | None = self.profile("cluster", str(self.said("cluster.profile")), where)
+            chosen = None if cluster is None else cluster.gpu
+        found: Gpu | None = None if chosen is None else self.profile("gpu", str(chosen), where)
+        if found is not None:
+            self.keep(Figure(key=own, value=found.name, source=where))
+        return found
+
+    def profile(self, kind: str, name: str, where: str) -> Any:
+        """
+        A profile; None where there is none of that name, which is noted.
+
+        Args:
+            kind: Of which kind.
+            name: Its name.
+            where: Where it was named.
+        """
         try:
-            found: Gpu = self.catalogue.get("gpu", str(chosen))
+            return self.catalogue.get(kind, name)
         except InputError as error:
             self.blame(error, where)
             return None
-        self.keep(Figure(key=own, value=found.name, source=where))
-        return found
 
     def load_rates(self) -> None:
         """Read the rates file that a flag or the scenario names, if one does; faults and doubts are noted, once."""
         if self.rates is None and not self.rates_failed:
             from rlsize.shell.rates import load
 
-            text = self.texts.get("instance_tokens_per_second")
-            load(
-                self, None if text is None else str(text), accept_lower_bound=bool(self.texts.get("accept_lower_bound"))
-            )
+            load(self)
 
     def belief(self, *stages: Stage, planned: CalibrationSetting | None = None) -> Belief:
         """
@@ -430,14 +428,13 @@ class Inputs:
         """
         from rlsize.shell.beliefs import belief_of
 
-        name, _ = self.name("calibration")
-        if name is not None:
-            self.looked.add("--calibration")
-        return belief_of(self, name, *stages, planned=planned)
+        return belief_of(self, *stages, planned=planned)
 
     def keep(self, figure: Figure) -> Figure:
         """Note a figure among the inputs, so that the answer can show it."""
-        return self._keep(figure)
+        if figure.known:
+            self.used[figure.key] = figure
+        return figure
 
     def fault(self, what: str, where: str = "", todo: str = "") -> None:
         """Note something that is wrong; `settle` tells all of it at once."""
@@ -506,11 +503,6 @@ class Inputs:
         value = int(figure.number) if kind.whole else figure.value
         low = kind.least if kind.least is not None else kind.above
         return replace(figure, value=value, least=low, most=kind.most)
-
-    def _keep(self, figure: Figure) -> Figure:
-        if figure.known:
-            self.used[figure.key] = figure
-        return figure
 
     def shown(self) -> tuple[Figure, ...]:
         """The inputs that were used, in the order in which they were asked for."""

@@ -14,7 +14,7 @@ import typer
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import Authority, Insecure, TokenFile, access_to, blamed
-from rlsize.shell.command import quantity
+from rlsize.shell.command import quantity, tell
 
 if TYPE_CHECKING:
     from rlsize.facts.evidence import EngineLoad
@@ -189,8 +189,6 @@ def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Eng
         largest_batch=limit.number if limit.known else None,
     )
     if not seen.used and watched.interrupted:
-        from rlsize.shell.failures import tell
-
         fault = Fault("interrupted before any engine could be read twice", "observe", "let it run longer")
         tell(UnfinishedError(fault))
         raise typer.Exit(INTERRUPTED)

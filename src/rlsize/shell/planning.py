@@ -1,13 +1,14 @@
-"""What `plan` and `report` do alike: the search behind both, and plans as files."""
+"""The search behind `plan` and `report`, and plans as files."""
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from rlsize.loop.resolve import Loop
     from rlsize.loop.search import Searched
     from rlsize.planner.evaluation import Evaluation
@@ -46,7 +47,6 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     if not count.known or chosen is None:
         return found, ()
     from rlsize.planner.simulation import ranked
-    from rlsize.shell.side_by_side import side_by_side
 
     plans = [chosen.best, *chosen.others][: int(count.number)]
     return found, ranked(found.planned.outlook, plans, side_by_side)
@@ -75,7 +75,7 @@ def save_plan(
     """
     from rlsize.loop.applied import applied, nested
     from rlsize.planner.saved_plan import saved_plan
-    from rlsize.shell.digest import facts_digest
+    from rlsize.shell.answer import facts_digest
     from rlsize.writers.files import write_whole
     from rlsize.writers.yaml_file import plan_text
 
@@ -97,17 +97,10 @@ def save_plan(
     return lacking
 
 
-def apply_plan(path: str, inputs: Inputs, loop: Loop, place: Placement, *, force: bool) -> None:
-    """
-    Write a scenario with a placement in it.
+def side_by_side(work: Callable[[Any], Any], things: Sequence[Any]) -> list[Any]:
+    """What a function makes of each, in order; in processes where there are several."""
+    if len(things) <= 1:
+        return [work(thing) for thing in things]
+    import joblib
 
-    Raises:
-        InputError: It cannot be written, or a scenario cannot say it.
-    """
-    from rlsize.loop.applied import applied, nested
-    from rlsize.writers.files import write_whole
-    from rlsize.writers.yaml_file import applied_text
-
-    values = nested(applied(inputs.said_values(path), loop, place))
-    write_whole(path, applied_text(values, f"{inputs.command_line('plan')} --apply {path}"), force=force)
-    sys.stderr.write(f"wrote {path}\n")
+    return list(joblib.Parallel(n_jobs=-1)(joblib.delayed(work)(thing) for thing in things))

@@ -15,10 +15,11 @@ from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
+from rlsize.shell.command import Profiles, argument, quantity
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from rlsize.quantities.row import Row
 
@@ -35,35 +36,12 @@ class Unassumed(str):
 _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argument of the command
 
 ScenarioFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="SCENARIO", help="A scenario file or a saved plan; flags override what it says.", show_default=False
-    ),
+    str | None, argument("SCENARIO", "A scenario file or a saved plan; flags override what it says.")
 ]
 Changes = Annotated[
     list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUE",
-        help="Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.",
-        rich_help_panel="Inputs",
-        show_default=False,
-    ),
+    quantity("--set", "Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.", metavar="KEY=VALUE"),
 ]
-Profiles = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--profiles",
-        metavar="DIR",
-        help="A folder of your own profiles, on top of the shipped ones; repeatable.",
-        rich_help_panel="Output",
-        show_default=False,
-    ),
-]
-
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
-"""The flag of commands that write files."""
-
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
 WORKLOAD = (
     "prompts_per_step", "group_size", "samples_per_step", "prompt_tokens", "response_tokens", "response_cv",
@@ -131,18 +109,19 @@ class Asks(NamedTuple):
     @property
     def flags(self) -> dict[str, str]:
         """The first flag of each quantity."""
-        return {key: _declared(QUANTITIES[key], own)[0] for key, own in self._pairs()}
-
-    def _pairs(self) -> list[tuple[str, str]]:
-        return [one for keys in self.panels.values() for one in map(_pair, keys)]
+        return {row.key: names[0] for row, names, *_ in self._declared()}
 
     def parameters(self) -> list[inspect.Parameter]:
         """The parameters of a function that typer makes into these flags."""
-        return [
-            _parameter(QUANTITIES[key], own, panel, assumed=not isinstance(key, Unassumed))
-            for panel, keys in self.panels.items()
-            for key, own in map(_pair, keys)
-        ]
+        return [_parameter(row, names, panel, assumed=assumed) for row, names, panel, assumed in self._declared()]
+
+    def _declared(self) -> Iterator[tuple[Row, list[str], str, bool]]:
+        """Each quantity with its flags here and their panel, and whether its default holds here."""
+        for panel, keys in self.panels.items():
+            for asked in keys:
+                key, own = (asked, "") if isinstance(asked, str) else asked
+                names = own.split("|") if own else [*QUANTITIES[key].flags]
+                yield QUANTITIES[key], names, panel, not isinstance(asked, Unassumed)
 
 
 def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -155,16 +134,7 @@ def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _pair(asked: Asked) -> tuple[str, str]:
-    return (asked, "") if isinstance(asked, str) else asked
-
-
-def _declared(row: Row, own: str) -> tuple[str, ...]:
-    return tuple(own.split("|")) if own else row.flags
-
-
-def _parameter(row: Row, own: str, panel: str, *, assumed: bool) -> inspect.Parameter:
-    names = list(_declared(row, own))
+def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> inspect.Parameter:
     takes: Any = str | None
     metavar = row.kind.metavar if isinstance(row.kind, Text) else "NAME" if row.words else "NUMBER"
     if isinstance(row.kind, Quantity) and row.kind.or_file:

@@ -6,28 +6,30 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
+from rlsize.shell.inputs import RATES_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.facts.rates import InstanceRate
+    from rlsize.facts.rates import Rates
     from rlsize.shell.inputs import Inputs
 
 MOST_DOUBTS = 3  # of a rates file, repeated where it is used
 OTHER_WORK = 0.25  # relative difference of a length or a group size from which a rate holds for other work
 
 
-def load(inputs: Inputs, text: str | None, *, accept_lower_bound: bool) -> None:
+def load(inputs: Inputs) -> None:
     """
     Read the rates file that --per-instance or the scenario names, if either does, before anything else is asked.
 
     A lower bound is a fault unless it is accepted: a rate that was asked for, not reached, sizes an ever larger fleet.
     """
-    said = inputs.said("rates.instance_tokens_per_second")
-    file = text if text is not None and text.endswith((".yaml", ".yml")) else None
-    if text is None and isinstance(said, str) and inputs.file is not None:
+    text, said = inputs.texts.get("instance_tokens_per_second"), inputs.said("rates.instance_tokens_per_second")
+    if text is not None and str(text).endswith(RATES_FILES):
+        file = str(text)
+    elif text is None and isinstance(said, str) and inputs.file is not None:
         file = str(inputs.file.folder / said)
-    if file is None:
+    else:
         return
     from rlsize.readers.saved_files import read_rates
 
@@ -37,17 +39,23 @@ def load(inputs: Inputs, text: str | None, *, accept_lower_bound: bool) -> None:
         inputs.blame(error, file)
         inputs.rates_failed = True
         return
-    inputs.warnings += _doubts(inputs, file)
+    inputs.warnings += _doubts(inputs, inputs.rates, file)
     rate = inputs.rates.instance_tokens_per_second
     if rate is not None and rate.lower_bound:
-        _lower_bound(inputs, file, rate, accepted=accept_lower_bound)
+        what = f"{rate.mean:,.1f} tok/s is a lower bound: {rate.why or 'the engines were not saturated'}"
+        if inputs.texts.get("accept_lower_bound"):
+            inputs.warnings.append(f"{file}: {what}; the true match is this many instances or fewer")
+        else:
+            inputs.fault(
+                what,
+                file,
+                "sizing from demand ratchets the fleet upwards: measure under load (lift the backpressure for the "
+                "window), or give --accept-lower-bound",
+            )
 
 
-def _doubts(inputs: Inputs, file: str) -> Iterator[str]:
+def _doubts(inputs: Inputs, rates: Rates, file: str) -> Iterator[str]:
     """What casts doubt on a rates file for this question: what its measurement said, and what it was measured at."""
-    rates = inputs.rates
-    if rates is None:
-        return
     if rates.partial:
         yield f"{file} is partial: {rates.partial}"
     for doubt in rates.doubts[:MOST_DOUBTS]:
@@ -97,16 +105,3 @@ def observed_instances(inputs: Inputs) -> Figure | None:
     return inputs.keep(
         Figure(key="observed_instances", value=rate.instances, provenance="measured", source=inputs.rates_name)
     )
-
-
-def _lower_bound(inputs: Inputs, file: str, rate: InstanceRate, *, accepted: bool) -> None:
-    what = f"{rate.mean:,.1f} tok/s is a lower bound: {rate.why or 'the engines were not saturated'}"
-    if accepted:
-        inputs.warnings.append(f"{file}: {what}; the true match is this many instances or fewer")
-    else:
-        inputs.fault(
-            what,
-            file,
-            "sizing from demand ratchets the fleet upwards: measure under load (lift the backpressure for the window), "
-            "or give --accept-lower-bound",
-        )

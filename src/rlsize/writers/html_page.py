@@ -9,8 +9,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.reports.page_table import basis, table_notes
-from rlsize.reports.picture_table import picture_tables, picture_words
+from rlsize.reports.page import basis, picture_tables, picture_words, table_notes
 from rlsize.reports.wording import band, origin_word, shown, words
 from rlsize.writers.colours import colour_rules
 from rlsize.writers.html_parts import Html, element, joined

@@ -33,7 +33,7 @@ def markdown_text(report: Report, *, explain: bool = False) -> str:
     parts += [escaped(note) for note in report.notes]
     parts += [f"> **Warning:** {escaped(warning)}" for warning in report.warnings]
     if explain:
-        from rlsize.reports.explanation import explanations
+        from rlsize.reports.equation_page import explanations
 
         parts.append("#### How each result came about")
         for explained in explanations(report.results):

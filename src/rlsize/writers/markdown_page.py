@@ -6,9 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.reports.page import figures_table
-from rlsize.reports.page_table import basis, table_notes
-from rlsize.reports.picture_table import picture_tables, picture_words
+from rlsize.reports.page import basis, figures_table, picture_tables, picture_words, table_notes
 from rlsize.reports.report import Column, Table
 from rlsize.reports.wording import shown
 from rlsize.writers.html_parts import harmless

@@ -147,7 +147,7 @@ def _cell(cell: Any, key: str) -> Text:  # noqa: ANN401 (a figure or a bare valu
 
 
 def _print_explanations(out: Console, report: Report) -> None:
-    from rlsize.reports.explanation import explanations
+    from rlsize.reports.equation_page import explanations
 
     out.print()
     out.print(Text("How each result came about", style="bold"))

@@ -29,9 +29,9 @@ from rlsize.commands.alerts.thresholds import alert_plan
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
+from rlsize.shell.answer import delivered
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
-from rlsize.shell.text_output import delivered
 from rlsize.units import printable, show
 from rlsize.writers.files import make_folder, write_whole
 

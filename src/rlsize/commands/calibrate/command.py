@@ -11,8 +11,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell import quantity_flags
-from rlsize.shell.command import quantity
+from rlsize.shell.command import Force, Profiles, quantity
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -80,8 +79,8 @@ def calibrate(
     bandwidth: Bandwidth = None,
     link: Link = None,
     save: Save = None,
-    force: quantity_flags.Force = False,
-    profiles: quantity_flags.Profiles = None,
+    force: Force = False,
+    profiles: Profiles = None,
 ) -> Report:
     """
     Compare a measurement with the predictions, stage by stage.
@@ -90,12 +89,12 @@ def calibrate(
     """
     from rlsize.commands.calibrate.answer import all_points, calibration_of, outlook
     from rlsize.commands.calibrate.report import calibrate_report
-    from rlsize.shell.output_files import check_files
+    from rlsize.shell.answer import check_files
 
     files = _sorted_out(sources or [])
     texts = dict(zip(TIMES.values(), (step_seconds, generation_seconds, train_seconds, sync_seconds), strict=True))
     inputs = Inputs(files.scenario, profiles, texts={key: text for key, text in texts.items() if text is not None})
-    check_files(inputs, [save], force=force)
+    check_files(inputs, save, force=force)
     heart = {
         phase: inputs.ask(key) if inputs.by_flag(key) else absent(key, inputs.flag(key)) for phase, key in TIMES.items()
     }

@@ -13,8 +13,7 @@ from rlsize.commands.check.report import Checked, Place, check_report, findings
 from rlsize.errors import Fault, InputError, RlsizeError, noting
 from rlsize.reports.report import Report
 from rlsize.shell.answer import check_form
-from rlsize.shell.command import TERMINAL
-from rlsize.shell.failures import in_own_words
+from rlsize.shell.command import TERMINAL, Force, in_own_words
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
 
@@ -48,7 +47,6 @@ Github = Annotated[
     ),
 ]
 Save = Annotated[str | None, _file("--save", "Write the loop as a plan: the baseline of a later check.", "Output")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 Strict = Annotated[
     bool, typer.Option("--strict", help="Fail where an 80 % band crosses its limit.", rich_help_panel="Inputs")
 ]
@@ -230,7 +228,7 @@ def _fault(line: Line, against: _Against) -> Fault:
 
 def _moved(against: _Against, folders: list[str]) -> Iterator[str]:
     """What changed under the numbers since the baseline was saved."""
-    from rlsize.shell.digest import facts_digest
+    from rlsize.shell.answer import facts_digest
     from rlsize.version import VERSION
 
     plan = against.baseline

@@ -12,7 +12,8 @@ from rlsize.facts.evidence import EngineLoad, Evidence
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
-from rlsize.shell.command import quantity
+from rlsize.shell.answer import check_files, deliver
+from rlsize.shell.command import Force, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
@@ -22,10 +23,10 @@ from rlsize.shell.observation import (
     allocation_of,
     pools_of,
     prices_of,
+    read_run,
     save_observation,
 )
-from rlsize.shell.output_files import check_files
-from rlsize.shell.quantity_flags import PRICES, Changes, Force, Unassumed, asks_beside_files
+from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks_beside_files
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
@@ -102,8 +103,6 @@ def diagnose(
 
     Example:  rlsize diagnose http://engine-0:8000 http://engine-1:8000 --consume 39321
     """
-    from rlsize.shell.training_logs import read_run
-
     found = named_inputs(inputs, sources or [], watch.format)
     if len(found.scenarios) > 1:
         inputs.fault("two scenarios are named", found.scenarios[1], "name one")
@@ -115,7 +114,7 @@ def diagnose(
         inputs.ask(key)
     pools = pools_of(inputs)
     asked = _asked(inputs)
-    check_files(inputs, [record], force=force)
+    check_files(inputs, record, force=force)
     if before is not None and record == before:
         inputs.fault("is the baseline, the way back", "--record", "write what is now to a file of its own")
     words = _failing_words(inputs, fail_on, compared=before is not None)
@@ -146,8 +145,6 @@ def diagnose(
         note = f"Recorded {record}; compare later with --before {record}."
         report = replace(report, notes=(*report.notes, note))
     if seen is not None and seen.watched.interrupted:
-        from rlsize.shell.answer import deliver
-
         deliver(report, context.obj)
         raise typer.Exit(INTERRUPTED)
     return report

@@ -11,7 +11,7 @@ from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
 from rlsize.loop.rates import instance_rate
 from rlsize.loop.seed import random_for, seed_of
-from rlsize.shell.failures import in_own_words
+from rlsize.shell.command import in_own_words
 from rlsize.shell.inputs import Inputs
 from rlsize.units import show
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.commands.diff.files import both, main_of
 from rlsize.errors import InputError, noting
 from rlsize.facts.records.record import Refused
-from rlsize.shell.failures import in_own_words
+from rlsize.shell.command import in_own_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator, Sequence

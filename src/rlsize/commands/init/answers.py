@@ -10,9 +10,9 @@ from rlsize.facts.budget import quantities
 from rlsize.quantities.table import PLACES
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
-    from rlsize.commands.init.reading import Desk
+    from rlsize.commands.init.questions import Desk
 
 BUDGET_FLAG = "--budget"
 _LOOPS = (
@@ -85,11 +85,11 @@ def limit(line: str, flag: str) -> tuple[str, Any]:
 
 def contradictions(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
     """What cannot all hold among the answers so far; the flags that say it stand as the place."""
-    return [fault for rule in _RULES for fault in rule(answers, desk)]
+    return [*_as_loops_say(answers, desk), *_in_placement(answers), *_in_prices(answers)]
 
 
-def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
-    """GPUs that do not add up and lengths beyond the context, in the words of every command that asks a loop."""
+def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
+    """GPUs that do not add up and lengths that cannot be, in the words of every command that asks a loop."""
     from rlsize.loop.pools import pools
     from rlsize.loop.workload import lengths
 
@@ -97,53 +97,27 @@ def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
     said = desk.inputs.instead(**texts)
     if "gpus" in texts:
         pools(said)
-    if desk.model is not None and {"prompt_tokens", "response_tokens"} <= texts.keys():
+    if "response_tokens" in texts:
         lengths(said, desk.model)
-    yield from said.faults
+    return said.faults
 
 
-def _capped(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
-    """Only a loop that never stops has a cap."""
-    cap, mode = _values(answers, "placement.max_staleness", "placement.mode")
+def _in_placement(answers: Mapping[str, Any]) -> Iterator[Fault]:
+    """Only a loop that never stops has a cap, and pools keep to the budget."""
+    cap, mode = answers.get("placement.max_staleness"), answers.get("placement.mode")
     if cap is not None and mode not in {None, CAPPED}:
         what = f"a staleness cap of {cap:g} with mode {mode}: only async has a cap"
         yield Fault(what, "--max-staleness, --mode", "leave the cap out, or take async")
-
-
-def _lengths(answers: Mapping[str, Any], desk: Desk) -> Iterator[Fault]:
-    """The longest response at least as long as the mean, whatever the model."""
-    mean, longest = _values(answers, "workload.response_tokens.mean", "workload.response_tokens.max")
-    if desk.model is None and mean is not None and longest is not None and longest < mean:
-        what = f"a mean of {mean:g} tokens lies above the cap of {longest:g}"
-        yield Fault(what, "--max-response-tokens", "check both")
-
-
-def _dated(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
-    """A day or a region is that of a price."""
-    for what, flag in (("as_of", "--as-of"), ("region", "--region")):
-        said = answers.get(f"prices.{what}")
-        if said is not None and "prices.gpu_hour" in answers and answers["prices.gpu_hour"] is None:
-            name = "a day" if what == "as_of" else "a region"
-            yield Fault(f"{name} of a price ({str(said)[:40]!r}) without the price", flag, "give --gpu-hour")
-
-
-def _limits(answers: Mapping[str, Any], _: Desk) -> Iterator[Fault]:
-    """A pool within what the budget allows it."""
     for side in ("trainer", "rollout"):
-        planned, most = _values(answers, f"placement.{side}_gpus", f"budget.{side}_gpus")
+        planned, most = answers.get(f"placement.{side}_gpus"), answers.get(f"budget.{side}_gpus")
         if planned is not None and most is not None and planned > most:
             what = f"{planned:g} {side} GPUs are planned, and the budget allows {most:g}"
             yield Fault(what, f"--{side}-gpus, --budget", "change one of them")
 
 
-def _values(answers: Mapping[str, Any], *keys: str) -> tuple[Any, ...]:
-    return tuple(answers.get(key) for key in keys)
-
-
-_RULES: tuple[Callable[[Mapping[str, Any], Desk], Iterator[Fault]], ...] = (
-    _as_loops_say,
-    _capped,
-    _lengths,
-    _dated,
-    _limits,
-)
+def _in_prices(answers: Mapping[str, Any]) -> Iterator[Fault]:
+    """A day or a region is that of a price."""
+    for name, what, flag in (("as_of", "a day", "--as-of"), ("region", "a region", "--region")):
+        said = answers.get(f"prices.{name}")
+        if said is not None and "prices.gpu_hour" in answers and answers["prices.gpu_hour"] is None:
+            yield Fault(f"{what} of a price ({str(said)[:40]!r}) without the price", flag, "give --gpu-hour")

@@ -9,21 +9,20 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlsize.commands.init.questions import QUESTIONS
+from rlsize.commands.init.questions import QUESTIONS, RATE, RATES_FLAG, Desk, train_unmeasured
 from rlsize.quantities.table import QUANTITIES
-from rlsize.shell.command import quantity
-from rlsize.shell.quantity_flags import Asks, Profiles, texts_of
+from rlsize.shell.command import INTERRUPTED, Force, Profiles, quantity, switch
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.quantity_flags import Asks, texts_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from pathlib import Path
 
-    from rlsize.commands.init.reading import Desk
 
 SCHEMA_NAME = "scenario.schema.json"
-INTERRUPTED = 130
 
-File = Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")]
+File = Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")]  # its default is shown
 RatesFile = Annotated[
     str | None, quantity("--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE")
 ]
@@ -31,11 +30,7 @@ Budget = Annotated[
     list[str] | None,
     quantity("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
 ]
-Yes = Annotated[
-    bool,
-    typer.Option("--yes", "-y", help="Ask nothing: flags and usual answers decide.", rich_help_panel="Output"),
-]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
+Yes = Annotated[bool, switch("--yes|-y", "Ask nothing: flags and usual answers decide.")]
 
 
 def init(
@@ -56,9 +51,6 @@ def init(
 
     Example:  rlsize init scenario.yaml
     """
-    from rlsize.commands.init.reading import RATES_FLAG, Desk
-    from rlsize.shell.inputs import Inputs
-
     said = {QUANTITIES[key].said_by: text for key, text in texts_of(answers).items()}
     if rates is not None:
         said[RATES_FLAG] = rates
@@ -158,7 +150,6 @@ def _warn(answers: Mapping[str, Any], desk: Desk) -> None:
     """Say what commands will stumble over that read the file; they ask the loop that it describes, as this does."""
     from rlsize.errors import InputError
     from rlsize.loop.resolve import described, resolve
-    from rlsize.shell.inputs import Inputs
 
     said = Inputs(desk.file, desk.inputs.folders)
     try:
@@ -180,8 +171,6 @@ def _lead_on(file: str, answers: Mapping[str, Any], desk: Desk) -> None:
     """Say what to run next."""
     import shlex
 
-    from rlsize.commands.init.questions import RATE, train_unmeasured
-    from rlsize.shell.app import COMMANDS
     from rlsize.units import printable
 
     trained = answers.get("rates.train_seconds") is not None or not train_unmeasured(answers, desk)
@@ -191,8 +180,7 @@ def _lead_on(file: str, answers: Mapping[str, Any], desk: Desk) -> None:
         "check": ("whether it keeps its limits", any(key.startswith("budget.") for key in answers)),
     }
     named = printable(shlex.quote(file))
-    lines = [(f"rlsize {name} {named}", what) for name, (what, fits) in steps.items() if fits and name in COMMANDS]
-    lines = lines or [(f"rlsize predict step {named}", "what a step should take")]
+    lines = [(f"rlsize {name} {named}", what) for name, (what, fits) in steps.items() if fits]
     column = max(len(command) for command, _ in lines)
     for index, (command, what) in enumerate(lines):
         sys.stdout.write(f"{'     ' if index else 'next:'} {command.ljust(column)}  # {what}\n")

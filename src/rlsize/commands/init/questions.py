@@ -1,18 +1,150 @@
-"""The questions of `rlsize init`: what each asks for, in which words, the usual answer, and how an answer is read."""
+"""
+The questions of `rlsize init`: what each asks for, in which words, the usual answer, and how an answer is read.
+
+The same text means the same from a flag and from a terminal, and fails alike.
+"""
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.init import reading
-from rlsize.commands.init.reading import Desk, Read
+from rlsize.errors import Fault, InputError
 from rlsize.facts.budget import quantities
-from rlsize.quantities.row import Row
+from rlsize.facts.fields import Uncertain
+from rlsize.quantities.row import Row, Word
 from rlsize.quantities.table import PLACES
 from rlsize.writers.scalars import number, scalar
 from rlsize.writers.scenario_file import STARTER
+
+if TYPE_CHECKING:
+    from rlsize.facts.gpu import Gpu
+    from rlsize.facts.model import Model
+    from rlsize.facts.rates import Rates
+    from rlsize.shell.inputs import Inputs
+
+
+RATES_FILES = (".yaml", ".yml")
+RATES_FLAG = "--rates"
+_DATE = re.compile(r"([0-9]{4})(?:-([0-9]{2})(?:-([0-9]{2}))?)?")
+
+
+@dataclass(slots=True)
+class Desk:
+    """
+    What answers are read with, and what they brought along.
+
+    Args:
+        inputs: Profiles.
+        file: The scenario that is to be written; paths in it start from its folder.
+        model: The model that was named.
+        gpu: The GPU that was named.
+        rates: The rates file that was named.
+    """
+
+    inputs: Inputs
+    file: str
+    model: Model | None = None
+    gpu: Gpu | None = None
+    rates: Rates | None = None
+
+
+Read = Callable[[str, str, str, Desk], Any]
+"""Takes key, flag, text and desk; gives the value, None for none. Raises InputError with all that is wrong."""
+
+
+def value(key: str, flag: str, text: str, desk: Desk) -> Any:
+    """
+    A number with the unit and the limits of its row, as an `Uncertain` where it may carry a spread; else a word of it.
+
+    Words are taken in any case.
+    """
+    row = PLACES[key]
+    if isinstance(row.kind, Word):
+        asked = desk.inputs.instead(**{row.key: text.strip().lower()})
+        word = asked.choose(row.key)
+        asked.settle()
+        return word
+    try:
+        if not row.quantity.spread:  # a ± that the key does not take
+            row.quantity.read(text)
+    except ValueError as error:
+        raise InputError(Fault(str(error), flag)) from None
+    asked = desk.inputs.instead(**{row.key: text})
+    figure = asked.ask(row.key)
+    asked.settle()
+    return Uncertain(value=figure.number, deviation=figure.deviation) if row.quantity.spread else figure.value
+
+
+def words(_: str, flag: str, text: str, __: Desk) -> str:
+    """Text as it stands."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InputError(Fault("is not text", flag, "write it in UTF-8")) from None
+    if not text.strip():
+        raise InputError(Fault("is empty", flag, "write it out, or leave it out"))
+    return text
+
+
+def day(_: str, flag: str, text: str, __: Desk) -> str:
+    """A date: a year, a month or a day."""
+    said = text.strip()
+    found = _DATE.fullmatch(said)
+    with suppress(ValueError):
+        if found and date(*(int(part or 1) for part in found.groups())):
+            return said
+    raise InputError(Fault(f"{said[:40]!r} is no date", flag, "write one such as 2026-11-20"))
+
+
+def gpu(_: str, __: str, text: str, desk: Desk) -> str:
+    """The name of a GPU profile."""
+    asked = desk.inputs.instead(gpu=text)
+    desk.gpu = asked.settled(asked.gpu())
+    return desk.gpu.name
+
+
+def model(key: str, flag: str, text: str, desk: Desk) -> str:
+    """The name of a model profile, or the path of a config.json as the scenario says it."""
+    asked = desk.inputs.instead(model=text)
+    desk.model = asked.settled(asked.model())
+    with suppress(InputError):
+        return desk.inputs.catalogue.path_of("model", text).stem
+    path = _from_scenario(words(key, flag, text, desk), desk.file)
+    return path if "/" in path or path.endswith(".json") else f"./{path}"  # as a bare word it could be a profile
+
+
+def rate(key: str, flag: str, text: str, desk: Desk) -> Any:
+    """Tokens per second of an instance, or the path of a rates file as the scenario says it."""
+    if flag != RATES_FLAG and not text.strip().endswith(RATES_FILES):
+        return value(key, flag, text, desk)
+    from rlsize.readers.saved_files import read_rates
+
+    said = words(key, flag, text.strip(), desk)
+    if not said.endswith(RATES_FILES):
+        raise InputError(Fault(f"{said[-40:]!r} does not end in .yaml", flag, "a scenario names rates files that do"))
+    found = read_rates(said)
+    if found.instance_tokens_per_second is None:
+        todo = "save one with `rlsize observe URL... --save rates.yaml`"
+        raise InputError(Fault("holds no instance_tokens_per_second", said, todo))
+    desk.rates = found
+    return _from_scenario(said, desk.file)
+
+
+def _from_scenario(path: str, file: str) -> str:
+    """A path as it reads from the folder of the scenario; absolute paths, and those from a home, stay."""
+    said = Path(path)
+    if said.is_absolute() or path.startswith("~"):
+        return path
+    target = said.parent.resolve() / said.name  # not where a link leads: its name may be what says what it is
+    return Path(os.path.relpath(target, Path(file).parent.resolve())).as_posix()
+
 
 NONE = "none"
 PLAN = "plan"
@@ -54,7 +186,7 @@ class Question:
     more: str
     usual: Usual | None = None
     none: tuple[str, ...] = ()
-    read: Read = reading.value
+    read: Read = value
     alone: str | None = None
     applies: Applies = lambda _, __: True
     also: str = ""
@@ -89,14 +221,6 @@ class Question:
             InputError: It means nothing.
         """
         return None if text.strip().lower() in self.none else self.read(self.key, flag, text, desk)
-
-
-def _capped(answers: Answers, _: Desk) -> bool:
-    return answers.get("placement.mode") == CAPPED
-
-
-def _split(answers: Answers, _: Desk) -> bool:
-    return answers.get("placement.mode") not in {None, COLOCATED}
 
 
 def _usual_node(_: Answers, desk: Desk) -> str:
@@ -162,12 +286,12 @@ QUESTIONS = (
     Question(
         key="model", part=_GPUS, ask="Model: a profile, or the path of a config.json",
         more="What is trained. A config.json is the one of its Hugging Face repository.",
-        read=reading.model, profiles="model",
+        read=model, profiles="model",
     ),
     Question(
         key="cluster.gpu", part=_GPUS, ask="GPU: a profile",
         more="Its memory, rates and links decide what fits and how quick it is.",
-        read=reading.gpu, profiles="gpu",
+        read=gpu, profiles="gpu",
     ),
     Question(
         key="cluster.gpus", part=_GPUS, ask="GPUs, trainer and rollout fleet together",
@@ -213,12 +337,13 @@ QUESTIONS = (
     Question(
         key="placement.max_staleness", part=_PLACE, ask="Staleness cap, in optimizer steps",
         more="How many optimizer steps the trainer may be ahead of the weights that began a sample.",
-        none=(NONE,), usual=lambda _, __: scalar(STARTER["placement.max_staleness"]), applies=_capped,
+        none=(NONE,), usual=lambda _, __: scalar(STARTER["placement.max_staleness"]),
+        applies=lambda answers, _: answers.get("placement.mode") == CAPPED,
     ),
     Question(
         key="placement.trainer_gpus", part=_PLACE, ask="Trainer GPUs, or plan to choose later",
         more="The rest generate. plan: `rlsize plan` chooses.",
-        none=(PLAN, NONE), applies=_split,
+        none=(PLAN, NONE), applies=lambda answers, _: answers.get("placement.mode") not in {None, COLOCATED},
     ),
     Question(
         key="placement.rollout_gpus", part=_PLACE, ask="Rollout GPUs, or plan to choose later",
@@ -230,7 +355,7 @@ QUESTIONS = (
         ask="Response tok/s of an instance, or a rates file",
         more="A number such as 4000 or 4000 ± 200, or what `rlsize observe` and `rlsize measure` save. "
         "none: it is predicted.",
-        none=(NONE,), read=reading.rate,
+        none=(NONE,), read=rate,
     ),
     Question(
         key="rollout.tensor_parallel", part=_RATES, ask="GPUs of that instance (tensor parallelism)",
@@ -255,11 +380,11 @@ QUESTIONS = (
     Question(
         key="prices.as_of", part=MONEY, ask="Day of that price",
         more="Prices move; the file says when this one held.",
-        none=(NONE,), read=reading.day, usual=_today, alone=NONE, applies=_priced,
+        none=(NONE,), read=day, usual=_today, alone=NONE, applies=_priced,
     ),
     Question(
         key="prices.region", part=MONEY, ask="Region of that price",
         more="Where it holds, in the words of whoever asks it.",
-        none=(NONE,), read=reading.words, applies=_priced,
+        none=(NONE,), read=words, applies=_priced,
     ),
 )  # fmt: skip

@@ -14,8 +14,7 @@ from rlsize.units import printable
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlsize.commands.init.questions import Question
-    from rlsize.commands.init.reading import Desk
+    from rlsize.commands.init.questions import Desk, Question
 
 _LISTED = 32  # names that `?` shows one by one
 _NARROWEST = 20  # columns

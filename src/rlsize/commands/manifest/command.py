@@ -15,9 +15,9 @@ from rlsize.readers.yaml_documents import read_text
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
+from rlsize.shell.answer import delivered
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
-from rlsize.shell.text_output import delivered
 from rlsize.version import VERSION
 from rlsize.writers.files import check_target
 from rlsize.writers.manifests.in_place import LARGEST, edited

@@ -10,7 +10,7 @@ import typer
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.access import Authority, Insecure, TokenFile
-from rlsize.shell.command import quantity
+from rlsize.shell.command import Force, quantity, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import asks
 
@@ -71,7 +71,6 @@ Save = Annotated[
     str | None, quantity("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
 ]
 Log = Annotated[str | None, quantity("--log", "Keep what engines and trainers print.", "Output", "FILE")]
-Force = Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")]
 
 
 @asks(
@@ -137,9 +136,9 @@ def measure(
                 Fault("measures nothing, so there is nothing to write", "--show", "leave --save and --log")
             )
         return measure_report(read_rates(show))
-    from rlsize.shell.output_files import check_files
+    from rlsize.shell.answer import check_files
 
-    check_files(inputs, [save, log, context.obj.get("plot")], force=force)
+    check_files(inputs, save, log, context.obj.get("plot"), force=force)
     return _measured(context, inputs, asked)
 
 
@@ -155,8 +154,6 @@ def _measured(context: typer.Context, inputs: Inputs, asked: dict[str, Any]) -> 
         outcome = MeasurementOutcome(interrupted=True)
     if outcome.rates is None:
         if outcome.interrupted:
-            from rlsize.shell.failures import tell
-
             tell(UnfinishedError(Fault("interrupted before anything was measured", "measure", "let it run longer")))
             raise typer.Exit(INTERRUPTED)
         raise UnfinishedError(*outcome.faults)

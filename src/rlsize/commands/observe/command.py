@@ -9,13 +9,13 @@ import typer
 
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.reports.report import Report
-from rlsize.shell.command import quantity
+from rlsize.shell.answer import check_files, deliver
+from rlsize.shell.command import Force, quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
-from rlsize.shell.observation import POOLS, pools_of, rates_of, save_observation
-from rlsize.shell.output_files import check_files
-from rlsize.shell.quantity_flags import PRICES, Force, asks_beside_files
+from rlsize.shell.observation import POOLS, pools_of, rates_of, read_run, save_observation
+from rlsize.shell.quantity_flags import PRICES, asks_beside_files
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
@@ -59,12 +59,11 @@ def observe(
 
     Example:  rlsize observe http://engine-0:8000 http://engine-1:8000 train.log --save rates.yaml
     """
-    from rlsize.shell.training_logs import read_run
-
     for key in ("skipped_steps", "group_size", "max_num_seqs"):
         inputs.ask(key)
     pools = pools_of(inputs)
-    check_files(inputs, [save, record, context.obj.get("plot")], force=force)
+    plot = context.obj.get("plot")
+    check_files(inputs, save, record, plot, force=force)
     found = named_inputs(inputs, sources or [], watch.format)
     engines = check_watch(inputs, found, watch)
     _check_kinds(inputs, found, record, engines=engines)
@@ -91,8 +90,6 @@ def observe(
     nothing = save is not None and rates is None
     if not (nothing or (seen is not None and seen.watched.interrupted)):
         return report
-    from rlsize.shell.answer import deliver
-
     deliver(report, context.obj)
     if nothing:
         why = "the log tells neither train times nor tokens" if seen is None else "no instance generated a token"

@@ -2,14 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.commands.profiles.add_model import add_model
-from rlsize.reports.report import Report
-from rlsize.shell.command import Command
-from rlsize.shell.quantity_flags import Profiles
+from rlsize.reports.report import Column, Report, Table
+from rlsize.shell.command import Command, Profiles, argument, quantity, switch
+
+if TYPE_CHECKING:
+    from rlsize.estimates.model_size import ModelSize
+    from rlsize.facts.figure import Figure
+    from rlsize.facts.model import Model
+    from rlsize.reports.report import Cell
+
+DEFAULT_FOLDER = "profiles"
+SHADOWED = "{name} is the name of a shipped profile, which this one replaces wherever its folder is named."
+_COLUMNS = (Column("part", "part", "left"), Column("params", "parameters"), Column("active_params", "active"))
+_CACHES = (
+    "kv_bytes_per_token",
+    "index_bytes_per_token",
+    "sliding_cap_bytes",
+    "recurrent_state_bytes",
+    "convolution_state_bytes",
+)
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -26,10 +41,7 @@ def _profiles() -> None:
 @app.command("list", cls=Command)
 def list_profiles(
     kind: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="KIND", help="gpu, link, model, price, cluster or rates; all when left out.", show_default=False
-        ),
+        str | None, argument("KIND", "gpu, link, model, price, cluster or rates; all when left out.")
     ] = None,
     profiles: Profiles = None,
 ) -> Report:
@@ -49,14 +61,8 @@ def list_profiles(
 
 @app.command("show", cls=Command)
 def show_profile(
-    name: Annotated[
-        str,
-        typer.Argument(metavar="NAME", help="A profile's name or alias, such as h100-sxm or ndr.", show_default=False),
-    ],
-    kind: Annotated[
-        str | None,
-        typer.Option("--kind", metavar="KIND", help="Where several kinds have that name.", show_default=False),
-    ] = None,
+    name: Annotated[str, argument("NAME", "A profile's name or alias, such as h100-sxm or ndr.")],
+    kind: Annotated[str | None, quantity("--kind", "Where several kinds have that name.", None, "KIND")] = None,
     profiles: Profiles = None,
 ) -> Report:
     """
@@ -78,9 +84,7 @@ def show_profile(
 def check_profiles(
     folder: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[DIR]", help="A folder of your own profiles; all folders when left out.", show_default=False
-        ),
+        argument("[DIR]", "A folder of your own profiles; all folders when left out."),
     ] = None,
     profiles: Profiles = None,
 ) -> Report:
@@ -100,9 +104,6 @@ def check_profiles(
     return check_report({kind: catalogue.count(kind, folder) for kind in FOLDERS})
 
 
-app.command("add-model", cls=Command)(add_model)
-
-
 def _kind(text: str) -> str:
     """
     The kind that a word means: `gpu` or the name of its folder, `gpus`.
@@ -117,3 +118,65 @@ def _kind(text: str) -> str:
     if text.lower() not in by_word:
         raise InputError(Fault(f"there is no kind of profile {text[:40]!r}", "KIND", suggestion(text[:40], FOLDERS)))
     return by_word[text.lower()]
+
+
+@app.command("add-model", cls=Command)
+def add_model(
+    config: Annotated[str, argument("CONFIG", "A config.json, or the directory of a model that holds one.")],
+    name: Annotated[
+        str | None, quantity("--name", "Name of the profile; else that of the model.", None, "NAME")
+    ] = None,
+    output: Annotated[
+        str | None,
+        quantity(
+            "--output",
+            "Folder of profiles to write to: DIR/models/NAME.yaml. "
+            f"Else the last of --profiles and RLSIZE_PROFILES, else {DEFAULT_FOLDER}.",
+            None,
+            "DIR",
+        ),
+    ] = None,
+    force: Annotated[bool, switch("--force", "Overwrite the profile if it exists.", None)] = False,
+    profiles: Profiles = None,
+) -> Report:
+    """
+    Make a profile of a Hugging Face config.json, with computed parameter counts.
+
+    Example:  rlsize profiles add-model ~/models/my-model/config.json --output my-profiles
+    """
+    from pathlib import Path
+
+    from rlsize.estimates.model_size import model_size
+    from rlsize.facts.figure import Figure
+    from rlsize.readers.huggingface import read_model
+    from rlsize.readers.profiles import FOLDERS, Catalogue, shipped_folder, user_folders
+    from rlsize.writers.model_profile import write_model_profile
+
+    model = read_model(config, name or "")
+    folder = Path(output) if output else [Path(DEFAULT_FOLDER), *user_folders(profiles or [])][-1]
+    shadowed = model.name in Catalogue().names("model") and folder.resolve() != shipped_folder().resolve()
+    target = write_model_profile(model, folder / FOLDERS["model"], force=force)
+    saved = Figure(key="profile", value=str(target), source="--output" if output else "default of --output")
+    return _report(model, model_size(model), saved, folder=str(folder), shadowed=shadowed)
+
+
+def _report(model: Model, size: ModelSize, saved: Figure, *, folder: str, shadowed: bool) -> Report:
+    """What the new profile holds: its size, and the bill part by part."""
+    params, active = size.params.number / 1e9, size.active_params.number / 1e9
+    caches = [getattr(size, name) for name in _CACHES]
+    rows: tuple[dict[str, Cell], ...] = tuple(
+        {"part": part.name.replace("_", " "), "params": part.params.value, "active_params": part.active_params.value}
+        for part in size.parts
+    )
+    return Report(
+        command="profiles add-model",
+        headline=f"{model.name}: {params:.4g}B parameters, {active:.4g}B work on each token; wrote {saved.value}",
+        results=(saved, size.params, size.active_params, *(cache for cache in caches if cache.value)),
+        quiet=frozenset({"profile"}),
+        tables={"parts": Table(title="Parameters", columns=_COLUMNS, rows=rows)},
+        warnings=(*model.notes, *([SHADOWED.format(name=model.name)] if shadowed else [])),
+        notes=(
+            "Caches in bf16, recurrent states in fp32; add the published counts to the file to have them compared.",
+            f"Use it: rlsize profiles show {model.name} --profiles {folder}",
+        ),
+    )

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import achievable_fraction
-from rlsize.facts.sourced import unverified
+from rlsize.facts.sourced import Sourced, unverified
 from rlsize.reports.report import Column, Report, Table
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rlsize.facts.model import Model
     from rlsize.facts.price import Price
     from rlsize.facts.rates import Rates
-    from rlsize.facts.sourced import Sourced
     from rlsize.reports.report import Cell
 
 TITLES = MappingProxyType({
@@ -59,19 +58,17 @@ def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
     Args:
         profiles: Name and profile of each, by kind.
     """
-    tables = {kind: _table(kind, named) for kind, named in profiles.items()}
-    counts = [
-        f"{len(named)} {TITLES[kind] if kind == 'gpu' else TITLES[kind].lower()}" for kind, named in profiles.items()
-    ]
+    counts = {kind: len(named) for kind, named in profiles.items()}
+    told = [f"{count} {TITLES[kind] if kind == 'gpu' else TITLES[kind].lower()}" for kind, count in counts.items()]
+    results = tuple(
+        Figure(key=f"{kind}_profiles", value=count, source="the profile folders") for kind, count in counts.items()
+    )
     return Report(
         command="profiles list",
-        headline=", ".join(counts) or "no profiles",
-        results=tuple(
-            Figure(key=f"{kind}_profiles", value=len(named), source="the profile folders")
-            for kind, named in profiles.items()
-        ),
-        quiet=frozenset(f"{kind}_profiles" for kind in profiles),
-        tables=tables,
+        headline=", ".join(told) or "no profiles",
+        results=results,
+        quiet=frozenset(figure.key for figure in results),
+        tables={kind: _table(kind, named) for kind, named in profiles.items()},
         notes=(_HINT,),
     )
 
@@ -96,33 +93,32 @@ def check_report(counts: Mapping[str, int]) -> Report:
 
 
 def _table(kind: str, named: Sequence[tuple[str, Any]]) -> Table:
-    columns = tuple(_column(key, title) for key, title in _COLUMNS[kind])
-    rows = tuple(_row(kind, name, profile) for name, profile in named)
+    columns = tuple(  # a mark may wrap, a name not
+        Column(key, title, "left" if key in _LEFT else "right", wide=key not in _LEFT or key == "region")
+        for key, title in _COLUMNS[kind]
+    )
+    rows = tuple(
+        {key: _cell(key, value) for key, value in _row(kind, name, profile).items()} for name, profile in named
+    )
     return Table(title=TITLES[kind], columns=columns, rows=rows, note=_NOTES.get(kind, ""))
 
 
-def _column(key: str, title: str) -> Column:
-    left = key in _LEFT
-    return Column(
-        key, title, "left" if left else "right", wide=not left or key == "region"
-    )  # a mark may wrap, a name not
+def _row(kind: str, name: str, profile: Any) -> dict[str, Any]:
+    return {"name": name, **_ROWS[kind](profile), "unverified": ", ".join(unverified(profile))}
 
 
-def _row(kind: str, name: str, profile: Any) -> dict[str, Cell]:
-    first: dict[str, Cell] = {"name": name}
-    last: dict[str, Cell] = {"unverified": ", ".join(unverified(profile))}
-    return first | _ROWS[kind](profile) | last
+def _cell(key: str, value: Cell | Sourced) -> Cell:
+    """A value as it stands; one that has a source keeps it."""
+    if not isinstance(value, Sourced):
+        return value
+    return Figure(key=key, value=value.value, provenance="default", source=value.source, verified=value.verified)
 
 
-def _figure(key: str, number: Sourced | None) -> Cell:
-    if number is None:
-        return None
-    return Figure(key=key, value=number.value, provenance="default", source=number.source, verified=number.verified)
-
-
-def _gpu_row(gpu: Gpu) -> dict[str, Cell]:
+def _gpu_row(gpu: Gpu) -> dict[str, Any]:
     specification = gpu.specification
-    numbers = {
+    return {
+        "title": gpu.title,
+        "link": specification.scale_up.link,
         "bf16_flops": specification.bf16_dense,
         "fp8_flops": specification.fp8_dense,
         "fp4_flops": specification.fp4_dense,
@@ -133,31 +129,25 @@ def _gpu_row(gpu: Gpu) -> dict[str, Cell]:
         "nic_bytes_per_second": specification.nic,
         "power_watts": specification.power,
     }
-    return {"title": gpu.title, "link": specification.scale_up.link} | {
-        key: _figure(key, value) for key, value in numbers.items()
-    }
 
 
-def _link_row(link: Link) -> dict[str, Cell]:
-    specification = link.specification
-    fraction = achievable_fraction(link)
+def _link_row(link: Link) -> dict[str, Any]:
+    specification, fraction = link.specification, achievable_fraction(link)
+    says = ""
+    if fraction is not None:
+        measured = link.measured is not None and fraction is link.measured.achievable_fraction
+        says = "measured" if measured else "assumed" if fraction.verified else "carried over"
     return {
         "title": link.title,
         "scope": specification.scope,
-        "one_direction_bytes_per_second": _figure("bandwidth", specification.bandwidth_one_direction),
-        "both_directions_bytes_per_second": _figure("bandwidth", specification.bandwidth_both_directions),
+        "one_direction_bytes_per_second": specification.bandwidth_one_direction,
+        "both_directions_bytes_per_second": specification.bandwidth_both_directions,
         "achievable_fraction": fraction.value if fraction else None,
-        "reached_says": _how_sure(link, fraction) if fraction else "",
+        "reached_says": says,
     }
 
 
-def _how_sure(link: Link, fraction: Sourced) -> str:
-    if link.measured is not None and fraction is link.measured.achievable_fraction:
-        return "measured"
-    return "assumed" if fraction.verified else "carried over"
-
-
-def _model_row(model: Model) -> dict[str, Cell]:
+def _model_row(model: Model) -> dict[str, Any]:
     computed, total, active = model.computed, model.published_params, model.published_active_params
     params = computed.params if computed else total.value if total else None
     active_params = computed.active_params if computed else active.value if active else None
@@ -175,14 +165,14 @@ def _billions(params: float | None) -> str | None:
     return None if params is None else f"{params / 1e9:.2f}B"
 
 
-def _price_row(price: Price) -> dict[str, Cell]:
+def _price_row(price: Price) -> dict[str, Any]:
     return {
         "cloud": price.cloud,
         "instance": price.instance,
         "gpu": price.gpu,
         "gpu_listed": price.gpu_listed,
-        "per_gpu_hour_usd": _figure("per_gpu_hour_usd", price.usd_per_gpu_hour),
-        "spot_per_gpu_hour_usd": _figure("spot_per_gpu_hour_usd", price.spot_usd_per_gpu_hour),
+        "per_gpu_hour_usd": price.usd_per_gpu_hour,
+        "spot_per_gpu_hour_usd": price.spot_usd_per_gpu_hour,
         "region": price.region,
         "commitment": price.commitment,
         "as_of": price.as_of,
@@ -191,18 +181,18 @@ def _price_row(price: Price) -> dict[str, Cell]:
     }
 
 
-def _cluster_row(cluster: Cluster) -> dict[str, Cell]:
+def _cluster_row(cluster: Cluster) -> dict[str, Any]:
     return {
         "title": cluster.title,
         "gpu": cluster.gpu,
-        "node_gpus": _figure("node_gpus", cluster.gpus_per_node),
+        "node_gpus": cluster.gpus_per_node,
         "scale_up": cluster.scale_up,
         "interconnect": cluster.interconnect,
-        "nic_bytes_per_second": _figure("nic_bytes_per_second", cluster.nic),
+        "nic_bytes_per_second": cluster.nic,
     }
 
 
-def _rates_row(rates: Rates) -> dict[str, Cell]:
+def _rates_row(rates: Rates) -> dict[str, Any]:
     instance = rates.instance_tokens_per_second
     return {
         "instance_tokens_per_second": instance.mean if instance else None,
@@ -211,7 +201,7 @@ def _rates_row(rates: Rates) -> dict[str, Cell]:
     }
 
 
-_ROWS: Mapping[str, Callable[[Any], dict[str, Cell]]] = MappingProxyType({
+_ROWS: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType({
     "gpu": _gpu_row, "link": _link_row, "model": _model_row,
     "price": _price_row, "cluster": _cluster_row, "rates": _rates_row,
 })  # fmt: skip

@@ -36,7 +36,7 @@ _COLUMNS = (
 _SOURCE_COLUMNS = (Column("key", "", "left"), Column("says", "what it is", "left", wide=True))
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+@dataclasses.dataclass(frozen=True, slots=True)
 class Entry:
     """
     One value of a profile.
@@ -74,7 +74,8 @@ def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:
         profile: The profile.
         path: Its file.
     """
-    doubtful = unverified(profile)
+    doubtful, aliases = unverified(profile), getattr(profile, "aliases", ())
+    also = [f"also called: {', '.join(aliases)}"] if aliases else []
     results: dict[str, Value] = {"kind": kind, "name": name, "file": path, "unverified_numbers": len(doubtful)}
     return Report(
         command="profiles show",
@@ -83,18 +84,18 @@ def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:
         quiet=frozenset(results),
         tables=_tables(profile),
         warnings=(f"nobody has verified {', '.join(doubtful)}",) if doubtful else (),
-        notes=(*getattr(profile, "notes", ()), *_also_called(profile), f"file: {path}"),
+        notes=(*getattr(profile, "notes", ()), *also, f"file: {path}"),
     )
 
 
-def entries(fact: Any, path: str = "", above: Entry | None = None) -> Iterator[Entry]:
+def entries(fact: Any, path: str = "", above: tuple[str, bool] | None = None) -> Iterator[Entry]:
     """
     Every value of a fact, in the order of its fields, without those that are absent.
 
     Args:
         fact: A profile, or a part of one.
         path: Its dotted path.
-        above: What the fact that holds it says of its source, for values that have none of their own.
+        above: Source, and whether it is verified, of the fact that holds it, for values that have none of their own.
     """
     hints = get_type_hints(type(fact), include_extras=True)
     for field in dataclasses.fields(fact):
@@ -103,37 +104,23 @@ def entries(fact: Any, path: str = "", above: Entry | None = None) -> Iterator[E
             yield from _values(value, where, _unit(hints[field.name]), above)
 
 
-def _values(value: Any, path: str, unit: str, above: Entry | None) -> Iterator[Entry]:
+def _values(value: Any, path: str, unit: str, above: tuple[str, bool] | None) -> Iterator[Entry]:
     if value is None or value in ("", (), [], {}):
         return
     if isinstance(value, Sourced):
-        yield Entry(
-            path=path, value=value.value, unit=unit, source=value.source, verified=value.verified, note=value.note
-        )
+        yield Entry(path, value.value, unit, value.source, value.verified, value.note)
     elif isinstance(value, Uncertain):
-        yield Entry(path=path, value=value.value, unit=unit)
-    elif isinstance(value, Mapping):
-        for key, part in value.items():
+        yield Entry(path, value.value, unit)
+    elif isinstance(value, (Mapping, list, tuple)):
+        for key, part in value.items() if isinstance(value, Mapping) else enumerate(value):
             yield from _values(part, f"{path}.{key}", unit, above)
-    elif isinstance(value, (list, tuple)):
-        for index, part in enumerate(value):
-            yield from _values(part, f"{path}.{index}", unit, above)
     elif dataclasses.is_dataclass(value):
         source = getattr(value, "source", None)
-        named = (
-            Entry(path=path, value=None, source=source, verified=getattr(value, "verified", True))
-            if isinstance(source, str)
-            else above
-        )
+        named = (source, getattr(value, "verified", True)) if isinstance(source, str) else above
         yield from entries(value, path, named)
     else:
-        yield Entry(
-            path=path,
-            value=value,
-            unit=unit,
-            source=above.source if above else "",
-            verified=above.verified if above else True,
-        )
+        source, verified = above or ("", True)
+        yield Entry(path, value, unit, source, verified)
 
 
 def _unit(hint: Any) -> str:
@@ -150,7 +137,14 @@ def _tables(profile: Any) -> dict[str, Table]:
     for entry in entries(profile):
         head, _, rest = entry.path.partition(".")
         sections.setdefault(head if rest and rest != "value" else _GENERAL, []).append(entry)
-    tables = {section: _table(section, found) for section, found in sections.items()}
+    tables = {
+        section: Table(
+            title=section,
+            columns=_COLUMNS if any(entry.source for entry in found) else _COLUMNS[:-1],
+            rows=tuple(_row(section, entry) for entry in found),
+        )
+        for section, found in sections.items()
+    }
     sources = getattr(profile, "sources", {})
     if sources:
         rows = tuple({"key": key, "says": text} for key, text in sources.items())
@@ -158,15 +152,9 @@ def _tables(profile: Any) -> dict[str, Table]:
     return tables
 
 
-def _table(section: str, found: list[Entry]) -> Table:
-    columns = _COLUMNS if any(entry.source for entry in found) else _COLUMNS[:-1]
-    return Table(title=section, columns=columns, rows=tuple(_row(section, entry) for entry in found))
-
-
 def _row(section: str, entry: Entry) -> dict[str, Cell]:
-    said = entry.path.removeprefix(f"{section}.").replace(".", " ").replace("_", " ")
     return {
-        "entry": said,
+        "entry": entry.path.removeprefix(f"{section}.").replace(".", " ").replace("_", " "),
         "shown": f"{entry.shown}; {entry.note}" if entry.note else entry.shown,
         "source": entry.source,
         "path": entry.path,
@@ -175,8 +163,3 @@ def _row(section: str, entry: Entry) -> dict[str, Cell]:
         "verified": entry.verified,
         "note": entry.note,
     }
-
-
-def _also_called(profile: Any) -> tuple[str, ...]:
-    aliases = getattr(profile, "aliases", ())
-    return (f"also called: {', '.join(aliases)}",) if aliases else ()

@@ -58,17 +58,17 @@ def bars_of(spans: Sequence[Span], slots: int, unit: float) -> tuple[Bar, ...]:
 
 def _few(tracks: Mapping[str, Sequence[Span]], most: int, long: float, slots: int, unit: float) -> list[Bar]:
     """Bars of some tracks, coarser and coarser until they are few enough."""
-    for near, least in _RUNGS:
+
+    def bars(near: float, least: float) -> Iterator[Bar]:
         rules = _Rules(near * slots, least * long, _TOUCHING * long, slots, unit)
-        found = list(islice(_all(tracks, rules), most + 1))  # no more than tells that there are too many
+        return chain.from_iterable(_bars(track, own, rules) for track, own in tracks.items())
+
+    for near, least in _RUNGS:
+        found = list(islice(bars(near, least), most + 1))  # no more than tells that there are too many
         if len(found) <= most:
             return found
-    least = len(tracks) / max(most - len(tracks), 1)  # of the time shown: no more bars than `most` last as long
-    return list(_all(tracks, _Rules(_RUNGS[-1][0] * slots, least * long, _TOUCHING * long, slots, unit)))
-
-
-def _all(tracks: Mapping[str, Sequence[Span]], rules: _Rules) -> Iterator[Bar]:
-    return chain.from_iterable(_bars(track, own, rules) for track, own in tracks.items())
+    # no more bars than `most` last as long as this share of the time shown
+    return list(bars(_RUNGS[-1][0], len(tracks) / max(most - len(tracks), 1)))
 
 
 @dataclass(frozen=True, slots=True)

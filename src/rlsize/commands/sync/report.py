@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.rows import without_reasons
+from rlsize.reports.report import Column, Report, Table, without_reasons
 from rlsize.units import show
 
 if TYPE_CHECKING:

@@ -10,9 +10,9 @@ import typer
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
-from rlsize.shell.command import quantity
+from rlsize.shell.command import Force, quantity
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import Force, asks_beside_files
+from rlsize.shell.quantity_flags import asks_beside_files
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -70,11 +70,11 @@ def validate(
     from rlsize.estimates.recorded.registry import predictors
     from rlsize.loop.seed import seed_of
     from rlsize.readers.records.listing import read_records
-    from rlsize.shell.output_files import check_files
+    from rlsize.shell.answer import check_files
     from rlsize.shell.progress import progress
 
     limits = _percent(inputs, "--max-median", max_median), _percent(inputs, "--max-p90", max_p90)
-    check_files(inputs, [rows, (context.obj or {}).get("plot")], force=force)
+    check_files(inputs, rows, (context.obj or {}).get("plot"), force=force)
     known = predictors()
     for name in classes or []:
         if name not in known:

@@ -11,16 +11,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
+from rlsize.commands.report.widget import Phases, Start, lesson_widget
 from rlsize.equations import matching
 from rlsize.reports.sliders import Comparison, Slider, number_text
-from rlsize.reports.widget import Start, lesson_widget
-from rlsize.reports.widget_formulas import Loop
 
 START = Start(
     gpus=64, rollout_gpus=48, response_tokens=1536, rollout_gpu_rate=2000.0, trainer_gpu_rate=5000.0,
     prompts_per_step=64, group_size=8, max_staleness=2, gpu_hour=2.5,
 )  # fmt: skip
-LOOPS: tuple[Loop, ...] = ("overlapped", "in turn", "colocated")
+LOOPS: tuple[Phases, ...] = ("overlapped", "in turn", "colocated")
 starts = st.builds(
     Start,
     loop=st.sampled_from(LOOPS),

@@ -2,35 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from rlsize.commands.report.widget import Start, lesson_widget
 from rlsize.equations import decode_step, matching, money, rollout_batch
 from rlsize.reports.page import Page, Section, figures_table
-from rlsize.reports.plan import headline, place_words, tight
+from rlsize.reports.plan import GOALS, headline, place_words, tight, verdicts
 from rlsize.reports.plan_chart import front_chart, split_chart, tornado_chart
-from rlsize.reports.plan_limits import limits_table, rejections
-from rlsize.reports.plan_ranks import simulated_ranks
-from rlsize.reports.plan_tables import candidates, front_table, next_gpus
-from rlsize.reports.plan_tables import tornado_table as sensitivity
-from rlsize.reports.plan_verdicts import verdicts
+from rlsize.reports.plan_tables import (
+    candidates,
+    front_table,
+    limits_table,
+    next_gpus,
+    rejections,
+    sensitivity,
+    simulated_ranks,
+)
 from rlsize.reports.report import Column, Table
-from rlsize.reports.widget import Start, lesson_widget
 from rlsize.reports.wording import words
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
+    from rlsize.commands.report.widget import Phases
     from rlsize.facts.figure import Figure
     from rlsize.planner.choice import Choice
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
     from rlsize.reports.report import Cell
-    from rlsize.reports.widget_formulas import Loop
 
-_KEY = ("step_seconds", "steps_per_day", "cost_per_step_usd", "gpus", "trainer_idle_fraction", "rollout_idle_fraction")
-_RUN = ("run_seconds", "cost_per_run_usd")
-_LOOPS: dict[str, Loop] = {"colocated": "colocated", "synchronous": "in turn"}
+T = TypeVar("T")
+
+_KEY = (
+    "step_seconds", "steps_per_day", "cost_per_step_usd", "gpus", "trainer_idle_fraction", "rollout_idle_fraction",
+    "run_seconds", "cost_per_run_usd",
+)  # fmt: skip
+_PHASES: dict[str, Phases] = {"colocated": "colocated", "synchronous": "in turn"}
 _ORDER = {"given": 0, "measured": 1, "predicted": 2, "default": 3}
 _WINDOW = "several hundred optimizer steps"
 
@@ -64,23 +72,14 @@ def review_page(
         ranked: The best plans as the simulator ranks them.
     """
     results = chosen.evaluation.results
-    facts = [results[key] for key in (*_KEY, *_RUN) if key in results and results[key].known]
     return Page(
         title=title,
         question=question or _question(answer, chosen),
         recommendation=f"Take {headline(chosen)}",
-        facts=tuple(facts),
-        sections=(
-            _plan(answer, chosen),
-            _alternatives(answer, chosen, ranked),
-            _next(answer),
-            _sensitivity(answer, chosen),
-            _left_out(answer),
-            _assumptions(inputs, notes),
-            _verify(chosen),
-        ),
+        facts=tuple(results[key] for key in _KEY if key in results and results[key].known),
+        sections=tuple(_sections(answer, chosen, inputs, notes, ranked)),
         widget=lesson_widget(_start(answer, chosen)),
-        warnings=(*warnings, *tight(answer)),
+        warnings=(*warnings, *tight(chosen)),
         command=command,
         made_with=made_with,
     )
@@ -91,26 +90,57 @@ def _question(answer: Planned, chosen: Choice) -> str:
     problem, space = answer.outlook.problem, answer.space
     what = problem.model.title if problem.model is not None else "this loop"
     where = f"{space.gpus:g} {chosen.best.place.trainer.gpu or 'GPUs'}" if space.gpus else "the pools that are offered"
-    goal = {"time": "the shortest step", "cost": "the least cost per step", "gpus": "the fewest GPUs"}[chosen.objective]
     limits = f", within {len(space.limits)} limits" if space.limits else ""
-    return f"How should {what} be trained on {where}: in which mode, split how, for {goal}{limits}?"
+    return f"How should {what} be trained on {where}: in which mode, split how, for {GOALS[chosen.objective]}{limits}?"
 
 
-def _plan(answer: Planned, chosen: Choice) -> Section:
-    placement, results = chosen.evaluation.placement, chosen.evaluation.results
-    known = [figure for figure in results.values() if figure.known]
-    tables = [
-        _where(placement),
-        figures_table("What it gives", known, "80 % bands, on joint draws of all uncertain inputs"),
-    ]
-    limits = limits_table(answer, chosen)
-    pictures = [front_chart(answer, chosen), split_chart(answer, chosen)]
-    return Section(
+def _sections(
+    answer: Planned, chosen: Choice, inputs: Sequence[Figure], notes: Sequence[str], ranked: Sequence[Ranked]
+) -> Iterator[Section]:
+    found, known = answer.found, [figure for figure in chosen.evaluation.results.values() if figure.known]
+    yield Section(
         title="The plan",
-        text=(f"{place_words(chosen.best)}.",),
-        tables=(*tables, *([limits] if limits is not None else [])),
-        pictures=tuple(picture for picture in pictures if picture is not None),
+        text=(f"{place_words(chosen.best.place)}.",),
+        tables=_there(
+            _where(chosen.evaluation.placement),
+            figures_table("What it gives", known, "80 % bands, on joint draws of all uncertain inputs"),
+            limits_table(answer, chosen),
+        ),
+        pictures=_there(front_chart(answer, chosen), split_chart(answer, chosen)),
     )
+    yield Section(
+        title="Alternatives",
+        listed=tuple(verdicts(answer, chosen)),
+        tables=_there(candidates(chosen), simulated_ranks(chosen, ranked) if ranked else None, front_table(answer)),
+    )
+    yield Section(
+        title="What the next GPUs would bring",
+        text=("Each row changes one side by the next number of GPUs that it can take, all else as it is planned.",),
+        tables=(next_gpus(answer),),
+    )
+    yield Section(
+        title="What the answer depends on",
+        text=("Each input by itself, moved over its band, or by a fifth where nobody gave it a spread.",),
+        tables=_there(sensitivity(answer, chosen)),
+        pictures=_there(tornado_chart(answer, chosen)),
+    )
+    yield Section(
+        title="What was left out",
+        text=(f"{found.worked_out:,} candidates were worked out; {found.feasible:,} keep all limits.",),
+        tables=_there(rejections(answer)),
+    )
+    ordered = sorted(inputs, key=lambda figure: _ORDER.get(figure.provenance, len(_ORDER)))
+    yield Section(
+        title="Assumptions, and where they come from",
+        text=("What was given or measured stands first, what was taken by default last: these are worth a look.",),
+        tables=(figures_table("Inputs", ordered),),
+        listed=tuple(notes),
+    )
+    yield Section(title="How to verify it after the change", listed=_checks(chosen), numbered=True)
+
+
+def _there(*found: T | None) -> tuple[T, ...]:
+    return tuple(one for one in found if one is not None)
 
 
 def _where(placement: Mapping[str, Figure]) -> Table:
@@ -121,58 +151,11 @@ def _where(placement: Mapping[str, Figure]) -> Table:
     return Table(title="Where it runs", columns=columns, rows=rows)
 
 
-def _alternatives(answer: Planned, chosen: Choice, ranked: Sequence[Ranked]) -> Section:
-    tables = [candidates(chosen)]
-    tables += [simulated_ranks(chosen, ranked)] if ranked else []
-    return Section(title="Alternatives", listed=tuple(verdicts(answer)), tables=(*tables, front_table(answer)))
-
-
-def _next(answer: Planned) -> Section:
-    return Section(
-        title="What the next GPUs would bring",
-        text=("Each row changes one side by the next number of GPUs that it can take, all else as it is planned.",),
-        tables=(next_gpus(answer),),
-    )
-
-
-def _sensitivity(answer: Planned, chosen: Choice) -> Section:
-    picture = tornado_chart(answer, chosen)
-    return Section(
-        title="What the answer depends on",
-        text=("Each input by itself, moved over its band, or by a fifth where nobody gave it a spread.",),
-        tables=(sensitivity(answer),) if answer.swings else (),
-        pictures=(picture,) if picture is not None else (),
-    )
-
-
-def _left_out(answer: Planned) -> Section:
-    found = answer.found
-    text = f"{found.worked_out:,} candidates were worked out; {found.feasible:,} keep all limits."
-    tables = (rejections(answer),) if found.rejected.counts else ()
-    return Section(title="What was left out", text=(text,), tables=tables)
-
-
-def _assumptions(inputs: Sequence[Figure], notes: Sequence[str]) -> Section:
-    ordered = sorted(inputs, key=lambda figure: _ORDER.get(figure.provenance, len(_ORDER)))
-    return Section(
-        title="Assumptions, and where they come from",
-        text=("What was given or measured stands first, what was taken by default last: these are worth a look.",),
-        tables=(figures_table("Inputs", ordered),),
-        listed=tuple(notes),
-    )
-
-
-def _verify(chosen: Choice) -> Section:
+def _checks(chosen: Choice) -> tuple[str, ...]:
     """How to see, after the change, that it did what it should."""
     results = chosen.evaluation.results
-    cost = results["cost_per_step_usd"]
-    money_text = (
-        f"Work the cost of a step out again: at most {_high(cost)}. If throughput rose and cost rose more, go back."
-        if cost.known
-        else "Work the GPU-hours of a step out again: at most " + _high(results["gpu_hours_per_step"]) + "."
-    )
-    cap = results["staleness_steps"].number
-    steps = [
+    cost, cap = results["cost_per_step_usd"], results["staleness_steps"].number
+    return (
         "Record the allocation and its cost as they are, as the target of a rollback.",
         f"Make the change, and wait for {_WINDOW}.",
         f"Compare the step: {_high(results['step_seconds'])} or less is inside the band of this plan.",
@@ -181,7 +164,9 @@ def _verify(chosen: Choice) -> Section:
         if cap
         else "See that no sample is carried over from one step to the next.",
         "See that requests waiting at the engines stay bounded, and that the prefix-cache hit ratio has not fallen.",
-        money_text,
+        f"Work the cost of a step out again: at most {_high(cost)}. If throughput rose and cost rose more, go back."
+        if cost.known
+        else f"Work the GPU-hours of a step out again: at most {_high(results['gpu_hours_per_step'])}.",
         (
             "Measure the side that the answer depends on most, calibrate with it, and plan again: "
             "rlsize measure, rlsize calibrate, rlsize plan --calibration."
@@ -190,8 +175,7 @@ def _verify(chosen: Choice) -> Section:
             "Keep the plan as a baseline, and guard it in CI: rlsize plan --save plan.yaml, "
             "rlsize check --baseline plan.yaml."
         ),
-    ]
-    return Section(title="How to verify it after the change", listed=tuple(steps), numbered=True)
+    )
 
 
 def _high(figure: Figure) -> str:
@@ -203,18 +187,24 @@ def _high(figure: Figure) -> str:
 def _start(answer: Planned, chosen: Choice) -> Start:
     """What the sliders stand at: the plan."""
     place, results, problem = chosen.best.place, chosen.best.results, answer.outlook.problem
+    samples, group = problem.samples.number, problem.group_size.number
     rollout_gpus = float(place.trainer_gpus if place.shared else place.rollout_gpus)
+
+    def gpu_rate(seconds: float, gpus: float) -> float:
+        """Trained tokens per second of one GPU of a pool that takes so long for a step."""
+        tokens = problem.response_tokens.number
+        rate = rollout_batch.batch_rate(samples=samples, response_tokens=tokens, seconds=seconds)
+        return float(matching.rate_per_gpu(rate=rate, gpus=gpus))
+
     return Start(
-        loop=_LOOPS.get(place.loop, "overlapped"),
+        loop=_PHASES.get(place.loop, "overlapped"),
         gpus=float(place.gpus),
         rollout_gpus=rollout_gpus,
         response_tokens=problem.response_tokens.number,
-        rollout_gpu_rate=_gpu_rate(answer, results["generation_seconds"], rollout_gpus) * problem.waste.number,
-        trainer_gpu_rate=_gpu_rate(answer, results["train_seconds"], float(place.trainer_gpus)),
-        prompts_per_step=float(
-            rollout_batch.per_instance(amount=problem.samples.number, instances=problem.group_size.number)
-        ),
-        group_size=problem.group_size.number,
+        rollout_gpu_rate=gpu_rate(results["generation_seconds"], rollout_gpus) * problem.waste.number,
+        trainer_gpu_rate=gpu_rate(results["train_seconds"], float(place.trainer_gpus)),
+        prompts_per_step=float(rollout_batch.per_instance(amount=samples, instances=group)),
+        group_size=group,
         max_staleness=max(place.staleness, 1.0),
         gpu_hour=_gpu_hour(chosen),
         tokens_generated_per_trained_token=problem.waste.number,
@@ -222,15 +212,6 @@ def _start(answer: Planned, chosen: Choice) -> Start:
             decode_step.both_times(first=results["sync_exposed_seconds"], second=results["overhead_seconds"])
         ),
     )
-
-
-def _gpu_rate(answer: Planned, seconds: float, gpus: float) -> float:
-    """Trained tokens per second of one GPU of a pool that takes so long for a step."""
-    problem = answer.outlook.problem
-    rate = rollout_batch.batch_rate(
-        samples=problem.samples.number, response_tokens=problem.response_tokens.number, seconds=seconds
-    )
-    return float(matching.rate_per_gpu(rate=rate, gpus=gpus))
 
 
 def _gpu_hour(chosen: Choice) -> float | None:

@@ -1,1 +1,0 @@
-"""`rlsize plan`: which mode, split and layouts are best, and what stands around the choice."""
