@@ -20,8 +20,7 @@ from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Layout
 from rlsize.planner.choices import fleet_options, trainer_options
-from rlsize.planner.offers import Degrees, Offer
-from rlsize.planner.options import FleetOption, LoopProblem, TrainerOption
+from rlsize.planner.options import FleetOption, LoopProblem, Offer, TrainerOption, TriedDegrees
 from rlsize.planner.outlook import Outlook, draws
 from rlsize.planner.search import search
 from rlsize.planner.space import Space
@@ -73,8 +72,8 @@ def predicted(gpus: float) -> tuple[Outlook, Space]:
     engine = EngineQuestion(model=model, gpu=gpu, layout=Layout())
     rejected, offer = Rejections(), Offer(gpu=gpu)
     space = Space(
-        fleets=tuple(fleet_options(engine, 0.6, offer, Degrees(), rejected)),
-        trainers=tuple(trainer_options(asked, offer, Degrees(), rejected)),
+        fleets=tuple(fleet_options(engine, 0.6, offer, TriedDegrees(), rejected)),
+        trainers=tuple(trainer_options(asked, offer, TriedDegrees(), rejected)),
         loops=LOOPS,
         staleness=(1.0, 2.0),
         micro_batches=(4096.0, 8192.0, 16384.0, 32768.0),

@@ -24,26 +24,20 @@ def figure(key: str, value: float) -> Figure:
 def test_the_first_rival_whose_quantities_are_known_counts() -> None:
     """The measured rate where there is one, else the other."""
     known = {"batch_tokens": figure("batch_tokens", 800.0), "said_rate": figure("said_rate", 20.0)}
-    assert Flow(RIVALS, known.get)["train_seconds"].value == 40.0
-    assert Flow(RIVALS, (known | {"measured_rate": figure("measured_rate", 80.0)}).get)["train_seconds"].value == 10.0
+    assert Flow(RIVALS, known)["train_seconds"].value == 40.0
+    assert Flow(RIVALS, (known | {"measured_rate": figure("measured_rate", 80.0)}))["train_seconds"].value == 10.0
 
 
 def test_what_was_said_needs_no_rule() -> None:
     """It goes before all rules, and keeps its provenance."""
     said = figure("train_seconds", 7.0)
-    assert Flow(RIVALS, {"train_seconds": said}.get)["train_seconds"] is said
-
-
-def test_a_default_holds_where_no_rule_leads() -> None:
-    """And is never asked where one does."""
-    flow = Flow(RIVALS, lambda _: None, default={"train_seconds": figure("train_seconds", 1.0)}.get)
-    assert flow["train_seconds"].value == 1.0
+    assert Flow(RIVALS, {"train_seconds": said})["train_seconds"] is said
 
 
 def test_what_is_missing_is_named() -> None:
     """By the flag that would give it."""
     known = {"batch_tokens": absent("batch_tokens", "--batch-tokens"), "measured_rate": figure("measured_rate", 1.0)}
-    assert Flow(RIVALS, known.get)["train_seconds"].missing == "--batch-tokens"
+    assert Flow(RIVALS, known)["train_seconds"].missing == "--batch-tokens"
 
 
 def test_figures_numbers_and_draws_follow_the_same_rules() -> None:
@@ -56,10 +50,10 @@ def test_figures_numbers_and_draws_follow_the_same_rules() -> None:
         "tokens_generated_per_trained_token": 1.0,
     }
     key = "backlog_tokens_per_second"
-    figures = Flow(RULES, {name: figure(name, value) for name, value in said.items()}.get)[key]
-    bare = Flow(RULES, said.get, work=numbers)[key]
+    figures = Flow(RULES, {name: figure(name, value) for name, value in said.items()})[key]
+    bare = Flow(RULES, said, work=numbers)[key]
     rates = np.array([4000.0, 2000.0])
-    drawn = Flow(RULES, (said | {"instance_tokens_per_second": rates}).get, work=numbers)[key]
+    drawn = Flow(RULES, (said | {"instance_tokens_per_second": rates}), work=numbers)[key]
     assert figures.value == bare == drawn[0] == 15 * 4000.0 - 39321.6
     assert drawn[1] == 0.0
-    assert Flow(RULES, said.get, work=numbers)["backlog_tokens"] is None
+    assert Flow(RULES, said, work=numbers)["backlog_tokens"] is None

@@ -1,24 +1,47 @@
 """
 One evaluator: what a quantity is, from what is known of others and the rules that lead from these to it.
 
-A rule says "result <- equation(argument=quantity, ...)"; rules of one result are rivals, in order. A quantity is what
-was said or measured, else what the first rule gives whose quantities are known, else a default, else a figure that
-names what is missing. The same rules work on figures that explain themselves, on bare numbers, and on joint draws.
+A rule says "result <- equation(quantities)"; rules of one result are rivals, in order. A quantity is what was said or
+measured, else what the first rule gives whose quantities are known, else a figure that names what is missing. The same
+rules work on figures that explain themselves, on bare numbers, and on joint draws.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, entries
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     Work = Callable[..., Any]
-    Known = Callable[[str], Any]
+
+KEYS = {
+    "age_seconds": "oldest_sample_age_seconds",
+    "backlog": "backlog_tokens",
+    "consumption": "consumption_tokens_per_second",
+    "cost_per_step": "cost_per_step_usd",
+    "growth": "backlog_tokens_per_second",
+    "in_flight": "in_flight_samples",
+    "instance_rate": "instance_tokens_per_second",
+    "queue_samples": "queue_allowed_samples",
+    "required_supply": "required_tokens_per_second",
+    "rollout_gpu_hour": "rollout_gpu_hour_usd",
+    "rollout_gpu_rate": "rollout_gpu_tokens_per_second",
+    "rollout_rate": "rollout_tokens_per_second",
+    "seconds_per_step": "train_seconds",
+    "supply": "supply_tokens_per_second",
+    "throughput": "colocated_before_swap_tokens_per_second",
+    "tokens_per_step": "batch_tokens",
+    "trainer_gpu_hour": "trainer_gpu_hour_usd",
+    "trainer_gpu_rate": "trainer_gpu_tokens_per_second",
+    "trainer_rate": "trainer_tokens_per_second",
+}
+"""Quantities that arguments of equations, and fields of questions, have shorter names for; the others are their own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,8 +61,17 @@ class Rule:
 
 
 def rule(result: str, equation: Callable[..., Any], /, **takes: str | float) -> Rule:
-    """A rule: the key of its result, its equation, and the quantity of each argument."""
-    return Rule(result, equation, takes)
+    """
+    A rule.
+
+    Args:
+        result: The key of the quantity.
+        equation: What gives it.
+        takes: The quantity of an argument, or the number that is fixed, where it is not the one of `KEYS`. They are
+            told in the equation's order, or as they stand here where all are said.
+    """
+    all_of_them = {name: KEYS.get(name, name) for name in signature(equation).parameters} | takes
+    return Rule(result, equation, takes if len(takes) == len(all_of_them) else all_of_them)
 
 
 class Flow:
@@ -48,18 +80,15 @@ class Flow:
 
     Args:
         rules: How they follow from each other; rivals of one result in order.
-        known: What was said or measured of a quantity; None, or a figure without a value, where nothing was.
-        default: What holds where no rule leads to it; the same.
+        known: What was said or measured, by key; a figure without a value says what would give it.
         work: `apply` for figures, `numbers` for numbers and arrays; what is missing is None there.
     """
 
-    def __init__(
-        self, rules: Iterable[Rule], known: Known, *, default: Known = lambda _: None, work: Work = apply
-    ) -> None:
+    def __init__(self, rules: Iterable[Rule], known: Mapping[str, Any], work: Work = apply) -> None:
         self.rules: dict[str, list[Rule]] = {}
         for one in rules:
             self.rules.setdefault(one.result, []).append(one)
-        self.known, self.default, self.work = known, default, work
+        self.known, self.work = known, work
         self.found: dict[str, Any] = {}
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 (as `work` makes them)
@@ -69,16 +98,17 @@ class Flow:
         return self.found[key]
 
     def _resolved(self, key: str) -> Any:  # noqa: ANN401 (as `work` makes them)
-        said = self.known(key)
+        said = self.known.get(key)
         if _is_there(said):
             return said
-        rivals = [self._applied(one) for one in self.rules.get(key, ())]
-        usual = next((one for one in rivals if _is_there(one)), None)
-        usual = self.default(key) if usual is None else usual
-        if _is_there(usual) or self.work is not apply:
-            return usual
-        nothing = said if said is not None else absent(key, key)
-        return rivals[0] if rivals else nothing
+        rivals = []
+        for one in self.rules.get(key, ()):
+            rivals.append(self._applied(one))
+            if _is_there(rivals[-1]):
+                return rivals[-1]
+        if self.work is not apply:
+            return None
+        return rivals[0] if rivals else said or absent(key, key)
 
     def _applied(self, one: Rule) -> Any:  # noqa: ANN401 (as `work` makes them)
         takes = {name: self[taken] if isinstance(taken, str) else taken for name, taken in one.takes.items()}
@@ -91,30 +121,14 @@ def _is_there(value: Any) -> bool:  # noqa: ANN401 (a figure, a number, an array
     return value.known if isinstance(value, Figure) else value is not None
 
 
-_NAMES = {
-    "consumption": "consumption_tokens_per_second",
-    "instance_rate": "instance_tokens_per_second",
-    "rollout_gpu_rate": "rollout_gpu_tokens_per_second",
-    "trainer_gpu_rate": "trainer_gpu_tokens_per_second",
-    "rollout_gpu_hour": "rollout_gpu_hour_usd",
-    "trainer_gpu_hour": "trainer_gpu_hour_usd",
-    "preemptible_gpu_hour": "preemptible_gpu_hour_usd",
-    "rollout_idle": "rollout_idle_fraction",
-    "trainer_idle": "trainer_idle_fraction",
-    "samples": "samples_per_step",
-}
-"""Fields of questions whose quantities have longer names."""
-
-
-def flow_of(question: object, rules: Iterable[Rule], **fixed: Figure) -> Flow:
+def flow_of(question: object, rules: Iterable[Rule], **fixed: Figure | float) -> Flow:
     """
     What follows from the figures of a question.
 
     Args:
-        question: A dataclass whose fields hold figures, each named for its quantity.
+        question: Figures by key, or a dataclass whose fields hold them, each named for its quantity.
         rules: How quantities follow from each other.
         fixed: Quantities that the caller decides, by key.
     """
-    held = {entry.name: getattr(question, entry.name) for entry in fields(question)}  # type: ignore[arg-type]  # a dataclass
-    known = {_NAMES.get(name, name): value for name, value in held.items() if isinstance(value, Figure)} | fixed
-    return Flow(rules, known.get)
+    known = {KEYS.get(name, name): value for name, value in entries(question).items() if isinstance(value, Figure)}
+    return Flow(rules, known | fixed)

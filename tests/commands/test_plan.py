@@ -415,14 +415,14 @@ def test_gpus_that_contradict_the_cluster_are_refused(rlsize: Any, folder: Path)
 def test_a_space_without_end_is_refused_before_it_is_searched(rlsize: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Too many GPUs, or too many ways to use them: with what would narrow it."""
     assert "32,768" in faults(rlsize(*FLAGS, "--gpus", "1e6"))
-    from rlsize.planner import search, space_size
+    from rlsize.planner import search
 
     monkeypatch.setattr(search, "BLOCK", 2**10)
     monkeypatch.setattr(search, "WORTH_TELLING", 1000)
     long = rlsize(*FLAGS, "--gpus", "512")
     assert long.code == 0
     assert long.stderr == "searching\n"
-    monkeypatch.setattr(space_size, "MOST_CANDIDATES", 100_000)
+    monkeypatch.setattr(search, "MOST_CANDIDATES", 100_000)
     assert "--whole-nodes" in faults(rlsize(*FLAGS, "--gpus", "512"))
     assert rlsize(*FLAGS, "--gpus", "64").code == 0
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from rlsize.errors import InputError
 from rlsize.facts.budget import BOUNDS, Budget, Change, Limit, quantities, set_limits
-from rlsize.planner.memory_left import MEMORY_KEYS
+from rlsize.planner.evaluation import MEMORY_KEYS
 from rlsize.readers.file_kinds import schema_of
 from rlsize.readers.validation import validated
 from rlsize.readers.yaml_documents import Document, parse_document

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.facts.records.record import Refused
-from rlsize.planner.evaluation import worked
-from rlsize.planner.memory_left import memory_of
+from rlsize.planner.evaluation import memory_of, worked
 from rlsize.planner.options import Placement
 from rlsize.planner.space import misfit, packed
 

@@ -15,8 +15,7 @@ from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Layout
 from rlsize.planner.choices import fleet_options, trainer_options
-from rlsize.planner.offers import Degrees, Offer
-from rlsize.planner.options import FleetOption, LoopProblem, TrainerOption
+from rlsize.planner.options import FleetOption, LoopProblem, Offer, TrainerOption, TriedDegrees
 from rlsize.planner.outlook import Outlook, draws
 from rlsize.planner.space import Space
 from rlsize.planner.tables import Rejections
@@ -129,12 +128,12 @@ def fleets_of(model: str, gpu: str, tensor: tuple[int, ...], hour: float | None 
     """Instances that are predicted; 60 % of the memory where GPUs are shared."""
     asked = EngineQuestion(model=CATALOGUE.get("model", model), gpu=CATALOGUE.get("gpu", gpu), layout=Layout())
     offer = Offer(gpu=asked.gpu, gpu_hour=price("rollout_gpu_hour_usd", hour))
-    return tuple(fleet_options(asked, 0.6, offer, Degrees(rollout_tensor=tensor), Rejections()))
+    return tuple(fleet_options(asked, 0.6, offer, TriedDegrees(rollout_tensor=tensor), Rejections()))
 
 
 @cache
 def trainers_of(
-    model: str, gpu: str, samples: float, tokens: float, degrees: Degrees, hour: float | None = None
+    model: str, gpu: str, samples: float, tokens: float, degrees: TriedDegrees, hour: float | None = None
 ) -> tuple[TrainerOption, ...]:
     """Trainers that are predicted."""
     asked = TrainQuestion(
@@ -250,7 +249,7 @@ def predicted_problems(draw: st.DrawFn) -> Posed:
     other = draw(kinds) if pools else gpu
     samples, response = draw(st.sampled_from([48.0, 512.0, 16.0])), draw(st.sampled_from([1000.0, 300.0, 4000.0]))
     tensor = draw(st.sampled_from([(1, 2), (1,), (2,), (1, 4)]))
-    degrees = Degrees(
+    degrees = TriedDegrees(
         tensor=draw(st.sampled_from([(1, 2), (1,), (2,)])),
         pipeline=draw(st.sampled_from([(1,), (1, 2)])),
         context=(1,),

@@ -22,10 +22,8 @@ from rlsize.equations import matching
 from rlsize.estimates.figures import apply
 from rlsize.estimates.train_prediction_question import bare_question
 from rlsize.estimates.trainer_fit import bare_trainer_memory
-from rlsize.planner.evaluation import worked
-from rlsize.planner.memory_left import memory_of
-from rlsize.planner.offers import Degrees
-from rlsize.planner.options import Placement
+from rlsize.planner.evaluation import memory_of, worked
+from rlsize.planner.options import Placement, TriedDegrees
 from rlsize.planner.plan import planned
 from rlsize.planner.search import search
 from rlsize.planner.space import Limit
@@ -36,7 +34,7 @@ if TYPE_CHECKING:
     from rlsize.planner.least_change import LeastChange
 
 ROLLOUT, TRAINER = "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction"
-ONE_LAYOUT = Degrees(tensor=(1,), pipeline=(1,), context=(1,), recompute=("full",))
+ONE_LAYOUT = TriedDegrees(tensor=(1,), pipeline=(1,), context=(1,), recompute=("full",))
 
 
 def best(posed: Posed, objective: Objective = "time") -> Family:
@@ -410,7 +408,7 @@ def test_lent_gpus_hold_an_engine_beside_the_trainer() -> None:
 def test_a_budget_for_memory_is_kept(side: str, loop: Any) -> None:
     """A plan leaves what the budget wants free: here as much as the best that there is."""
     model, gpu = "qwen3-0.6b", "h100-sxm"
-    degrees = Degrees(tensor=(1, 2), pipeline=(1,), context=(1,), recompute=("none", "full"))
+    degrees = TriedDegrees(tensor=(1, 2), pipeline=(1,), context=(1,), recompute=("none", "full"))
     trainers = trainers_of(model, gpu, 64.0, 1300.0, degrees)
     posed = predicted(model, fleets_of(model, gpu, (1, 2)), trainers, response=1000.0, gpus=4.0, loops=(loop,))
     everything = search(posed.outlook.central, posed.space)

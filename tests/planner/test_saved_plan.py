@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.plan import PlanFigure
-from rlsize.planner.evaluation import Evaluation
-from rlsize.planner.saved_plan import saved_plan
+from rlsize.planner.evaluation import Evaluation, saved_plan
 from rlsize.version import VERSION
 
 

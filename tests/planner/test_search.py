@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.planner.plain_search import SIZED, Tried, plain_search, within
 from tests.planner.small_problems import Posed, measured_problems, predicted_problems
 
-from rlsize.planner import best_families
+from rlsize.planner import families
 from rlsize.planner import search as search_module
 from rlsize.planner.evaluation import worked
 from rlsize.planner.families import rounded
@@ -75,7 +75,7 @@ def searched(posed: Posed, objective: Objective, block: int, kept: int) -> Found
     """What a search finds that works out so many candidates at once, and keeps so many families."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(search_module, "BLOCK", block)
-        patch.setattr(best_families, "KEPT", kept)
+        patch.setattr(families, "KEPT", kept)
         return search_module.search(posed.outlook.central, posed.space, objective)
 
 

@@ -20,8 +20,7 @@ from tests.planner.small_problems import (
 
 from rlsize.planner.evaluation import worked
 from rlsize.planner.families import Objective
-from rlsize.planner.offers import Degrees
-from rlsize.planner.options import Placement
+from rlsize.planner.options import Placement, TriedDegrees
 from rlsize.planner.search import search
 from rlsize.planner.space import Limit
 
@@ -120,7 +119,7 @@ def test_a_looser_staleness_cap_never_lowers_throughput(
         model,
         fleets_of(model, gpu, (1,)),
         trainers_of(
-            model, gpu, samples, 2300.0, Degrees(tensor=(1,), pipeline=(1,), context=(1,), recompute=("full",))
+            model, gpu, samples, 2300.0, TriedDegrees(tensor=(1,), pipeline=(1,), context=(1,), recompute=("full",))
         ),
         samples,
     )

@@ -20,8 +20,6 @@ from rlsize.shell.rates import trainer_gpus
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from rlsize.facts.figure import Figure
     from rlsize.planner.backlog import BacklogAnswer
 
@@ -69,30 +67,19 @@ def backlog(inputs: Inputs) -> Report:
         judge(inputs, "rollout", both.rate, size, "an instance's rate")
     inputs.settle()
     answer = grow_backlog(question, both.draws(inputs, question))
-    return bounded(backlog_report(answer, inputs.shown(), inputs.warnings, inputs.notes), both.bound)
+    return bounded(_report(inputs, answer), both.bound)
 
 
-def backlog_report(
-    answer: BacklogAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
-) -> Report:
-    """
-    The report of `rlsize backlog`.
-
-    Args:
-        answer: Growth, backlog and staleness.
-        inputs: What they were worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-    """
+def _report(inputs: Inputs, answer: BacklogAnswer) -> Report:
     found = {figure.key: figure for figure in answer.results}
-    given = {figure.key: figure for figure in inputs}
+    given = {figure.key: figure for figure in inputs.shown()}
     return Report(
         command="backlog",
         headline=_headline(found, given),
         results=answer.results,
-        inputs=tuple(inputs),
-        warnings=(*warnings, *_stale(found)),
-        notes=(*notes, *_notes(found, given)),
+        inputs=inputs.shown(),
+        warnings=(*inputs.warnings, *_stale(found)),
+        notes=(*inputs.notes, *_notes(found, given)),
         chart=_chart(answer, found, given),
     )
 

@@ -16,7 +16,7 @@ from rlsize.loop.rates import busy_seconds
 from rlsize.loop.seed import random_for
 from rlsize.loop.sides import described_loop, joint_draws, loops_own
 from rlsize.loop.workload import batch_tokens, samples
-from rlsize.planner.cost import POOLS, CostAnswer, CostQuestion, price_step, step_time
+from rlsize.planner.cost import POOLS, costs, pool_rows, price_step
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
@@ -27,12 +27,17 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.flow import Flow
     from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
 
 _PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "preemptible_gpu_hour_usd")
 _STEP = (
     "give the wall clock of a step; or --train-seconds with --trainer-idle; or model, GPU and lengths, to predict it"
+)
+_PREEMPTION = (
+    "Preemptible GPUs are priced by useful hours, price over 1 - lost share; if the measured step already contains "
+    "what preemption lost, leave --lost-fraction out."
 )
 
 
@@ -62,35 +67,35 @@ def cost(inputs: Inputs) -> Report:
     rollout, trainer = _pools(inputs)
     if loop is not None and found is not None:
         wall, waits, (rollout, trainer) = _of_the_loop(inputs, loop, found)
-    question = CostQuestion(
-        rollout_gpus=rollout,
-        trainer_gpus=trainer,
-        step_seconds=wall,
-        train_seconds=busy,
-        samples=samples(inputs),
-        batch_tokens=batch,
-        steps=inputs.ask("steps"),
-        rollout_idle=waits["rollout"],
-        trainer_idle=waits["trainer"],
-        rollout_gpu_hour=prices[0],
-        trainer_gpu_hour=prices[1],
-        preemptible_gpu_hour=_preemptible_price(inputs),
-        preemptible_fraction=_or_none(inputs, "preemptible_fraction"),
-        lost_fraction=_or_none(inputs, "lost_fraction"),
-    )
-    _check(inputs, question)
+    known = {
+        "rollout_gpus": rollout,
+        "trainer_gpus": trainer,
+        "step_seconds": wall,
+        "train_seconds": busy,
+        "samples_per_step": samples(inputs),
+        "batch_tokens": batch,
+        "steps": inputs.ask("steps"),
+        "rollout_idle_fraction": waits["rollout"],
+        "trainer_idle_fraction": waits["trainer"],
+        "rollout_gpu_hour_usd": prices[0],
+        "trainer_gpu_hour_usd": prices[1],
+        "preemptible_gpu_hour_usd": _preemptible_price(inputs),
+        "preemptible_fraction": _or_none(inputs, "preemptible_fraction"),
+        "lost_fraction": _or_none(inputs, "lost_fraction"),
+    }
+    _check(inputs, known)
     if loop is None:
         say_date(inputs)
-        _check_mfu(inputs, question)
+        _check_mfu(inputs, known)
     inputs.settle()
     leaves = {figure.key: figure for figure in (wall, *waits.values())}
-    draws = joint_draws(loop, leaves) if loop is not None else random_for(inputs, question)
-    answer = price_step(question, draws)
-    if found is not None and not question.preemptible_fraction.value:
+    draws = joint_draws(loop, leaves) if loop is not None else random_for(inputs, known)
+    results = price_step(known, draws)
+    if found is not None and not known["preemptible_fraction"].value:
         from rlsize.loop.answer import agreed
 
-        answer = replace(answer, results=agreed(answer.results, found))
-    report = cost_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+        results = agreed(results, found)
+    report = _report(inputs, costs(known), results)
     return report if loop is None else bounded(report, loop.bound)
 
 
@@ -122,12 +127,12 @@ def _pools(inputs: Inputs) -> tuple[Figure, Figure]:
     return rollout, trainer
 
 
-def _check_mfu(inputs: Inputs, question: CostQuestion) -> None:
+def _check_mfu(inputs: Inputs, known: Mapping[str, Figure]) -> None:
     """Refuse a step of a scenario that its trainer cannot do in the time, even without waiting."""
-    busy = question.train_seconds if question.train_seconds.known else question.step_seconds
+    busy = known["train_seconds"] if known["train_seconds"].known else known["step_seconds"]
     key = "consumption_tokens_per_second"
-    trained = apply(key, matching.consumption, tokens_per_step=question.batch_tokens, train_seconds=busy)
-    judge(inputs, "trainer", replace(trained, source=busy.source), question.trainer_gpus, "the trainer's consumption")
+    trained = apply(key, matching.consumption, tokens_per_step=known["batch_tokens"], train_seconds=busy)
+    judge(inputs, "trainer", replace(trained, source=busy.source), known["trainer_gpus"], "the trainer's consumption")
 
 
 def _step_seconds(inputs: Inputs) -> tuple[Figure, Figure]:
@@ -163,40 +168,29 @@ def _preemptible_price(inputs: Inputs) -> Figure:
     return inputs.keep(Figure(key="preemptible_gpu_hour_usd", value=spot.value, source=source, verified=spot.verified))
 
 
-def _check(inputs: Inputs, question: CostQuestion) -> None:
-    inputs.need(
-        question.rollout_gpus, "give the GPUs of the rollout fleet; --mode colocated where it has none of its own"
-    )
-    inputs.need(question.trainer_gpus, "give the GPUs of the trainer")
-    if not step_time(question).known:
-        inputs.need(question.step_seconds, _STEP)
-    if inputs.by_flag("lost_fraction") and not question.preemptible_fraction.value:
+def _check(inputs: Inputs, known: Mapping[str, Figure]) -> None:
+    todo = "give the GPUs of the rollout fleet; --mode colocated where it has none of its own"
+    inputs.need(known["rollout_gpus"], todo)
+    inputs.need(known["trainer_gpus"], "give the GPUs of the trainer")
+    if not costs(known)["step_seconds"].known:
+        inputs.need(known["step_seconds"], _STEP)
+    if inputs.by_flag("lost_fraction") and not known["preemptible_fraction"].value:
         todo = "give --preemptible-fraction, or leave it out"
         inputs.fault("says what preemption loses, and nothing is preemptible", "--lost-fraction", todo)
 
 
-def cost_report(
-    answer: CostAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
-) -> Report:
-    """
-    The report of `rlsize cost`.
-
-    Args:
-        answer: What a step and a run cost.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-    """
-    found = {figure.key: figure for figure in answer.results}
+def _report(inputs: Inputs, flow: Flow, results: Sequence[Figure]) -> Report:
+    found = {figure.key: figure for figure in results}
+    preempted = bool(flow["preemptible_fraction"].value)
     return Report(
         command="cost",
-        headline=_headline(answer, found),
-        results=answer.results,
-        inputs=tuple(inputs),
-        tables={"pools": _pools_table(answer)},
-        warnings=tuple(warnings),
-        notes=(*_price_notes(inputs), *_preemption_note(answer), *notes),
-        chart=_chart(answer, found),
+        headline=_headline(flow, found),
+        results=tuple(results),
+        inputs=inputs.shown(),
+        tables={"pools": _pools_table(flow)},
+        warnings=tuple(inputs.warnings),
+        notes=(*_price_notes(inputs.shown()), *([_PREEMPTION] if preempted else []), *inputs.notes),
+        chart=_chart(flow, found, preempted=preempted),
         quiet=frozenset(
             {
                 "rollout_cost_per_step_usd",
@@ -208,9 +202,9 @@ def cost_report(
     )
 
 
-def _headline(answer: CostAnswer, found: Mapping[str, Figure]) -> str:
+def _headline(flow: Flow, found: Mapping[str, Figure]) -> str:
     step, hours = found["cost_per_step_usd"], found["gpu_hours_per_step"]
-    wall = f"{show(step_time(answer.question).value, '_seconds')} on {show(_gpus(answer))} GPUs"
+    wall = f"{show(flow['step_seconds'].value, '_seconds')} on {show(flow['gpus'].number)} GPUs"
     if not step.known:
         return f"A step takes {show(hours.value, hours.key)} GPU-hours ({wall}); its cost needs {step.missing}."
     text = f"A step costs {show(step.value, step.key)} ({wall})"
@@ -226,12 +220,7 @@ def _headline(answer: CostAnswer, found: Mapping[str, Figure]) -> str:
     return f"{text}: {', '.join(extra)}."
 
 
-def _gpus(answer: CostAnswer) -> float:
-    gpus: Figure = answer.pools[-1]["gpus"]
-    return gpus.number
-
-
-def _pools_table(answer: CostAnswer) -> Table:
+def _pools_table(flow: Flow) -> Table:
     columns = [
         Column("pool", "pool", "left"),
         Column("gpus", "GPUs"),
@@ -239,12 +228,12 @@ def _pools_table(answer: CostAnswer) -> Table:
         Column("gpu_hour_usd", "$/GPU-hour"),
         Column("cost_per_step_usd", "cost/step"),
     ]
-    if answer.question.rollout_idle.known or answer.question.trainer_idle.known:
+    if any(flow[f"{pool}_idle_fraction"].known for pool in POOLS):
         columns.append(Column("idle_cost_per_step_usd", "of it waiting"))
     return Table(
         title="By pool",
         columns=tuple(columns),
-        rows=answer.pools,
+        rows=pool_rows(flow),
         note="GPUs that wait are paid for like those that work",
     )
 
@@ -261,46 +250,36 @@ def _priced(figure: Figure) -> str:
     return pool or "both pools"
 
 
-def _preemption_note(answer: CostAnswer) -> list[str]:
-    question = answer.question
-    if not question.preemptible_fraction.value:
-        return []
-    text = "Preemptible GPUs are priced by useful hours, price over 1 - lost share"
-    return [f"{text}; if the measured step already contains what preemption lost, leave --lost-fraction out."]
-
-
-def _chart(answer: CostAnswer, found: Mapping[str, Figure]) -> Chart | None:
-    costs = {pool: found[f"{pool}_cost_per_step_usd"] for pool in POOLS}
-    if not all(figure.known for figure in costs.values()):
-        return _hours_chart(answer, found)
-    bars = {"per step": {pool: figure.number for pool, figure in costs.items()}}
+def _chart(flow: Flow, found: Mapping[str, Figure], *, preempted: bool) -> Chart | None:
+    each = {pool: found[f"{pool}_cost_per_step_usd"] for pool in POOLS}
+    subtitle = f"{show(flow['step_seconds'].value, '_seconds')} per step"
+    if not all(figure.known for figure in each.values()):
+        total = found["gpu_hours_per_step"]
+        return Chart(
+            title=f"{show(total.value)} GPU-hours per step; a price would make it dollars",
+            x_label="",
+            y_label="GPU-hours per optimizer step",
+            series=_series({"per step": {pool: flow[f"{pool}_gpu_hours_per_step"].number for pool in POOLS}}),
+            kind="stacked",
+            subtitle=subtitle,
+        )
+    bars = {"per step": {pool: figure.number for pool, figure in each.items()}}
     idle = {pool: found[f"{pool}_idle_cost_per_step_usd"] for pool in POOLS}
     if any(figure.known for figure in idle.values()):
         bars["of it waiting"] = {pool: figure.number if figure.known else 0.0 for pool, figure in idle.items()}
-    if answer.question.preemptible_fraction.value and answer.on_demand_usd.known:
-        bars["with no preemptible GPU"] = {"rollout": answer.on_demand_usd.number, "trainer": costs["trainer"].number}
-    largest = max(POOLS, key=lambda pool: costs[pool].number)
+    on_demand = flow["on_demand_rollout_cost_per_step_usd"]
+    if preempted and on_demand.known:
+        bars["with no preemptible GPU"] = {"rollout": on_demand.number, "trainer": each["trainer"].number}
+    largest = max(POOLS, key=lambda pool: each[pool].number)
     total = found["cost_per_step_usd"]
+    share = show(each[largest].number / total.number if total.number else 0.0, "_fraction")
     return Chart(
-        title=f"{show(total.value, total.key)} per step, {_share(costs[largest], total)} of it for the {largest} GPUs",
+        title=f"{show(total.value, total.key)} per step, {share} of it for the {largest} GPUs",
         x_label="",
         y_label="dollars per optimizer step",
         series=_series(bars),
         kind="stacked",
-        subtitle=f"{show(step_time(answer.question).value, '_seconds')} per step",
-    )
-
-
-def _hours_chart(answer: CostAnswer, found: Mapping[str, Figure]) -> Chart | None:
-    hours = {str(row["pool"]): row["gpu_hours_per_step"] for row in answer.pools}
-    total = found["gpu_hours_per_step"]
-    return Chart(
-        title=f"{show(total.value)} GPU-hours per step; a price would make it dollars",
-        x_label="",
-        y_label="GPU-hours per optimizer step",
-        series=_series({"per step": {pool: hours[pool].number for pool in POOLS}}),
-        kind="stacked",
-        subtitle=f"{show(step_time(answer.question).value, '_seconds')} per step",
+        subtitle=subtitle,
     )
 
 
@@ -310,7 +289,3 @@ def _series(bars: Mapping[str, Mapping[str, float]]) -> tuple[Series, ...]:
         Series(name=pool, xs=tuple(bars), ys=tuple(parts[pool] for parts in bars.values()), role=roles[pool])
         for pool in POOLS
     )
-
-
-def _share(part: Figure, total: Figure) -> str:
-    return show(part.number / total.number if total.number else 0.0, "_fraction")

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.loop.plausible import judge
 from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import waste
 from rlsize.loop.sides import IN_LOOP_RATE, instance_size, sides
-from rlsize.planner.caching import CachingQuestion, caching_savings
-from rlsize.planner.fleet import FleetAnswer, FleetQuestion, size_fleet
+from rlsize.planner.fleet import FleetAnswer, FleetQuestion, caching_savings, size_fleet
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
@@ -21,7 +20,7 @@ from rlsize.shell.rates import observed_instances, trainer_gpus
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
 _QUIET = frozenset({"matched_instances_exact"})
 
@@ -62,15 +61,15 @@ def fleet(inputs: Inputs) -> Report:
         judge(inputs, "trainer", question.consumption, question.trainer_gpus, "the trainer's consumption")
         judge(inputs, "rollout", question.instance_rate, question.gpus_per_instance, "an instance's rate")
     prompts = inputs.gives("prompt_tokens") and inputs.ask("prompt_tokens").value  # of no length nothing is cached
-    caching = _caching(inputs, question) if prompts else None
+    caching, routing = _caching(inputs, question) if prompts else ({}, "")
     inputs.settle()
     listed = {figure.source for figure in prices if "price profile" in figure.source}
     inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(listed)]
     answer = size_fleet(question, both.draws(inputs, question))
-    savings = _savings(inputs, caching, answer) if caching else []
+    savings = _savings(inputs, caching, routing, answer) if caching else []
     if both.loop is not None:  # which is another one than the match, so what is told of that has keys that say so
         answer = replace(answer, results=tuple(_of_the_match(figure) for figure in answer.results))
-    return bounded(fleet_report(answer, inputs.shown(), inputs.warnings, inputs.notes, savings), both.bound)
+    return bounded(_report(inputs, answer, savings), both.bound)
 
 
 def _of_the_match(figure: Figure) -> Figure:
@@ -80,25 +79,17 @@ def _of_the_match(figure: Figure) -> Figure:
     return figure if shared else replace(figure, key=names.get(figure.key, f"nameplate_{figure.key}"))
 
 
-def _caching(inputs: Inputs, question: FleetQuestion) -> CachingQuestion:
-    """The question about prefix caching."""
-    block = inputs.used.get("block_tokens")
-    return CachingQuestion(
-        group_size=inputs.ask("group_size"),
-        prompt_tokens=inputs.ask("prompt_tokens"),
-        response_tokens=inputs.ask("response_tokens"),
-        block_tokens=block or inputs.ask("block_tokens", default=16, why="vLLM's default on GPUs"),
-        routing=inputs.choose("routing"),
-        instances=absent("instances", "--instances"),
-        hit_fraction=inputs.ask("hit_fraction"),
-        prefill_rate=inputs.ask("prefill_tokens_per_second"),
-        instance_rate=question.instance_rate,
-        headroom=question.headroom,
-        required=absent("required_tokens_per_second", "--consume"),
-    )
+def _caching(inputs: Inputs, question: FleetQuestion) -> tuple[dict[str, Figure], str]:
+    """What is known about prompts and caches, by key, and how the samples of a group reach instances."""
+    lengths = {key: inputs.ask(key) for key in ("group_size", "prompt_tokens", "response_tokens")}
+    block = inputs.used.get("block_tokens") or inputs.ask("block_tokens", default=16, why="vLLM's default on GPUs")
+    routing = inputs.choose("routing")
+    caches = {key: inputs.ask(key) for key in ("hit_fraction", "prefill_tokens_per_second")}
+    rates = {"instance_tokens_per_second": question.instance_rate, "headroom": question.headroom}
+    return {**lengths, "block_tokens": block, **caches, **rates}, routing
 
 
-def _savings(inputs: Inputs, caching: CachingQuestion, answer: FleetAnswer) -> list[Figure]:
+def _savings(inputs: Inputs, known: Mapping[str, Figure], routing: str, answer: FleetAnswer) -> list[Figure]:
     """
     What prefix caching would save.
 
@@ -107,7 +98,8 @@ def _savings(inputs: Inputs, caching: CachingQuestion, answer: FleetAnswer) -> l
     """
     found = {figure.key: figure for figure in answer.results}
     count = Figure(key="instances", value=answer.judged, provenance="predicted")
-    savings = caching_savings(replace(caching, instances=count, required=found["required_tokens_per_second"]))
+    required = found["required_tokens_per_second"]
+    savings = caching_savings({**known, "instances": count, "required_tokens_per_second": required}, routing)
     share = next((figure for figure in savings if figure.key == "prefill_time_fraction" and figure.known), None)
     if share is not None and share.number >= 1.0:
         inputs.fault(
@@ -119,39 +111,22 @@ def _savings(inputs: Inputs, caching: CachingQuestion, answer: FleetAnswer) -> l
     return savings
 
 
-def fleet_report(
-    answer: FleetAnswer,
-    inputs: Sequence[Figure],
-    warnings: Sequence[str],
-    notes: Sequence[str] = (),
-    savings: Sequence[Figure] = (),
-) -> Report:
-    """
-    The report of `rlsize fleet`.
-
-    Args:
-        answer: The match and its neighbours.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-        savings: What prefix caching would save, where the prompts are known.
-    """
-    figures = {figure.key: figure for figure in answer.results}
+def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure]) -> Report:
+    figures, given = ({figure.key: figure for figure in told} for told in (answer.results, inputs.shown()))
     return Report(
         command="fleet",
-        headline=_headline(answer, figures, inputs),
+        headline=_headline(answer, figures, given),
         results=(*answer.results, *savings),
-        inputs=tuple(inputs),
-        tables={"neighbours": neighbours_table(answer)},
-        warnings=tuple(warnings),
-        notes=(*notes, *_observed_note(answer, figures), *_caching_note(savings, answer.matched)),
-        chart=fleet_chart(answer, next(figure for figure in inputs if figure.key == "headroom")),
+        inputs=inputs.shown(),
+        tables={"neighbours": _neighbours(answer)},
+        warnings=tuple(inputs.warnings),
+        notes=(*inputs.notes, *_observed_note(answer, figures), *_caching_note(savings, answer.matched)),
+        chart=_chart(answer, figures["required_tokens_per_second"], given["headroom"]),
         quiet=_QUIET | {figure.key for figure in savings if not figure.known},
     )
 
 
-def _headline(answer: FleetAnswer, figures: dict[str, Figure], inputs: Sequence[Figure]) -> str:
-    given = {figure.key: figure for figure in inputs}
+def _headline(answer: FleetAnswer, figures: dict[str, Figure], given: dict[str, Figure]) -> str:
     required = show(figures["required_tokens_per_second"].value, "_tokens_per_second")
     each = given.get("instance_tokens_per_second") or given[IN_LOOP_RATE]
     rate = show(each.value, "_tokens_per_second")
@@ -204,7 +179,7 @@ def _caching_note(savings: Sequence[Figure], matched: int) -> list[str]:
     ]
 
 
-def neighbours_table(answer: FleetAnswer) -> Table:
+def _neighbours(answer: FleetAnswer) -> Table:
     """One row for each instance count around the match."""
     columns = [
         Column("instances", "inst."),
@@ -229,10 +204,9 @@ def neighbours_table(answer: FleetAnswer) -> Table:
     )
 
 
-def fleet_chart(answer: FleetAnswer, headroom: Figure) -> Chart:
+def _chart(answer: FleetAnswer, required: Figure, headroom: Figure) -> Chart:
     """Nameplate and expected supply against the instance count, with what is needed and the match marked."""
     counts = tuple(row["instances"].number for row in answer.neighbours)
-    required = next(figure for figure in answer.results if figure.key == "required_tokens_per_second")
 
     def supply(key: str) -> tuple[float, ...]:
         return tuple(row[key].number for row in answer.neighbours)

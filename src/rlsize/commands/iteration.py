@@ -24,11 +24,11 @@ from rlsize.loop.sides import (
     trainer_alone,
 )
 from rlsize.loop.workload import samples
-from rlsize.planner.iteration import COLOCATED, NOTHING_THROWN_AWAY, OVERLAPPED, SYNC, IterationQuestion, Source
-from rlsize.planner.iteration_plan import IterationAnswer, plan_iteration
+from rlsize.planner.iteration import NOTHING_THROWN_AWAY, IterationQuestion, Source, mode_rows, plan_iteration
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table, without_reasons
+from rlsize.rules.phases import COLOCATED, OVERLAPPED, SYNC
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, REFUSED, asks
 from rlsize.shell.rates import trainer_gpus
@@ -88,8 +88,8 @@ def iteration(inputs: Inputs) -> Report:
         return _of_the_loop(inputs, loop, found)
     question = _question(inputs, _SOURCES[told[0]] if told else _scenario_source(inputs))
     inputs.settle()
-    answer = plan_iteration(question, random_for(inputs, question))
-    return iteration_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    results = plan_iteration(question, random_for(inputs, question.known))
+    return _report(inputs, question, results)
 
 
 def _scenario_source(inputs: Inputs) -> Source:
@@ -110,29 +110,28 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     shared = loop.pools.shared
     nothing = absent("rollout_gpus", "pools of their own"), absent("trainer_gpus", "pools of their own")
     pools = nothing if shared else (found.results["rollout_gpus"], found.results["trainer_gpus"])
-    question = IterationQuestion(
-        mode=mode,
-        source="said",
-        samples=samples(inputs),
-        group_size=inputs.ask("group_size"),
-        rollout_seconds=rollout,
-        train_seconds=train,
-        sync_seconds=Figure(key="unhidden_seconds", value=0.0, source="in the change-overs") if shared else rest,
-        swap_seconds=rest if shared else inputs.ask("swap_seconds"),
-        verify_seconds=_verify(inputs),
-        rollout_gpus=pools[0],
-        trainer_gpus=pools[1],
-    )
+    asked = {
+        "samples_per_step": samples(inputs),
+        "group_size": inputs.ask("group_size"),
+        "tokens_generated_per_trained_token": NOTHING_THROWN_AWAY,
+        "rollout_seconds": rollout,
+        "train_seconds": train,
+        "sync_seconds": Figure(key="unhidden_seconds", value=0.0, source="in the change-overs") if shared else rest,
+        "swap_seconds": rest if shared else inputs.ask("swap_seconds"),
+        "verify_seconds": _verify(inputs),
+        "rollout_gpus": pools[0],
+        "trainer_gpus": pools[1],
+    }
     refuse_wall_clock(inputs)
     inputs.settle()
     draws = joint_draws(loop, {"generation_seconds": rollout, "train_seconds": train})
-    answer = plan_iteration(question, draws)
-    results = [_as_the_loop(figure, found) for figure in answer.results]
-    answer = replace(answer, results=(*results, found.results["step_seconds"]))
+    question = IterationQuestion(mode=mode, source="said", known=asked)
+    results = [_as_the_loop(figure, found) for figure in plan_iteration(question, draws)]
+    results.append(found.results["step_seconds"])
     inputs.notes.append(
         "Sync, overheads and uneven phases are in it as one part; `rlsize predict step` tells them apart."
     )
-    return bounded(iteration_report(answer, inputs.shown(), inputs.warnings, inputs.notes), loop.bound)
+    return bounded(_report(inputs, question, results), loop.bound)
 
 
 def _rest(mode: str, rollout: float, train: float, step: float) -> Figure:
@@ -157,41 +156,43 @@ def _question(inputs: Inputs, source: Source) -> IterationQuestion:
     size = instance_size(inputs)
     many, thrown = samples(inputs), _waste(inputs, source)
     count = instances(inputs, fleet_gpus(inputs), size)
-    groups, response, rollout = (inputs.ask(key) for key in ("group_seconds", "response_tokens", "rollout_seconds"))
+    said = {key: inputs.ask(key) for key in ("group_seconds", "response_tokens", "rollout_seconds")}
     train, sync = _train(inputs)
-    question = IterationQuestion(
-        mode=MODES[mode],
-        source=source,
-        samples=many,
-        tokens_generated_per_trained_token=thrown,
-        group_size=group,
-        instances=count,
-        group_seconds=groups,
-        instance_rate=rate,
-        headroom=headroom,
-        response_tokens=response,
-        rollout_seconds=rollout,
-        train_seconds=train,
-        sync_seconds=_sync(inputs, sync),
-        swap_seconds=inputs.ask("swap_seconds"),
-        verify_seconds=_verify(inputs),
-        rollout_gpus=inputs.ask("rollout_gpus"),
-        trainer_gpus=trainer_gpus(inputs),
+    known = {
+        **said,
+        "samples_per_step": many,
+        "tokens_generated_per_trained_token": thrown,
+        "group_size": group,
+        "instances": count,
+        "instance_tokens_per_second": rate,
+        "headroom": headroom,
+        "train_seconds": train,
+        "sync_seconds": _sync(inputs, sync),
+        "swap_seconds": inputs.ask("swap_seconds"),
+        "verify_seconds": _verify(inputs),
+        "rollout_gpus": inputs.ask("rollout_gpus"),
+        "trainer_gpus": trainer_gpus(inputs),
+    }
+    _check(inputs, source, known)
+    _say_twice(inputs, source, known)
+    batch = apply(
+        "batch_tokens",
+        matching.tokens_per_step,
+        prompts=many,
+        group_size=1.0,
+        response_tokens=said["response_tokens"],
     )
-    _check(inputs, question)
-    _say_twice(inputs, question)
-    batch = apply("batch_tokens", matching.tokens_per_step, prompts=many, group_size=1.0, response_tokens=response)
     key = "consumption_tokens_per_second"
     trained = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
     judge(
         inputs,
         "trainer",
         replace(trained, source="--train-seconds"),
-        question.trainer_gpus,
+        known["trainer_gpus"],
         "the trainer's consumption",
     )
     judge(inputs, "rollout", rate, size, "an instance's rate")
-    return question
+    return IterationQuestion(mode=MODES[mode], source=source, known=known)
 
 
 def _rate(inputs: Inputs, source: Source) -> tuple[Figure, Figure]:
@@ -258,90 +259,80 @@ def _verify(inputs: Inputs) -> Figure:
     return said if said.known and said.number > 0 else absent("verify_seconds", "--verify-seconds")
 
 
-def _check(inputs: Inputs, question: IterationQuestion) -> None:
+def _check(inputs: Inputs, source: Source, known: Mapping[str, Figure]) -> None:
     """What each way to say the rollout time cannot do without."""
-    if question.source == "said":
+    if source == "said":
         return
-    inputs.need(question.samples, "give --samples, or --prompts with --group")
-    inputs.need(question.instances, "give the number of rollout instances")
-    if question.source == "rate":
+    inputs.need(known["samples_per_step"], "give --samples, or --prompts with --group")
+    inputs.need(known["instances"], "give the number of rollout instances")
+    if source == "rate":
         todo = "give the mean response length: a rate counts tokens, a batch counts samples"
-        inputs.need(question.response_tokens, todo)
+        inputs.need(known["response_tokens"], todo)
         return
-    inputs.need(question.group_size, "give the samples of one prompt")
-    inputs.need(question.group_seconds, _NEEDS)
-    if not (question.samples.known and question.instances.known and question.group_size.known):
+    inputs.need(known["group_size"], "give the samples of one prompt")
+    inputs.need(known["group_seconds"], _NEEDS)
+    many, count, group = (known[key] for key in ("samples_per_step", "instances", "group_size"))
+    if not (many.known and count.known and group.known):
         return
     # the rate of whole rounds of groups is too quick for a batch that does not fill its last round
-    round_ = question.instances.number * question.group_size.number
-    rounds = question.samples.number / round_
+    round_ = count.number * group.number
+    rounds = many.number / round_
     if abs(rounds - round(rounds)) > _PART_ROUND:
         inputs.warnings.append(
-            f"{question.samples.number:g} samples are {rounds:.3g} rounds of {round_:g} (instances x group): a part of "
+            f"{many.number:g} samples are {rounds:.3g} rounds of {round_:g} (instances x group): a part of "
             "a round takes as long as a whole one, so the rollout takes longer than the mean rate says"
         )
 
 
-def _say_twice(inputs: Inputs, question: IterationQuestion) -> None:
+def _say_twice(inputs: Inputs, source: Source, known: Mapping[str, Figure]) -> None:
     """Headroom and sync seconds overlap: both may stand for the pauses of weight syncs."""
-    both = question.source == "rate" and question.sync_seconds.known and question.sync_seconds.number > 0
-    if both and question.headroom.known and question.headroom.number < 1:
+    sync, headroom = known["sync_seconds"], known["headroom"]
+    if source == "rate" and sync.known and sync.number > 0 and headroom.known and headroom.number < 1:
         inputs.notes.append(
             "Headroom covers sync pauses too: with sync seconds beside it they count twice, unless it leaves them out."
         )
 
 
-def iteration_report(
-    answer: IterationAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
-) -> Report:
-    """
-    The report of `rlsize iteration`.
-
-    Args:
-        answer: One iteration, and the other ways to lay it out.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-    """
-    found = {figure.key: figure for figure in answer.results}
+def _report(inputs: Inputs, question: IterationQuestion, results: Sequence[Figure]) -> Report:
+    found, modes = {figure.key: figure for figure in results}, mode_rows(question)
     unknown = {key for key, figure in found.items() if not figure.known and "iteration" not in key}
     return Report(
         command="iteration",
-        headline=_headline(answer, found),
-        results=answer.results,
-        inputs=tuple(inputs),
-        tables={"modes": _modes_table(answer)},
-        warnings=tuple(warnings),
-        notes=(*_notes(answer, found), *notes),
-        chart=_chart(answer),
+        headline=_headline(question, found),
+        results=tuple(results),
+        inputs=inputs.shown(),
+        tables={"modes": _modes_table(question, modes)},
+        warnings=tuple(inputs.warnings),
+        notes=(*_notes(question, found), *inputs.notes),
+        chart=_chart(question, modes),
         quiet=frozenset(unknown),
     )
 
 
-def _headline(answer: IterationAnswer, found: Mapping[str, Figure]) -> str:
-    prefix = answer.question.prefixes[-1]
+def _headline(question: IterationQuestion, found: Mapping[str, Figure]) -> str:
+    prefix = question.prefixes[-1]
     whole, rollout, train = (
         found[f"{prefix}iteration_seconds"],
         found[f"{prefix}rollout_seconds"],
-        answer.question.train_seconds,
+        question.known["train_seconds"],
     )
     parts = f"{show(rollout.value, rollout.key)} of rollout, {show(train.value, train.key)} of training"
     if not whole.known:
-        return f"{parts}; a {answer.question.mode} iteration needs {whole.missing}."
+        return f"{parts}; a {question.mode} iteration needs {whole.missing}."
     expected = " expected" if prefix else ""
     days, share = found[f"{prefix}iterations_per_day"].number, found[f"{prefix}rollout_fraction"]
     often = f"{show(round(days))} a day" if days >= 1 else "less than one a day"
-    if answer.question.mode == COLOCATED:  # the phases run on other GPU counts than they were measured on
+    if question.mode == COLOCATED:  # the phases run on other GPU counts than they were measured on
         parts = "both phases on all GPUs, and two change-overs"
     return (
-        f"{show(whole.value, whole.key)}{expected} per {answer.question.mode} iteration: {parts}; {often}, "
+        f"{show(whole.value, whole.key)}{expected} per {question.mode} iteration: {parts}; {often}, "
         f"rollout is {show(share.value, share.key)} of it."
     )
 
 
-def _modes_table(answer: IterationAnswer) -> Table:
-    rows = tuple(without_reasons(row) for row in answer.modes)
-    last = answer.question.prefixes[-1]
+def _modes_table(question: IterationQuestion, modes: Sequence[dict[str, Any]]) -> Table:
+    rows = tuple(without_reasons(row) for row in modes)
+    last = question.prefixes[-1]
     columns = [
         Column("mode", "mode", "left"),
         Column(f"{last}iteration_seconds", "expected" if last else "iteration"),
@@ -350,14 +341,13 @@ def _modes_table(answer: IterationAnswer) -> Table:
         Column(f"{last}trainer_idle_fraction", "trainer idle"),
     ]
     columns += [Column("needs", "needs", "left", wide=True)] if any(row["needs"] for row in rows) else []
-    marked = next(index for index, row in enumerate(rows) if row["mode"] == answer.question.mode)
+    marked = next(index for index, row in enumerate(rows) if row["mode"] == question.mode)
     note = "\n".join(f"{row['mode']}: {row['rule']}" for row in rows)
     return Table(title="Sync, overlapped, colocated", columns=tuple(columns), rows=rows, marked=marked, note=note)
 
 
-def _notes(answer: IterationAnswer, found: Mapping[str, Figure]) -> list[str]:
-    question = answer.question
-    notes = _samples_note(answer)
+def _notes(question: IterationQuestion, found: Mapping[str, Figure]) -> list[str]:
+    notes = _samples_note(question)
     swap = found["break_even_swap_seconds"]
     if swap.known:
         notes.append(_swap_note(swap))
@@ -367,23 +357,24 @@ def _notes(answer: IterationAnswer, found: Mapping[str, Figure]) -> list[str]:
         notes.append(
             "Overlapped: the fleet makes the next batch while the trainer works on the last, so samples are a step old."
         )
-    if question.verify_seconds.known:
+    if question.known["verify_seconds"].known:
         notes.append(
             "Verifier workers keep up with the samples while they come; fewer make the batch wait for its last scores."
         )
     return notes
 
 
-def _samples_note(answer: IterationAnswer) -> list[str]:
+def _samples_note(question: IterationQuestion) -> list[str]:
     """What the sample count would be as a prompt count, where somebody may have meant that."""
-    question, more, seconds = answer.question, answer.as_prompts_samples, answer.as_prompts_rollout_seconds
-    if question.samples.source != "--samples" or not (more.known and seconds.known) or question.group_size.number <= 1:
+    flow = question.flow()
+    more, seconds = flow["as_prompts_samples"], flow["as_prompts_rollout_seconds"]
+    many, size = flow["samples_per_step"], flow["group_size"]
+    if many.source != "--samples" or not (more.known and seconds.known) or size.number <= 1:
         return []
-    count, group = show(question.samples.value), show(question.group_size.value)
-    prompts = show(question.samples.number / question.group_size.number)
+    count, group, prompts = show(many.value), show(size.value), show(many.number / size.number)
     meant = f"{show(more.value)} samples and {show(seconds.value, '_seconds')} of rollout"
     said = f"{count} samples, so {prompts} prompts of {group}."
-    return [f"{said} {count} prompts of {group} each would be {meant} (--prompts {question.samples.value:g})."]
+    return [f"{said} {count} prompts of {group} each would be {meant} (--prompts {many.value:g})."]
 
 
 def _swap_note(swap: Figure) -> str:
@@ -393,17 +384,15 @@ def _swap_note(swap: Figure) -> str:
     return f"On as many GPUs a colocated loop beats the overlapped one if its change-overs take {limit}."
 
 
-def _chart(answer: IterationAnswer) -> Chart | None:
-    prefix = answer.question.prefixes[-1]
-    rows = [row for row in answer.modes if row[f"{prefix}iteration_seconds"].known]
+def _chart(question: IterationQuestion, modes: Sequence[dict[str, Any]]) -> Chart | None:
+    prefix = question.prefixes[-1]
+    rows = [row for row in modes if row[f"{prefix}iteration_seconds"].known]
     if not rows:
         return None
     bars = {str(row["mode"]): _parts(row, prefix) for row in rows}
     names = [name for name in _PARTS if any(parts[name] > 0 for parts in bars.values())]
     return Chart(
-        title=_takeaway(
-            {str(row["mode"]): row[f"{prefix}iteration_seconds"].number for row in rows}, answer.question.mode
-        ),
+        title=_takeaway({str(row["mode"]): row[f"{prefix}iteration_seconds"].number for row in rows}, question.mode),
         x_label="",
         y_label=f"seconds per iteration{', expected' if prefix else ''}",
         series=tuple(

@@ -84,7 +84,7 @@ def split(inputs: Inputs) -> Report:
         answer = replace(
             answer, results=_of_the_loop(answer.results, both.found, stated=question.instances is not None)
         )
-    return bounded(split_report(answer, inputs.shown(), inputs.warnings, inputs.notes), both.bound)
+    return bounded(_report(inputs, answer), both.bound)
 
 
 def _gpus(inputs: Inputs) -> Figure:
@@ -168,28 +168,17 @@ def _share_report(inputs: Inputs, share: Figure) -> Report:
     )
 
 
-def split_report(
-    answer: SplitAnswer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
-) -> Report:
-    """
-    The report of `rlsize split`.
-
-    Args:
-        answer: The best split, its neighbours and the colocated alternative.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
-    """
+def _report(inputs: Inputs, answer: SplitAnswer) -> Report:
     found = {figure.key: figure for figure in answer.results}
     best = found | {key.removeprefix("best_split_"): one for key, one in found.items() if key.startswith("best_split_")}
     return Report(
         command="split",
-        headline=_headline(best, inputs) + _compared(answer, found),
+        headline=_headline(best, inputs.shown()) + _compared(answer, found),
         results=answer.results,
-        inputs=tuple(inputs),
+        inputs=inputs.shown(),
         tables={"neighbours": _neighbours(answer)},
-        warnings=tuple(warnings),
-        notes=(*notes, _colocated_note(best)),
+        warnings=tuple(inputs.warnings),
+        notes=(*inputs.notes, _colocated_note(best)),
         chart=_chart(answer, best),
     )
 

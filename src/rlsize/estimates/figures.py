@@ -7,6 +7,7 @@ Working an answer out: equations applied to figures, so that every result knows 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -171,13 +172,21 @@ class Draw:
     def through(self, question: Q) -> Q:
         """A question with every figure in it, nested dataclasses included, as in this draw."""
         changes: dict[str, Any] = {}
-        for entry in fields(question):  # type: ignore[arg-type]  # callers pass dataclass instances
-            value = getattr(question, entry.name)
+        for name, value in entries(question).items():
             if isinstance(value, Figure):
-                changes[entry.name] = self.of(value)
+                changes[name] = self.of(value)
             elif is_dataclass(value) and not isinstance(value, type):
-                changes[entry.name] = self.through(value)
+                changes[name] = self.through(value)
+        if isinstance(question, Mapping):
+            return {**question, **changes}  # type: ignore[return-value]  # a mapping again
         return replace(question, **changes)  # type: ignore[type-var]  # a dataclass
+
+
+def entries(question: object) -> Mapping[str, Any]:
+    """What a question holds, by name: a mapping as it is, the fields of a dataclass."""
+    if isinstance(question, Mapping):
+        return question
+    return {entry.name: getattr(question, entry.name) for entry in fields(question)}  # type: ignore[arg-type]  # a dataclass
 
 
 def uncertain(figure: Figure) -> bool:
@@ -199,14 +208,13 @@ def _within(figure: Figure, random: Random) -> float:
 
 
 def uncertain_inputs(question: object) -> list[str]:
-    """The fields of a question (a dataclass) that carry a standard deviation, in themselves or in what they hold."""
+    """The entries of a question that carry a standard deviation, in themselves or in what they hold."""
     found = []
-    for entry in fields(question):  # type: ignore[arg-type]  # callers pass dataclass instances
-        value = getattr(question, entry.name)
+    for name, value in entries(question).items():
         if isinstance(value, Figure):
-            found += [entry.name] if uncertain(value) else []
+            found += [name] if uncertain(value) else []
         elif is_dataclass(value) and not isinstance(value, type) and uncertain_inputs(value):
-            found.append(entry.name)
+            found.append(name)
     return found
 
 
@@ -218,7 +226,8 @@ def with_bands(
 
     Args:
         answer: Works the figures out; called once with the question as it is, then once for each draw.
-        question: A dataclass whose fields are figures, or dataclasses of them; the uncertain ones are drawn together.
+        question: Figures by key, or a dataclass of figures and of dataclasses of them; the uncertain ones are drawn
+            together.
         random: The generator; the same seed gives the same draws, so alternatives can be compared. Or the draws
             themselves, where another answer was worked out with them.
         draws: How many.

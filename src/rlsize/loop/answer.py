@@ -9,7 +9,6 @@ from rlsize.equations import rollout_batch
 from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.figure import Figure
-from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import Evaluation, evaluation
 
 if TYPE_CHECKING:
@@ -20,7 +19,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_assembly import Step
     from rlsize.loop.resolve import Loop
     from rlsize.planner.options import Placement
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Terms
 
 _SOURCES = {
     "longest_response_tokens": "mean of the longest",
@@ -47,7 +46,7 @@ def answer_of(loop: Loop) -> Evaluation:
     """
     if loop.place is None:
         return Evaluation(placement={}, results={}, refused=loop.refused)
-    found = evaluation(loop.outlook, loop.place, scatter_name(loop.place), _details)
+    found = evaluation(loop.outlook, loop.place, _details)
     word = loop.pools.mode  # several words say one way to lay a loop out, and the answer has the one that was said
     if not word:
         return found
@@ -64,7 +63,7 @@ def _agreed(own: Figure, loops: Figure | None) -> Figure:
     return own if loops is None or not loops.known else loops
 
 
-def _details(setting: Setting, place: Placement, step: Step) -> dict[str, Any]:
+def _details(terms: Terms, place: Placement, step: Step) -> dict[str, Any]:
     """What a command about one stage tells of the loop's step beside its results."""
     found = {"generation_exposed_seconds": step.generation_exposed_seconds}
     if place.trainer.question is not None and not place.trainer.seconds.known:
@@ -72,15 +71,15 @@ def _details(setting: Setting, place: Placement, step: Step) -> dict[str, Any]:
     engine = place.fleet.engines.get(place.shared)
     if engine is None or isinstance(engine, str):
         return found
-    return found | _in_flight(setting, place, engine)
+    return found | _in_flight(terms, place, engine)
 
 
-def _in_flight(setting: Setting, place: Placement, ready: Engine) -> dict[str, Any]:
+def _in_flight(terms: Terms, place: Placement, ready: Engine) -> dict[str, Any]:
     """Samples that an instance of the loop works on, what limits them, and the longest of them."""
     from rlsize.planner.predicted_parts import generation_of
 
-    explained = setting.work is apply
-    fleet = generation_of(setting.bare if explained else setting, place, ready)
+    explained = terms.work is apply
+    fleet = generation_of(terms.bare if explained else terms, place, ready)
     found: dict[str, Any] = {
         "longest_response_tokens": fleet.longest_tokens,
         "samples_in_flight": fleet.batch,
@@ -96,11 +95,11 @@ def _in_flight(setting: Setting, place: Placement, ready: Engine) -> dict[str, A
         key: Figure(key=key, value=float(value), provenance="predicted", source=_SOURCES[key])
         for key, value in found.items()
     }
-    limit = _limited_by(setting.bare, place, ready, fleet)
+    limit = _limited_by(terms.bare, place, ready, fleet)
     return told | {"limited_by": Figure(key="limited_by", value=limit, provenance="predicted", source=LIMITS[limit])}
 
 
-def _limited_by(setting: Setting, place: Placement, ready: Engine, fleet: Generation) -> str:
+def _limited_by(terms: Terms, place: Placement, ready: Engine, fleet: Generation) -> str:
     """What the batch of an instance ran into."""
     from rlsize.estimates.rollout_prediction import engine_limit
 
@@ -109,7 +108,7 @@ def _limited_by(setting: Setting, place: Placement, ready: Engine, fleet: Genera
         return "engine"
     if batch >= float(fleet.capacity):
         return "cache"
-    offered = setting.problem.concurrency
+    offered = terms.problem.concurrency
     if offered.known and batch >= offered.number:
         return "offered"
     return "staleness" if place.loop in REFILLING else "samples"

@@ -16,12 +16,11 @@ from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.estimates.step_loops import Way
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
-from rlsize.planner.bands import band_of
-from rlsize.planner.choice import scatter_name
 from rlsize.planner.evaluation import worked
+from rlsize.planner.outlook import band_of
+from rlsize.planner.placing import other_ways
 from rlsize.planner.predicted_parts import longest_response
 from rlsize.planner.step_parts import loop_parts
-from rlsize.planner.step_ways import other_ways
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -181,7 +180,7 @@ def _worked(loop: Loop, place: Placement) -> tuple[Step, Array]:
     """A step in figures, and the draws of its time."""
     outlook = loop.outlook
     step = assembled(apply, loop_parts(outlook.explained, place))
-    drawn = worked(outlook.drawn, place, outlook.noise(scatter_name(place)))["step_seconds"]
+    drawn = worked(outlook.drawn, place, outlook.noise(place))["step_seconds"]
     return step, np.broadcast_to(np.asarray(drawn, dtype=np.float64), (DRAWS,))
 
 

@@ -390,7 +390,7 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
     from rlsize.estimates.rollout_fit import why_not
     from rlsize.estimates.rollout_prediction import engine
     from rlsize.loop.instance import degrees
-    from rlsize.planner.instance_size import quickest_degree
+    from rlsize.planner.placing import quickest_degree
 
     asked = question.engine
     try:
@@ -476,7 +476,7 @@ def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOpti
         name = f"{size:g} GPU{'' if size == 1 else 's'}"
         return FleetOption(name=name, gpu="", gpus=size, layout={}, engines={}, rate=known.rate, gpu_hour=price)
     from rlsize.planner.choices import fleet_of
-    from rlsize.planner.offers import Offer
+    from rlsize.planner.options import Offer
 
     plan = stages.plan
     ready = next((engine for engine in plan.engines.values() if not isinstance(engine, str)), None)
@@ -563,7 +563,7 @@ def _smaller_passes(said: Said, loop: Loop) -> Loop | None:
 
     A micro-batch holds the longest sequence whole, so one that is shorter than that is no smaller.
     """
-    from rlsize.planner.memory_left import longest_tokens
+    from rlsize.planner.evaluation import longest_tokens
 
     stages, known = loop.stages, loop.known.train_seconds.known
     if stages is None or said.gives("micro_batch_tokens") or known:
@@ -598,7 +598,7 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
     if loop.stages is None or loop.known.rate.known or loop.known.train_seconds.known:
         todo = "give placement.rollout_gpus and trainer_gpus, or let `rlsize plan` choose"
         raise InputError(Fault("nobody says how the GPUs are split", "placement", todo))
-    from rlsize.planner.step_ways import best_split
+    from rlsize.planner.placing import best_split
 
     laid_out = _by_layout(said, loop.stages.train.gpus, found)
     if laid_out is not None:
@@ -655,7 +655,7 @@ def _check_memory(loop: Loop, place: Placement) -> None:
     """
     from rlsize.estimates.loop_memory import check_engine
     from rlsize.estimates.trainer_fit import check_trainer
-    from rlsize.planner.memory_left import bare_trainer, known_engine, longest_tokens
+    from rlsize.planner.evaluation import bare_trainer, known_engine, longest_tokens
 
     setting = loop.outlook.central
     longest = longest_tokens(setting)

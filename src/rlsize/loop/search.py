@@ -11,7 +11,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import Pools, pools
 from rlsize.loop.resolve import as_stated, cannot_run, resolve_on
-from rlsize.planner.offers import Degrees, Offer
+from rlsize.planner.options import Offer, TriedDegrees
 from rlsize.planner.space import Limit, Space
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION
 from rlsize.quantities.table import QUANTITIES
@@ -184,7 +184,7 @@ class _Wanted:
     objective: Objective
     rollout: tuple[Offer, ...]
     trainer: tuple[Offer, ...]
-    degrees: Degrees
+    degrees: TriedDegrees
     modes: tuple[Kind, ...]
     micro_batches: tuple[float, ...]
     rollout_gpus: tuple[float, ...]
@@ -237,7 +237,7 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         stock = found.rollout.number, found.trainer.number
     micro_batches: tuple[float, ...] = ()
     if loop.stages is not None:
-        from rlsize.planner.memory_left import longest_tokens
+        from rlsize.planner.evaluation import longest_tokens
 
         longest = longest_tokens(loop.outlook.central)
         micro_batches = tuple(sorted({max(size, longest) for size in wanted.micro_batches or _MICRO_BATCHES}))
@@ -311,7 +311,7 @@ def _transports(said: Said, loop: Loop) -> tuple[str, ...]:
 
 
 def _fleets(
-    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: Degrees, rejected: Rejections
+    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: TriedDegrees, rejected: Rejections
 ) -> tuple[FleetOption, ...]:
     """Ways to build instances: as measured where their rate is known, else all."""
     if loop.known.rate.known or loop.stages is None:
@@ -332,14 +332,14 @@ def _fleets(
 
 def _fits(loop: Loop, option: FleetOption) -> bool:
     from rlsize.estimates.loop_memory import fleet_headroom
-    from rlsize.planner.memory_left import longest_tokens
+    from rlsize.planner.evaluation import longest_tokens
 
     engine, central = option.engines[False], loop.outlook.central
     return not isinstance(engine, str) and float(fleet_headroom(engine, longest_tokens(central), central.values)) > 0
 
 
 def _trainers(
-    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: Degrees, rejected: Rejections
+    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: TriedDegrees, rejected: Rejections
 ) -> tuple[TrainerOption, ...]:
     """Ways to spread the trainer: as measured where its time is known, else all."""
     if loop.known.train_seconds.known or loop.stages is None:
@@ -386,11 +386,11 @@ def _words(said: Said, key: str, known: Iterable[Name]) -> list[Name]:
     return list(dict.fromkeys(names[word] for word in texts if word in names))
 
 
-def _degrees(said: Said) -> Degrees:
+def _degrees(said: Said) -> TriedDegrees:
     def whole(key: str) -> tuple[int, ...]:
         return tuple(int(value) for value in _numbers(said, f"searched_{key}"))
 
-    return Degrees(
+    return TriedDegrees(
         rollout_tensor=whole("rollout_tensor_parallel"),
         rollout_data=whole("rollout_data_parallel"),
         tensor=whole("tensor_parallel"),

@@ -230,12 +230,11 @@ def joint_draws(loop: Loop, leaves: Mapping[str, Figure]) -> tuple[Draw, ...]:
         loop: A loop that can run.
         leaves: Its results as inputs, by the key that they have among them.
     """
-    from rlsize.planner.choice import scatter_name
     from rlsize.planner.evaluation import worked
 
     if loop.place is None:
         return ()
-    found = worked(loop.outlook.drawn, loop.place, loop.outlook.noise(scatter_name(loop.place)))
+    found = worked(loop.outlook.drawn, loop.place, loop.outlook.noise(loop.place))
     joint = []
     for index, draw in enumerate(loop.outlook.joint.joint):
         own = draw.copied()

@@ -14,9 +14,9 @@ import numpy as np
 from rlsize.equations import rl_step
 from rlsize.estimates.figures import DRAWS
 from rlsize.facts.figure import Figure
-from rlsize.planner.bands import band_of
-from rlsize.planner.evaluation import evaluation, worked
+from rlsize.planner.evaluation import central_results, evaluation, worked
 from rlsize.planner.families import ORDER, Family
+from rlsize.planner.outlook import band_of
 from rlsize.planner.rounding import WITHIN
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def choice(outlook: Outlook, found: Found, written: Placement | None = None, sho
         objective=found.objective,
         metric=metric,
         best=best,
-        evaluation=evaluation(outlook, best.place, scatter_name(best.place)),
+        evaluation=evaluation(outlook, best.place),
         others=tuple(others),
         written=as_written,
         fresher=_fresher(outlook, best.place, priced=found.priced),
@@ -157,7 +157,7 @@ def choice(outlook: Outlook, found: Found, written: Placement | None = None, sho
 def outlived(outlook: Outlook, family: Family) -> tuple[float, float] | None:
     """The longest response and the step of a trainer that waits for it, where that is longer than the plan's."""
     place = family.place
-    if place.fleet.engines.get(place.shared) is None:
+    if place.fleet.ready(shared=place.shared) is None:
         return None
     from rlsize.planner.predicted_parts import longest_response
 
@@ -181,18 +181,9 @@ def family_of(outlook: Outlook, place: Placement, *, priced: bool) -> Family:
     Raises:
         Refused: It cannot run.
     """
-    step = worked(outlook.central, place)
-    return Family(
-        place=place,
-        step_seconds=float(step["step_seconds"]),
-        cost=float(step["cost_per_step_usd" if priced else "gpu_hours_per_step"]),
-        gpus=float(step["gpus"]),
-    )
-
-
-def scatter_name(place: Placement) -> str:
-    """What tells a placement's own scatter from those of others."""
-    return f"{place.loop} {place.rollout_gpus:g} {place.trainer_gpus:g} {place.fleet.name} {place.trainer.name}"
+    found = central_results(outlook, place)
+    cost = found["cost_per_step_usd" if priced else "gpu_hours_per_step"]
+    return Family(place=place, step_seconds=found["step_seconds"], cost=cost, gpus=found["gpus"])
 
 
 def split_key(place: Placement) -> tuple[object, ...]:
@@ -246,35 +237,21 @@ def _lends_for_nothing(key: tuple[object, ...], seen: set[tuple[object, ...]]) -
 
 
 def _alternative(outlook: Outlook, family: Family, metric: str) -> Alternative:
-    drawn = worked(outlook.drawn, family.place, outlook.noise(scatter_name(family.place)))
+    drawn = worked(outlook.drawn, family.place, outlook.noise(family.place))
     draws = np.broadcast_to(np.asarray(drawn[metric], dtype=np.float64), (DRAWS,))
-    central = worked(outlook.central, family.place)
-    return Alternative(
-        family=family,
-        results={key: float(value) for key, value in central.items()},
-        draws=draws,
-        band=band_of(draws),
-    )
+    results = central_results(outlook, family.place)
+    return Alternative(family=family, results=results, draws=draws, band=band_of(draws))
 
 
 def _beside(one: Alternative, best: Alternative) -> Alternative:
     """The same, compared with the best."""
-    key = "times_longer"
-    metric_one, metric_best = one.draws, best.draws
-    if not metric_best.all():  # GPUs that cost nothing
-        ratio = np.full_like(metric_best, np.inf if metric_one.any() else 1.0)
+    if not best.draws.all():  # GPUs that cost nothing
+        ratio = np.full_like(best.draws, np.inf if one.draws.any() else 1.0)
     else:
-        ratio = np.asarray(rl_step.times_longer(step_seconds=metric_one, least_seconds=metric_best))
-    band = band_of(ratio)
+        ratio = np.asarray(rl_step.times_longer(step_seconds=one.draws, least_seconds=best.draws))
+    band, source = band_of(ratio), "median over the same draws"
     central = float(ratio[0] if band is None else np.median(ratio))
-    figure = Figure(
-        key=key,
-        value=central,
-        provenance="predicted",
-        source="median over the same draws",
-        band=band,
-    )
-    differences = sorted(
-        ((part, one.results[part] - best.results[part]) for part in PARTS), key=lambda entry: -abs(entry[1])
-    )
-    return replace(one, times=figure, why=tuple(differences))
+    times = Figure(key="times_longer", value=central, provenance="predicted", source=source, band=band)
+    differences = {part: one.results[part] - best.results[part] for part in PARTS}
+    why = sorted(differences.items(), key=lambda entry: -abs(entry[1]))
+    return replace(one, times=times, why=tuple(why))

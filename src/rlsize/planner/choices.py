@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING
 
-from rlsize.estimates.layout_rules import divides
+from rlsize.estimates.layout_rules import Degrees, divides, model_objections
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
-from rlsize.planner.layouts import trainer_layouts
 from rlsize.planner.options import FleetOption, TrainerOption
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
 
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.estimates.train_prediction_question import Sharding
     from rlsize.facts.model import Model
-    from rlsize.planner.offers import Degrees, Offer
+    from rlsize.planner.options import Offer, TriedDegrees
     from rlsize.planner.tables import Rejections
 
 POWERS = (1, 2, 4, 8, 16, 32, 64)
@@ -32,7 +33,7 @@ _NODES = 4  # that one instance may lie over, where a node does not hold it
 
 
 def fleet_options(
-    asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: Degrees, rejected: Rejections
+    asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: TriedDegrees, rejected: Rejections
 ) -> Iterator[FleetOption]:
     """
     Ways to build instances on GPUs of one kind.
@@ -59,7 +60,7 @@ def fleet_options(
 
 
 def larger_fleets(
-    asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: Degrees
+    asked: EngineQuestion, shared_fraction: float, offer: Offer, degrees: TriedDegrees
 ) -> Iterator[FleetOption]:
     """Instances over several nodes, for a model that no node holds."""
     node = int(offer.gpu.specification.gpus_per_node.value)
@@ -136,7 +137,7 @@ def degrees_text(layout: Mapping[str, int]) -> str:
 
 
 def trainer_options(
-    asked: TrainQuestion, offer: Offer, degrees: Degrees, rejected: Rejections
+    asked: TrainQuestion, offer: Offer, degrees: TriedDegrees, rejected: Rejections
 ) -> Iterator[TrainerOption]:
     """
     Ways to spread a trainer over GPUs of one kind.
@@ -181,3 +182,38 @@ def trainer_name(question: TrainQuestion) -> str:
     sharded = {"full": "fsdp", "optimizer": "zero1", "gradients": "zero2", "none": "ddp"}[question.sharding]
     written = " ".join(f"{SHORT[name]}{degree}" for name, degree in named.items() if degree > 1)
     return " ".join(filter(None, [sharded, written]))
+
+
+def trainer_layouts(
+    question: TrainQuestion, degrees: dict[str, tuple[int, ...]], recomputes: Iterable[str], node: float
+) -> Iterator[tuple[TrainQuestion, str]]:
+    """
+    Ways to spread a trainer, each with what rules it out: a key of `REASONS`, or nothing.
+
+    Args:
+        question: The trainer.
+        degrees: Degrees of tensor, pipeline, context and expert parallelism that are tried.
+        recomputes: What backward may compute again.
+        node: GPUs of a node, which tensor parallelism stays within.
+
+    Everything is sharded (FSDP) without a pipeline, and the optimizer's states (ZeRO-1) where model parallelism cuts
+    the weights, as Megatron does.
+    """
+    named = ("tensor", "pipeline", "context", "expert")
+    for tensor, pipeline, context, expert in product(*(degrees[name] for name in named)):
+        if tensor > node:
+            continue
+        why = ruled_out(question.model, tensor, pipeline, expert)
+        cut = replace(question, tensor=tensor, pipeline=pipeline, context=context, expert=expert, shards=None)
+        shardings: list[Sharding] = ["full"] if pipeline == 1 else []
+        shardings += ["optimizer"] if tensor * pipeline * expert > 1 else []
+        for sharding, recompute in product(shardings, recomputes):
+            yield replace(cut, sharding=sharding, recompute=recompute), why
+
+
+def ruled_out(model: Model, tensor: int, pipeline: int, expert: int) -> str:
+    """What of a model a layout does not divide, stages that are uneven included; empty where it divides all."""
+    shape = memory_shape(model, model_size(model).params)
+    for objection in model_objections(shape, Degrees(tensor=tensor, pipeline=pipeline, expert=expert)):
+        return objection.reason
+    return "layers" if model.architecture.layers % pipeline else ""

@@ -7,17 +7,22 @@ stands for it, as cost and GPUs follow from the step's time.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 import numpy as np
 
-from rlsize.planner.tables import Rejections
+from rlsize.planner.evaluation import placed_flow
+from rlsize.planner.tables import Rejections, with_micro_batch
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Terms
+    from rlsize.planner.tables import TrainerTable
 
     Array = NDArray[np.float64]
     Places = NDArray[np.intp]
@@ -102,3 +107,219 @@ def on_front(seconds: Array, cost: Array) -> Places:
     ahead = np.minimum.accumulate(cost[order])
     before = np.concatenate([[np.inf], ahead[:-1]])
     return order[cost[order] < before * (1 - SAME)]
+
+
+KEPT = 96
+"""Best families that are kept."""
+
+
+class Pick(NamedTuple):
+    """
+    The best candidate of a family, as numbers.
+
+    Args:
+        score: What is made small, most important first.
+        step_seconds: Its step. [s]
+        cost: Its cost. [usd]
+        gpus: Its GPUs. [1]
+        instances: Its instances. [1]
+        entry: Its trainer among all.
+        trainers: All.
+        block: The block that it is of.
+    """
+
+    score: tuple[float, ...]
+    step_seconds: float
+    cost: float
+    gpus: float
+    instances: float
+    entry: int
+    trainers: TrainerTable
+    block: Placement
+
+
+@dataclass(slots=True)
+class Picks:
+    """
+    What was picked so far.
+
+    Args:
+        objective: What is made small.
+        priced: Whether cost is in dollars.
+        best: The best.
+        modes: The best of each mode.
+        front: Those that no other beats in both step and cost, quickest first.
+        splits: The quickest of each mode and number of trainer GPUs that uses all GPUs.
+        bar: Of the objective: what lies above it is not among the best that are kept.
+    """
+
+    objective: Objective
+    priced: bool
+    best: list[Pick] = field(default_factory=list)
+    modes: dict[str, Pick] = field(default_factory=dict)
+    front: list[Pick] = field(default_factory=list)
+    splits: dict[tuple[str, float], Pick] = field(default_factory=dict)
+    bar: float = float("inf")
+
+    def add(self, best: Sequence[Pick], front: Sequence[Pick], whole: Sequence[Pick]) -> None:
+        """Note what a block found, its best first; what can no longer be told is let go."""
+        if best:
+            mode = best[0].block.loop
+            self.modes[mode] = min(self.modes.get(mode, best[0]), best[0], key=_score)
+        self.best += best
+        if len(self.best) > 2 * KEPT:
+            self.best.sort(key=_score)
+            del self.best[KEPT:]
+            self.bar = self.best[-1].score[0]
+        if front:
+            self.front = _front([*self.front, *front])
+        for pick in whole:
+            key = (pick.block.loop, float(pick.trainers.gpus[pick.entry]))
+            known = self.splits.get(key)
+            if known is None or (pick.gpus, -pick.step_seconds) > (known.gpus, -known.step_seconds):
+                self.splits[key] = pick
+
+    def bar_of(self, loop: str) -> float:
+        """What a block of a mode must keep below to matter."""
+        known = self.modes.get(loop)
+        return float("inf") if known is None else max(self.bar, known.score[0])
+
+    def settle(self, found: Found) -> None:
+        """Tell what was picked, in order."""
+        found.best = [_family(pick) for pick in sorted(self.best, key=_score)]
+        found.front = [_family(pick) for pick in self.front]
+        found.modes = {mode: _family(pick) for mode, pick in self.modes.items()}
+        best = found.best[0].place.loop if found.best else ""
+        found.splits = {key: _family(pick) for key, pick in self.splits.items() if key[0] == best}
+
+
+def _score(pick: Pick) -> tuple[float, ...]:
+    return pick.score
+
+
+def _front(picks: list[Pick]) -> list[Pick]:
+    """The front of several fronts."""
+    seconds, cost = (
+        np.array(values) for values in zip(*((pick.step_seconds, pick.cost) for pick in picks), strict=True)
+    )
+    return [picks[place] for place in on_front(seconds, cost)]
+
+
+def _family(pick: Pick) -> Family:
+    option, tokens = pick.trainers.options[pick.entry], float(pick.trainers.micro_batches[pick.entry])
+    place = replace(
+        pick.block,
+        instances=pick.instances,
+        trainer=with_micro_batch(option, tokens),
+        trainer_gpus=float(pick.trainers.gpus[pick.entry]),
+    )
+    return Family(place=place, step_seconds=pick.step_seconds, cost=pick.cost, gpus=pick.gpus)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Steps:
+    """
+    The steps of a block: fleets down, trainers across.
+
+    Args:
+        place: Its candidates; instances are a column, or where GPUs are shared a row.
+        seconds: Their steps; infinite where they break a limit. [s]
+        columns: Its trainers among all.
+        full: Which of them use all GPUs, as far as whole instances do.
+    """
+
+    place: Placement
+    seconds: Array
+    columns: slice
+    full: NDArray[np.bool_]
+
+
+def pick_best(terms: Terms, trainers: TrainerTable, steps: Steps, picks: Picks) -> None:
+    """Pick the best families of a block."""
+    starts, first = _groups(trainers, steps.columns)
+    least = np.minimum.reduceat(steps.seconds, starts, axis=1)
+    kept = np.isfinite(least)
+    if not kept.any():
+        return
+    counts = trainers.counts[first : first + len(starts)]
+    families = replace(steps.place, trainer_gpus=counts[None, :])
+    flow = placed_flow(terms, families, np.where(kept, least, 0.0))
+    paid = flow["cost_per_step_usd" if picks.priced else "gpu_hours_per_step"]  # hours where some price is not known
+    cost, gpus = (np.where(kept, part, np.inf).ravel() for part in (paid, families.gpus))
+    scores = {"step_seconds": least.ravel(), "cost": cost, "gpus": gpus}
+    keys = [scores[name] for name in ORDER[picks.objective]]
+    told = (
+        _lowest(keys, picks.bar_of(steps.place.loop)),
+        _unbeaten(scores["step_seconds"], cost, picks.front),
+        _whole(kept & steps.full[:, starts]),
+    )
+    made = _made(trainers, steps, starts, np.unique(np.concatenate(told)), (scores, keys))
+    picks.add(*([made[flat] for flat in places.tolist()] for places in told))
+
+
+def _made(
+    trainers: TrainerTable,
+    steps: Steps,
+    starts: Places,
+    places: Places,
+    numbers: tuple[dict[str, Array], list[Array]],
+) -> dict[int, Pick]:
+    """Picks of some families of a block, by their places."""
+    scores, keys = numbers
+    ends = np.append(starts[1:], steps.seconds.shape[1])
+    rows, groups = np.divmod(places, len(starts))
+    counts = steps.place.instances
+    instances = counts[np.minimum(rows, counts.shape[0] - 1), np.minimum(starts[groups], counts.shape[1] - 1)]
+    seconds, cost, gpus = (scores[name][places].tolist() for name in ("step_seconds", "cost", "gpus"))
+    score = list(zip(*(rounded(key[places]).tolist() for key in keys), strict=True))
+    made: dict[int, Pick] = {}
+    for index, place in enumerate(places.tolist()):
+        start, end = int(starts[groups[index]]), int(ends[groups[index]])
+        column = start + int(steps.seconds[rows[index], start:end].argmin())
+        made[place] = Pick(
+            score=score[index],
+            step_seconds=seconds[index],
+            cost=cost[index],
+            gpus=gpus[index],
+            instances=float(instances[index]),
+            entry=steps.columns.start + column,
+            trainers=trainers,
+            block=steps.place,
+        )
+    return made
+
+
+def _whole(full: NDArray[np.bool_]) -> Places:
+    """Places of the families that use all GPUs; at most as many as are kept."""
+    found: Places = np.flatnonzero(full.ravel())
+    if len(found) > KEPT:
+        found = found[np.unique(np.linspace(0, len(found) - 1, KEPT).round().astype(int))]
+    return found
+
+
+def _groups(trainers: TrainerTable, columns: slice) -> tuple[Places, int]:
+    """Where each number of trainer GPUs starts within some columns, and the place of the first among all."""
+    first = int(np.searchsorted(trainers.starts, columns.start, side="right")) - 1
+    last = int(np.searchsorted(trainers.starts, columns.stop, side="left"))
+    return np.maximum(trainers.starts[first:last] - columns.start, 0), first
+
+
+def _lowest(keys: list[Array], bar: float) -> Places:
+    """Places of the lowest, by the first key, ties by the next; at most as many as are kept, and none above a bar."""
+    first = keys[0]
+    able = np.isfinite(first) & (first <= bar * (1 + SAME))
+    if able.sum() > KEPT:
+        limit = np.partition(first, KEPT - 1)[KEPT - 1]
+        able = first <= limit * (1 + SAME)
+    places = np.flatnonzero(able)
+    found: Places = places[np.lexsort([rounded(key[places]) for key in reversed(keys)])][:KEPT]
+    return found
+
+
+def _unbeaten(seconds: Array, cost: Array, front: Sequence[Pick]) -> Places:
+    """Places of those that no other of them beats in both step and cost, nor any of a front that is known already."""
+    times = np.array([pick.step_seconds for pick in front])
+    least = np.array([np.inf, *(pick.cost for pick in front)])
+    beside = least[np.searchsorted(times, seconds * (1 + SAME), side="right")]
+    left = np.flatnonzero(cost < beside * (1 - SAME))
+    return left[on_front(seconds[left], cost[left])]

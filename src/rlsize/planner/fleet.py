@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import imbalance, matching, money
+from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply, rounded, with_bands
+from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.facts.figure import Figure, absent
+from rlsize.flow import flow_of
 from rlsize.planner.rounding import rounded_up
+from rlsize.rules.match import CACHING, FLEET
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from random import Random
 
     from rlsize.estimates.figures import Draw
@@ -20,6 +24,12 @@ _NAMEPLATE = Figure(key="headroom", value=1.0, provenance="default", source="nam
 _MET = 0.99  # of the demand: a window's edges and rounding hide the last per cent
 MOST_INSTANCES = 1_000_000
 NEIGHBOURS = 3  # instance counts shown on either side of the match
+_AT_COUNT = (
+    "instances", "nameplate_supply_tokens_per_second", "trainer_idle_fraction", "backlog_tokens_per_second",
+    "fleet_utilisation_fraction", "step_seconds", "rollout_gpus", "cost_per_step_usd",
+    "expected_supply_tokens_per_second", "expected_trainer_idle_fraction", "expected_backlog_tokens_per_second",
+    "expected_fleet_utilisation_fraction", "expected_step_seconds", "expected_cost_per_step_usd",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,50 +96,39 @@ def size_fleet(question: FleetQuestion, random: Random | tuple[Draw, ...] | None
     Returns:
         The answer; figures whose inputs are missing say which.
     """
-    matched = int(_match(question)[0].number)
+    match, _, exact, _ = _match(question)
+    matched = int(match.number)
     if matched > MOST_INSTANCES:
         rate = f"{question.instance_rate.number:g} tok/s an instance"
         what = f"{matched:,} instances would match at {rate}: no such fleet can be built"
         raise InputError(Fault(what, question.instance_rate.source, "check the rate and its unit"))
     # Without a count of the user's, every draw judges the central match: its own match would always be "matched".
     count = question.instances or Figure(key="instances", value=matched, provenance="predicted", source="the match")
-    question = replace(question, instances=count)
-    judged = int(count.number)
-    observed = question.observed_instances
-    exact = next(figure for figure in _match(question) if figure.key == "matched_instances_exact")
-    held_back = observed is not None and matched == observed.value and exact.number > observed.number
-    results = with_bands(_results, question, random)
-    found = {figure.key: figure for figure in results}
-    nameplate = int(found["nameplate_matched_instances"].number)
+    judged, observed = int(count.number), question.observed_instances
+    results = with_bands(lambda drawn: [*_match(drawn), *_at_count(drawn, count)], question, random)
+    nameplate = int(next(one for one in results if one.key == "nameplate_matched_instances").number)
     near = {count for count in (judged - 1, judged, judged + 1) if count > 0}
     shown = sorted({*range(max(1, matched - NEIGHBOURS), matched + NEIGHBOURS + 1), *near, nameplate})
-    neighbours = tuple({figure.key: figure for figure in at_count(question, count)} for count in shown)
+    others = (count if one == judged else Figure(key="instances", value=one, provenance="predicted") for one in shown)
     return FleetAnswer(
-        results=tuple(results), neighbours=neighbours, matched=matched, judged=judged, held_back=held_back
+        results=tuple(results),
+        neighbours=tuple({figure.key: figure for figure in _at_count(question, other)} for other in others),
+        matched=matched,
+        judged=judged,
+        held_back=observed is not None and matched == observed.value and exact.number > observed.number,
     )
 
 
 def _match(question: FleetQuestion) -> list[Figure]:
-    required = _required(question)
-    exact = apply(
-        "matched_instances_exact",
-        matching.matched_instances,
-        required_supply=required,
-        instance_rate=question.instance_rate,
-        headroom=question.headroom,
-    )
-    nameplate = apply(
-        "nameplate_matched_instances",
-        matching.matched_instances,
-        required_supply=required,
-        instance_rate=question.instance_rate,
-        headroom=1.0,
+    flow = flow_of(question, FLEET)
+    required, exact, nameplate = (
+        flow[key] for key in ("required_tokens_per_second", "matched_instances_exact", "nameplate_matched_instances")
     )
     return [
         _no_more_than_observed(question, required, rounded(exact, "matched_instances", rounded_up(exact.number))),
         rounded(nameplate, "nameplate_matched_instances", rounded_up(nameplate.number)),
         exact,
-        replace(required, key="required_tokens_per_second"),
+        required,
     ]
 
 
@@ -148,71 +147,29 @@ def _no_more_than_observed(question: FleetQuestion, required: Figure, match: Fig
     return replace(match, value=int(observed.number), source="the observed fleet met the demand with so many")
 
 
-def _results(question: FleetQuestion) -> list[Figure]:
-    return [*_match(question), *at_count(question, int(question.instances.number))]  # type: ignore[union-attr]  # size_fleet fills it
+def _at_count(question: FleetQuestion, instances: Figure) -> list[Figure]:
+    """What happens with so many instances, nameplate and expected."""
+    flow = flow_of(question, FLEET, instances=instances, nameplate_headroom=_NAMEPLATE)
+    return [flow[key] for key in _AT_COUNT]
 
 
-def _required(question: FleetQuestion) -> Figure:
-    return apply(
-        "required_supply",
-        matching.required_supply,
-        consumption=question.consumption,
-        tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
-    )
-
-
-def at_count(question: FleetQuestion, instances: int) -> list[Figure]:
+def caching_savings(known: Mapping[str, Figure], routing: str) -> list[Figure]:
     """
-    What happens with so many instances.
+    The hit ratio to expect, the prefill it saves, and the match once caches work as they should.
+
+    Args:
+        known: Lengths, group size, block size, instances and rates, by key.
+        routing: How the samples of a group reach instances: a key of `SPREADS`, or affine.
 
     Returns:
-        Supply, idle trainer, backlog growth, utilisation, step time and cost per step, nameplate and expected.
+        Figures; those whose inputs are missing say which.
     """
-    same = question.instances is not None and question.instances.value == instances
-    count = (
-        question.instances
-        if same and question.instances
-        else Figure(key="instances", value=instances, provenance="predicted")
-    )
-    required = _required(question)
-    figures = [count]
-    for prefix, headroom in (
-        ("", _NAMEPLATE),
-        ("expected_", question.headroom),
-    ):
-        supply = apply(
-            f"{prefix or 'nameplate_'}supply_tokens_per_second",
-            matching.fleet_supply,
-            instances=count,
-            instance_rate=question.instance_rate,
-            headroom=headroom,
-        )
-        idle = apply(
-            f"{prefix}trainer_idle_fraction", imbalance.trainer_idle_fraction, supply=supply, required_supply=required
-        )
-        growth = apply(
-            f"{prefix}backlog_tokens_per_second", imbalance.backlog_growth, supply=supply, required_supply=required
-        )
-        used = apply(
-            f"{prefix}fleet_utilisation_fraction", matching.utilisation, supply=supply, required_supply=required
-        )
-        figures += [supply, idle, growth, used, *_step(question, prefix, idle, count)]
-    return figures
-
-
-def _step(question: FleetQuestion, prefix: str, idle: Figure, count: Figure) -> list[Figure]:
-    train = apply(
-        "train_seconds", matching.train_time, tokens_per_step=question.batch_tokens, consumption=question.consumption
-    )
-    step = apply(f"{prefix}step_seconds", imbalance.step_time_with_idle, train_seconds=train, idle_fraction=idle)
-    gpus = apply("rollout_gpus", matching.fleet_gpus, instances=count, gpus_per_instance=question.gpus_per_instance)
-    cost = apply(
-        f"{prefix}cost_per_step_usd",
-        money.cost_per_step,
-        rollout_gpus=gpus,
-        trainer_gpus=question.trainer_gpus,
-        rollout_gpu_hour=question.rollout_gpu_hour,
-        trainer_gpu_hour=question.trainer_gpu_hour,
-        step_seconds=step,
-    )
-    return [step, cost] if prefix else [step, gpus, cost]
+    spread: Figure | float = 1.0
+    if routing in SPREADS:
+        group = {"group_size": known["group_size"], "instances": known["instances"]}
+        spread = apply("instances_per_group", SPREADS[routing], **group)
+    expected = expected_hits(known["group_size"], known["prompt_tokens"], known["block_tokens"], spread)
+    flow = flow_of(known, CACHING, expected_prefix_cache_hit_fraction=expected)
+    *savings, match = (flow[one.result] for one in CACHING)
+    whole = rounded_up(match.number) if match.known else 0
+    return [expected, *savings, rounded(match, match.key, whole)]

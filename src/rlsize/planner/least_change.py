@@ -10,10 +10,8 @@ from rlsize.planner.rounding import rounded_up
 from rlsize.planner.search import search
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from rlsize.planner.families import Found
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Terms
     from rlsize.planner.space import Limit, Space
 
 _DOUBLINGS = 6  # of the GPUs that there are
@@ -40,18 +38,18 @@ class LeastChange:
     share: float
 
 
-def least_changes(setting: Setting, space: Space, found: Found) -> tuple[LeastChange, ...]:
+def least_changes(terms: Terms, space: Space, found: Found) -> tuple[LeastChange, ...]:
     """
     The least changes that would make a plan possible, each by itself, smallest first.
 
     Args:
-        setting: In central numbers.
+        terms: In central numbers.
         space: What may be chosen.
         found: What a search of it found: nothing.
     """
     changes = [_of_limit(limit, found) for limit in space.limits]
-    changes += [_margin(setting, space)] if space.margin > 0 else []
-    changes += [_more_gpus(setting, space)] if space.gpus is not None else []
+    changes += [_margin(terms, space)] if space.margin > 0 else []
+    changes += [_more_gpus(terms, space)] if space.gpus is not None else []
     known = [change for change in changes if change is not None]
     return tuple(sorted(known, key=lambda change: change.share))
 
@@ -67,28 +65,24 @@ def _of_limit(limit: Limit, found: Found) -> LeastChange | None:
     return LeastChange(key=limit.key, now=limit.value, needed=limit.value * factor, share=narrow.short)
 
 
-def _margin(setting: Setting, space: Space) -> LeastChange | None:
+def _margin(terms: Terms, space: Space) -> LeastChange | None:
     """Less memory that must stay free, where that alone is in the way."""
-    whole = search(setting, replace(space, margin=0.0))
+    whole = search(terms, replace(space, margin=0.0))
     if not whole.best:
         return None
-    needed = _halved(lambda margin: bool(search(setting, replace(space, margin=margin)).best), 0.0, space.margin)
-    return LeastChange(key="memory_margin", now=space.margin, needed=needed, share=space.margin - needed)
-
-
-def _halved(works: Callable[[float], bool], low: float, high: float) -> float:
-    """The highest number that works, between one that does and one that does not."""
+    enough, much = 0.0, space.margin
     for _ in range(_HALVINGS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if works(middle) else (low, middle)
-    return low
+        middle = (enough + much) / 2
+        works = search(terms, replace(space, margin=middle)).best
+        enough, much = (middle, much) if works else (enough, middle)
+    return LeastChange(key="memory_margin", now=space.margin, needed=enough, share=space.margin - enough)
 
 
-def _more_gpus(setting: Setting, space: Space) -> LeastChange | None:
+def _more_gpus(terms: Terms, space: Space) -> LeastChange | None:
     """More GPUs, in whole nodes where there are nodes; as near to the fewest as some work comes."""
     now = space.gpus or 0.0
-    unit = setting.problem.gpus_per_node or 1.0
-    tried = _Tried(setting=setting, space=space)
+    unit = terms.problem.gpus_per_node or 1.0
+    tried = _Tried(terms=terms, space=space)
     few, enough = now, 2 * now
     while not tried.works(enough):
         few, enough = enough, 2 * enough
@@ -109,14 +103,14 @@ class _Tried:
     Searches with more GPUs.
 
     Args:
-        setting: In central numbers.
+        terms: In central numbers.
         space: What may be chosen.
         work: Candidates that were worked out. [1]
         last: Of these, those of the last search. [1]
         fewest: GPUs of the smallest plan that the last search found. [1]
     """
 
-    setting: Setting
+    terms: Terms
     space: Space
     work: int = 0
     last: int = 0
@@ -128,7 +122,7 @@ class _Tried:
             replace(limit, value=max(limit.value, gpus)) if limit.key == "gpus" and not limit.least else limit
             for limit in self.space.limits
         )
-        found = search(self.setting, replace(self.space, gpus=gpus, limits=limits), "gpus")
+        found = search(self.terms, replace(self.space, gpus=gpus, limits=limits), "gpus")
         self.last = found.worked_out
         self.work += found.worked_out
         self.fewest = found.best[0].gpus if found.best else 0.0

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from math import lcm
 from typing import TYPE_CHECKING
 
-from rlsize.equations import kv_cache, matching, memory, memory_fit
+from rlsize.equations import kv_cache, matching, memory, memory_fit, training_peak
 from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import apply, rounded, total
 from rlsize.estimates.layout_rules import divides
@@ -22,13 +22,11 @@ from rlsize.estimates.memory import (
 )
 from rlsize.estimates.sharding import WEIGHT_STAGE, Layout
 from rlsize.facts.figure import Figure, absent
-from rlsize.planner.first_fit import MOST_TRAINER_GPUS, first_fit, gpu_counts
-from rlsize.planner.rounding import rounded_down
+from rlsize.planner.rounding import MOST_TRAINER_GPUS, first_fit, gpu_counts, rounded_down
 
 if TYPE_CHECKING:
     from rlsize.estimates.gpu_memory import GpuMemory
     from rlsize.estimates.memory_question import MemoryQuestion
-    from rlsize.estimates.memory_shape import MemoryShape
 
 MOST_INSTANCE_GPUS = 1024
 _BEFORE, _AFTER = 2, 1  # rows shown before and after the first fit
@@ -111,6 +109,13 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
     trainer, first_trainer = _trainers(question, gpu)
     if stated_trainer and all(row.gpus != stated_trainer.gpus for row in trainer):
         trainer = sorted([*trainer, stated_trainer], key=lambda row: row.gpus)
+    nodes = f"the smallest of whole nodes of {gpu.gpus_per_node.value:g} and halvings of one"
+    exact = _exact_gpus(question, gpu, first_trainer)
+    results = [
+        gpu.memory,
+        *_results("trainer", first_trainer, stated_trainer, nodes, "a larger GPU, or more model parallelism"),
+        *([exact] if exact else []),
+    ]
     rollout: list[Candidate] = []
     first_rollout = stated_rollout = None
     if question.algorithm.rollout:
@@ -118,6 +123,10 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
         if question.rollout_tensor_parallel.known:
             stated_rollout = instance_on(question, gpu, question.rollout_tensor_parallel)
             rollout = sorted({row.gpus: row for row in [*rollout, stated_rollout]}.values(), key=lambda row: row.gpus)
+        fewer = "a larger GPU, or fewer bytes per sample"
+        results += _results("rollout", first_rollout, stated_rollout, "the smallest that fits", fewer)
+        judged = stated_rollout or first_rollout
+        results += [judged.max_concurrency] if judged else []
     return FitAnswer(
         gpu=gpu,
         trainer=tuple(stated_trainer if stated_trainer and row.gpus == stated_trainer.gpus else row for row in trainer),
@@ -126,11 +135,7 @@ def fit_memory(question: MemoryQuestion, gpu: GpuMemory) -> FitAnswer:
         first_rollout=first_rollout,
         stated_trainer=stated_trainer,
         stated_rollout=stated_rollout,
-        results=(
-            gpu.memory,
-            *_trainer_results(question, gpu, first_trainer, stated_trainer),
-            *_rollout_results(question, first_rollout, stated_rollout),
-        ),
+        results=tuple(results),
     )
 
 
@@ -172,19 +177,6 @@ def _trainers(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate]
     return shown, next(row for row in shown if row.gpus == count(first))
 
 
-def _trainer_results(
-    question: MemoryQuestion, gpu: GpuMemory, first: Candidate | None, stated: Candidate | None
-) -> list[Figure]:
-    exact = _exact_gpus(question, gpu, first)
-    source = f"the smallest of whole nodes of {gpu.gpus_per_node.value:g} and halvings of one"
-    if first is None:
-        found = absent("trainer_first_fit_gpus", "a larger GPU, or more model parallelism")
-    else:
-        found = Figure(key="trainer_first_fit_gpus", value=first.gpus, provenance="predicted", source=source)
-    verdict = [] if stated is None else _verdict("trainer", stated)
-    return [*verdict, found, *([exact] if exact else [])]
-
-
 def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | None) -> Figure | None:
     """Where everything is sharded, the count in one equation; it grows with what every GPU holds, so it is exact."""
     if first is None or first.layout is None or first.layout.zero_stage.number < WEIGHT_STAGE:
@@ -201,11 +193,17 @@ def _exact_gpus(question: MemoryQuestion, gpu: GpuMemory, first: Candidate | Non
     )
 
 
-def _verdict(pool: str, stated: Candidate) -> list[Figure]:
-    """Whether the stated placement fits, and what it leaves."""
+def _results(pool: str, first: Candidate | None, stated: Candidate | None, source: str, lacking: str) -> list[Figure]:
+    """Whether what was stated of a pool fits and what it leaves, and the smallest that fits."""
+    key = f"{pool}_first_fit_gpus"
+    found = absent(key, lacking)
+    if first is not None:
+        found = Figure(key=key, value=first.gpus, provenance="predicted", source=source)
+    if stated is None:
+        return [found]
     held = replace(stated.held, key=f"{pool}_held_bytes_per_gpu")
     left = replace(stated.left, key=f"{pool}_left_bytes_per_gpu")
-    return [Figure(key=f"{pool}_fits", value=stated.fits, provenance="predicted"), held, left]
+    return [Figure(key=f"{pool}_fits", value=stated.fits, provenance="predicted"), held, left, found]
 
 
 def instance_on(question: MemoryQuestion, gpu: GpuMemory, tensor: Figure) -> Candidate:
@@ -265,16 +263,11 @@ def _max_concurrency(left: Figure, sample: Figure) -> Figure:
     return rounded(most, key, rounded_down(most.number) if most.known else 0)
 
 
-def _degrees(shape: MemoryShape) -> list[int]:
-    """Tensor-parallel degrees that divide the heads; KV heads are divided or repeated evenly."""
-    powers = [2**power for power in range(MOST_INSTANCE_GPUS.bit_length())]
-    return [degree for degree in powers if divides(shape, degree)]
-
-
 def _instances(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate], Candidate | None]:
     rows: list[Candidate] = []
     found = None
-    for degree in _degrees(question.shape):
+    powers = (2**power for power in range(MOST_INSTANCE_GPUS.bit_length()))
+    for degree in (power for power in powers if divides(question.shape, power)):  # KV heads are divided, or repeated
         row = instance_on(question, gpu, Figure(key="tensor_parallel", value=degree, provenance="predicted"))
         rows.append(row)
         if found is not None:
@@ -285,15 +278,54 @@ def _instances(question: MemoryQuestion, gpu: GpuMemory) -> tuple[list[Candidate
     return rows[-(_BEFORE + _AFTER + 1) :], found
 
 
-def _rollout_results(question: MemoryQuestion, first: Candidate | None, stated: Candidate | None) -> list[Figure]:
-    if not question.algorithm.rollout:
-        return []
-    if first is None:
-        found = absent("rollout_first_fit_gpus", "a larger GPU, or fewer bytes per sample")
-    else:
-        found = Figure(
-            key="rollout_first_fit_gpus", value=first.gpus, provenance="predicted", source="the smallest that fits"
-        )
-    judged = stated or first
-    verdict = [] if stated is None else _verdict("rollout", stated)
-    return [*verdict, found, *([judged.max_concurrency] if judged else [])]
+_GROWING = ("activation_bytes_per_gpu", "logits_bytes_per_gpu")
+_ONE_TOKEN = Figure(key="micro_batch_tokens", value=1, provenance="default", source="one token")
+
+
+def most_that_fits(question: MemoryQuestion, fit: FitAnswer) -> tuple[Figure, ...]:
+    """
+    The largest micro batch, and what binds on each side.
+
+    Args:
+        question: What was asked.
+        fit: What fits; the stated placement is judged, else the first that fits.
+    """
+    trainer = fit.stated_trainer or fit.first_trainer
+    rollout = fit.stated_rollout or fit.first_rollout
+    found = []
+    if trainer is not None:
+        found += [_micro_batch(question, trainer), _binding("trainer_binding_part", trainer)]
+    if rollout is not None:
+        found.append(_binding("rollout_binding_part", rollout))
+    return tuple(found)
+
+
+def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
+    """Tokens of one pass of a data-parallel rank that what is left has room for, by the asked recomputation."""
+    key = "max_micro_batch_tokens"
+    if trainer.layout is None or question.known_shape is None:
+        return absent(key, "--model")
+    one = on_trainer(replace(question, layout=trainer.layout, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN))
+    if one is None:
+        raise ValueError("a trainer without a layout")
+    growing = [part for part in trainer.parts if part.key in _GROWING]
+    spare = total("spare_bytes", [trainer.left, reserved(question, "growing_bytes", growing)])
+    if spare.number <= 0:
+        return Figure(key=key, value=0, provenance="predicted", source="the states leave no room")
+    exact = apply(
+        key,
+        training_peak.largest_micro_batch_tokens,
+        spare_bytes=spare,
+        bytes_per_token=reserved(question, "bytes_per_token", [one.activations, one.logits]),
+    )
+    return rounded(exact, key, rounded_down(exact.number))
+
+
+def _binding(key: str, candidate: Candidate) -> Figure:
+    """The largest part of what a GPU holds; for an instance the KV cache, where that is larger."""
+    parts = list(candidate.parts)
+    if candidate.pool == "rollout" and candidate.left.number > 0:
+        parts.append(replace(candidate.left, key="kv_cache_bytes_per_gpu"))
+    largest = max(parts, key=lambda part: part.number)
+    name = largest.key.removesuffix("_per_gpu")
+    return Figure(key=key, value=name, provenance="predicted", source="the largest part of what a GPU holds")

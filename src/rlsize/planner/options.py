@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
 
     Said = Callable[[Figure], Any]
@@ -54,9 +55,10 @@ class FleetOption:
     gpu_hour: Figure = absent("rollout_gpu_hour_usd", "--gpu-hour")
     most: float | None = None
 
-    def engine(self, *, shared: bool) -> Engine | str:
-        """The instance, or why there is none."""
-        return self.engines.get(shared, "no engine is known")
+    def ready(self, *, shared: bool) -> Engine | None:
+        """The instance on shared GPUs, or on its own; None where there is none, or none is known."""
+        found = self.engines.get(shared)
+        return None if isinstance(found, str) else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,6 +178,20 @@ class Placement:
         return self.loop == "colocated"
 
     @property
+    def scatter(self) -> str:
+        """What tells its own scatter from those of others."""
+        return f"{self.loop} {self.rollout_gpus:g} {self.trainer_gpus:g} {self.fleet.name} {self.trainer.name}"
+
+    @property
+    def words(self) -> str:
+        """Mode and split in a few words."""
+        if self.shared:
+            return f"colocated on {self.trainer_gpus:g}"
+        kinds = self.fleet.gpu, self.trainer.gpu
+        rollout, trainer = (f" {kind}" if kinds[0] != kinds[1] else "" for kind in kinds)
+        return f"{self.loop} {self.rollout_gpus:g}{rollout} + {self.trainer_gpus:g}{trainer}"
+
+    @property
     def rollout_gpus(self) -> Any:  # noqa: ANN401 (numbers or arrays)
         """GPUs of the fleet."""
         return self.instances * self.fleet.gpus
@@ -193,3 +209,43 @@ class Placement:
         if self.loop in {"async", "hybrid"}:
             return self.max_staleness
         return 1.0 if self.loop == "one-step-off" else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedDegrees:
+    """
+    Degrees of parallelism that are tried; empty for what is usual.
+
+    Args:
+        rollout_tensor: Of instances. [1]
+        rollout_data: Attention ranks of instances, over which experts lie. [1]
+        tensor: Of the trainer. [1]
+        pipeline: Its stages. [1]
+        context: Its context-parallel ranks. [1]
+        expert: Its expert-parallel ranks. [1]
+        recompute: What backward may compute again.
+    """
+
+    rollout_tensor: tuple[int, ...] = ()
+    rollout_data: tuple[int, ...] = ()
+    tensor: tuple[int, ...] = ()
+    pipeline: tuple[int, ...] = ()
+    context: tuple[int, ...] = ()
+    expert: tuple[int, ...] = ()
+    recompute: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """
+    GPUs of one kind that a pool may take.
+
+    Args:
+        gpu: The GPU.
+        gpu_hour: Its price; absent where nobody says. [usd]
+        most: How many there are; None for as many as the cluster has. [1]
+    """
+
+    gpu: Gpu
+    gpu_hour: Figure = absent("gpu_hour_usd", "--gpu-hour")
+    most: float | None = None

@@ -10,14 +10,68 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
-from rlsize.planner.setting import Setting
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
     from numpy.typing import NDArray
 
     from rlsize.estimates.belief import Belief
     from rlsize.facts.figure import Figure
-    from rlsize.planner.options import LoopProblem
+    from rlsize.planner.options import LoopProblem, Placement, Said
+
+    Work = Callable[..., Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """
+    In which terms a loop is worked out, and of what.
+
+    Args:
+        work: `figures.apply` for figures, `numbers` for numbers and arrays.
+        said: The value of an input.
+        values: Constants by name; empty where nothing is predicted.
+        problem: The loop.
+        central: The central number of an input and the central constants, for what figures cannot follow.
+    """
+
+    work: Work
+    said: Said
+    values: Mapping[str, Any]
+    problem: LoopProblem
+    central: Mapping[str, Any]
+
+    def value(self, figure: Figure) -> Any:  # noqa: ANN401 (as `work` takes it)
+        """The value of an input; where nobody says, the figure that tells what is missing, or None among numbers."""
+        if figure.known:
+            return self.said(figure)
+        return figure if self.work is apply else None
+
+    @property
+    def known(self) -> dict[str, Any]:
+        """What is said of the loop's work, by key."""
+        problem = self.problem
+        said = {
+            "samples_per_step": problem.samples,
+            "response_tokens": problem.response_tokens,
+            "tokens_generated_per_trained_token": problem.waste,
+            "headroom": problem.headroom,
+            "available_fraction": problem.available,
+            "steps": problem.steps,
+        }
+        return {key: self.value(figure) for key, figure in said.items()}
+
+    @property
+    def response_cv(self) -> Any:  # noqa: ANN401 (as `said` gives it, or a constant)
+        """Coefficient of variation of response lengths: said, or the usual one; 0 where nothing is predicted."""
+        said = self.problem.response_cv
+        return self.said(said) if said.known else self.values.get("step_length_cv", 0.0)
+
+    @property
+    def bare(self) -> Terms:
+        """The same in central numbers."""
+        return replace(self, work=numbers, said=lambda figure: figure.number, values=self.central)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,15 +121,15 @@ class Outlook:
     joint: Draws
 
     @cached_property
-    def central(self) -> Setting:
+    def central(self) -> Terms:
         """In central numbers."""
         values = {} if self.belief is None else self.belief.central()
-        return Setting(
+        return Terms(
             work=numbers, said=lambda figure: figure.number, values=values, problem=self.problem, central=values
         )
 
     @cached_property
-    def explained(self) -> Setting:
+    def explained(self) -> Terms:
         """In figures."""
         named: dict[str, Any] = {}
         if self.belief is not None:
@@ -85,19 +139,19 @@ class Outlook:
         return replace(self.central, work=apply, said=lambda figure: figure, values=named)
 
     @cached_property
-    def drawn(self) -> Setting:
+    def drawn(self) -> Terms:
         """In arrays of joint draws."""
         values = {} if self.belief is None else self.belief.drawn(self.seed)
         return replace(self.central, said=self.joint.of, values=values)
 
-    def noise(self, name: str) -> Any:  # noqa: ANN401 (a number or an array)
-        """How far one measured step may lie from its prediction, on the draws; 1 where nothing is predicted."""
+    def noise(self, place: Placement) -> Any:  # noqa: ANN401 (a number or an array)
+        """How far a measured step may lie from its prediction, on the draws; 1 where nothing is predicted."""
         if self.belief is None:
             return 1.0
         from rlsize.estimates.belief import scattered
         from rlsize.estimates.constants_step import STAGE
 
-        return scattered(1.0, STAGE.noise, self.seed, name)
+        return scattered(1.0, STAGE.noise, self.seed, place.scatter)
 
 
 def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0) -> Outlook:
@@ -110,3 +164,13 @@ def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0
         seed: Of the draws behind bands.
     """
     return Outlook(problem=problem, belief=belief, seed=seed, joint=draws(seed))
+
+
+def band_of(draws: NDArray[np.float64]) -> tuple[float, float] | None:
+    """The 80 % interval of draws; None where all are alike."""
+    if draws.min() == draws.max():
+        return None
+    from rlsize.estimates.belief import interval
+
+    low, high = interval(draws)
+    return (low, high) if high > low else None

@@ -8,21 +8,19 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.equations import matching
+from rlsize.facts.records.record import Refused
 from rlsize.planner.choice import choice
-from rlsize.planner.evaluation import worked
-from rlsize.planner.memory_left import MEMORY_KEYS, memory_of
-from rlsize.planner.neighbours import neighbours
+from rlsize.planner.evaluation import MEMORY_KEYS, central_results, memory_of
 from rlsize.planner.search import search
 from rlsize.planner.space import misfit, trainer_counts
 from rlsize.planner.tornado import tornado
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from rlsize.planner.choice import Choice
+    from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.families import Family, Found, Objective
     from rlsize.planner.least_change import LeastChange
-    from rlsize.planner.neighbours import Neighbour
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Outlook
     from rlsize.planner.space import Space
@@ -140,9 +138,9 @@ def _splits(outlook: Outlook, found: Found, loop: str) -> tuple[Split, ...]:
     families = [family for (mode, _), family in found.splits.items() if mode == loop and not family.place.shared]
     told = []
     for family in _thinned(sorted(families, key=lambda one: float(one.place.trainer_gpus))):
-        step = worked(outlook.central, family.place)
+        step = central_results(outlook, family.place)
         rates = [
-            float(matching.consumption(tokens_per_step=samples, train_seconds=float(step[key])))
+            float(matching.consumption(tokens_per_step=samples, train_seconds=step[key]))
             for key in ("generation_seconds", "train_seconds", "step_seconds")
         ]
         told.append(
@@ -164,3 +162,63 @@ def _thinned(families: list[Family]) -> list[Family]:
     quickest = min(range(len(families)), key=lambda place: families[place].step_seconds)
     places = np.linspace(0, len(families) - 1, _POINTS).round().astype(int)
     return [families[place] for place in sorted({quickest, *places.tolist()})]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Neighbour:
+    """
+    The best plan with one unit more, or less, on a side.
+
+    Args:
+        side: rollout or trainer; both where they share.
+        place: The plan.
+        gpus: GPUs more; negative for fewer. [1]
+        results: What it gives, in central numbers.
+        change: By how much each result differs from that of the best plan.
+    """
+
+    side: str
+    place: Placement
+    gpus: float
+    results: dict[str, float]
+    change: dict[str, float]
+
+
+def neighbours(outlook: Outlook, best: Alternative, trainer_counts: Sequence[float]) -> tuple[Neighbour, ...]:
+    """
+    What the next unit of GPUs on each side would bring, limits on GPUs aside.
+
+    Args:
+        outlook: How placements are worked out.
+        best: The best plan.
+        trainer_counts: Numbers of GPUs that its trainer can be spread over, beyond what there is too.
+    """
+    place = best.place
+    changed: list[tuple[str, Placement]] = []
+    for step in (-1, 1):
+        count = _next(trainer_counts, float(place.trainer_gpus), step)
+        if place.shared:
+            if count is not None and count >= place.fleet.gpus:
+                changed.append(("both", replace(place, trainer_gpus=count, instances=float(count // place.fleet.gpus))))
+            continue
+        if place.instances + step >= 1:
+            changed.append(("rollout", replace(place, instances=place.instances + step)))
+        if count is not None:
+            changed.append(("trainer", replace(place, trainer_gpus=count)))
+    found = []
+    for side, other in changed:
+        try:
+            results = central_results(outlook, other)
+        except Refused:  # fewer trainer GPUs than an instance takes cannot be lent
+            continue
+        change = {key: results[key] - best.results[key] for key in results}
+        gpus = float(other.gpus - place.gpus)
+        found.append(Neighbour(side=side, place=other, gpus=gpus, results=results, change=change))
+    return tuple(found)
+
+
+def _next(counts: Sequence[float], count: float, step: int) -> float | None:
+    """The next larger or smaller number."""
+    if step > 0:
+        return min((one for one in counts if one > count), default=None)
+    return max((one for one in counts if one < count), default=None)

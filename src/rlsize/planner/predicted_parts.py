@@ -26,79 +26,59 @@ from rlsize.planner.step_parts import generated_samples
 if TYPE_CHECKING:
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Engine
-    from rlsize.estimates.train_prediction import TrainQuestion, TrainStep
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
     from rlsize.planner.options import Placement
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Terms
 
 
-def predicted_fleet(setting: Setting, place: Placement, ready: Engine) -> list[Any]:
+def predicted_fleet(terms: Terms, place: Placement, ready: Engine) -> list[Any]:
     """Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds."""
-    if setting.work is apply:
-        central = generation_of(setting.bare, place, ready)
-        lengths = {"samples": generated_samples(setting), "response_tokens": setting.problem.response_tokens}
+    if terms.work is apply:
+        central = generation_of(terms.bare, place, ready)
+        lengths = {"samples": generated_samples(terms), "response_tokens": terms.problem.response_tokens}
         refill = place.loop in REFILLING
         made, tail = generated_figures(central, place.instances, lengths, refill=refill)
     else:
-        fleet = generation_of(setting, place, ready)
+        fleet = generation_of(terms, place, ready)
         made, tail = fleet.seconds, fleet.tail_seconds
     moe = ready.question.model.architecture.moe is not None
     return [
-        within_a_loop(setting.work, key, seconds, setting.values, moe=moe)
+        within_a_loop(terms.work, key, seconds, terms.values, moe=moe)
         for key, seconds in (("generation_seconds", made), ("tail_seconds", tail))
     ]
 
 
-def predicted_trainer(
-    setting: Setting,
-    asked: TrainQuestion,
-    gpus: Any,  # noqa: ANN401 (as `work` makes them)
-    *,
-    shared: bool,
-) -> tuple[Any, Any]:
+def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
     """
-    Time of the update, and of the extra forward passes, within the loop.
+    Time of the update, and of the extra forward passes, within the loop: on GPUs of its own (False), and on shared.
 
     Raises:
         Refused: The trainer cannot be spread so.
     """
-    return trained_in_loop(setting.work, _train_step(setting, asked, gpus), setting.values, shared=shared)
+    pool = Figure(key="trainer_gpus", value=gpus, source="the placement") if terms.work is apply else gpus
+    own = {name: terms.said(figure) for name, figure in stated(asked).items()}
+    step = train_step(terms.work, replace(asked, **{**own, "gpus": pool}), terms.values)
+    return {shared: trained_in_loop(terms.work, step, terms.values, shared=shared) for shared in (False, True)}
 
 
-def predicted_trainers(setting: Setting, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (numbers or arrays)
-    """
-    The same on GPUs of its own (False) and on shared ones (True).
-
-    Raises:
-        Refused: The trainer cannot be spread so.
-    """
-    step = _train_step(setting, asked, gpus)
-    return {shared: trained_in_loop(setting.work, step, setting.values, shared=shared) for shared in (False, True)}
-
-
-def _train_step(setting: Setting, asked: TrainQuestion, gpus: Any) -> TrainStep:  # noqa: ANN401 (as `work` makes them)
-    pool = Figure(key="trainer_gpus", value=gpus, source="the placement") if setting.work is apply else gpus
-    own = {name: setting.said(figure) for name, figure in stated(asked).items()}
-    return train_step(setting.work, replace(asked, **{**own, "gpus": pool}), setting.values)
-
-
-def predicted_overhead(setting: Setting, model: Model, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def predicted_overhead(terms: Terms, model: Model, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
     """What belongs to no phase, as in published loops."""
     params = model_size(model).params.number
-    return overhead_in_loop(setting.work, generated_samples(setting), params, setting.values, shared=shared)
+    return overhead_in_loop(terms.work, generated_samples(terms), params, terms.values, shared=shared)
 
 
-def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generation:
+def generation_of(terms: Terms, place: Placement, ready: Engine) -> Generation:
     """
     What the engines make of a step's samples by themselves.
 
     Args:
-        setting: Who works it out, in numbers or arrays.
+        terms: Numbers or arrays.
         place: The placement.
         ready: Its instance.
     """
-    problem, said = setting.problem, setting.said
-    samples = generated_samples(setting)
+    problem, said = terms.problem, terms.said
+    samples = generated_samples(terms)
     refill = place.loop in REFILLING
     in_flight = None
     if refill:
@@ -111,35 +91,35 @@ def generation_of(setting: Setting, place: Placement, ready: Engine) -> Generati
         instances=place.instances,
         prompt_tokens=said(problem.prompt_tokens),
         response_tokens=said(problem.response_tokens),
-        response_cv=said(problem.response_cv) if problem.response_cv.known else setting.values["step_length_cv"],
+        response_cv=terms.response_cv,
         max_tokens=said(problem.max_tokens) if problem.max_tokens.known else None,
-        hit_ratio=hits(setting, ready.question.engine, place.instances),
+        hit_ratio=hits(terms, ready.question.engine, place.instances),
         in_flight=in_flight,
         ending="refill" if refill else "barrier",
     )
-    return generation(numbers, ready, batch, setting.values)
+    return generation(numbers, ready, batch, terms.values)
 
 
-def longest_response(setting: Setting, place: Placement) -> float:
+def longest_response(terms: Terms, place: Placement) -> float:
     """Seconds of a step's longest response in a loop that refills; 0 where engines are not predicted."""
-    engine = place.fleet.engines.get(place.shared)
-    if place.loop not in REFILLING or engine is None or isinstance(engine, str):
+    engine = place.fleet.ready(shared=place.shared)
+    if place.loop not in REFILLING or engine is None:
         return 0.0
-    fleet = generation_of(setting.bare, place, engine)
+    fleet = generation_of(terms.bare, place, engine)
     seconds = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
     return float(np.asarray(seconds).ravel()[0])
 
 
-def hits(setting: Setting, engine: str, instances: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
     """
     Share of prompt tokens in the prefix cache: as it is known, or what the samples of a group find.
 
     Args:
-        setting: Who works it out, in numbers or arrays.
+        terms: Numbers or arrays.
         engine: The engine, whose blocks count where nobody says how large they are.
         instances: Rollout instances. [1]
     """
-    problem, said = setting.problem, setting.said
+    problem, said = terms.problem, terms.said
     if problem.hit_fraction.known:
         return said(problem.hit_fraction)
     group, spread = said(problem.group_size), 1.0
@@ -149,9 +129,9 @@ def hits(setting: Setting, engine: str, instances: Any) -> Any:  # noqa: ANN401 
     return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
 
 
-def predicted_sync(setting: Setting, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def predicted_sync(terms: Terms, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
     """Seconds of one weight sync; over GPUs of two kinds, as long as the slower kind takes."""
-    model, known = setting.problem.model, []
+    model, known = terms.problem.model, []
     if model is None:
         raise Refused("the model is not known, so a weight sync cannot be predicted: give sync_seconds")
     for gpu in sync_gpus(place, shared=shared):
@@ -159,15 +139,15 @@ def predicted_sync(setting: Setting, place: Placement, *, shared: bool) -> Any: 
             model=model,
             gpu=gpu,
             transport=suiting(place.transport, shared=shared),
-            dtype=setting.problem.wire_dtype,
+            dtype=terms.problem.wire_dtype,
             trainer_gpus=place.trainer_gpus,
             rollout_gpus=place.rollout_gpus,
             instance_gpus=place.fleet.gpus,
         )
-        known.append(sync_in_loop(setting.work, wanted, setting.values))
+        known.append(sync_in_loop(terms.work, wanted, terms.values))
     if len(known) == 1:
         return known[0]
-    return setting.work(
+    return terms.work(
         "sync_seconds",
         iteration.overlapped_iteration_time,
         rollout_seconds=known[0],
@@ -178,8 +158,8 @@ def predicted_sync(setting: Setting, place: Placement, *, shared: bool) -> Any: 
 
 def sync_gpus(place: Placement, *, shared: bool) -> list[Any]:
     """The kinds of GPUs that a sync crosses."""
-    engine = place.fleet.engines.get(shared)
-    found = [] if engine is None or isinstance(engine, str) else [engine.question.gpu]
+    engine = place.fleet.ready(shared=shared)
+    found = [] if engine is None else [engine.question.gpu]
     question = place.trainer.question
     if question is not None and all(question.gpu.name != gpu.name for gpu in found):
         found.append(question.gpu)

@@ -11,19 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import rollout_batch
+from rlsize.equations import planning, rollout_batch
+from rlsize.errors import Fault, InputError
 from rlsize.estimates.step_assembly import LoopParts, assembled
-from rlsize.planner.best_families import Picks, Steps, pick_best
-from rlsize.planner.evaluation import results_of
-from rlsize.planner.families import Found
-from rlsize.planner.limits import within
-from rlsize.planner.memory_left import MEMORY_KEYS
+from rlsize.planner.evaluation import MEMORY_KEYS, results_of
+from rlsize.planner.families import Found, Picks, Steps, pick_best
 from rlsize.planner.options import Placement
-from rlsize.planner.sharing import WHOLE, sharings
 from rlsize.planner.space import packed
-from rlsize.planner.space_size import candidates_of
 from rlsize.planner.step_parts import lent_swap, overhead_part, sync_part, unevenness
-from rlsize.planner.tables import fleet_tables, kind_of, lent_times, shared_times, trainer_table
+from rlsize.planner.tables import WHOLE, fleet_tables, generated, kind_of, sharings, trainer_table
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -33,10 +29,9 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_assembly import Loop
     from rlsize.planner.families import Objective
     from rlsize.planner.options import FleetOption
-    from rlsize.planner.setting import Setting
-    from rlsize.planner.sharing import Sharing
-    from rlsize.planner.space import Space
-    from rlsize.planner.tables import FleetTable, TrainerTable
+    from rlsize.planner.outlook import Terms
+    from rlsize.planner.space import Limit, Space
+    from rlsize.planner.tables import FleetTable, Rejections, Sharing, TrainerTable
 
     Tell = Callable[[float], None]
     Array = NDArray[np.float64]
@@ -75,12 +70,12 @@ class _Block:
     lent: tuple[Array, Array] | None = None
 
 
-def search(setting: Setting, space: Space, objective: Objective = "time", tell: Tell | None = None) -> Found:
+def search(terms: Terms, space: Space, objective: Objective = "time", tell: Tell | None = None) -> Found:
     """
     The best of a space.
 
     Args:
-        setting: In central numbers.
+        terms: In central numbers.
         space: What may be chosen.
         objective: time (the shortest step), cost (the least per step) or gpus (the fewest).
         tell: Hears of a long search which share of it is done. [1]
@@ -90,16 +85,16 @@ def search(setting: Setting, space: Space, objective: Objective = "time", tell: 
     """
     found = Found(objective=objective, priced=space.priced)
     picks = Picks(objective=objective, priced=space.priced)
-    fleets = fleet_tables(setting, space, found.rejected)
+    fleets = fleet_tables(terms, space, found.rejected)
     kinds = [(option.gpu, option.most, option.gpu_hour.value) for option in space.trainers]
     for kind in dict.fromkeys(kinds):
         alike = tuple(option for option, own in zip(space.trainers, kinds, strict=True) if own == kind)
-        trainers = trainer_table(setting, replace(space, trainers=alike), found.rejected)
+        trainers = trainer_table(terms, replace(space, trainers=alike), found.rejected)
         if trainers is not None:
-            most = found.worked_out + candidates_of(setting, space, fleets, trainers)
-            sharing = sharings(setting, space, trainers, found.rejected)
-            for block in _blocks(setting, space, fleets, trainers, sharing):
-                _work_out(setting, space, trainers, block, (found, picks))
+            most = found.worked_out + candidates_of(terms, space, fleets, trainers)
+            sharing = sharings(terms, space, trainers, found.rejected)
+            for block in _blocks(terms, space, fleets, trainers, sharing):
+                _work_out(terms, space, trainers, block, (found, picks))
                 if tell is not None and most > WORTH_TELLING:
                     tell(min(1.0, found.worked_out / most))
     picks.settle(found)
@@ -107,14 +102,14 @@ def search(setting: Setting, space: Space, objective: Objective = "time", tell: 
 
 
 def _blocks(
-    setting: Setting, space: Space, fleets: list[FleetTable], trainers: TrainerTable, sharing: Mapping[int, Sharing]
+    terms: Terms, space: Space, fleets: list[FleetTable], trainers: TrainerTable, sharing: Mapping[int, Sharing]
 ) -> Iterator[_Block]:
     """All candidates, mode by mode."""
     for loop in space.loops:
         if loop == "colocated":
             for fleet in space.fleets:
                 if id(fleet) in sharing:
-                    yield from _colocated(setting, space, trainers, fleet, sharing[id(fleet)])
+                    yield from _colocated(terms, space, trainers, fleet, sharing[id(fleet)])
             continue
         caps = space.staleness if kind_of(loop, 1.0) is not None else (1.0,)
         for table in fleets:
@@ -123,11 +118,11 @@ def _blocks(
             lent = sharing[id(table.fleet)] if loop == "hybrid" else None
             for cap in caps:
                 for transport in space.transports:
-                    yield from _two_pools(setting, space, trainers, (table, lent), (loop, cap, transport))
+                    yield from _two_pools(terms, space, trainers, (table, lent), (loop, cap, transport))
 
 
 def _two_pools(
-    setting: Setting,
+    terms: Terms,
     space: Space,
     trainers: TrainerTable,
     fleet: tuple[FleetTable, Sharing | None],
@@ -138,7 +133,7 @@ def _two_pools(
     loop, cap, transport = mode
     kind = kind_of(loop, cap)
     rows = max(1, BLOCK // max(1, len(trainers.gpus)))
-    room = packed(space, setting.problem, table.fleet, trainers.options[0], trainers.gpus)
+    room = packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus)
     if lent is not None:
         room = np.where(lent.instances >= 1, room, 0.0)  # trainers that cannot lend an instance
     whole = Placement(
@@ -150,7 +145,7 @@ def _two_pools(
         max_staleness=cap,
         transport=transport,
     )
-    times = None if lent is None else _lent(setting, trainers, whole)
+    times = None if lent is None else _lent(terms, trainers, whole)
     for first in range(0, len(table.instances), rows):
         part = slice(first, first + rows)
         counts = table.instances[part, None]
@@ -171,7 +166,7 @@ def _two_pools(
 
 
 def _colocated(
-    setting: Setting, space: Space, trainers: TrainerTable, fleet: FleetOption, shared: Sharing
+    terms: Terms, space: Space, trainers: TrainerTable, fleet: FleetOption, shared: Sharing
 ) -> Iterator[_Block]:
     """Both sides on all GPUs of the trainer, as many instances as it holds."""
     room = shared.instances >= 1
@@ -180,7 +175,7 @@ def _colocated(
     if not room.any():
         return
     counts, which = np.unique(np.maximum(shared.instances, 1.0), return_inverse=True)
-    seconds, tails = shared_times(setting, fleet, counts)
+    seconds, tails = generated(terms, fleet, counts, None, shared=True)
     place = Placement(
         loop="colocated",
         fleet=fleet,
@@ -211,20 +206,20 @@ def _memory(trainers: TrainerTable, own: float | None, shared: Sharing | None, l
     return found
 
 
-def _work_out(setting: Setting, space: Space, trainers: TrainerTable, block: _Block, told: tuple[Found, Picks]) -> None:
+def _work_out(terms: Terms, space: Space, trainers: TrainerTable, block: _Block, told: tuple[Found, Picks]) -> None:
     """The candidates of a block; the best of each family is noted."""
     found, picks = told
-    step = assembled(setting.work, _parts(setting, trainers, block))
-    results = {**results_of(setting, block.place, step), **block.memory} if space.limits else {}
+    step = assembled(terms.work, _parts(terms, trainers, block))
+    results = {**results_of(terms, block.place, step), **block.memory} if space.limits else {}
     fits = within(space, results, block.room, lambda flat: _words(block, flat), found.rejected)
     found.worked_out += int(block.room.sum())
     found.feasible += int(fits.sum())
     seconds = np.where(fits, np.broadcast_to(step.seconds, fits.shape), np.inf)
     steps = Steps(place=block.place, seconds=seconds, columns=block.columns, full=block.full)
-    pick_best(setting, trainers, steps, picks)
+    pick_best(terms, trainers, steps, picks)
 
 
-def _parts(setting: Setting, trainers: TrainerTable, block: _Block) -> LoopParts:
+def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
     """The parts of the steps of a block."""
     place, columns, shared = block.place, block.columns, block.place.shared
     lent: dict[str, Any] = {}
@@ -237,41 +232,41 @@ def _parts(setting: Setting, trainers: TrainerTable, block: _Block) -> LoopParts
         tail_seconds=block.tails,
         update_seconds=trainers.update[shared][None, columns],
         logprob_seconds=trainers.forwards[shared][None, columns],
-        sync_seconds=_syncs(setting, trainers, block),
-        overhead_seconds=overhead_part(setting, shared=shared),
+        sync_seconds=_syncs(terms, trainers, block),
+        overhead_seconds=overhead_part(terms, shared=shared),
         **lent,
-        **unevenness(setting),
+        **unevenness(terms),
     )
 
 
-def _syncs(setting: Setting, trainers: TrainerTable, block: _Block) -> Any:  # noqa: ANN401 (a number or an array)
+def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Any:  # noqa: ANN401 (a number or an array)
     """Weight syncs, worked out once for each number of trainer GPUs."""
     groups = trainers.group[block.columns]
     last = int(groups[-1]) + 1
     if block.place.shared:
-        return _swaps(setting, trainers, block.place, last, sync_part)[groups][None, :]
+        return _swaps(terms, trainers, block.place, last, sync_part)[groups][None, :]
     place = replace(block.place, trainer_gpus=trainers.counts[None, :last])
-    found = np.asarray(sync_part(setting, place), dtype=float)
+    found = np.asarray(sync_part(terms, place), dtype=float)
     return found if found.ndim == 0 or found.shape[-1] == 1 else found[:, groups]
 
 
-def _lent(setting: Setting, trainers: TrainerTable, place: Placement) -> tuple[Array, Array]:
+def _lent(terms: Terms, trainers: TrainerTable, place: Placement) -> tuple[Array, Array]:
     """Time of lent GPUs alone, and their change-over, for each trainer."""
     whole = _whole(trainers, place.fleet)
-    alone = lent_times(setting, place.fleet, whole, place.max_staleness)
-    swaps = _swaps(setting, trainers, place, len(whole), lent_swap)
+    alone, _ = generated(terms, place.fleet, whole, place.max_staleness, shared=True)
+    swaps = _swaps(terms, trainers, place, len(whole), lent_swap)
     return alone[trainers.group], swaps[trainers.group]
 
 
 def _swaps(
-    setting: Setting, trainers: TrainerTable, place: Placement, last: int, seconds: Callable[[Setting, Placement], Any]
+    terms: Terms, trainers: TrainerTable, place: Placement, last: int, seconds: Callable[[Terms, Placement], Any]
 ) -> Array:
     """Syncs on shared GPUs for the first numbers of trainer GPUs; these are not worked out on arrays."""
-    if not setting.problem.predicted:
-        return np.full(last, seconds(setting, place), dtype=float)
+    if not terms.problem.predicted:
+        return np.full(last, seconds(terms, place), dtype=float)
     counts, whole = trainers.counts[:last].tolist(), _whole(trainers, place.fleet)[:last].tolist()
     places = [replace(place, instances=some, trainer_gpus=count) for some, count in zip(whole, counts, strict=True)]
-    return np.array([float(seconds(setting, one)) for one in places])
+    return np.array([float(seconds(terms, one)) for one in places])
 
 
 def _whole(trainers: TrainerTable, fleet: FleetOption) -> Array:
@@ -286,3 +281,76 @@ def _words(block: _Block, flat: int) -> str:
     rollout = np.broadcast_to(place.rollout_gpus, shape).ravel()[flat]
     split = f"{trainer:g} GPUs" if place.shared else f"{rollout:g} + {trainer:g} GPUs"
     return f"{place.loop}, {split}"
+
+
+_EXACT = 1e-12  # relative: a limit that is met to the last digit is kept
+
+
+def within(
+    space: Space, results: Mapping[str, Any], room: Mask, words: Callable[[int], str], rejected: Rejections
+) -> Mask:
+    """
+    Which candidates keep all limits.
+
+    Args:
+        space: The limits.
+        results: What the candidates give, by key; limits on what is not among it are kept.
+        room: Which candidates there are.
+        words: A candidate in a few words, by its place.
+        rejected: Takes how many broke each limit, and the narrowest of those that broke just one.
+    """
+    broken = [(limit.key, _beyond(limit, results[limit.key], room)) for limit in space.limits if limit.key in results]
+    times = np.zeros(room.shape, dtype=np.int16)
+    for _, beyond in broken:
+        times += beyond > _EXACT
+    for key, beyond in broken:
+        over = room & (beyond > _EXACT)
+        alone = over & (times == 1)
+        if alone.any():
+            place = int(np.argmin(np.where(alone, beyond, np.inf)))
+            rejected.add(key, int(over.sum()), words(place), float(beyond.ravel()[place]))
+        elif over.any():
+            rejected.add(key, int(over.sum()))
+    fits: Mask = room & (times == 0)
+    return fits
+
+
+def _beyond(limit: Limit, result: Any, room: Mask) -> Array:  # noqa: ANN401 (a number or an array)
+    """How far candidates lie beyond a limit: a share of it, or the amount where it is nothing."""
+    value = np.broadcast_to(np.asarray(result, dtype=float), room.shape)
+    beyond = np.asarray(planning.overshoot(value=value, limit=limit.value) if limit.value else value)
+    return -beyond if limit.least else beyond
+
+
+MOST_CANDIDATES = 600e6
+"""What is worked out in about a minute."""
+
+
+def pairs(terms: Terms, space: Space, fleet: FleetTable, trainers: TrainerTable) -> int:
+    """How many numbers of instances go with one trainer of the table or another."""
+    room = packed(space, terms.problem, fleet.fleet, trainers.options[0], trainers.gpus)
+    return int(np.searchsorted(fleet.instances, room, side="right").sum())
+
+
+def candidates_of(terms: Terms, space: Space, fleets: list[FleetTable], trainers: TrainerTable) -> int:
+    """
+    How many candidates there are with GPUs for each pool.
+
+    Raises:
+        InputError: More than `MOST_CANDIDATES`, which would take minutes.
+    """
+    ways = sum(
+        (len(space.staleness) if kind_of(loop, 1.0) is not None else 1) * len(space.transports)
+        for loop in space.loops
+        if loop != "colocated"
+    )
+    count = ways * sum(pairs(terms, space, fleet, trainers) for fleet in fleets)
+    if count > MOST_CANDIDATES:
+        raise InputError(
+            Fault(
+                f"{count:,} candidates, more than the {MOST_CANDIDATES:,.0f} that are worked out",
+                "the space of the plan",
+                "narrow it, for example with --whole-nodes, --mode, --rollout-gpus or --trainer-gpus",
+            )
+        )
+    return count

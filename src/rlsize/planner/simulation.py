@@ -32,12 +32,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from rlsize.estimates.simulated_engine import StepLine
-    from rlsize.estimates.step_assembly import Loop, Step
-    from rlsize.facts.figure import Figure
+    from rlsize.estimates.step_assembly import Loop
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import Placement
-    from rlsize.planner.outlook import Outlook
-    from rlsize.planner.setting import Setting as Worked
+    from rlsize.planner.outlook import Outlook, Terms
     from rlsize.simulator.outcome import Outcome
     from rlsize.simulator.setting import Mode
 
@@ -56,7 +54,6 @@ MODES: dict[Loop, Mode] = {
 USUAL_SLOTS = 256
 """Samples that an engine runs at most of which nothing else is known."""
 
-_USUAL_CV = "step_length_cv"
 _STEPS, _SEEDS = 60, 4  # of each plan that is ranked
 _MOST_SAMPLES = 4e6  # of all of them: some 40 s on one core
 
@@ -127,62 +124,56 @@ def _simulated(run: tuple[int, Setting, Pools, int]) -> Outcome | None:
     return outcome_of(ledger, setting, pools, seed) if len(ledger) == _STEPS else None
 
 
-def simulation_of(setting: Worked, place: Placement, concurrency: float | None = None) -> tuple[Setting, Pools]:
+def simulation_of(terms: Terms, place: Placement, concurrency: float | None = None) -> tuple[Setting, Pools]:
     """
     The loop of a plan, as the simulator takes it, with its GPUs and prices.
 
     Args:
-        setting: In central numbers.
+        terms: In central numbers.
         place: The plan.
         concurrency: Samples that an instance is given; as many as fit where None. [1]
 
     Raises:
         Refused: The loop cannot run so.
     """
-    parts = loop_parts(setting, place)
-    step = assembled(setting.work, parts)
-    problem, group = setting.problem, max(1, round(setting.problem.group_size.number))
+    parts = loop_parts(terms, place)
+    step = assembled(terms.work, parts)
+    problem, group = terms.problem, max(1, round(terms.problem.group_size.number))
+    mode, shared = MODES[place.loop], place.shared
+    # neither side works in the part of the sync that nothing hides, and in what belongs to no phase
+    pause = float(decode_step.both_times(first=step.sync_exposed_seconds, second=step.overhead_seconds))
     simulated = Setting(
-        engine=engine_setting(_line(setting, place, concurrency), round(place.instances)),
+        engine=engine_setting(_line(terms, place, concurrency), round(place.instances)),
         work=WorkSetting(
             groups=max(1, round(problem.samples.number / group)),
             group_size=group,
-            lengths=_lengths(setting),
-            prompt_tokens=round(_number(problem.prompt_tokens)),
+            lengths=_lengths(terms),
+            prompt_tokens=round(terms.value(problem.prompt_tokens) or 0),
             acceptance=float(rollout_batch.share_of(part=1.0, whole=problem.waste.number)),
         ),
         trainer=TrainerSetting(seconds=float(step.train_seconds)),
-        sync=_sync(step, shared=place.shared),
-        rules=RuleSetting(mode=MODES[place.loop], max_staleness=_cap(place)),
+        sync=SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause),
+        rules=RuleSetting(mode=mode, max_staleness=int(place.max_staleness) if mode == "async" else None),
         trouble=TroubleSetting(
             lent_instances=round(lent_instances(place)) if place.loop == "hybrid" else 0,
             lend_seconds=float(rollout_batch.half(parts.swap_seconds)),
-            losses_per_hour=0.0 if place.shared else problem.losses_per_hour,
+            losses_per_hour=0.0 if shared else problem.losses_per_hour,
             restart_seconds=problem.restart_seconds,
         ),
     )
-    return simulated, _pools(place)
+    pools = Pools(
+        rollout_gpus=0.0 if shared else float(place.rollout_gpus),
+        trainer_gpus=float(place.trainer_gpus),
+        rollout_gpu_hour=terms.value(place.fleet.gpu_hour),
+        trainer_gpu_hour=terms.value(place.trainer.gpu_hour),
+    )
+    return simulated, pools
 
 
-def _number(figure: Figure) -> float:
-    return figure.number if figure.known else 0.0
-
-
-def _cap(place: Placement) -> int | None:
-    return int(place.max_staleness) if MODES[place.loop] == "async" else None
-
-
-def _sync(step: Step, *, shared: bool) -> SyncSetting:
-    """What neither side works in: the part of the sync that nothing hides, and what belongs to no phase."""
-    pause = float(decode_step.both_times(first=step.sync_exposed_seconds, second=step.overhead_seconds))
-    return SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause)
-
-
-def _lengths(setting: Worked) -> LengthSetting:
-    problem = setting.problem
-    cv = problem.response_cv.number if problem.response_cv.known else setting.values.get(_USUAL_CV, 0.0)
+def _lengths(terms: Terms) -> LengthSetting:
+    problem = terms.problem
     cap = problem.max_tokens.number if problem.max_tokens.known else inf
-    return LengthSetting(mean=problem.response_tokens.number, cv=float(cv), cap=cap)
+    return LengthSetting(mean=problem.response_tokens.number, cv=float(terms.response_cv), cap=cap)
 
 
 def engine_setting(line: StepLine, instances: int) -> EngineSetting:
@@ -204,13 +195,13 @@ def engine_setting(line: StepLine, instances: int) -> EngineSetting:
     )
 
 
-def _line(setting: Worked, place: Placement, concurrency: float | None) -> StepLine:
+def _line(terms: Terms, place: Placement, concurrency: float | None) -> StepLine:
     """The fleet's engine: as predicted, made as fast as a known rate says."""
-    engine, rate = place.fleet.engines.get(place.shared), place.fleet.rate
-    if engine is None or isinstance(engine, str):
-        share = min(USUAL_SLOTS, ceil(setting.problem.samples.number / place.instances))
+    engine, rate = place.fleet.ready(shared=place.shared), place.fleet.rate
+    if engine is None:
+        share = min(USUAL_SLOTS, ceil(terms.problem.samples.number / place.instances))
         return constant_line(share if concurrency is None else max(1, round(concurrency)), rate.number)
-    problem, lengths = setting.problem, _lengths(setting)
+    problem, lengths = terms.problem, _lengths(terms)
     batch = StepBatch(
         samples=1.0,
         instances=1.0,
@@ -218,17 +209,7 @@ def _line(setting: Worked, place: Placement, concurrency: float | None) -> StepL
         response_tokens=lengths.mean,
         response_cv=lengths.cv,
         max_tokens=lengths.cap,
-        hit_ratio=float(hits(setting, engine.question.engine, place.instances)),
+        hit_ratio=float(hits(terms, engine.question.engine, place.instances)),
     )
-    line = predicted_line(engine.question, batch, setting.values, concurrency)
+    line = predicted_line(engine.question, batch, terms.values, concurrency)
     return scaled_line(line, rate.number) if rate.known else line
-
-
-def _pools(place: Placement) -> Pools:
-    fleet, trainer = place.fleet.gpu_hour, place.trainer.gpu_hour
-    return Pools(
-        rollout_gpus=0.0 if place.shared else float(place.rollout_gpus),
-        trainer_gpus=float(place.trainer_gpus),
-        rollout_gpu_hour=fleet.number if fleet.known else None,
-        trainer_gpu_hour=trainer.number if trainer.known else None,
-    )

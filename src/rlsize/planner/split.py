@@ -9,7 +9,9 @@ from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply, with_bands
 from rlsize.facts.figure import Figure, absent
+from rlsize.flow import Flow, flow_of
 from rlsize.planner.rounding import rounded_down
+from rlsize.rules.match import SPLIT
 
 if TYPE_CHECKING:
     from random import Random
@@ -22,7 +24,12 @@ AT_SPLIT = (
 )  # fmt: skip
 """Keys of what is told of one split."""
 
+_OF_THE_LOOP = (
+    "speedup_from_doubling_rollout", "speedup_from_doubling_trainer",
+    "colocated_before_swap_tokens_per_second", "colocated_tokens_per_second",
+)  # fmt: skip
 _TIE = 1e-9  # throughputs closer than this are the same split but for rounding
+_POINTS = 200  # of the picture
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,49 +96,27 @@ def split_gpus(question: SplitQuestion, random: Random | tuple[Draw, ...] | None
         what = f"{asked} instances leave no whole instance, or no trainer, of {question.gpus.value:g} GPUs"
         raise InputError(Fault(what, "--rollout-gpus", "give GPUs for both sides"))
 
-    def results(changed: SplitQuestion) -> list[Figure]:
-        found = [*at_split(changed, asked), *_scaling(changed, asked), *_colocated(changed)]
+    def results(drawn: SplitQuestion) -> list[Figure]:
+        flow = _flow(drawn, asked)
+        found = [*_at_split(flow), *(flow[key] for key in _OF_THE_LOOP)]
         if question.instances is not None:
-            found += [replace(figure, key=f"best_split_{figure.key}") for figure in at_split(changed, best)]
+            found += [replace(figure, key=f"best_split_{figure.key}") for figure in _at_split(_flow(drawn, best))]
         return found
 
     near = sorted({count for count in (*range(best - 3, best + 4), asked) if 1 <= count <= most})
     size = question.gpus_per_instance.number
+    sampled = sorted({*range(1, most + 1, max(1, most // _POINTS)), most})
     return SplitAnswer(
         results=tuple(with_bands(results, question, random)),
-        neighbours=tuple({figure.key: figure for figure in at_split(question, count)} for count in near),
-        sweep=tuple(_sweep_point(question, count) for count in _sampled(most)),
+        neighbours=tuple({figure.key: figure for figure in _at_split(_flow(question, count))} for count in near),
+        sweep=tuple((count * size / question.gpus.number, *_rates(question, count)) for count in sampled),
         rollout_gpus=best * size,
     )
 
 
 def balanced(question: SplitQuestion, random: Random | tuple[Draw, ...] | None = None) -> Figure:
     """The share of GPUs on the rollout side at which both sides run equally fast, however many there are."""
-
-    def results(changed: SplitQuestion) -> list[Figure]:
-        return [
-            apply(
-                "rollout_gpus_fraction",
-                matching.balanced_rollout_gpus,
-                gpus=1.0,
-                rollout_gpu_rate=_fed(changed),
-                trainer_gpu_rate=changed.trainer_gpu_rate,
-            )
-        ]
-
-    return with_bands(results, question, random)[0]
-
-
-def _fed(question: SplitQuestion) -> Figure:
-    """Trained tokens per second that one rollout GPU feeds."""
-    return apply(
-        "rollout_gpu_tokens_per_second",
-        matching.trained_token_supply,
-        gpus=1.0,
-        gpu_rate=question.rollout_gpu_rate,
-        headroom=question.headroom,
-        tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
-    )
+    return with_bands(lambda drawn: [flow_of(drawn, SPLIT)["rollout_gpus_fraction"]], question, random)[0]
 
 
 def best_instances(question: SplitQuestion) -> int:
@@ -149,11 +134,12 @@ def best_instances(question: SplitQuestion) -> int:
         size = question.gpus_per_instance.value
         what = f"{question.gpus.value:g} GPUs hold no instance of {size:g} beside a trainer"
         raise InputError(Fault(what, "--gpus", "give more GPUs, or smaller instances"))
-    balance = rounded_down(_balance(question) / question.gpus_per_instance.number)
-    candidates = sorted({min(max(count, 1), most) for count in range(balance - 1, balance + 3)})
+    balance = flow_of(question, SPLIT)["balanced_gpus"].number
+    whole = rounded_down(balance / question.gpus_per_instance.number)
+    candidates = sorted({min(max(count, 1), most) for count in range(whole - 1, whole + 3)})
     best = candidates[0]
     for count in candidates[1:]:
-        if _throughput(question, count) > _throughput(question, best) * (1.0 + _TIE):
+        if min(_rates(question, count)) > min(_rates(question, best)) * (1.0 + _TIE):
             best = count
     return best
 
@@ -163,125 +149,32 @@ def _most_instances(question: SplitQuestion) -> int:
     return rounded_down((question.gpus.number - min(1.0, size)) / size)
 
 
-def _gpu_rate(question: SplitQuestion, gpus: float = 1.0) -> float:
-    """Trained tokens per second that so many rollout GPUs feed."""
-    return float(
-        matching.trained_token_supply(
-            gpus,
-            question.rollout_gpu_rate.number,
-            question.headroom.number,
-            question.tokens_generated_per_trained_token.number,
-        )
-    )
-
-
-def _balance(question: SplitQuestion) -> float:
-    return float(
-        matching.balanced_rollout_gpus(question.gpus.number, _gpu_rate(question), question.trainer_gpu_rate.number)
-    )
+def _flow(question: SplitQuestion, instances: int) -> Flow:
+    return flow_of(question, SPLIT, instances=Figure(key="instances", value=instances, provenance="predicted"))
 
 
 def _rates(question: SplitQuestion, instances: int) -> tuple[float, float]:
-    rollout = matching.fleet_gpus(instances, question.gpus_per_instance.number)
-    trainer = matching.remaining_gpus(question.gpus.number, rollout)
-    return _gpu_rate(question, rollout), float(matching.pool_rate(trainer, question.trainer_gpu_rate.number))
+    """Trained tokens per second that the rollout side feeds, and that the trainer takes."""
+    flow = _flow(question, instances)
+    return flow["rollout_tokens_per_second"].number, flow["trainer_tokens_per_second"].number
 
 
-def _throughput(question: SplitQuestion, instances: int) -> float:
-    return float(matching.loop_throughput(*_rates(question, instances)))
-
-
-def _sampled(most: int) -> list[int]:
-    step = max(1, most // 200)
-    return sorted({*range(1, most + 1, step), most})
-
-
-def _sweep_point(question: SplitQuestion, instances: int) -> tuple[float, float, float]:
-    share = instances * question.gpus_per_instance.number / question.gpus.number
-    return (share, *_rates(question, instances))
-
-
-def at_split(question: SplitQuestion, instances: int) -> list[Figure]:
-    """
-    What happens with so many rollout instances.
-
-    Returns:
-        GPUs, rates and idle time of both sides; rates count trained tokens.
-    """
-    count = Figure(key="instances", value=instances, provenance="predicted")
-    rollout_gpus = apply(
-        "rollout_gpus", matching.fleet_gpus, instances=count, gpus_per_instance=question.gpus_per_instance
-    )
-    trainer_gpus = apply("trainer_gpus", matching.remaining_gpus, gpus=question.gpus, rollout_gpus=rollout_gpus)
-    rollout_rate = apply(
-        "rollout_tokens_per_second",
-        matching.trained_token_supply,
-        gpus=rollout_gpus,
-        gpu_rate=question.rollout_gpu_rate,
-        headroom=question.headroom,
-        tokens_generated_per_trained_token=question.tokens_generated_per_trained_token,
-    )
-    trainer_rate = apply(
-        "trainer_tokens_per_second", matching.pool_rate, gpus=trainer_gpus, gpu_rate=question.trainer_gpu_rate
-    )
-    loop = apply(
-        "loop_tokens_per_second", matching.loop_throughput, rollout_rate=rollout_rate, trainer_rate=trainer_rate
-    )
-    idle = apply("idle_fraction", matching.idle_fraction, rollout_rate=rollout_rate, trainer_rate=trainer_rate)
-    bottleneck = _bottleneck(rollout_rate.number, trainer_rate.number)
-    waiting = trainer_gpus if bottleneck == "rollout" else rollout_gpus
-    idle_gpus = apply("idle_gpus", matching.idle_gpus, gpus=waiting, idle_fraction=idle)
-    step = apply("step_seconds", matching.train_time, tokens_per_step=question.batch_tokens, consumption=loop)
-    return [
-        _whole(rollout_gpus),
-        _whole(trainer_gpus),
-        count,
-        Figure(key="bottleneck", value=bottleneck, provenance="predicted"),
-        idle,
-        idle_gpus,
-        rollout_rate,
-        trainer_rate,
-        loop,
-        step,
-    ]
+def _at_split(flow: Flow) -> list[Figure]:
+    """GPUs, rates and idle time of both sides; rates count trained tokens."""
+    rollout, trainer = flow["rollout_tokens_per_second"].number, flow["trainer_tokens_per_second"].number
+    bottleneck = "rollout" if rollout < trainer else "trainer"
+    if abs(rollout - trainer) <= _TIE * max(rollout, trainer):
+        bottleneck = "balanced"
+    waiting = flow["trainer_gpus" if bottleneck == "rollout" else "rollout_gpus"]
+    found = {
+        "rollout_gpus": _whole(flow["rollout_gpus"]),
+        "trainer_gpus": _whole(flow["trainer_gpus"]),
+        "bottleneck": Figure(key="bottleneck", value=bottleneck, provenance="predicted"),
+        "idle_gpus": apply("idle_gpus", matching.idle_gpus, gpus=waiting, idle_fraction=flow["idle_fraction"]),
+    }
+    return [found.get(key) or flow[key] for key in AT_SPLIT]
 
 
 def _whole(figure: Figure) -> Figure:
     value = figure.number
     return replace(figure, value=int(value)) if value == round(value) else figure
-
-
-def _bottleneck(rollout: float, trainer: float) -> str:
-    if abs(rollout - trainer) <= _TIE * max(rollout, trainer):
-        return "balanced"
-    return "rollout" if rollout < trainer else "trainer"
-
-
-def _scaling(question: SplitQuestion, instances: int) -> list[Figure]:
-    """What doubling one pool alone would bring: close to nothing on the side that waits."""
-    found = {figure.key: figure for figure in at_split(question, instances)}
-    rates = {"rollout_rate": found["rollout_tokens_per_second"], "trainer_rate": found["trainer_tokens_per_second"]}
-    double = matching.speedup_from_scaling_overlapped
-    return [
-        apply("speedup_from_doubling_rollout", double, **rates, rollout_factor=2.0, trainer_factor=1.0),
-        apply("speedup_from_doubling_trainer", double, **rates, rollout_factor=1.0, trainer_factor=2.0),
-    ]
-
-
-def _colocated(question: SplitQuestion) -> list[Figure]:
-    """The same GPUs time-shared: the same throughput as a perfect split, less what changing over costs."""
-    plain = apply(
-        "colocated_before_swap_tokens_per_second",
-        matching.colocated_throughput,
-        gpus=question.gpus,
-        rollout_gpu_rate=_fed(question),
-        trainer_gpu_rate=question.trainer_gpu_rate,
-    )
-    whole = apply(
-        "colocated_tokens_per_second",
-        matching.throughput_with_swap,
-        tokens_per_step=question.batch_tokens,
-        throughput=plain,
-        swap_seconds=question.swap_seconds,
-    )
-    return [plain, whole]

@@ -10,62 +10,58 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import iteration, loop_time, matching, planning, rollout_batch, sync_pause
+from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.estimates.step_assembly import LoopParts
 from rlsize.facts.records.record import Refused
+from rlsize.flow import Flow
 from rlsize.planner.rounding import rounded_down
+from rlsize.rules.phases import MEASURED
 
 if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Engine
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Terms
 
 
-def loop_parts(setting: Setting, place: Placement) -> LoopParts:
+def loop_parts(terms: Terms, place: Placement) -> LoopParts:
     """
     The parts of a step.
 
     Raises:
         Refused: The loop cannot run so.
     """
-    generated, tail = fleet_parts(setting, place, shared=place.shared)
-    update, forwards = trainer_parts(setting, place.trainer, place.trainer_gpus, shared=place.shared)
-    lent, swap = lent_parts(setting, place, generated) if place.loop == "hybrid" else (0.0, 0.0)
+    generated, tail = fleet_parts(terms, place, shared=place.shared)
+    update, forwards = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]
+    lent, swap = lent_parts(terms, place, generated) if place.loop == "hybrid" else (0.0, 0.0)
     return LoopParts(
         loop=place.loop,
         generation_seconds=generated,
         tail_seconds=tail,
         update_seconds=update,
         logprob_seconds=forwards,
-        sync_seconds=sync_part(setting, place),
-        overhead_seconds=overhead_part(setting, shared=place.shared),
+        sync_seconds=sync_part(terms, place),
+        overhead_seconds=overhead_part(terms, shared=place.shared),
         lent_ratio=lent,
         swap_seconds=swap,
-        **unevenness(setting),
+        **unevenness(terms),
     )
 
 
-def unevenness(setting: Setting) -> dict[str, Any]:
+def unevenness(terms: Terms) -> dict[str, Any]:
     """How far phases vary and syncs are hidden: known of published loops; steady phases where only rates are known."""
-    if not setting.problem.predicted:
+    if not terms.problem.predicted:
         return {"variation": None, "exposed_share": 1.0}
-    measured = setting.problem.sync_seconds.known  # what was measured is the pause itself
-    share = 1.0 if measured else setting.values["step_sync_exposed"]
-    return {"variation": setting.values["step_variation"], "exposed_share": share}
+    measured = terms.problem.sync_seconds.known  # what was measured is the pause itself
+    share = 1.0 if measured else terms.values["step_sync_exposed"]
+    return {"variation": terms.values["step_variation"], "exposed_share": share}
 
 
-def generated_samples(setting: Setting) -> Any:  # noqa: ANN401 (as `work` makes them)
+def generated_samples(terms: Terms) -> Any:  # noqa: ANN401 (as `work` makes them)
     """Samples that are generated for a step, those that are thrown away included."""
-    problem = setting.problem
-    return setting.work(
-        "generated_samples",
-        loop_time.generated_samples,
-        samples_per_step=setting.said(problem.samples),
-        tokens_generated_per_trained_token=setting.said(problem.waste),
-    )
+    return Flow(MEASURED, terms.known, terms.work)["generated_samples"]
 
 
-def fleet_parts(setting: Setting, place: Placement, *, shared: bool) -> tuple[Any, Any]:
+def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> tuple[Any, Any]:
     """
     Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds.
 
@@ -73,19 +69,21 @@ def fleet_parts(setting: Setting, place: Placement, *, shared: bool) -> tuple[An
         Refused: The instance does not fit, or cannot run.
     """
     if place.fleet.rate.known:
-        return _at_known_rate(setting, place, shared=shared), 0.0
+        rate = {"instance_tokens_per_second": terms.said(place.fleet.rate), "instances": place.instances}
+        known = terms.known | rate | ({"available_fraction": 1.0} if shared else {})
+        return Flow(MEASURED, known, terms.work)["generation_seconds"], 0.0
     from rlsize.planner.predicted_parts import predicted_fleet
 
-    slowed = predicted_fleet(setting, place, ready_engine(place.fleet, shared=shared))
-    available = setting.problem.available
+    slowed = predicted_fleet(terms, place, ready_engine(place.fleet, shared=shared))
+    available = terms.problem.available
     if available.known and available.number < 1.0 and not shared:  # the trainer's own GPUs are protected
-        slowed[0] = setting.work(
+        slowed[0] = terms.work(
             "generation_seconds",
             rollout_batch.fleet_time,
             samples=1.0,
             response_tokens=slowed[0],
             instances=1.0,
-            instance_rate=setting.said(available),
+            instance_rate=terms.said(available),
         )
     return slowed[0], slowed[1]
 
@@ -97,85 +95,37 @@ def ready_engine(fleet: FleetOption, *, shared: bool) -> Engine:
     Raises:
         Refused: There is none, with the reason.
     """
-    found = fleet.engine(shared=shared)
-    if isinstance(found, str):
-        raise Refused(found)
+    found = fleet.ready(shared=shared)
+    if found is None:
+        raise Refused(str(fleet.engines.get(shared, "no engine is known")))
     return found
 
 
-def _at_known_rate(setting: Setting, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Time of the fleet at the rate that is known, derated for what that does not contain."""
-    work, said, problem = setting.work, setting.said, setting.problem
-    rate = work(
-        "expected_tokens_per_second",
-        planning.supply_that_is_there,
-        rate=work(
-            "derated_tokens_per_second",
-            matching.fleet_supply,
-            instances=1.0,
-            instance_rate=said(place.fleet.rate),
-            headroom=said(problem.headroom),
-        ),
-        available_fraction=1.0 if shared else said(problem.available),
-    )
-    return work(
-        "generation_seconds",
-        rollout_batch.fleet_time,
-        samples=generated_samples(setting),
-        response_tokens=said(problem.response_tokens),
-        instances=place.instances,
-        instance_rate=rate,
-    )
-
-
-def trainer_parts(setting: Setting, trainer: TrainerOption, gpus: Any, *, shared: bool) -> tuple[Any, Any]:  # noqa: ANN401 (as `work` makes them)
+def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
     """
-    Time of the update, and of the extra forward passes, within the loop.
+    Time of the update, and of the extra forward passes, within the loop: on GPUs of its own (False), and on shared.
 
     Raises:
         Refused: The trainer cannot be spread so.
     """
-    if trainer.seconds.known or trainer.question is None:
-        return _known_update(setting, trainer, gpus), 0.0
-    from rlsize.planner.predicted_parts import predicted_trainer
+    if not trainer.seconds.known and trainer.question is not None:
+        from rlsize.planner.predicted_parts import predicted_trainer
 
-    return predicted_trainer(setting, trainer.question, gpus, shared=shared)
-
-
-def all_trainer_parts(setting: Setting, trainer: TrainerOption, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (numbers or arrays)
-    """
-    The same on GPUs of its own (False) and on shared ones (True), worked out once for both.
-
-    Raises:
-        Refused: The trainer cannot be spread so.
-    """
-    if trainer.seconds.known or trainer.question is None:
-        return dict.fromkeys((False, True), (_known_update(setting, trainer, gpus), 0.0))
-    from rlsize.planner.predicted_parts import predicted_trainers
-
-    return predicted_trainers(setting, trainer.question, gpus)
+        return predicted_trainer(terms, trainer.question, gpus)
+    measured = {"train_seconds": terms.said(trainer.seconds), "measured_gpus": terms.said(trainer.measured_gpus)}
+    update = Flow(MEASURED, {**measured, "trainer_gpus": gpus}, terms.work)["update_seconds"]
+    return dict.fromkeys((False, True), (update, 0.0))
 
 
-def _known_update(setting: Setting, trainer: TrainerOption, gpus: Any) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Time of an update that was measured, on other numbers of GPUs."""
-    return setting.work(
-        "update_seconds",
-        iteration.phase_time_on,
-        phase_seconds=setting.said(trainer.seconds),
-        pool_gpus=setting.said(trainer.measured_gpus),
-        gpus=gpus,
-    )
-
-
-def sync_part(setting: Setting, place: Placement) -> Any:  # noqa: ANN401 (as `work` makes them)
+def sync_part(terms: Terms, place: Placement) -> Any:  # noqa: ANN401 (as `work` makes them)
     """Seconds of weight syncs that fall on one step."""
-    work, problem = setting.work, setting.problem
+    work, problem = terms.work, terms.problem
     if problem.sync_seconds.known:
-        seconds = setting.said(problem.sync_seconds)
+        seconds = terms.said(problem.sync_seconds)
     elif problem.model is not None:
         from rlsize.planner.predicted_parts import predicted_sync
 
-        seconds = predicted_sync(setting, place, shared=place.shared)
+        seconds = predicted_sync(terms, place, shared=place.shared)
     else:
         return 0.0
     return work(
@@ -183,17 +133,17 @@ def sync_part(setting: Setting, place: Placement) -> Any:  # noqa: ANN401 (as `w
     )
 
 
-def overhead_part(setting: Setting, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def overhead_part(terms: Terms, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
     """What belongs to no phase: of published loops; where only rates are known, what changing over takes."""
-    problem = setting.problem
+    problem = terms.problem
     if problem.model is None:
-        return setting.said(problem.swap_seconds) if shared else 0.0
+        return terms.said(problem.swap_seconds) if shared else 0.0
     from rlsize.planner.predicted_parts import predicted_overhead
 
-    return predicted_overhead(setting, problem.model, shared=shared)
+    return predicted_overhead(terms, problem.model, shared=shared)
 
 
-def lent_parts(setting: Setting, place: Placement, generated: Any) -> tuple[Any, Any]:  # noqa: ANN401 (as `work` makes them)
+def lent_parts(terms: Terms, place: Placement, generated: Any) -> tuple[Any, Any]:  # noqa: ANN401 (as `work` makes them)
     """
     What lent trainer GPUs generate over what the fleet does, and the time in which they change over, both ways.
 
@@ -205,18 +155,18 @@ def lent_parts(setting: Setting, place: Placement, generated: Any) -> tuple[Any,
     if place.fleet.gpu != place.trainer.gpu:
         raise Refused(f"{place.trainer.gpu} trainer GPUs cannot be lent to instances on {place.fleet.gpu}")
     shared = replace(place, instances=lent_instances(place))
-    alone, _ = fleet_parts(setting, shared, shared=True)
-    ratio = setting.work("lent_ratio", rollout_batch.share_of, part=generated, whole=alone)
-    return ratio, lent_swap(setting, shared)
+    alone, _ = fleet_parts(terms, shared, shared=True)
+    ratio = terms.work("lent_ratio", rollout_batch.share_of, part=generated, whole=alone)
+    return ratio, lent_swap(terms, shared)
 
 
-def lent_swap(setting: Setting, place: Placement) -> Any:  # noqa: ANN401 (as `work` makes them)
+def lent_swap(terms: Terms, place: Placement) -> Any:  # noqa: ANN401 (as `work` makes them)
     """Seconds in which lent GPUs change over: predicted as a colocated sync, or given."""
-    if setting.problem.predicted:
+    if terms.problem.predicted:
         from rlsize.planner.predicted_parts import predicted_sync
 
-        return predicted_sync(setting, place, shared=True)
-    return setting.said(setting.problem.swap_seconds)
+        return predicted_sync(terms, place, shared=True)
+    return terms.said(terms.problem.swap_seconds)
 
 
 def lent_instances(place: Placement) -> float:

@@ -12,18 +12,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.planner.memory_left import bare_asked, longest_tokens
-from rlsize.planner.options import Placement, TrainerOption
+from rlsize.planner.evaluation import bare_asked, longest_tokens
+from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfit, trainer_counts
-from rlsize.planner.step_parts import all_trainer_parts, fleet_parts
+from rlsize.planner.step_parts import fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from numpy.typing import NDArray
 
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import FleetOption
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Terms
     from rlsize.planner.space import Space
 
     Array = NDArray[np.float64]
@@ -121,29 +123,27 @@ def kind_of(loop: Loop, staleness: float) -> float | None:
     return staleness if loop in {"async", "hybrid"} else None
 
 
-def fleet_tables(setting: Setting, space: Space, rejected: Rejections) -> list[FleetTable]:
+def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[FleetTable]:
     """Every way to build instances on GPUs of their own that fits."""
     found = []
     for fleet in space.fleets:
-        counts = instance_counts(space, setting.problem, fleet)
+        counts = instance_counts(space, terms.problem, fleet)
         if not len(counts):
             continue
-        headroom = checked_headroom(setting, space, fleet, rejected, shared=False)
+        headroom = checked_headroom(terms, space, fleet, rejected, shared=False)
         if isinstance(headroom, str):
             continue
-        kinds: list[float | None] = []
-        for loop in space.loops:
-            if loop != "colocated":
-                kinds += [kind_of(loop, staleness) for staleness in space.staleness]
+        apart = (loop for loop in space.loops if loop != "colocated")
+        kinds = [kind_of(loop, staleness) for loop in apart for staleness in space.staleness]
         seconds, tails = {}, {}
         for kind in dict.fromkeys(kinds):
-            seconds[kind], tails[kind] = _generated(setting, fleet, counts, kind, shared=False)
+            seconds[kind], tails[kind] = generated(terms, fleet, counts, kind, shared=False)
         found.append(FleetTable(fleet=fleet, instances=counts, seconds=seconds, tails=tails, headroom=headroom))
     return found
 
 
-def _generated(
-    setting: Setting, fleet: FleetOption, counts: Array, kind: float | None, *, shared: bool
+def generated(
+    terms: Terms, fleet: FleetOption, counts: Array, kind: float | None, *, shared: bool
 ) -> tuple[Array, Array]:
     """Time of a fleet at each number of instances, and its tail."""
     place = Placement(
@@ -154,82 +154,59 @@ def _generated(
         trainer_gpus=0.0,
         max_staleness=1.0 if kind is None else kind,
     )
-    seconds, tail = fleet_parts(setting, place, shared=shared)
+    seconds, tail = fleet_parts(terms, place, shared=shared)
     return np.broadcast_to(seconds, counts.shape), np.broadcast_to(tail, counts.shape)
 
 
-def shared_times(setting: Setting, fleet: FleetOption, instances: Array) -> tuple[Array, Array]:
-    """The same on shared GPUs, where a batch drains."""
-    return _generated(setting, fleet, instances, None, shared=True)
-
-
-def lent_times(setting: Setting, fleet: FleetOption, instances: Array, staleness: float) -> Array:
-    """Time of lent GPUs alone, at each number of instances that they make."""
-    return _generated(setting, fleet, instances, staleness, shared=True)[0]
-
-
 def checked_headroom(
-    setting: Setting, space: Space, fleet: FleetOption, rejected: Rejections, *, shared: bool
+    terms: Terms, space: Space, fleet: FleetOption, rejected: Rejections, *, shared: bool
 ) -> float | str | None:
     """Memory that an instance has beyond its longest sample; None where nobody knows, a word where it does not fit."""
-    engine = fleet.engines.get(shared)
-    if fleet.rate.known and (engine is None or isinstance(engine, str)):
+    engine = fleet.ready(shared=shared)
+    if engine is None and fleet.rate.known:
         return None
-    if engine is None or isinstance(engine, str):
-        rejected.add("rollout_memory" if engine and "fit" in engine else "engine", what=f"{fleet.name}: {engine}")
+    if engine is None:
+        why = str(fleet.engines.get(shared))
+        rejected.add("rollout_memory" if "fit" in why else "engine", what=f"{fleet.name}: {why}")
         return "refused"
     from rlsize.estimates.loop_memory import fleet_headroom
 
-    left = float(fleet_headroom(engine, longest_tokens(setting), setting.values))
+    left = float(fleet_headroom(engine, longest_tokens(terms), terms.values))
     if left < space.margin:
         rejected.add("rollout_memory", what=fleet.name, short=space.margin - left)
         return "refused"
     return left
 
 
-def trainer_table(setting: Setting, space: Space, rejected: Rejections) -> TrainerTable | None:
+def trainer_table(terms: Terms, space: Space, rejected: Rejections) -> TrainerTable | None:
     """Every way to spread the trainer that fits; None where none does."""
-    parts: list[_Entries] = []
-    for trainer in space.trainers:
-        found = _entries(setting, space, trainer, rejected)
-        parts += [found] if found is not None else []
+    parts = [part for trainer in space.trainers if (part := _entries(terms, space, trainer, rejected)) is not None]
     if not parts:
         return None
     gpus = np.concatenate([part.gpus for part in parts])
     order = np.argsort(gpus, kind="stable")
     counts, starts = np.unique(gpus[order], return_index=True)
-    options = np.empty(len(gpus), dtype=object)
-    options[:] = [part.trainer for part in parts for _ in part.gpus]
+
+    def joined(columns: Iterable[NDArray[Any]]) -> NDArray[Any]:
+        return np.concatenate(list(columns))[order]
+
     return TrainerTable(
-        options=options[order],
+        options=joined(part.options for part in parts),
         gpus=gpus[order],
-        micro_batches=np.concatenate([part.micro_batches for part in parts])[order],
-        update={own: np.concatenate([part.update[own] for part in parts])[order] for own in (False, True)},
-        forwards={own: np.concatenate([part.forwards[own] for part in parts])[order] for own in (False, True)},
-        headroom=np.concatenate([part.headroom for part in parts])[order],
-        states=np.concatenate([part.states for part in parts])[order],
+        micro_batches=joined(part.micro_batches for part in parts),
+        update={own: joined(part.update[own] for part in parts) for own in (False, True)},
+        forwards={own: joined(part.forwards[own] for part in parts) for own in (False, True)},
+        headroom=joined(part.headroom for part in parts),
+        states=joined(part.states for part in parts),
         counts=counts,
         starts=starts,
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entries:
-    """The entries of one way to spread the trainer."""
-
-    trainer: TrainerOption
-    gpus: Array
-    micro_batches: Array
-    update: dict[bool, Array]
-    forwards: dict[bool, Array]
-    headroom: Array
-    states: Array
-
-
-def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: Rejections) -> _Entries | None:
+def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejections) -> TrainerTable | None:
     """One way to spread the trainer, over all numbers of GPUs and micro-batches that fit."""
-    counts = trainer_counts(space, setting.problem, trainer)
-    why = [misfit(setting.problem, trainer, float(count)) for count in counts]
+    counts = trainer_counts(space, terms.problem, trainer)
+    why = [misfit(terms.problem, trainer, float(count)) for count in counts]
     batches = np.array(space.micro_batches or (0.0,)) if not trainer.seconds.known else np.zeros(1)
     for reason in filter(None, why):
         rejected.add(reason, len(batches))
@@ -237,8 +214,7 @@ def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: R
     if not len(counts):
         return None
     gpus, tokens = (grid.ravel() for grid in np.meshgrid(counts, batches, indexing="ij"))
-    asked = bare_asked(trainer)
-    headroom, states = _memory(setting, asked, gpus, tokens)
+    headroom, states = _memory(terms, bare_asked(trainer), gpus, tokens)
     fits = headroom >= space.margin
     lacking = space.margin - headroom[~fits]
     if len(lacking):
@@ -248,17 +224,19 @@ def _entries(setting: Setting, space: Space, trainer: TrainerOption, rejected: R
     if not fits.any():
         return None
     gpus, tokens = gpus[fits], tokens[fits]
-    option = with_micro_batch(trainer, tokens)
-    parts = all_trainer_parts(setting, option, gpus)
-    times = {shared: [_spread(part, gpus) for part in found] for shared, found in parts.items()}
-    return _Entries(
-        trainer=trainer,
+    parts = trainer_parts(terms, with_micro_batch(trainer, tokens), gpus)
+    options = np.full(len(gpus), trainer, dtype=object)
+    counts, starts = np.unique(gpus, return_index=True)
+    return TrainerTable(
+        options=options,
         gpus=gpus,
         micro_batches=tokens,
-        update={shared: part[0] for shared, part in times.items()},
-        forwards={shared: part[1] for shared, part in times.items()},
+        update={shared: _spread(part[0], gpus) for shared, part in parts.items()},
+        forwards={shared: _spread(part[1], gpus) for shared, part in parts.items()},
         headroom=headroom[fits],
         states=states[fits],
+        counts=counts,
+        starts=starts,
     )
 
 
@@ -269,7 +247,7 @@ def with_micro_batch(trainer: TrainerOption, tokens: Any) -> TrainerOption:  # n
     return replace(trainer, question=replace(trainer.question, micro_batch_tokens=tokens))
 
 
-def _memory(setting: Setting, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> tuple[Array, Array]:
+def _memory(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> tuple[Array, Array]:
     """Share of memory that is left at each entry, and what stays from step to step; all and nothing of no model."""
     if asked is None:
         return np.ones_like(gpus), np.zeros_like(gpus)
@@ -277,10 +255,65 @@ def _memory(setting: Setting, asked: TrainQuestion | None, gpus: Array, tokens: 
 
     micro = tokens if tokens.any() else asked.micro_batch_tokens
     question = replace(asked, gpus=gpus, micro_batch_tokens=micro)
-    held = bare_trainer_memory(question, longest_tokens(setting), setting.values)
+    held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
     return _spread(headroom_at(question, held.peak), gpus), _spread(held.states, gpus)
 
 
 def _spread(value: Any, entries: Array) -> Array:  # noqa: ANN401 (a number or an array)
     """One value for each entry."""
     return np.asarray(np.broadcast_to(np.asarray(value, dtype=float), entries.shape))
+
+
+WHOLE = 1e-9
+"""Of an instance: what is lacking by rounding only."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sharing:
+    """
+    One way to build instances on the GPUs of every trainer.
+
+    Args:
+        instances: Instances that the GPUs of each trainer make; 0 where they make none, or memory does not hold both.
+        rollout_left: Share of memory beyond the longest sample; None where nobody knows. [1]
+        trainer_left: Share of memory that is left on the GPUs of each trainer, whatever runs. [1]
+    """
+
+    instances: Array
+    rollout_left: float | None
+    trainer_left: Array
+
+
+def sharings(terms: Terms, space: Space, trainers: TrainerTable, rejected: Rejections) -> dict[int, Sharing]:
+    """The ways to build instances that can share GPUs with these trainers, by the identity of the way."""
+    if SHARING.isdisjoint(space.loops):
+        return {}
+    kind = trainers.options[0].gpu
+    alike = [fleet for fleet in space.fleets if fleet.gpu == kind]
+    found = {id(fleet): _sharing(terms, space, trainers, fleet, rejected) for fleet in alike}
+    return {key: one for key, one in found.items() if one is not None}
+
+
+def _sharing(
+    terms: Terms, space: Space, trainers: TrainerTable, fleet: FleetOption, rejected: Rejections
+) -> Sharing | None:
+    """One way, beside the states of the trainer that stay; None where an instance does not fit by itself."""
+    left = checked_headroom(terms, space, fleet, rejected, shared=True)
+    if isinstance(left, str):
+        return None
+    instances = np.floor(trainers.gpus / fleet.gpus + WHOLE)
+    engine, beside = fleet.ready(shared=True), np.ones_like(trainers.states)
+    if engine is not None:
+        from rlsize.estimates.loop_memory import headroom_beside
+
+        beside = np.asarray(headroom_beside(trainers.states, engine))
+    tight = (instances >= 1) & (beside < space.margin)
+    if tight.any():
+        narrow = int(np.argmax(np.where(tight, beside, -np.inf)))
+        what = f"{fleet.name} beside {trainers.options[narrow].name} on {trainers.gpus[narrow]:g} GPUs"
+        rejected.add("trainer_memory", int(tight.sum()), what, float(space.margin - beside[narrow]))
+    return Sharing(
+        instances=np.where(tight, 0.0, instances),
+        rollout_left=left,
+        trainer_left=np.minimum(trainers.headroom, beside),
+    )

@@ -10,8 +10,8 @@ import numpy as np
 from rlsize.equations import kernel_time
 from rlsize.estimates.figures import uncertain
 from rlsize.estimates.step_assembly import assembled
-from rlsize.planner.bands import band_of
 from rlsize.planner.evaluation import results_of
+from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.step_assembly import LoopParts
     from rlsize.facts.figure import Figure
-    from rlsize.planner.choice import Alternative, Choice
-    from rlsize.planner.families import Family
+    from rlsize.planner.choice import Choice
     from rlsize.planner.options import LoopProblem, Placement
-    from rlsize.planner.outlook import Outlook
-    from rlsize.planner.setting import Setting
+    from rlsize.planner.outlook import Outlook, Terms
 
 USUAL = 0.2
 """Share by which an input is moved that nobody gave a spread."""
@@ -172,26 +170,26 @@ class _Way:
     Placements with something moved.
 
     Args:
-        setting: Who works them out.
+        terms: In which they are worked out.
         factors: Parts of a step that are longer or shorter, by key. [1]
         parts: The parts of steps that are worked out already, by the identity of the placement.
     """
 
-    setting: Setting
+    terms: Terms
     factors: Mapping[str, float]
     parts: dict[int, LoopParts]
 
     def metric(self, place: Placement, metric: str) -> float:
         """The metric of a placement."""
         if id(place) not in self.parts:
-            self.parts[id(place)] = loop_parts(self.setting, place)
+            self.parts[id(place)] = loop_parts(self.terms, place)
         parts = self.parts[id(place)]
         moved: dict[str, Any] = {
             key: kernel_time.slowed(seconds=getattr(parts, key), slowdown=factor)
             for key, factor in self.factors.items()
         }
-        step = assembled(self.setting.work, replace(parts, **moved))
-        return float(results_of(self.setting, place, step)[metric])
+        step = assembled(self.terms.work, replace(parts, **moved))
+        return float(results_of(self.terms, place, step)[metric])
 
 
 def _swing(chosen: Choice, name: str, ends: tuple[float, float], basis: str, ways: Sequence[_Way]) -> Swing:
@@ -214,20 +212,5 @@ def _better(chosen: Choice, way: _Way, value: float) -> str:
     """An alternative that beats the best one now."""
     for other in chosen.others:
         if way.metric(other.place, chosen.metric) < value * (1.0 - 1e-9):
-            return plan_words(other)
+            return other.place.words
     return ""
-
-
-def plan_words(one: Alternative) -> str:
-    """A plan in a few words: mode and split."""
-    return family_words(one.family)
-
-
-def family_words(family: Family) -> str:
-    """A candidate in a few words: mode and split."""
-    place = family.place
-    if place.shared:
-        return f"colocated on {place.trainer_gpus:g}"
-    if place.fleet.gpu != place.trainer.gpu:
-        return f"{place.loop} {place.rollout_gpus:g} {place.fleet.gpu} + {place.trainer_gpus:g} {place.trainer.gpu}"
-    return f"{place.loop} {place.rollout_gpus:g} + {place.trainer_gpus:g}"

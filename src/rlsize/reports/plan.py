@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import planning
 from rlsize.facts.figure import Figure
-from rlsize.planner.tornado import family_words, plan_words
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_tables import (
     candidates,
@@ -108,9 +107,9 @@ def headline(chosen: Choice) -> str:
     if runner is None:
         return f"{text}; nothing else is possible."
     if runner.equal:
-        return f"{text}; {plan_words(runner)} does as well."
+        return f"{text}; {runner.place.words} does as well."
     if runner.close:
-        return f"{text}; {plan_words(runner)} is too close to call."
+        return f"{text}; {runner.place.words} is too close to call."
     return f"{text}, {GOALS[chosen.objective]} of what was searched."
 
 
@@ -137,7 +136,7 @@ def _simulated_order(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, boo
         return f"The simulator keeps the order of the best {len(able)}.", False
     if order[0].one is chosen.best:
         return "The simulator changes the order behind the best plan.", False
-    return f"the simulator changes the order: {plan_words(order[0].one)} has the shortest step there", True
+    return f"the simulator changes the order: {order[0].one.place.words} has the shortest step there", True
 
 
 def late_words(outlook: Outlook, place: Placement | None) -> list[str]:
@@ -233,7 +232,7 @@ def _lost(chosen: Choice) -> Iterator[str]:
     runner = chosen.runner_up
     if runner is None or runner.times is None:
         return
-    name, times = plan_words(runner), runner.times
+    name, times = runner.place.words, runner.times
     why = _reasons(runner, chosen.best)
     if runner.equal:
         yield f"The runner-up, {name}, does as well."
@@ -273,7 +272,7 @@ def _other_modes(chosen: Choice) -> Iterator[str]:
     if best.place.loop == "hybrid":
         plain = next((one for one in chosen.others if one.place.loop != "hybrid"), None)
         step = "" if plain is None else show(plain.results["step_seconds"], "step_seconds")
-        instead = "" if plain is None else f"; without it, {plan_words(plain)} takes {step}"
+        instead = "" if plain is None else f"; without it, {plain.place.words} takes {step}"
         yield f"Hybrid needs a framework that lends waiting trainer GPUs to the fleet{instead}."
     if best.place.shared:
         yield "Stay colocated: no split of these GPUs does better."
@@ -293,7 +292,7 @@ def _fewer_gpus(answer: Planned, chosen: Choice) -> Iterator[str]:
         least = min(able, key=lambda family: (family.gpus, family.step_seconds))
         longer = float(planning.overshoot(value=least.step_seconds, limit=best.step_seconds))
         saved = best.gpus - least.gpus
-        yield f"{family_words(least)} does as well with {saved:g} GPUs fewer: its step is {longer:.1%} longer."
+        yield f"{least.place.words} does as well with {saved:g} GPUs fewer: its step is {longer:.1%} longer."
 
 
 def _more_gpus(answer: Planned, chosen: Choice) -> Iterator[str]:
@@ -315,7 +314,7 @@ def _as_written(chosen: Choice) -> Iterator[str]:
         return
     low, high = written.times.band or (written.times.number, written.times.number)
     step = show(written.results["step_seconds"], "step_seconds")
-    text = f"As the scenario has it ({plan_words(written)}), a step takes {step}"
+    text = f"As the scenario has it ({written.place.words}), a step takes {step}"
     if low <= 1.0 <= high:
         yield f"{text}: too close to call, so there is no need to change."
     else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.planner.tornado import plan_words
 from rlsize.reports.chart import Bar, Chart, Gantt, Mark, Panels, Series
 from rlsize.units import show
 
@@ -28,10 +27,10 @@ AXES = {
 def plan_chart(answer: Planned, chosen: Choice) -> Panels:
     """All three below each other, as far as there is something to draw."""
     charts = front_chart(answer, chosen), split_chart(answer, chosen), tornado_chart(answer, chosen)
-    best, runner = plan_words(chosen.best), chosen.runner_up
+    best, runner = chosen.best.place.words, chosen.runner_up
     title = f"{best} GPUs is the best plan of those searched"
     if runner is not None and runner.close:
-        title = f"{best} GPUs it is, with {plan_words(runner)} too close to call"
+        title = f"{best} GPUs it is, with {runner.place.words} too close to call"
     step = chosen.evaluation.results["step_seconds"]
     subtitle = f"{answer.found.worked_out:,} candidates searched; {best}: {show(step.value, step.key)}"
     return Panels(title=title, charts=tuple(chart for chart in charts if chart is not None), subtitle=subtitle)

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import planning
 from rlsize.planner.space import REASONS
-from rlsize.planner.tornado import plan_words
 from rlsize.reports.report import Column, Table
 from rlsize.reports.wording import words
 from rlsize.units import show
@@ -15,9 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.planner.choice import Alternative, Choice
-    from rlsize.planner.neighbours import Neighbour
     from rlsize.planner.options import Placement
-    from rlsize.planner.plan import Planned
+    from rlsize.planner.plan import Neighbour, Planned
     from rlsize.planner.simulation import Ranked
     from rlsize.reports.report import Cell
 
@@ -54,7 +52,7 @@ def _candidate(one: Alternative, name: str = "") -> dict[str, Cell]:
         told = "as good" if one.equal else "too close" if one.close else f"x {times.number:.2f}"
         verdict = f"{name}: {told}" if name else told
     return {
-        "_plan": plan_words(one),
+        "_plan": one.place.words,
         "mode": place.loop,
         "rollout_gpus": place.rollout_gpus,
         "trainer_gpus": place.trainer_gpus,
@@ -84,7 +82,7 @@ def simulated_ranks(chosen: Choice, ranked: Sequence[Ranked]) -> Table:
         step, low, high = (None,) * 3 if entry.refused else (entry.step_seconds, entry.low, entry.high)
         rows.append(
             {
-                "plan": plan_words(entry.one),
+                "plan": entry.one.place.words,
                 "predicted_rank": 1.0 + known.index(entry.one),
                 "predicted_step_seconds": entry.one.results["step_seconds"],
                 "simulated_step_seconds": step,

@@ -74,7 +74,7 @@ def save_plan(
         InputError: It cannot be written.
     """
     from rlsize.loop.applied import applied, nested
-    from rlsize.planner.saved_plan import saved_plan
+    from rlsize.planner.evaluation import saved_plan
     from rlsize.shell.answer import facts_digest
     from rlsize.writers.files import write_whole
     from rlsize.writers.yaml_file import plan_text

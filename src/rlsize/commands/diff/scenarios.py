@@ -160,14 +160,16 @@ class Mixer:
     def outcome(self, keys: frozenset[str]) -> Outcome:
         """What the first scenario gives with some values of the second, in central numbers."""
         from rlsize.loop.resolve import resolve
-        from rlsize.planner.placed_results import central_results
+        from rlsize.planner.evaluation import central_results, memory_of
         from rlsize.verdicts.causes import Outcome
 
         try:
             loop = resolve(self._inputs(self._mixed(keys)))
             if loop.place is None:
                 return Outcome(refused=loop.refused)
-            return Outcome(results=central_results(loop.outlook, loop.place))
+            left = memory_of(loop.outlook.central, loop.place)
+            memory = {key: float(value) for key, value in left.items()}
+            return Outcome(results=central_results(loop.outlook, loop.place) | memory)
         except InputError as error:
             return Outcome(refused=error.brief)
         except Refused as refusal:

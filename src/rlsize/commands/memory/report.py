@@ -6,7 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.memory import TRAINER_POOL
-from rlsize.planner.memory_most import most_that_fits
+from rlsize.planner.memory_fit import most_that_fits
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered

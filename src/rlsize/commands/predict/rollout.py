@@ -215,7 +215,7 @@ def _sized(inputs: Inputs, question: RolloutQuestion, pool: Figure, values: Mapp
     """The engine on as many GPUs as suit it, where nobody said how many: as in a loop where the fleet is known."""
     from rlsize.estimates.rollout_fit import A_FEW, usual_degree
     from rlsize.loop.instance import degrees
-    from rlsize.planner.instance_size import quickest_degree
+    from rlsize.planner.placing import quickest_degree
 
     possible = degrees(question.engine.model)
     if question.samples_per_step.known and pool.known:

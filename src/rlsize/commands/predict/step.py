@@ -181,7 +181,7 @@ def _way_out(loop: Loop, stages: Stages) -> str:
     if isinstance(stages.plan.engines[loop.pools.shared], str):
         fits = stages.fits
         return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
-    from rlsize.planner.step_ways import fitting_trainer
+    from rlsize.planner.placing import fitting_trainer
 
     gpus = fitting_trainer(stages.plan, stages.belief.central())
     if gpus is None:

@@ -99,7 +99,7 @@ def _in_a_loop(loop: Loop, alone: SyncOutlook) -> tuple[SyncOutlook, tuple[Figur
     from rlsize.estimates.figures import apply, numbers
     from rlsize.estimates.step_prediction import sync_in_loop
     from rlsize.loop.answer import agreed, answer_of
-    from rlsize.planner.bands import band_of
+    from rlsize.planner.outlook import band_of
 
     def seconds(name: str) -> Figure:
         asked = replace(alone.question, transport=name)
