@@ -6,12 +6,13 @@ Everything a user can get wrong ends in one of these; the command line prints th
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,9 +49,23 @@ class RlsizeError(Exception):
         self.faults = tuple(Fault(fault) if isinstance(fault, str) else fault for fault in faults)
         super().__init__("\n".join(str(fault) for fault in self.faults))
 
+    @property
+    def brief(self) -> str:
+        """What is wrong, in a line, without where and what to do."""
+        return "; ".join(dict.fromkeys(fault.what for fault in self.faults))
+
 
 class InputError(RlsizeError):
     """The input is wrong (exit code 2)."""
+
+
+@contextmanager
+def noting(faults: list[Fault]) -> Iterator[None]:
+    """Have what is wrong within it noted, and not raised, so that all of it can be told at once."""
+    try:
+        yield
+    except InputError as error:
+        faults += error.faults
 
 
 class DoesNotFitError(RlsizeError):

@@ -136,6 +136,11 @@ def added(work: Callable[..., Real], key: str, parts: Sequence[Real]) -> Real:
     return total(key, figures)
 
 
+def ends(figure: Figure) -> tuple[float, float]:
+    """Low and high end of the band; the number twice where it is a point."""
+    return figure.band or (figure.number, figure.number)
+
+
 class Draw:
     """
     One joint draw of the uncertain inputs.

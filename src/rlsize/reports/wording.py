@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.units import short, show, unit_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rlsize.reports.report import Cell
 
@@ -46,6 +47,7 @@ _SPECIAL = {
     "ttft_seconds": "time to first token",
 }
 _PREFIXES = ("expected_", "nameplate_")
+_ROUNDING = 1e-9  # of what is on the order of 1, or of seconds
 
 
 def words(key: str) -> str:
@@ -92,6 +94,12 @@ def band(figure: Figure) -> str:
     if len(units) > 1:
         return f"{low} to {high}"
     return f"{low.partition(' ')[0]} to {high.partition(' ')[0]}"  # the value beside it says the unit
+
+
+def interval(figure: Figure) -> str:
+    """The band in a sentence, each end with its unit; the number twice where it is a point."""
+    low, high = (show(end, figure.key) for end in ends(figure))
+    return f"{low} to {high}"
 
 
 def origin(figure: Figure) -> str:
@@ -173,3 +181,62 @@ def numbered(count: int, noun: str) -> str:
     ('1 instance', '8 GPUs')
     """
     return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def sentence(text: str) -> str:
+    """Text with a capital and a full stop."""
+    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."
+
+
+def row_name(key: str) -> str:
+    """The name of a result's row; with the unit of a token rate, which is too long to stand beside each value."""
+    unit = unit_of(key)
+    return f"{words(key)} ({unit})" if unit.startswith("tok") else words(key)
+
+
+def bare(text: str, key: str) -> str:
+    """Text without the unit of a rate, where the name of the row says it."""
+    unit = unit_of(key)
+    return text.replace(f" {unit}", "").replace(unit, "") if unit.startswith(("tok", "/")) else text
+
+
+def gap(value: float, key: str) -> str:
+    """
+    A difference in the unit of a key; that of shares in percentage points, as it is no share of anything.
+
+    >>> gap(0.012, "trainer_idle_fraction"), gap(0.2, "cost_per_step_usd")
+    ('1.2 pp', '$0.2')
+    """
+    return show(value, key).replace("%", "pp") if unit_of(key) == "%" else show(value, key)
+
+
+def signed(value: float, key: str) -> str:
+    """
+    The same with its sign.
+
+    >>> signed(-0.2, "cost_per_step_usd"), signed(0.0, "step_seconds")
+    ('-$0.2', '0 s')
+    """
+    return f"{'-' if value < 0 else '+' if value > 0 else ''}{gap(abs(value), key)}"
+
+
+def percent(value: float) -> str:
+    """
+    A relative change, with its sign where it is more than rounding.
+
+    >>> percent(0.1234), percent(-3.2), percent(1e-12)
+    ('+12.3 %', '-320.0 %', '0.0 %')
+    """
+    return signed(settled(value), "_fraction").replace("pp", "%")
+
+
+def settled(value: float) -> float:
+    """The value, or 0 where it is only rounding."""
+    return 0.0 if abs(value) < _ROUNDING else value
+
+
+def counted(counts: Mapping[str, int]) -> tuple[Figure, ...]:
+    """Numbers that an answer was counted to, as results."""
+    return tuple(
+        Figure(key=key, value=value, provenance="predicted", source="counted") for key, value in counts.items()
+    )

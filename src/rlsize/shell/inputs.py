@@ -349,10 +349,8 @@ class Inputs:
         """The model's profile, or its config.json as one; None where none is named, or where it cannot be read."""
         from rlsize.shell.models import model_profile
 
-        name, _ = self.name("model")
-        if self.by_flag("params") and not self.by_flag("model"):
-            return None
-        return model_profile(self, str(name) if self.by_flag("model") else None)
+        self.asked.add("model")
+        return None if self.by_flag("params") and not self.by_flag("model") else model_profile(self)
 
     def model_named(self, name: str) -> Model:
         """

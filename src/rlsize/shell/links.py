@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from rlsize.equations.weight_sync import one_way_bandwidth
 from rlsize.errors import InputError
 from rlsize.estimates.sync import LinkFigures, link_figures
-from rlsize.reports.sync import advertised_warning, scale_up_note
+from rlsize.facts.link import ADVERTISED_AS_SUM, advertised_as_sum
+from rlsize.units import show
 
 if TYPE_CHECKING:
     from rlsize.facts.cluster import Cluster
@@ -70,8 +72,7 @@ def _choice(inputs: Inputs, given: list[str]) -> tuple[str, str, str]:
 def _named(inputs: Inputs, kind: str, name: str, key: str, trainer_gpus: Figure) -> Paths:
     if kind == _BANDWIDTH:
         bandwidth = inputs.ask(_BANDWIDTH)
-        warning = advertised_warning(bandwidth)
-        inputs.warnings += [warning] if warning else []
+        _doubt(inputs, bandwidth)
         return _one(LinkFigures(bandwidth=bandwidth))
     profile = _profile(inputs, kind, name, key) if kind else None
     if profile is None:
@@ -80,11 +81,31 @@ def _named(inputs: Inputs, kind: str, name: str, key: str, trainer_gpus: Figure)
         return _of_cluster(inputs, profile, trainer_gpus)
     if kind == "gpu":
         scale_up = _link(inputs, profile.specification.scale_up.link)
-        adapter = profile.specification.nic
-        inputs.notes.append(scale_up_note(profile.name, scale_up, adapter.value if adapter else None))
+        note, adapter = f"{scale_up.name} joins {profile.name} GPUs of one node", profile.specification.nic
+        if adapter and adapter.value:
+            per_gpu = show(adapter.value, "_bytes_per_second")
+            note += f"; between nodes the adapter decides ({per_gpu} per GPU: --cluster, or --link)"
+        inputs.notes.append(f"{note}.")
         return _one(scale_up)
     between = link_figures(profile)
     return Paths(between=between, handover=_inside(inputs, between, key, trainer_gpus))
+
+
+def _doubt(inputs: Inputs, bandwidth: Figure) -> None:
+    """Warn where a typed bandwidth is one that a data sheet gives for both directions together."""
+    link = advertised_as_sum(bandwidth.number) if bandwidth.known else None
+    if link is None:
+        return
+    one_way = one_way_bandwidth(link.both_directions)
+    halves = ((one_way_bandwidth(other.both_directions), other) for other in ADVERTISED_AS_SUM)
+    right = next(
+        (f", which is right one way for {other.title}" for half, other in halves if half == bandwidth.number), ""
+    )
+    inputs.warnings.append(
+        f"{bandwidth.source} {show(bandwidth.value, _BANDWIDTH)} is what {link.title} is advertised with, both "
+        f"directions together; an update goes one way, at {show(one_way, _BANDWIDTH)} (--link {link.profile}). "
+        f"Taken as typed{right}."
+    )
 
 
 def _one(link: LinkFigures) -> Paths:

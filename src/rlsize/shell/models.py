@@ -16,49 +16,47 @@ if TYPE_CHECKING:
     from rlsize.facts.model import Model
     from rlsize.shell.inputs import Inputs
 
-FLAG = "--model"
-PARAMS_FLAG = "--params"
+_FLAG = "--model"
 _CONFIG = ".json"
 
 
-def model_params(inputs: Inputs, model: str | None, params: str | None) -> tuple[Figure, Figure]:
+def model_params(inputs: Inputs) -> Figure:
     """
-    Parameters in total and those that work on each token.
+    Parameters of the policy, with their source; absent where nobody names a model.
 
     Args:
         inputs: Flags, scenario and profiles; faults are noted there.
-        model: What `--model` says.
-        params: What `--params` says; without a profile all parameters count as active.
-
-    Returns:
-        Figures `params` and `active_params`, each with its source; absent where nobody names a model.
     """
-    if params is not None:
-        if model is not None:
-            inputs.fault("--model and --params both name a model", PARAMS_FLAG, "leave one of them out")
-        return _all_active(inputs.ask("params"))
-    said = inputs.said("model") if model is None else None
-    if isinstance(said, ModelNumbers):
+    inputs.asked |= {"model", "params"}
+    if inputs.by_flag("params"):
+        if inputs.by_flag("model"):
+            inputs.fault("--model and --params both name a model", "--params", "leave one of them out")
+        return inputs.ask("params")
+    said = inputs.said("model")
+    if isinstance(said, ModelNumbers) and not inputs.by_flag("model"):
         return _numbers(inputs, said)
-    profile = model_profile(inputs, model)
-    return (absent("params", FLAG), absent("active_params", FLAG)) if profile is None else _sized(profile)
+    profile = model_profile(inputs)
+    if profile is None:
+        return absent("params", _FLAG)
+    from rlsize.estimates.model_size import model_size
+
+    source = f"model profile {profile.name}: counted from its layers; {profile.sources[profile.architecture.source]}"
+    return replace(model_size(profile).params, source=source)
 
 
-def model_profile(inputs: Inputs, model: str | None) -> Model | None:
+def model_profile(inputs: Inputs) -> Model | None:
     """
     The model's profile, or its config.json as one; None where none is named, or where it cannot be read.
 
     Args:
         inputs: Flags, scenario and profiles; faults are noted there.
-        model: What `--model` says; the scenario's `model` when None.
     """
-    model = model if model is not None else _flagged(inputs)
-    said = inputs.said("model") if model is None else None
-    chosen = model if model is not None else said
+    flagged = inputs.by_flag("model")
+    chosen = inputs.texts["model"] if flagged else inputs.said("model")
     if not isinstance(chosen, str):
         return None
-    where = FLAG if model is not None else inputs.where("model")
-    folder = inputs.file.folder if model is None and inputs.file else None
+    where = _FLAG if flagged else inputs.where("model")
+    folder = inputs.file.folder if inputs.file and not flagged else None
     try:
         found = _read(inputs, chosen, folder)
     except InputError as error:
@@ -69,22 +67,6 @@ def model_profile(inputs: Inputs, model: str | None) -> Model | None:
     if not found.architecture.verified and doubt not in inputs.warnings:
         inputs.warnings.append(doubt)
     return found
-
-
-def _flagged(inputs: Inputs) -> str | None:
-    """What `--model` says."""
-    text = inputs.texts.get("model")
-    return None if text is None else str(text)
-
-
-def profile_params(inputs: Inputs, name: str, key: str, where: str) -> Figure:
-    """Parameters of the profile of another tenant (a reward model, say), under a key of its own."""
-    try:
-        found = inputs.catalogue.get("model", name)
-    except InputError as error:
-        inputs.blame(error, where)
-        return absent(key, where)
-    return replace(_sized(found)[0], key=key)
 
 
 def _read(inputs: Inputs, chosen: str, folder: Path | None) -> Model:
@@ -107,23 +89,12 @@ def _read(inputs: Inputs, chosen: str, folder: Path | None) -> Model:
     return read_model(place)
 
 
-def _sized(profile: Model) -> tuple[Figure, Figure]:
-    from rlsize.estimates.model_size import model_size
-
-    size = model_size(profile)
-    source = f"model profile {profile.name}: counted from its layers; {profile.sources[profile.architecture.source]}"
-    return replace(size.params, source=source), replace(size.active_params, source=source)
-
-
-def _numbers(inputs: Inputs, said: ModelNumbers) -> tuple[Figure, Figure]:
+def _numbers(inputs: Inputs, said: ModelNumbers) -> Figure:
+    """A model of which only its size is said."""
     params = inputs.keep(Figure(key="params", value=said.params, source=inputs.where("model.params")))
-    if said.active_params is None:
-        return _all_active(params)
-    source = inputs.where("model.active_params")
-    if said.active_params > said.params:
-        inputs.fault(f"{said.active_params:g} active parameters are more than {said.params:g}", source)
-    return params, inputs.keep(Figure(key="active_params", value=said.active_params, source=source))
-
-
-def _all_active(params: Figure) -> tuple[Figure, Figure]:
-    return params, replace(params, key="active_params")
+    if said.active_params is not None:
+        source = inputs.where("model.active_params")
+        if said.active_params > said.params:
+            inputs.fault(f"{said.active_params:g} active parameters are more than {said.params:g}", source)
+        inputs.keep(Figure(key="active_params", value=said.active_params, source=source))
+    return params

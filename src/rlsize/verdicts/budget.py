@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import budget as equations
-from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.figures import apply, ends, numbers
 from rlsize.facts.budget import Bound, Change, Limit, set_limits
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import MEMORY_MARGIN
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.facts.budget import Budget
-    from rlsize.facts.plan import Plan
+    from rlsize.facts.plan import Plan, PlanFigure
 
 Status = Literal["fail", "warn", "pass", "unknown"]
 Lacking = Literal["", "value", "baseline", "value in the baseline"]
@@ -124,8 +124,13 @@ def _before(baseline: Plan | None, quantity: str) -> Figure | None:
     found = baseline.results.get(quantity)
     if found is None or not _is_number(found.value):
         return absent(quantity, "the baseline")
-    band = None if found.low is None or found.high is None else (found.low, found.high)
-    return Figure(key=quantity, value=found.value, band=band, provenance=found.provenance, source=found.source)
+    return from_plan(quantity, found)
+
+
+def from_plan(key: str, saved: PlanFigure) -> Figure:
+    """A number of a plan as a figure."""
+    band = None if saved.low is None or saved.high is None else (saved.low, saved.high)
+    return Figure(key=key, value=saved.value, band=band, provenance=saved.provenance, source=saved.source)
 
 
 def _line(value: Figure, limit: Limit, bound: Bound, before: Figure | None) -> Line:
@@ -193,18 +198,14 @@ def _with_margin(line: Line) -> Line:
     """The line with its margin, and what follows from it."""
     room = equations.margin_below if line.bound in {"max", "max_increase"} else equations.margin_above
     margin = apply(line.quantity, room, limit=line.limit, value=line.value)
-    pairs = zip(_ends(line.limit), _ends(line.value), strict=True)
-    ends = sorted(room(limit=limit, value=value) for limit, value in pairs)
+    pairs = zip(ends(line.limit), ends(line.value), strict=True)
+    low, high = sorted(room(limit=limit, value=value) for limit, value in pairs)
     scale = max(abs(line.limit.number), abs(line.baseline.number) if line.relative and line.baseline else 0.0)
     least = -_ROUNDING * scale
-    status: Status = "fail" if margin.number < least else "warn" if ends[0] < least else "pass"
+    status: Status = "fail" if margin.number < least else "warn" if low < least else "pass"
     share = absent("margin_fraction", "")
     if line.limit.number:
         share = apply("margin_fraction", equations.margin_fraction, margin=margin, limit=line.limit)
     banded = line.value.band is not None or line.limit.band is not None
-    margin = replace(margin, band=(ends[0], ends[-1])) if banded else margin
+    margin = replace(margin, band=(low, high)) if banded else margin
     return replace(line, margin=margin, margin_fraction=share, status=status)
-
-
-def _ends(figure: Figure) -> tuple[float, float]:
-    return figure.band or (figure.number, figure.number)

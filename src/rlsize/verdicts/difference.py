@@ -17,7 +17,7 @@ import numpy as np
 
 from rlsize.equations import budget as equations
 from rlsize.estimates.belief import interval
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, ends
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ def _told(change: Figure, moves: Array, least: float) -> Verdict:
 
 def _by_ends(one: Difference) -> Difference:
     """The same with a verdict on both ends of bands that were drawn together."""
-    pairs = zip(*(figure.band or (figure.number, figure.number) for figure in (one.before, one.after)), strict=True)
+    pairs = zip(*(ends(figure) for figure in (one.before, one.after)), strict=True)
     sides = (*pairs, (one.before.number, one.after.number))
     moves = [equations.change_from_baseline(value=second, baseline=first) for first, second in sides]
     least = _least(one.before, one.after)
@@ -162,7 +162,7 @@ def _by_ends(one: Difference) -> Difference:
 
 def _apart(before: Figure, after: Figure) -> Verdict:
     """The verdict on bands that were drawn apart, or on points."""
-    first, second = (figure.band or (figure.number, figure.number) for figure in (before, after))
+    first, second = (ends(figure) for figure in (before, after))
     least = _least(before, after)
     if all(abs(two - one) <= least for one, two in zip((before.number, *first), (after.number, *second), strict=True)):
         return "unchanged"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rlsize.commands.check.outputs import Outputs
-from rlsize.errors import Fault, InputError, RlsizeError
+from rlsize.commands.check.report import Checked, Place, check_report, findings
+from rlsize.errors import Fault, InputError, RlsizeError, noting
 from rlsize.reports.report import Report
 from rlsize.shell.answer import check_form
 from rlsize.shell.command import TERMINAL, Force, in_own_words
@@ -17,17 +18,15 @@ from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.facts.budget import Budget
     from rlsize.facts.plan import Plan
     from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
     from rlsize.readers.saved_files import BudgetFile
-    from rlsize.reports.check import Checked, Place
     from rlsize.verdicts.budget import Line
 
-T = TypeVar("T")
 _FLAG = re.compile(r"--[a-z-]+")
 _KEYS = {"--model": "model", "--gpu": "cluster.gpu"}  # what other commands have a flag for, and a scenario has anyway
 
@@ -75,7 +74,6 @@ def check(
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
     from rlsize.loop.search import refuse_lacking
-    from rlsize.reports.check import check_report
     from rlsize.shell.planning import save_plan
 
     outputs = Outputs(junit=junit, github=github, save=save, force=force, suite=budget or scenario or "rlsize check")
@@ -86,7 +84,7 @@ def check(
         loop = resolve(inputs)
         refuse_lacking(loop)
         found = answer_of(loop)
-        checked = _judged(inputs, against, found, strict=strict, saving=save is not None, measured=_measured(loop))
+        checked = _judged(inputs, against, loop, found, strict=strict, saving=save is not None)
         kept = []
         if save is not None and loop.place is not None:
             save_plan(save, inputs, "check", loop, loop.place, found, force=force)
@@ -105,7 +103,7 @@ def check(
             told = InputError(*in_own_words(error.faults, context, scenario or "SCENARIO"))
         outputs.gave_up(told)
         raise told from None
-    outputs.tell(checked, report)
+    outputs.tell(findings(checked), report)
     return report
 
 
@@ -152,17 +150,13 @@ def _opened(
     from rlsize.readers.saved_files import budget_in, read_budget, read_plan
 
     faults: list[Fault] = []
-
-    def tried(read: Callable[[], T]) -> T | None:
-        try:
-            return read()
-        except InputError as error:
-            faults.extend(error.faults)
-            return None
-
-    tried(lambda: inputs.read(*scenario))
-    own = tried(lambda: read_budget(budget)) if budget is not None else None
-    plan = tried(lambda: read_plan(baseline)) if baseline is not None else None
+    own = plan = None
+    with noting(faults):
+        inputs.read(*scenario)
+    with noting(faults):
+        own = read_budget(budget) if budget is not None else None
+    with noting(faults):
+        plan = read_plan(baseline) if baseline is not None else None
     inside = budget_in(inputs.file) if inputs.file else None
     inputs.looked.add("budget")
     budgets = tuple(file for file in (own, inside) if file is not None)
@@ -174,22 +168,13 @@ def _opened(
     return _Against(budgets=budgets, baseline=plan, baseline_name=baseline or "")
 
 
-def _measured(loop: Loop) -> frozenset[str]:
-    """Results on the memory of sides whose rates were measured: they have shown that they fit."""
-    sides = {"rollout": loop.known.rate.known, "trainer": loop.known.train_seconds.known}
-    return frozenset(f"{side}_memory_headroom_fraction" for side, known in sides.items() if known)
-
-
-def _judged(
-    inputs: Inputs, against: _Against, found: Evaluation, *, strict: bool, saving: bool, measured: frozenset[str]
-) -> Checked:
+def _judged(inputs: Inputs, against: _Against, loop: Loop, found: Evaluation, *, strict: bool, saving: bool) -> Checked:
     """
     The verdict on every limit; memory of a side whose rate was measured is judged where a limit asks for it only.
 
     Raises:
         InputError: A limit cannot be judged.
     """
-    from rlsize.reports.check import Checked
     from rlsize.verdicts.budget import judged, misfits
 
     lines: tuple[Line, ...] = ()
@@ -197,7 +182,9 @@ def _judged(
         inputs.notes.append(f"Not judged: {', '.join(f'budget.{key}' for key in against.budget.limits)}")
     else:
         lines = judged(found.results, against.budget, against.baseline)
-        lines += misfits({key: one for key, one in found.results.items() if key not in measured}, against.budget)
+        sides = {"rollout": loop.known.rate.known, "trainer": loop.known.train_seconds.known}
+        fitting = {f"{side}_memory_headroom_fraction" for side, measured in sides.items() if measured}
+        lines += misfits({key: one for key, one in found.results.items() if key not in fitting}, against.budget)
     waiting = [line for line in lines if saving and line.lacking == "baseline"]
     if waiting:
         names = ", ".join(line.name for line in waiting)
@@ -206,33 +193,22 @@ def _judged(
     unknown = [_fault(line, against) for line in lines if line.status == "unknown"]
     if unknown:
         raise InputError(*unknown)
+    places = {}
+    for line in lines:
+        if not line.implied:
+            file = against.file(line.quantity)
+            places[line.name] = Place(file=file.name, line=file.line(line.quantity, line.bound))
+    scenario = inputs.file.document if inputs.file else None
     return Checked(
         lines=lines,
-        places={line.name: _place(line, against) for line in lines if not line.implied},
+        places=places,
         strict=strict,
         placement=found.placement,
         results=found.results,
         baseline=against.baseline_name,
         impossible=found.refused,
-        loop=_loop(inputs),
+        loop=Place(file=scenario.name, line=scenario.lines.get(("placement",))) if scenario else Place(file=""),
     )
-
-
-def _place(line: Line, against: _Against) -> Place:
-    from rlsize.reports.check import Place
-
-    file = against.file(line.quantity)
-    return Place(file=file.name, line=file.line(line.quantity, line.bound))
-
-
-def _loop(inputs: Inputs) -> Place:
-    """Where the scenario says how the loop is laid out."""
-    from rlsize.reports.check import Place
-
-    if inputs.file is None:
-        return Place(file="")
-    document = inputs.file.document
-    return Place(file=document.name, line=document.lines.get(("placement",)))
 
 
 def _fault(line: Line, against: _Against) -> Fault:

@@ -8,13 +8,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlsize.errors import DoesNotFitError, InputError
+from rlsize.commands.check.report import findings_of, findings_report
+from rlsize.errors import DoesNotFitError, InputError, noting
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.errors import Fault, RlsizeError
-    from rlsize.reports.check import Checked
     from rlsize.reports.findings import Finding
     from rlsize.reports.report import Report
 
@@ -51,48 +51,35 @@ class Outputs:
 
         faults: list[Fault] = []
         for target in filter(None, (self.junit, self.save)):
-            try:
+            with noting(faults):
                 check_target(target, self.force)
-            except InputError as error:
-                faults += error.faults
         if faults:
             told = InputError(*faults)
             replace(self, junit=None).gave_up(told)
             raise told
 
-    def tell(self, checked: Checked, report: Report) -> None:
+    def gave_up(self, error: RlsizeError) -> None:
+        """Write why there is no answer, or that it is no before any limit was looked at."""
+        found = findings_of(error.faults, answer=isinstance(error, DoesNotFitError))
+        self.tell(found, findings_report(found))
+
+    def tell(self, found: Sequence[Finding], report: Report) -> None:
         """
         Write what was found.
 
         Raises:
             InputError: A file cannot be written.
         """
-        from rlsize.reports.check import findings
-        from rlsize.writers.markdown import markdown_text
-
-        self._write(findings(checked))
-        if self.github:
-            _add_to_summary(markdown_text(report))
-
-    def gave_up(self, error: RlsizeError) -> None:
-        """Write why there is no answer, or that it is no before any limit was looked at."""
-        from rlsize.reports.findings import findings_of, findings_report
-        from rlsize.writers.markdown import markdown_text
-
-        found = findings_of(error.faults, answer=isinstance(error, DoesNotFitError))
-        self._write(found)
-        if self.github:
-            _add_to_summary(markdown_text(findings_report(found)))
-
-    def _write(self, found: Sequence[Finding]) -> None:
         from rlsize.writers.ci import junit_text, workflow_commands
         from rlsize.writers.files import write_whole
+        from rlsize.writers.markdown import markdown_text
 
         if self.junit is not None:
             write_whole(self.junit, junit_text(found, self.suite), self.force)
         if self.github:
             sys.stdout.flush()
             sys.stderr.write(workflow_commands([replace(one, file=_in_repository(one.file)) for one in found]))
+            _add_to_summary(markdown_text(report))
 
 
 def _in_repository(file: str) -> str:

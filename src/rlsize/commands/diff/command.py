@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from rlsize.commands.diff.files import both
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
@@ -62,8 +63,9 @@ def diff(
     from rlsize.commands.diff.rates import rates_compared
     from rlsize.commands.diff.scenarios import scenarios_compared
     from rlsize.loop.seed import seed_of
+    from rlsize.readers.yaml_documents import read_document
 
-    kind = _kind(*_opened(before, after))
+    kind = _kind(*both(read_document, before, after))
     given = [flag for flag, text in (("--split", split), ("--scenario", scenario)) if text is not None]
     wrong = [flag for flag in given if kind not in _FOR[flag]]
     of_loops = [inputs.flag(key) for key in inputs.texts if key in _OF_LOOPS]
@@ -83,27 +85,6 @@ def diff(
     if kind == "rates":
         return rates_compared(inputs, context, (before, after), scenario, of)
     return scenarios_compared(inputs, context, (before, after), of, fair=split == "shapley")
-
-
-def _opened(*paths: str) -> list[Document]:
-    """
-    The files as documents.
-
-    Raises:
-        InputError: What is wrong with either.
-    """
-    from rlsize.readers.yaml_documents import read_document
-
-    found: list[Document] = []
-    faults: list[Fault] = []
-    for path in dict.fromkeys(paths):
-        try:
-            found.append(read_document(path))
-        except InputError as error:
-            faults += error.faults
-    if faults:
-        raise InputError(*faults)
-    return found if len(found) > 1 else found * len(paths)
 
 
 def _kind(before: Document, after: Document) -> str:

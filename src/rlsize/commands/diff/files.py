@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, noting, suggestion
 
 if TYPE_CHECKING:
-    from rlsize.readers.scenario_changes import Leaf
-    from rlsize.reports.diff_inputs import InputChange
     from rlsize.verdicts.difference import Difference
 
 T = TypeVar("T")
@@ -31,29 +29,11 @@ def both(read: Callable[[str], T], before: str, after: str) -> tuple[T, T]:
     found: list[T] = []
     faults: list[Fault] = []
     for path in (before, after):
-        try:
+        with noting(faults):
             found.append(read(path))
-        except InputError as error:
-            faults += [fault for fault in error.faults if fault not in faults]
     if faults:
-        raise InputError(*faults)
+        raise InputError(*dict.fromkeys(faults))
     return found[0], found[1]
-
-
-def input_changes(leaves: Iterable[Leaf]) -> tuple[InputChange, ...]:
-    """What differs, for a report."""
-    from rlsize.reports.diff_inputs import InputChange
-
-    return tuple(
-        InputChange(
-            key=leaf.key,
-            before=leaf.before,
-            after=leaf.after,
-            before_line=leaf.before_line,
-            after_line=leaf.after_line,
-        )
-        for leaf in leaves
-    )
 
 
 def main_of(of: str | None, told: Sequence[Difference], lacking: Callable[[str], str] = str) -> str:

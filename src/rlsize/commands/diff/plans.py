@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.diff.files import both, main_of
 from rlsize.facts.figure import Figure
+from rlsize.verdicts.budget import from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.facts.plan import Plan, PlanFigure
-    from rlsize.reports.diff_inputs import InputChange
+    from rlsize.readers.scenario_changes import Leaf
     from rlsize.reports.report import Report
 
 _FROM_FILE = re.compile(r"(?P<file>[^\x00-\x1f]{1,300}?\.ya?ml):\d+: ")
@@ -30,8 +31,8 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
     Raises:
         InputError: What is wrong with them.
     """
+    from rlsize.commands.diff.report import Compared, diff_report
     from rlsize.readers.saved_files import read_plan
-    from rlsize.reports.diff import Compared, diff_report
     from rlsize.verdicts.difference import differences
 
     first, second = both(read_plan, before, after)
@@ -67,27 +68,18 @@ def _maker(plan: Plan) -> tuple[str, str]:
 
 
 def _figures(saved: Mapping[str, PlanFigure]) -> dict[str, Figure]:
-    return {
-        key: Figure(
-            key=key,
-            value=one.value,
-            band=None if one.low is None or one.high is None else (one.low, one.high),
-            provenance=one.provenance,
-            source=one.source,
-        )
-        for key, one in saved.items()
-    }
+    return {key: from_plan(key, one) for key, one in saved.items()}
 
 
-def _changes(first: Plan, second: Plan) -> Iterator[InputChange]:
+def _changes(first: Plan, second: Plan) -> Iterator[Leaf]:
     """What was planned otherwise, and what it was worked out from; results that are an input too are told once."""
-    from rlsize.reports.diff_inputs import InputChange
+    from rlsize.readers.scenario_changes import Leaf
     from rlsize.units import show
 
     told: set[str] = set()
-    for prefix, before, after in (
-        ("placement.", first.placement, second.placement),
-        ("inputs.", first.inputs, second.inputs),
+    for part, before, after in (
+        ("placement", first.placement, second.placement),
+        ("inputs", first.inputs, second.inputs),
     ):
         for key in dict.fromkeys((*before, *after)):
             sides = [side[key].value if key in side else None for side in (before, after)]
@@ -95,7 +87,7 @@ def _changes(first: Plan, second: Plan) -> Iterator[InputChange]:
                 continue
             told.add(key)
             words = [None if value is None else show(value, key) for value in sides]
-            yield InputChange(key=f"{prefix}{key}", before=words[0], after=words[1])
+            yield Leaf(path=(part, key), before=words[0], after=words[1])
 
 
 def _warnings(first: Plan, second: Plan) -> Iterator[str]:

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff.files import both, input_changes, main_of
+from rlsize.commands.diff.files import both, main_of
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
 from rlsize.loop.rates import instance_rate
-from rlsize.loop.seed import seed_of
+from rlsize.loop.seed import random_for, seed_of
 from rlsize.shell.command import in_own_words
 from rlsize.shell.inputs import Inputs
 from rlsize.units import show
@@ -20,26 +20,17 @@ if TYPE_CHECKING:
 
     import typer
 
-    from rlsize.commands.diff.scenarios import Side
+    from rlsize.commands.diff.report import Compared
     from rlsize.facts.rates import Rates
     from rlsize.readers.yaml_documents import Document
     from rlsize.reports.report import Report
     from rlsize.verdicts.difference import Difference, Draws
 
+    _Loops = tuple[Compared, tuple[str, ...], tuple[str, ...]]
+
 _MATCH = ("matched_instances", "matched_instances_exact")
 _DETAILS = frozenset({"source", "instances", "rollout", "train", "sync", "machine", "doubts"})
 """Parts of a rates file that say how it was measured; JSON has what changed in them."""
-
-
-@dataclass(frozen=True, slots=True)
-class _Loops:
-    """What a scenario gives with either file: its loop, the fleet that matches, and what there is to say of them."""
-
-    differences: tuple[Difference, ...] = ()
-    results: tuple[Figure, ...] = ()
-    refused: dict[str, str] | None = None
-    warnings: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
 
 
 def rates_compared(
@@ -58,34 +49,28 @@ def rates_compared(
     Raises:
         InputError: What is wrong with them, or with the scenario.
     """
+    from rlsize.commands.diff.report import Compared, diff_report
     from rlsize.readers.scenario_changes import changed_leaves
-    from rlsize.reports.diff import Compared, diff_report
 
     before, after = named
     (first, one, as_written), (second, other, as_written_after) = both(_read, before, after)
     leaves = changed_leaves(one, other, (as_written, as_written_after))
-    inputs = tuple(
-        replace(entry, detail=leaf.path[0] in _DETAILS or leaf.path[-1] == "why")
-        for entry, leaf in zip(input_changes(leaves), leaves, strict=True)
-    )
-    if not inputs:
+    if not leaves:
         return diff_report(Compared(before=before, after=after))
     rates = _rates_compared((before, first), (after, second), seed_of(said))
-    loops = _loops(said, context, named, scenario) if scenario is not None else _Loops()
+    nothing: _Loops = (Compared(before=before, after=after), (), ())
+    loops, warnings, notes = nothing if scenario is None else _loops(said, context, named, scenario)
     told = (*rates, *loops.differences)
     fallback = next((one.quantity for one in rates if one.before.known and one.after.known), "")
-    compared = Compared(
+    compared = replace(
+        loops,
         how="that of a change with each rate's own spread, all else drawn once for both",
-        before=before,
-        after=after,
-        inputs=inputs,
+        inputs=leaves,
+        details=frozenset(leaf.key for leaf in leaves if leaf.path[0] in _DETAILS or leaf.path[-1] == "why"),
         differences=told,
         of=main_of(of, told) if loops.differences or of or not fallback else fallback,
-        results=loops.results,
-        refused=loops.refused,
     )
-    notes = (*_age(first, second), *_doubts((before, first), (after, second)), *loops.notes)
-    return diff_report(compared, loops.warnings, notes)
+    return diff_report(compared, warnings, (*_age(first, second), *_doubts((before, first), (after, second)), *notes))
 
 
 def _read(path: str) -> tuple[Rates, Document, Rates]:
@@ -165,47 +150,41 @@ def _with_bands(figures: Mapping[str, Figure], drawn: Draws) -> dict[str, Figure
 
 def _loops(said: Inputs, context: typer.Context, files: tuple[str, str], scenario: str) -> _Loops:
     """
-    The scenario with either file.
+    What the scenario gives with either file: its loop on the same draws, and the fleet that matches.
+
+    Returns:
+        Both, with warnings and notes.
 
     Raises:
         InputError: It cannot be worked out with one of them.
     """
-    from rlsize.commands.diff.scenarios import differences_of, notes_of, warnings_of
+    from rlsize.commands.diff.report import Compared
+    from rlsize.commands.diff.scenarios import evaluated_side, notes_of, sides_compared, warnings_of
     from rlsize.verdicts.difference import differences
 
-    sides = [_with_rates(said, scenario, file) for file in files]
-    matches, lacking = _matches(sides)
+    with_rates = [said.instead(instance_tokens_per_second=file) for file in files]
+    for inputs in with_rates:
+        inputs.read(scenario)
+    matches, lacking = _matches(with_rates)
+    fleets, results = differences(*matches), tuple(matches[1].values())
     try:
-        first, second = _sides(files, [side.apart() for side in sides], context, scenario)
+        first = evaluated_side(files[0], with_rates[0].apart(), None)
+        second = evaluated_side(files[1], with_rates[1].apart(), first)
     except InputError as error:
+        told = InputError(*in_own_words(error.faults, context, scenario))
         if lacking:
-            raise
-        told = "; ".join(dict.fromkeys(fault.what for fault in error.faults))
-        return _Loops(
-            differences=differences(*matches),
-            results=tuple(matches[1].values()),
-            notes=(f"The loop is not worked out: {told}.",),
-        )
-    return _Loops(
-        differences=(*differences(*matches), *differences_of(first, second)),
-        results=tuple({**second.found.placement, **second.found.results, **matches[1]}.values()),
-        refused={side.name: side.found.refused for side in (first, second) if side.found.refused},
-        warnings=tuple(warnings_of(first, second)),
-        notes=(*([lacking] if lacking else []), *notes_of(first, second)),
-    )
-
-
-def _with_rates(said: Inputs, scenario: str, file: str) -> Inputs:
-    """The scenario with a rates file."""
-    found = said.instead(instance_tokens_per_second=file)
-    found.read(scenario)
-    return found
+            raise told from None
+        note = f"The loop is not worked out: {told.brief}."
+        return Compared(before=files[0], after=files[1], differences=fleets, results=results), (), (note,)
+    found = sides_compared(first, second)
+    by_key = {figure.key: figure for figure in (*found.results, *results)}
+    found = replace(found, differences=(*fleets, *found.differences), results=tuple(by_key.values()))
+    notes = notes_of(first, second)
+    return found, tuple(warnings_of(first, second)), (*((lacking,) if lacking else ()), *notes)
 
 
 def _matches(sides: Sequence[Inputs]) -> tuple[tuple[dict[str, Figure], dict[str, Figure]], str]:
     """The fleets that match the trainer; without any, why."""
-    from random import Random
-
     from rlsize.loop.rates import busy_seconds, consumed, waste
     from rlsize.loop.workload import batch_tokens
     from rlsize.planner.fleet import FleetQuestion, size_fleet
@@ -225,32 +204,11 @@ def _matches(sides: Sequence[Inputs]) -> tuple[tuple[dict[str, Figure], dict[str
                 headroom=headroom,
                 tokens_generated_per_trained_token=waste(side),
             )
-            answer = size_fleet(question, Random(seed_of(side)))  # noqa: S311 (draws for a band, not for a secret)
+            answer = size_fleet(question, random_for(side, question))
             found.append({figure.key: figure for figure in answer.results if figure.key in _MATCH})
     except InputError as error:
-        told = "; ".join(dict.fromkeys(fault.what for fault in error.faults))
-        return ({}, {}), f"The fleet that matches is not worked out: {told}."
+        return ({}, {}), f"The fleet that matches is not worked out: {error.brief}."
     return (found[0], found[1]), ""
-
-
-def _sides(
-    files: tuple[str, str], with_rates: Sequence[Inputs], context: typer.Context, scenario: str
-) -> tuple[Side, Side]:
-    """
-    The loop of the scenario with either file, on the same draws.
-
-    Raises:
-        InputError: What is wrong with it.
-    """
-    from rlsize.commands.diff.scenarios import evaluated_side
-
-    found: list[Side] = []
-    for file, inputs in zip(files, with_rates, strict=True):
-        try:
-            found.append(evaluated_side(file, inputs, found[0] if found else None))
-        except InputError as error:
-            raise InputError(*in_own_words(error.faults, context, scenario)) from None
-    return found[0], found[1]
 
 
 def _age(first: Rates, second: Rates) -> Iterator[str]:

@@ -6,27 +6,25 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.diff.files import both, input_changes, main_of
-from rlsize.errors import InputError
+from rlsize.commands.diff.files import both, main_of
+from rlsize.errors import InputError, noting
 from rlsize.facts.records.record import Refused
 from rlsize.shell.command import in_own_words
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
-    import numpy as np
     import typer
-    from numpy.typing import NDArray
 
+    from rlsize.commands.diff.report import Compared
     from rlsize.errors import Fault
+    from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
-    from rlsize.planner.outlook import Outlook
     from rlsize.readers.scenario_changes import Leaf
     from rlsize.readers.scenarios import ScenarioFile
     from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
     from rlsize.verdicts.causes import Outcome, Split
-    from rlsize.verdicts.difference import Difference
 
 _GPUS = ("cluster.", "placement.", "rollout.tensor_parallel", "rollout.pipeline_parallel", "trainer.parallelism.")
 _PATIENCE = 1.0  # seconds without a word
@@ -40,16 +38,14 @@ class Side:
     Args:
         name: Of its file.
         inputs: What it was worked out from, with its warnings and notes.
+        loop: The loop.
         found: What it gives.
-        outlook: How it was worked out; None where it cannot run.
-        draws: Its results on joint draws.
     """
 
     name: str
     inputs: Inputs
+    loop: Loop
     found: Evaluation
-    outlook: Outlook | None
-    draws: Mapping[str, NDArray[np.float64]]
 
 
 def scenarios_compared(
@@ -68,9 +64,9 @@ def scenarios_compared(
     Raises:
         InputError: What is wrong with them.
     """
+    from rlsize.commands.diff.report import Compared, diff_report
     from rlsize.readers.scenario_changes import changed_scenario
     from rlsize.readers.scenarios import read_scenario
-    from rlsize.reports.diff import Compared, diff_report
 
     before, after = named
     files = both(read_scenario, before, after)
@@ -79,17 +75,18 @@ def scenarios_compared(
         return diff_report(Compared(before=before, after=after))
     mixer = Mixer(files, leaves, inputs, context)
     first, second = mixer.sides()
-    told = differences_of(first, second)
-    first_told = main_of(of, told, lambda key: missing_for(key, (first, second)))
-    compared = Compared(
-        before=before,
-        after=after,
-        inputs=input_changes(leaves),
-        differences=told,
-        of=first_told,
+    compared = sides_compared(first, second)
+
+    def missing_for(key: str) -> str:
+        """What a result needs that neither side has; empty where there is no such result."""
+        found = (side.found.results.get(key) for side in (first, second))
+        return next((figure.missing for figure in found if figure is not None and figure.missing), "")
+
+    compared = replace(
+        compared,
+        inputs=leaves,
+        of=main_of(of, compared.differences, missing_for),
         split=mixer.split(fair=fair) if not first.found.refused else None,
-        results=tuple({**second.found.placement, **second.found.results}.values()),
-        refused={side.name: side.found.refused for side in (first, second) if side.found.refused},
     )
     said_so = {leaf.key.rpartition(".")[2] for leaf in leaves}
     return diff_report(compared, tuple(warnings_of(first, second)), tuple(notes_of(first, second, said_so)))
@@ -127,21 +124,28 @@ class Mixer:
             InputError: What is missing for either.
         """
         before, after = self._files
-        first, faults = self._side(lambda: before, before, None)
-        second, more = self._side(lambda: self._mixed(frozenset(self._leaves)), after, first)
+        faults: list[Fault] = []
+        first = second = None
+        with noting(faults):
+            first = self._side(before.document.name, lambda: before, None)
+        with noting(faults):
+            second = self._side(after.document.name, lambda: self._mixed(frozenset(self._leaves)), first)
         if first is None or second is None:
-            raise InputError(*dict.fromkeys((*faults, *more)))
+            raise InputError(*dict.fromkeys(faults))
         return first, second
 
-    def _side(
-        self, file: Callable[[], ScenarioFile], named: ScenarioFile, other: Side | None
-    ) -> tuple[Side | None, tuple[Fault, ...]]:
-        """A loop, or what is wrong with it, told of the file that it is in."""
-        name = named.document.name
+    def _side(self, name: str, file: Callable[[], ScenarioFile], other: Side | None) -> Side:
+        """
+        A loop.
+
+        Raises:
+            InputError: What is wrong with it, told of the file that it is in.
+        """
         try:
-            return evaluated_side(name, self._inputs(file()), other), ()
+            return evaluated_side(name, self._inputs(file()), other)
         except InputError as error:
-            return None, tuple(_placed_in(error, self._context, name))
+            told = in_own_words(error.faults, self._context, name)
+            raise InputError(*(fault if fault.where else replace(fault, where=name) for fault in told)) from None
 
     def _mixed(self, keys: frozenset[str]) -> ScenarioFile:
         from rlsize.readers.scenario_changes import mixed
@@ -167,15 +171,13 @@ class Mixer:
             memory = {key: float(value) for key, value in left.items()}
             return Outcome(results=central_results(loop.outlook, loop.place) | memory)
         except InputError as error:
-            return Outcome(refused="; ".join(dict.fromkeys(fault.what for fault in error.faults)))
+            return Outcome(refused=error.brief)
         except Refused as refusal:
             return Outcome(refused=str(refusal))
 
     def split(self, *, fair: bool) -> Split:
         """Which change does what."""
-        from random import Random
-
-        from rlsize.loop.seed import seed_of
+        from rlsize.loop.seed import random_of
         from rlsize.shell.progress import progress
         from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
 
@@ -194,18 +196,12 @@ class Mixer:
             found = split(keys, outcomes, topic)
             if not fair:
                 return found
-            return with_fair_shares(found, outcomes, Random(seed_of(self._inputs_of_all)))  # noqa: S311 (draws orders, not a secret)
+            return with_fair_shares(found, outcomes, random_of(self._inputs_of_all))
 
 
 def topic(key: str) -> str:
     """What a key is about: the numbers of GPUs belong together, wherever they stand."""
     return "GPUs" if key.startswith(_GPUS) else key.partition(".")[0]
-
-
-def _placed_in(error: InputError, context: typer.Context, name: str) -> Iterator[Fault]:
-    """Faults of a side, each told of its file."""
-    for fault in in_own_words(error.faults, context, name):
-        yield fault if fault.where else replace(fault, where=name)
 
 
 def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
@@ -220,28 +216,28 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     from rlsize.reports.plan import late_words
 
     loop = resolve(inputs)
-    if other is not None and other.outlook is not None:
-        loop = replace(loop, outlook=replace(loop.outlook, joint=other.outlook.joint))
-    found = answer_of(loop)
+    if other is not None and other.loop.place is not None:
+        loop = replace(loop, outlook=replace(loop.outlook, joint=other.loop.outlook.joint))
     if loop.bound:
         inputs.warnings.append(f"a step takes longer than it says: {loop.bound}")
-    if loop.place is None:
-        return Side(name=name, inputs=inputs, found=found, outlook=None, draws={})
-    inputs.warnings += late_words(loop.outlook, loop.place)
-    return Side(name=name, inputs=inputs, found=found, outlook=loop.outlook, draws=found.draws)
+    if loop.place is not None:
+        inputs.warnings += late_words(loop.outlook, loop.place)
+    return Side(name=name, inputs=inputs, loop=loop, found=answer_of(loop))
 
 
-def differences_of(first: Side, second: Side) -> tuple[Difference, ...]:
-    """What became of each result."""
+def sides_compared(first: Side, second: Side) -> Compared:
+    """What became of each result, and what the second loop gives."""
+    from rlsize.commands.diff.report import Compared
     from rlsize.verdicts.difference import differences
 
-    return differences(first.found.results, second.found.results, (first.draws, second.draws))
-
-
-def missing_for(key: str, sides: Sequence[Side]) -> str:
-    """What a result needs that neither side has; empty where there is no such result."""
-    found = (side.found.results.get(key) for side in sides)
-    return next((figure.missing for figure in found if figure is not None and figure.missing), "")
+    one, other = first.found, second.found
+    return Compared(
+        before=first.name,
+        after=second.name,
+        differences=differences(one.results, other.results, (one.draws, other.draws)),
+        results=tuple({**other.placement, **other.results}.values()),
+        refused={side.name: side.found.refused for side in (first, second) if side.found.refused},
+    )
 
 
 def warnings_of(first: Side, second: Side) -> Iterator[str]:

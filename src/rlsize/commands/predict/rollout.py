@@ -5,19 +5,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.commands.predict import model_and_gpu
 from rlsize.errors import Fault, InputError
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
+from rlsize.loop.answer import LIMITS
+from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table
-from rlsize.reports.rollout_chart import PARTS, rollout_chart
+from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, asks
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_outlook import Level, RolloutOutlook
@@ -29,6 +33,25 @@ _OF_AN_ENGINE = ("concurrency", "refill", "routing", "block_tokens", "hit_fracti
 _WIDE = 1.5  # high end of a band over its low end from which a measurement is worth its while
 _MOST_TOLD = 2
 _QUIET = frozenset({"prefill_seconds", "longest_response_tokens"})
+_PARTS = {
+    "matmul": "matrix products",
+    "experts": "experts",
+    "attention": "reading the KV cache",
+    "recurrence": "recurrent states",
+    "all_reduce": "tensor parallelism",
+    "exchange": "expert exchange",
+    "prefill": "prompts",
+    "host": "waiting for the host",
+    "small_operations": "small operations",
+    "head": "output head",
+    "sampling": "sampling",
+}
+"""Parts of a step, in the order in which a picture stacks them, and what they are called."""
+
+_SMALL = 0.04  # share of the step below which a part is drawn with the others
+_REST = "the rest"
+_MILLISECONDS = 1e3
+_INSIDE = 0.92  # of the picture's width; a mark further right would have no room for its label
 
 
 @asks(
@@ -133,10 +156,7 @@ def _alone(inputs: Inputs) -> Report:
     from rlsize.loop.seed import seed_of
     from rlsize.loop.workload import lengths, samples
 
-    seed, model, gpu = seed_of(inputs), inputs.model(), inputs.gpu("rollout")
-    for key, there in (("model", model), ("gpu", gpu)):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    seed, (model, gpu) = seed_of(inputs), model_and_gpu(inputs, "rollout")
     mode = LOOPS.get(str(inputs.said("placement.mode")))
     one = instance(inputs, model, gpu, shared=mode == "colocated")
     length, many = lengths(inputs, model, guess=True), samples(inputs)
@@ -213,8 +233,7 @@ def _with_fleet(inputs: Inputs, question: RolloutQuestion, pool: Figure) -> Roll
     from rlsize.loop.instance_count import instances
     from rlsize.loop.workload import hits
 
-    layout = question.engine.layout
-    ranks = layout.tensor * layout.pipeline * layout.data
+    ranks = _gpus(question.engine)
     size = Figure(key="gpus_per_instance", value=ranks, provenance="predicted", source="tensor x pipeline x data")
     fleet = instances(inputs, pool, size)
     if pool.known and fleet.known and fleet.number != pool.number // ranks:
@@ -223,6 +242,11 @@ def _with_fleet(inputs: Inputs, question: RolloutQuestion, pool: Figure) -> Roll
     found = hits(inputs, question.engine.engine, question.prompt_tokens, fleet)
     inputs.settle()
     return replace(question, instances=fleet, hit_fraction=found)
+
+
+def _gpus(engine: EngineQuestion) -> int:
+    """GPUs of an instance."""
+    return engine.layout.tensor * engine.layout.pipeline * engine.layout.data
 
 
 def _report(inputs: Inputs, outlook: RolloutOutlook, bound: str = "") -> Report:
@@ -235,7 +259,7 @@ def _report(inputs: Inputs, outlook: RolloutOutlook, bound: str = "") -> Report:
         tables={"levels": _levels(outlook), "parts": _parts(outlook)},
         warnings=(*inputs.warnings, *_warnings(outlook)),
         notes=(*inputs.notes, *_notes(outlook), _advice(outlook)),
-        chart=rollout_chart(outlook),
+        chart=_chart(outlook),
         quiet=_QUIET,
     )
 
@@ -272,25 +296,22 @@ def _does_not_fit(
 
 
 def _headline(outlook: RolloutOutlook, bound: str) -> str:
-    from rlsize.loop.answer import LIMITS
 
     engine = outlook.question.engine
-    gpus = engine.layout.tensor * engine.layout.pipeline * engine.layout.data
+    gpus = _gpus(engine)
     rate = outlook.figure("rollout_gpu_tokens_per_second")
     batch = outlook.sweep.asked.concurrency
     samples = f"{show(batch)} samples" if batch > 1 else "one sample"
-    low, high = (show(end, rate.key) for end in rate.band or (rate.number, rate.number))
     where = f"{gpus} {engine.gpu.name}" if gpus > 1 else f"one {engine.gpu.name}"
     text = (
-        f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({low} to {high}) with "
+        f"{engine.model.name} on {where} generates {show(rate.value, rate.key)} per GPU ({interval(rate)}) with "
         f"{samples} at once, {LIMITS[str(outlook.figure('limited_by').value)]}."
     )
     step = next((figure for figure in outlook.results if figure.key == "generation_seconds" and figure.known), None)
     if step is None:
         return text
-    ends = [show(end, step.key) for end in step.band or (step.number, step.number)]
     least, lacking = ("at least ", f": {bound}") if bound else ("", "")
-    return f"{text} The samples of a step take {least}{show(step.value, step.key)} ({ends[0]} to {ends[1]}){lacking}."
+    return f"{text} The samples of a step take {least}{show(step.value, step.key)} ({interval(step)}){lacking}."
 
 
 def _levels(outlook: RolloutOutlook) -> Table:
@@ -312,7 +333,7 @@ def _levels(outlook: RolloutOutlook) -> Table:
 
 def _level(level: Level) -> Mapping[str, Cell]:
     rate = level.gpu_tokens_per_second
-    low, high = rate.band or (rate.number, rate.number)
+    low, high = ends(rate)
     return {
         "concurrency": level.concurrency,
         "rollout_gpu_tokens_per_second": rate.number,
@@ -331,7 +352,7 @@ def _parts(outlook: RolloutOutlook) -> Table:
     whole = sum(level.parts.values())
     ranked = sorted(((seconds, name) for name, seconds in level.parts.items() if seconds > 0), reverse=True)
     rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {"part": PARTS[name], "name": name, "seconds": seconds, "share_fraction": seconds / whole}
+        {"part": _PARTS[name], "name": name, "seconds": seconds, "share_fraction": seconds / whole}
         for seconds, name in ranked
     )
     return Table(
@@ -391,7 +412,7 @@ def _notes(outlook: RolloutOutlook) -> list[str]:
 
 def _advice(outlook: RolloutOutlook) -> str:
     rate = outlook.figure("instance_tokens_per_second")
-    low, high = rate.band or (rate.number, rate.number)
+    low, high = ends(rate)
     batch = show(outlook.sweep.asked.concurrency)
     if high > _WIDE * low:
         return (
@@ -399,3 +420,43 @@ def _advice(outlook: RolloutOutlook) -> str:
             "eighth of them: two points tell fixed times from those that grow with the batch."
         )
     return f"A rate measured at {batch} samples replaces this one (rlsize measure); rlsize calibrate carries it over."
+
+
+def _chart(outlook: RolloutOutlook) -> Chart:
+    """Areas of milliseconds by part, a line for the rate, marks at the knee and at the load that was asked about."""
+    curve, engine = outlook.sweep.curve, outlook.question.engine
+    areas = _areas(curve.parts)
+    rate = Series(name="tok/s (right)", xs=curve.concurrency, ys=curve.tokens_per_second, role="limit", right=True)
+    level = outlook.sweep.asked
+    largest = max(level.parts, key=lambda name: level.parts[name])
+    share = level.parts[largest] / sum(level.parts.values())
+    label, knee = _PARTS[largest], outlook.sweep.knee.number
+    verb = "take" if label.endswith("s") else "takes"
+    lengths = [show(figure.value) for figure in (outlook.question.prompt_tokens, outlook.question.response_tokens)]
+    where = f"{_gpus(engine)} {engine.gpu.name}, {engine.engine}"
+    at = f"{show(share, '_fraction')} of a step at {show(level.concurrency)} samples"
+    return Chart(
+        title=f"{label[0].upper()}{label[1:]} {verb} {at}",
+        subtitle=f"{engine.model.title} on {where}; {' + '.join(lengths)} tokens",
+        x_label="samples at once",
+        y_label="milliseconds of a step",
+        right_label="response tokens per second",
+        series=(*(Series(name=name, xs=curve.concurrency, ys=ys) for name, ys in areas), rate),
+        kind="areas",
+        marks=(Mark(at=knee, label="knee"),) if knee < _INSIDE * curve.concurrency[-1] else (),
+    )
+
+
+def _areas(parts: Mapping[str, Sequence[float]]) -> list[tuple[str, tuple[float, ...]]]:
+    """Parts in milliseconds, in their order; those that are small everywhere as one."""
+    wholes = [sum(at) for at in zip(*parts.values(), strict=True)]
+    large, small = [], []
+    for name, title in _PARTS.items():
+        heights = tuple(_MILLISECONDS * seconds for seconds in parts.get(name, ()))
+        told = any(height > _SMALL * _MILLISECONDS * whole for height, whole in zip(heights, wholes, strict=False))
+        if told:
+            large.append((title, heights))
+        elif any(heights):
+            small.append(heights)
+    rest = [(_REST, tuple(sum(at) for at in zip(*small, strict=True)))] if small else []
+    return [*large, *rest]

@@ -6,9 +6,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
+from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
 from rlsize.units import show
@@ -19,10 +22,31 @@ if TYPE_CHECKING:
     from rlsize.estimates.step_assembly import StepPart
     from rlsize.estimates.step_assumptions import Assumption
     from rlsize.estimates.step_prediction import Way
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.modes import Mode, StepOutlook
     from rlsize.loop.resolve import Loop, Stages
     from rlsize.reports.report import Cell
 
+_PARTS = {
+    "generation": "generation",
+    "waiting": "waiting for generation",
+    "tail": "tail of generation",
+    "logprobs": "log-probs and scores",
+    "update": "update",
+    "sync": "weight sync",
+    "fixed": "switching, fixed",
+    "samples": "handling of samples",
+    "params": "handling of parameters",
+}
+"""What each part is called."""
+_BARS = {
+    "generation": ("generation", "waiting"),
+    "tail of generation": ("tail",),
+    "log-probs and scores": ("logprobs",),
+    "update": ("update",),
+    "weight sync": ("sync",),
+    "overhead": ("fixed", "samples", "params"),
+}
 _RESULTS = (
     "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
     "update_seconds", "logprob_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds",
@@ -74,9 +98,9 @@ def predict_step(inputs: Inputs) -> Report:
     Example:  rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --rollout-gpus 8 --trainer-gpus 8
     --prompts 64 --group 16 --response-tokens 2k
     """
+    from rlsize.estimates.step_assembly import step_parts
     from rlsize.loop.modes import step_outlook
     from rlsize.loop.resolve import resolve
-    from rlsize.reports.step_chart import step_chart
 
     loop = resolve(inputs)
     stages = loop.stages
@@ -86,12 +110,15 @@ def predict_step(inputs: Inputs) -> Report:
         return _does_not_fit(inputs, loop, stages)
     outlook = step_outlook(loop)
     results = [outlook.results[key] for key in _RESULTS if key in outlook.results]
-    quickest = Figure(key="quickest_mode", value=_verdict(outlook), provenance="predicted", source="table of modes")
-    tables = {"parts": _parts(outlook), "modes": _modes(outlook)}
-    assumed = _assumptions(inputs, loop, stages, outlook.modes[0].way)
-    mattering = [entry for entry in assumed if max(entry.times, 1 / entry.times) >= _MATTERS]
-    if mattering:
-        tables["assumed"] = _assumed(mattering)
+    close, best = _close(outlook), outlook.quickest.way.loop
+    verdict = f"too close to call: {_list([best, *close])}" if close else best
+    quickest = Figure(key="quickest_mode", value=verdict, provenance="predicted", source="table of modes")
+    own = outlook.modes[0]
+    parts = step_parts(own.step, own.way.loop) if own.step is not None else ()
+    tables = {"parts": _parts(parts), "modes": _modes(outlook)}
+    assumed = _assumptions(inputs, loop, stages, own.way)
+    if assumed:
+        tables["assumed"] = _assumed(assumed)
     return Report(
         command="predict step",
         headline=_headline(outlook, loop, stages),
@@ -99,8 +126,8 @@ def predict_step(inputs: Inputs) -> Report:
         inputs=inputs.shown(),
         tables=tables,
         warnings=(*inputs.warnings, *_warnings(outlook)),
-        notes=(*inputs.notes, *_notes(outlook), *_measure(outlook)),
-        chart=step_chart(outlook, stages.train),
+        notes=(*inputs.notes, *_notes(outlook, parts), *_measure(outlook)),
+        chart=_chart(outlook, stages.train),
         quiet=_QUIET,
     )
 
@@ -121,9 +148,10 @@ def _assumptions(inputs: Inputs, loop: Loop, stages: Stages, way: Way) -> tuple[
     keys -= _OF_THE_FLEET if loop.known.rate.known else set()
     keys -= _OF_THE_TRAINER if loop.known.train_seconds.known else set()
     try:
-        return assumptions(replace(stages.plan, way=way), stages.belief.central(), keys)
+        found = assumptions(replace(stages.plan, way=way), stages.belief.central(), keys)
     except Refused:  # what is known of the loop has shown that it runs, and no prediction says how
         return ()
+    return tuple(entry for entry in found if max(entry.times, 1 / entry.times) >= _MATTERS)
 
 
 def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
@@ -131,7 +159,12 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     from rlsize.loop.resolve import cannot_run
 
     reason = loop.refused
-    where = f"on {loop.pools.gpus.number:g} shared" if loop.pools.shared else _split(loop)
+    gpus, rollout, trainer = loop.pools.gpus, loop.pools.rollout, loop.pools.trainer
+    where = f"on {gpus.number:g}"
+    if loop.pools.shared:
+        where += " shared"
+    elif loop.pools.split:
+        where = f"on {rollout.number:g} + {trainer.number:g}"
     return Report(
         command="predict step",
         headline=cannot_run(reason),
@@ -141,12 +174,6 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
         notes=(f"{loop.pools.loop} {where}: {_way_out(loop, stages)}", *inputs.notes),
         no=True,
     )
-
-
-def _split(loop: Loop) -> str:
-    if not loop.pools.split:
-        return f"on {loop.pools.gpus.number:g}"
-    return f"on {loop.pools.rollout.number:g} + {loop.pools.trainer.number:g}"
 
 
 def _way_out(loop: Loop, stages: Stages) -> str:
@@ -164,21 +191,14 @@ def _way_out(loop: Loop, stages: Stages) -> str:
 
 def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
     step, way = outlook.results["step_seconds"], outlook.modes[0].way
-    low, high = step.band or (step.number, step.number)
     least = "at least " if loop.bound else ""
+    where = f"{way.trainer_gpus:g} shared" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}"
     text = (
-        f"A step of {stages.train.model.name} takes {least}{show(step.value, step.key)} ({show(low, step.key)} to "
-        f"{show(high, step.key)}), {_place(way)} {stages.train.gpu.name}, {way.loop}"
+        f"A step of {stages.train.model.name} takes {least}{show(step.value, step.key)} "
+        f"({interval(step)}), on {where} {stages.train.gpu.name}, {way.loop}"
     )
     bound = f"; {loop.bound}" if loop.bound else ""
     return f"{text}{bound}; {_winner(outlook)}."
-
-
-def _place(way: Way) -> str:
-    """The GPUs of a way in words."""
-    if way.shared:
-        return f"on {way.trainer_gpus:g} shared"
-    return f"on {way.rollout_gpus:g} + {way.trainer_gpus:g}"
 
 
 def _winner(outlook: StepOutlook) -> str:
@@ -186,33 +206,31 @@ def _winner(outlook: StepOutlook) -> str:
     best = outlook.quickest
     if len([mode for mode in outlook.modes if mode.seconds is not None]) == 1:
         return "no other way to lay it out was possible"
-    close = [mode.way.loop for mode in outlook.modes if mode.close]
+    close = _close(outlook)
     if not close:
         return f"{best.way.loop} is the quickest" + (" way" if best is outlook.modes[0] else " of all modes")
     return f"{_list([best.way.loop, *close])} are too close to call as the quickest"
 
 
-def _verdict(outlook: StepOutlook) -> str:
-    close = [mode.way.loop for mode in outlook.modes if mode.close]
-    return f"too close to call: {_list([outlook.quickest.way.loop, *close])}" if close else outlook.quickest.way.loop
+def _close(outlook: StepOutlook) -> list[str]:
+    """Modes that may be as quick as the quickest."""
+    return [mode.way.loop for mode in outlook.modes if mode.close]
 
 
 def _list(words: Sequence[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
-def _parts(outlook: StepOutlook) -> Table:
-    from rlsize.reports.step_chart import PARTS
-
+def _parts(parts: Sequence[StepPart]) -> Table:
     rows: tuple[dict[str, Cell], ...] = tuple(
         {
-            "part": PARTS[part.name],
+            "part": _PARTS[part.name],
             "name": part.name,
             "seconds": part.seconds,
             "share_fraction": part.share,
             "scales": part.scales,
         }
-        for part in _own_parts(outlook)
+        for part in parts
     )
     return Table(
         title="Where the step goes",
@@ -266,11 +284,10 @@ def _mode(mode: Mode) -> dict[str, Cell]:
     }
     if mode.seconds is None:
         return row | {"verdict": "cannot run"}
-    low, high = mode.seconds.band or (mode.seconds.number, mode.seconds.number)
+    low, high = ends(mode.seconds)
     row |= {"low_seconds": low, "high_seconds": high}
     if mode.times is not None:
-        ends = mode.times.band or (mode.times.number, mode.times.number)
-        row["longer"] = f"{ends[0]:.2f} to {ends[1]:.2f}"
+        row["longer"] = "{:.2f} to {:.2f}".format(*ends(mode.times))
         row["verdict"] = "too close" if mode.close else "slower"
     return row
 
@@ -299,23 +316,15 @@ def _assumed(assumed: Sequence[Assumption]) -> Table:
     )
 
 
-def _own_parts(outlook: StepOutlook) -> tuple[StepPart, ...]:
-    from rlsize.estimates.step_assembly import step_parts
-
-    own = outlook.modes[0]
-    return step_parts(own.step, own.way.loop) if own.step is not None else ()
-
-
-def _notes(outlook: StepOutlook) -> list[str]:
+def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> list[str]:
     from rlsize.estimates.step_assembly import NOTHING
     from rlsize.loop.answer import LIMITS
-    from rlsize.reports.step_chart import PARTS
 
     notes = []
-    stuck = [part for part in _own_parts(outlook) if part.scales == NOTHING]
+    stuck = [part for part in parts if part.scales == NOTHING]
     if stuck:
         seconds = sum(part.seconds.number for part in stuck)
-        share, names = sum(part.share.number for part in stuck), _list([PARTS[part.name] for part in stuck])
+        share, names = sum(part.share.number for part in stuck), _list([_PARTS[part.name] for part in stuck])
         notes.append(f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}.")
     if "samples_in_flight" in outlook.results:
         batch, longest, limit = (
@@ -349,3 +358,40 @@ def _measure(outlook: StepOutlook) -> list[str]:
     if outlook.stages:
         notes.append(f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it.")
     return notes
+
+
+def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
+    """Stacked bars, one for each mode that can run."""
+    from rlsize.estimates.step_assembly import step_parts
+
+    heights = {
+        mode.way.loop: {part.name: part.seconds.number for part in step_parts(mode.step, mode.way.loop)}
+        for mode in outlook.modes
+        if mode.step is not None
+    }
+    series = [
+        Series(
+            name=bar,
+            xs=tuple(heights),
+            ys=tuple(sum(parts.get(name, 0.0) for name in names) for parts in heights.values()),
+        )
+        for bar, names in _BARS.items()
+    ]
+    step, own = outlook.results["step_seconds"], outlook.modes[0].way.loop
+    return Chart(
+        title=_takeaway(outlook),
+        x_label="",
+        y_label="seconds of a step that nothing hides",
+        series=tuple(entry for entry in series if any(entry.ys)),
+        kind="stacked",
+        subtitle=f"{train.model.title} on {train.gpu.name}; as asked, {own}: {show(step.value, step.key)}",
+    )
+
+
+def _takeaway(outlook: StepOutlook) -> str:
+    best = outlook.quickest
+    seconds = best.seconds.number if best.seconds else 0.0
+    close = _close(outlook)
+    if close:
+        return f"{best.way.loop} takes {show(seconds, '_seconds')}; {', '.join(close)} may be as quick"
+    return f"{best.way.loop} is the quickest: {show(seconds, '_seconds')} a step"

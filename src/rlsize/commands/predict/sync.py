@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.commands.predict import model_and_gpu
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Cell, Column, Report, Table
+from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, asks
 from rlsize.units import show
@@ -125,10 +128,7 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     from rlsize.loop.instance_count import instance_gpus
     from rlsize.loop.sync import transport, wire_dtype
 
-    model, gpu = inputs.model(), inputs.gpu("trainer")
-    for key, there in (("model", model), ("gpu", gpu)):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    model, gpu = model_and_gpu(inputs, "trainer")
     colocated = inputs.gives("mode") and inputs.choose("mode") == "colocated"
     name, width = transport(inputs, shared=colocated), wire_dtype(inputs)
     shared = TRANSPORTS[name].colocated
@@ -165,8 +165,7 @@ def _headline(outlook: SyncOutlook, told: tuple[Figure, ...]) -> str:
     text = f"{sent} of {question.model.name} in {question.dtype} take {show(seconds.value, seconds.key)}"
     if len(told) > 1:
         return f"{text}, as was said; by {question.transport}, {show(told[1].value, told[1].key)} are predicted."
-    low, high = (show(end, seconds.key) for end in seconds.band or (seconds.number, seconds.number))
-    return f"{text} ({low} to {high}) by {question.transport}."
+    return f"{text} ({interval(seconds)}) by {question.transport}."
 
 
 def _table(outlook: SyncOutlook) -> Table:
@@ -191,7 +190,7 @@ def _table(outlook: SyncOutlook) -> Table:
 def _row(name: str, seconds: Figure) -> Mapping[str, Cell]:
     from rlsize.estimates.sync_prediction import TRANSPORTS
 
-    low, high = seconds.band or (seconds.number, seconds.number)
+    low, high = ends(seconds)
     transport = TRANSPORTS[name]
     return {
         "transport": name,

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from rlsize.commands.predict import model_and_gpu
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, TRAINER, asks
 from rlsize.units import show
@@ -106,10 +108,7 @@ def _alone(inputs: Inputs) -> TrainQuestion:
     from rlsize.loop.trainer import train_question
     from rlsize.loop.workload import lengths, samples
 
-    model, gpu = inputs.model(), inputs.gpu("trainer")
-    for key, there in (("model", model), ("gpu", gpu)):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
+    model, gpu = model_and_gpu(inputs, "trainer")
     length, many = lengths(inputs, model), samples(inputs)
     inputs.need(length.response, "give --response-tokens")
     inputs.need(many, "give --samples, or --prompts and --group")
@@ -196,18 +195,13 @@ def _headline(question: TrainQuestion, answer: TrainAnswer) -> str:
     found = {figure.key: figure for figure in answer.results}
     time, rate = (found[key] for key in ("train_seconds", "trained_tokens_per_gpu_second"))
     where = f"{show(question.gpus.value)} {question.gpu.name}"
-    text = f"A step takes {show(time.value, time.key)}{_band(time)} on {where}: {show(rate.value, rate.key)}"
+    ends = "" if time.band is None else f" ({interval(time)})"
+    text = f"A step takes {show(time.value, time.key)}{ends} on {where}: {show(rate.value, rate.key)}"
     if "mfu_fraction" not in found:
         guess = found["predicted_train_seconds"]
         return f"{text}, as was said; predicted, {show(guess.value, guess.key)}."
     mfu = found["mfu_fraction"]
     return f"{text}, {show(mfu.value, mfu.key)} of the bf16 peak in the update."
-
-
-def _band(figure: Figure) -> str:
-    if figure.band is None:
-        return ""
-    return f" ({show(figure.band[0], figure.key)} to {show(figure.band[1], figure.key)})"
 
 
 def _table(answer: TrainAnswer) -> Table:

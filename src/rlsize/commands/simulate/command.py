@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from rlsize.errors import Fault, UnfinishedError
 from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Report
-from rlsize.shell.command import INTERRUPTED, quantity
+from rlsize.shell.command import quantity
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PRICES, REFUSED, asks
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from rlsize.commands.simulate.runs import Done, Job
     from rlsize.commands.simulate.setting import Simulated
 
 LOOP = (
@@ -161,7 +158,7 @@ def simulate(
     if sweep:
         from rlsize.commands.simulate.grid import grid_report
 
-        return grid_report(inputs, sweep, orders, SWEPT)
+        return grid_report(inputs, sweep, orders)
     return _answer(inputs, orders)
 
 
@@ -176,9 +173,9 @@ def _first_seed(inputs: Inputs, text: str) -> int:
 
 def _answer(inputs: Inputs, orders: Orders) -> Report:
     from rlsize.commands.simulate.recording import record
-    from rlsize.commands.simulate.runs import Job
+    from rlsize.commands.simulate.report import SimulationAnswer, simulate_report
+    from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run, stands_still
     from rlsize.commands.simulate.setting import simulated
-    from rlsize.commands.simulate.words import Answer, simulate_report
     from rlsize.reports.loop_verdicts import refused_report
     from rlsize.simulator.causes import rungs
     from rlsize.simulator.first_order import first_order
@@ -217,7 +214,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
             interrupted = True
     if interrupted:
         inputs.warnings.append(f"interrupted: {len(outcomes)} of {len(own)} runs are in this answer")
-    answer = Answer(
+    answer = SimulationAnswer(
         setting=found.setting,
         outcomes=outcomes,
         first_order=first_order(found.setting, found.pools),
@@ -225,7 +222,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
         ladder=tuple(rows) if len(rows) == len(ladder) else (),
         recorded=recorded,
     )
-    report = simulate_report(answer, inputs.shown(), inputs.warnings, inputs.notes)
+    report = simulate_report(answer, inputs)
     return leave(report, orders) if interrupted else report
 
 
@@ -238,37 +235,3 @@ def _parts(found: Simulated) -> tuple[Any, ...]:
     results = answer_of(found.loop).results
     keys = ("train_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds")
     return tuple(results[key] for key in keys if results[key].known)
-
-
-def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
-    """Finished runs by the number of the job, and whether Ctrl-C kept the others from it."""
-    from rlsize.commands.simulate.kept import Kept
-    from rlsize.commands.simulate.runs import check_bounds, run_all
-    from rlsize.shell.progress import progress
-
-    check_bounds(jobs, orders.most_samples)
-    kept = Kept(orders.runs) if orders.runs is not None else None
-    with progress() as say:
-        done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
-    return done, len(done) < len(jobs)
-
-
-def stands_still(result: Done) -> UnfinishedError:
-    """What to say of a loop that makes no more optimizer steps."""
-    todo = "loosen the cap, the queue or the cache, or let less go wrong; if they look right, report this"
-    return UnfinishedError(Fault(f"{result.stood_still}: what it waits for does not come", "", todo))
-
-
-def nothing_finished() -> typer.Exit:
-    """Say that Ctrl-C came before there was anything to answer with."""
-    sys.stderr.write("interrupted: no run was finished\n")
-    return typer.Exit(INTERRUPTED)
-
-
-def leave(report: Report, orders: Orders) -> Report:
-    """Say what is finished, and go with the exit code of an interruption."""
-    from rlsize.shell.answer import deliver
-
-    deliver(report, {**orders.output, "plot": None})
-    sys.stdout.flush()
-    raise typer.Exit(INTERRUPTED)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import product
 from math import isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.simulate.grid_words import Point, grid_answer
-from rlsize.commands.simulate.runs import Job
+from rlsize.commands.simulate.measures import SHORT, key_of, meaning, number_shown
+from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run, stands_still
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import Fault, InputError, suggestion
+from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
+from rlsize.reports.chart import Chart, Panels, Series
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import numbered, words
+from rlsize.simulator.outcome import spread_over
+from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -18,17 +25,48 @@ if TYPE_CHECKING:
     from rlsize.commands.simulate.command import Orders
     from rlsize.commands.simulate.runs import Done
     from rlsize.commands.simulate.setting import Simulated
-    from rlsize.facts.figure import Figure
-    from rlsize.reports.report import Report
+    from rlsize.reports.chart import Role
     from rlsize.shell.inputs import Inputs
+    from rlsize.simulator.outcome import Outcome
 
 MOST_POINTS = 2000
 _MOST_NOTES = 6
 _RANGE_PARTS = (2, 3)
 _FORMS = "give key=from:to, key=from:to:step or key=one,other"
+_TOLD = (
+    "step_seconds", "trainer_idle_fraction", "rollout_unused_fraction", "staleness_mean_steps", "over_cap_fraction",
+    "tokens_generated_per_trained_token", "cost_per_step_usd",
+)  # fmt: skip
+_MOST_COLUMNS = 7  # that fit
+_LEAST_TELLING = ("tokens_generated_per_trained_token", "over_cap_fraction", "staleness_mean_steps")  # left to JSON
+_ROLES: tuple[Role, ...] = ("rollout", "trainer", "other", "logprob", "swap", "failure")
+_ROUNDED = 0.005  # what two decimals do not show
+_ENDS = 2  # points that a line needs
+_MOST_LINES = len(_ROLES)  # a colour for each
+_DRAWN = (
+    ("step_seconds", "Time of an optimizer step", "seconds"),
+    ("trainer_idle_fraction", "Trainer idle", "share of its time"),
+    ("staleness_mean_steps", "Mean staleness", "optimizer steps"),
+)
 
 
-def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders, known: Sequence[str]) -> Report:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GridPoint:
+    """
+    One point of a grid.
+
+    Args:
+        said: What is said there, by key.
+        outcomes: Of each seed; none where there can be no such loop, or nothing finished.
+        refused: Why there can be none.
+    """
+
+    said: Mapping[str, str]
+    outcomes: tuple[Outcome, ...]
+    refused: str = ""
+
+
+def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report:
     """
     The report of a grid.
 
@@ -36,14 +74,11 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders, known: Se
         inputs: What was said.
         sweeps: `key=from:to`, `key=from:to:step` or `key=one,other`.
         orders: How to run.
-        known: Keys of what may be swept.
 
     Raises:
         InputError: Something is wrong with the sweep, or with every point.
     """
-    from rlsize.commands.simulate.command import leave, nothing_finished, run, stands_still
-
-    points = points_of(inputs, sweeps, known)
+    points = points_of(inputs, sweeps)
     for name, path in (("trace", orders.trace), ("history", orders.history)):
         if path is not None:
             inputs.fault("a grid has many runs, and this shows one", f"--{name}", "leave it out, or leave --sweep out")
@@ -63,16 +98,17 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders, known: Se
     rows = _rows(points, loops, owners, done)
     if not any(row.outcomes for row in rows):
         raise stands_still(next(iter(done.values())))
-    warnings = list(inputs.warnings)
     if interrupted:
-        warnings.append(f"interrupted: {len(done)} of {len(jobs)} runs are in this answer")
-    report = grid_answer(rows, inputs.shown(), warnings, inputs.notes[:_MOST_NOTES])
+        inputs.warnings.append(f"interrupted: {len(done)} of {len(jobs)} runs are in this answer")
+    report = _report(rows, inputs)
     return leave(report, orders) if interrupted else report
 
 
-def points_of(inputs: Inputs, sweeps: Sequence[str], known: Sequence[str]) -> list[dict[str, str]]:
+def points_of(inputs: Inputs, sweeps: Sequence[str]) -> list[dict[str, str]]:
     """The points of a grid: what is said there, by key, in the order of the sweeps, the last one changing fastest."""
-    names = {inputs.flag(key).removeprefix("--").replace("-", "_"): key for key in known} | {key: key for key in known}
+    from rlsize.commands.simulate.command import SWEPT
+
+    names = {inputs.flag(key).removeprefix("--").replace("-", "_"): key for key in SWEPT} | {key: key for key in SWEPT}
     axes: dict[str, list[str]] = {}
     for text in sweeps:
         said, sign, values = text.partition("=")
@@ -123,7 +159,7 @@ def _rows(
     loops: Sequence[Simulated | InputError],
     owners: Sequence[int],
     done: Mapping[int, Done],
-) -> list[Point]:
+) -> list[GridPoint]:
     """What each point came to; `owners` has the point of each job."""
     rows = []
     for index, (point, loop) in enumerate(zip(points, loops, strict=True)):
@@ -132,7 +168,7 @@ def _rows(
         refused = loop.faults[0].what if isinstance(loop, InputError) else ""
         if len(outcomes) < len(over):
             outcomes, refused = (), next(result.stood_still for result in over if result.outcome is None)
-        rows.append(Point(said=point, outcomes=outcomes, refused=refused))
+        rows.append(GridPoint(said=point, outcomes=outcomes, refused=refused))
     return rows
 
 
@@ -147,13 +183,133 @@ def _loops(inputs: Inputs, points: Sequence[Mapping[str, str]]) -> list[Simulate
         except (InputError, Refused) as error:
             found.append(error if isinstance(error, InputError) else InputError(Fault(str(error))))
             continue
-        shared = own.used if shared is None else _alike(shared, own.used)
+        before = own.used if shared is None else shared
+        shared = {key: one for key, one in before.items() if key in own.used and own.used[key].value == one.value}
         inputs.notes += [note for note in own.notes if note not in inputs.notes]
         inputs.warnings += [warning for warning in own.warnings if warning not in inputs.warnings]
     inputs.used = {key: figure for key, figure in (shared or {}).items() if not points or key not in points[0]}
     return found
 
 
-def _alike(first: Mapping[str, Figure], second: Mapping[str, Figure]) -> dict[str, Figure]:
-    """Figures that have the same value in both."""
-    return {key: figure for key, figure in first.items() if key in second and second[key].value == figure.value}
+def _report(points: Sequence[GridPoint], inputs: Inputs) -> Report:
+    """What the grid came to, with what all of its points share."""
+    done = [point for point in points if point.outcomes]
+    best = min(done, key=lambda point: spread_over(point.outcomes, "step_seconds").mean)
+    priced = [point for point in done if "cost_per_step_usd" in point.outcomes[0].measures]
+    cheapest = min(priced, key=lambda point: spread_over(point.outcomes, "cost_per_step_usd").mean, default=None)
+    seconds = spread_over(best.outcomes, "step_seconds").mean
+    headline = f"Of {numbered(len(done), 'loop')} the quickest step is {show(seconds, '_seconds')}, at {_name(best)}"
+    if cheapest is not None and cheapest is not best:
+        cost = spread_over(cheapest.outcomes, "cost_per_step_usd").mean
+        headline += f"; the cheapest costs {show(cost, '_usd')}, at {_name(cheapest)}"
+    return Report(
+        command="simulate",
+        headline=f"{headline}.",
+        results=(
+            Figure(key="points", value=len(done), provenance="predicted", source="points that were run"),
+            Figure(
+                key="simulated_best_step_seconds", value=seconds, provenance="predicted", source="the quickest step"
+            ),
+        ),
+        inputs=inputs.shown(),
+        tables={"grid": _table(points, best)},
+        warnings=(*_refusals(points), *inputs.warnings),
+        notes=(
+            "All points meet the same samples: their lengths belong to groups, not to moments.",
+            *inputs.notes[:_MOST_NOTES],
+        ),
+        chart=_chart(done, headline),
+        quiet=frozenset({"points", "simulated_best_step_seconds"}),
+    )
+
+
+def _refusals(points: Sequence[GridPoint]) -> list[str]:
+    """Why some points have no answer; one sentence for each reason."""
+    found: dict[str, list[GridPoint]] = {}
+    for point in points:
+        if point.refused:
+            found.setdefault(point.refused, []).append(point)
+    return [
+        f"{len(refused)} of {len(points)} points {'has' if len(refused) == 1 else 'have'} no answer, such as "
+        f"{_name(refused[0])}: {why}"
+        for why, refused in found.items()
+    ]
+
+
+def _name(point: GridPoint) -> str:
+    return ", ".join(f"{words(key)} {value}" for key, value in point.said.items())
+
+
+def _table(points: Sequence[GridPoint], best: GridPoint) -> Table:
+    rows: list[dict[str, Any]] = []
+    done = [point for point in points if point.outcomes]
+    told = [
+        name
+        for name in _TOLD
+        if any(name in point.outcomes[0].measures for point in done) and _worth_telling(done, name)
+    ]
+    for point in points:
+        row: dict[str, Any] = dict(point.said)
+        for name in told if point.outcomes else ():
+            spread = spread_over(point.outcomes, name)
+            key = key_of(name)
+            row |= {key: spread.mean, f"{key}_low": spread.low, f"{key}_high": spread.high}
+            row[f"_{name}"] = number_shown(spread.mean, name)
+        row["refused"] = point.refused
+        rows.append(row)
+    columns = [Column(key, words(key)) for key in points[0].said]
+    hidden = _LEAST_TELLING[: max(0, len(columns) + len(told) - _MOST_COLUMNS)]
+    told = [name for name in told if name not in hidden]
+    columns += [Column(f"_{name}", SHORT[name]) for name in told]
+    return Table(
+        title="", columns=tuple(columns), rows=tuple(rows), marked=list(points).index(best), note=meaning(told)
+    )
+
+
+def _worth_telling(done: Sequence[GridPoint], name: str) -> bool:
+    """Whether a measure differs from its usual value anywhere."""
+    usual = {"over_cap_fraction": 0.0, "tokens_generated_per_trained_token": 1.0}.get(name)
+    means = [spread_over(point.outcomes, name).mean for point in done]
+    return usual is None or any(abs(mean - usual) > _ROUNDED for mean in means)
+
+
+def _chart(done: Sequence[GridPoint], headline: str) -> Panels | None:
+    """Step time, idle trainer and staleness over the number that has most values, a line for each of the others."""
+    numeric = [key for key in done[0].said if all(_number(point.said[key]) is not None for point in done)]
+    if not numeric or len({point.said[numeric[0]] for point in done}) < _ENDS:
+        return None
+    axis = max(numeric, key=lambda key: len({point.said[key] for point in done}))
+    lines: dict[str, list[GridPoint]] = {}
+    for point in done:
+        others = ", ".join(f"{words(key)} {value}" for key, value in point.said.items() if key != axis)
+        lines.setdefault(others, []).append(point)
+    shown = dict(list(lines.items())[:_MOST_LINES])
+    charts = tuple(
+        Chart(
+            title=title,
+            x_label=words(axis),
+            y_label=label,
+            percent=name.endswith("_fraction"),
+            series=tuple(_line(name, axis, *entry, index) for index, entry in enumerate(shown.items())),
+        )
+        for name, title, label in _DRAWN
+    )
+    seeds = len(done[0].outcomes)
+    subtitle = f"{f'mean over {seeds} seeds' if seeds > 1 else 'one seed'}, the same for all points"
+    return Panels(title=headline.partition(";")[0], subtitle=subtitle, charts=charts)
+
+
+def _line(measure: str, axis: str, name: str, line: Sequence[GridPoint], index: int) -> Series:
+    return Series(
+        name=name or words(measure),
+        xs=tuple(_number(point.said[axis]) or 0.0 for point in line),
+        ys=tuple(spread_over(point.outcomes, measure).mean for point in line),
+        role=_ROLES[index % len(_ROLES)],
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None

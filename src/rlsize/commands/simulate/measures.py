@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from rlsize.reports.wording import words
 from rlsize.units import show
@@ -10,44 +10,46 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-MEASURES = (
-    "step_seconds", "step_p50_seconds", "step_p95_seconds", "steps_per_day",
-    "trainer_idle_fraction", "waiting_for_samples_fraction", "sync_fraction", "failure_fraction",
-    "rollout_unused_fraction", "rollout_idle_fraction", "tail_idle_fraction", "rollout_paused_fraction",
-    "rollout_lost_fraction",
-    "slots_busy_fraction",
-    "backlog_samples", "backlog_steps", "oldest_age_steps", "oldest_age_max_steps",
-    "staleness_mean_steps", "staleness_p95_steps", "staleness_max_steps", "token_staleness_mean_steps",
-    "over_cap_fraction", "dropped_fraction", "tokens_generated_per_trained_token", "preemptions_per_step",
-    "trained_tokens_per_second", "goodput_tokens_per_gpu_second", "cost_per_step_usd",
-)  # fmt: skip
-"""What a run measures, in the order in which it is read."""
 
-UNSEEN = frozenset(
-    {"backlog_steps", "oldest_age_max_steps", "staleness_max_steps", "token_staleness_mean_steps", "steps_per_day"}
-)  # in JSON only
-UNLESS_ZERO = frozenset(
-    {
-        "failure_fraction", "rollout_idle_fraction", "tail_idle_fraction", "rollout_lost_fraction", "over_cap_fraction",
-        "dropped_fraction", "preemptions_per_step",
-    }
-)  # fmt: skip
-_NAMES = {
-    "waiting_for_samples_fraction": "- waiting for samples",
-    "sync_fraction": "- weight sync",
-    "failure_fraction": "- failure",
-    "tail_idle_fraction": "- of it, in a tail",
-    "rollout_unused_fraction": "rollout unused",
-    "rollout_idle_fraction": "- without samples",
-    "rollout_paused_fraction": "- paused",
-    "rollout_lost_fraction": "- lost",
-    "step_p50_seconds": "- median",
-    "step_p95_seconds": "- 95th percentile",
-    "staleness_p95_steps": "- 95th percentile",
-    "staleness_mean_steps": "staleness",
-    "tokens_generated_per_trained_token": "tokens per trained token",
-    "preemptions_per_step": "preemptions per step",
+class Measure(NamedTuple):
+    """What people call a measure (a dash: part of the one above; empty: as its key says), and when they see it."""
+
+    what: str = ""
+    seen: Literal["always", "unless zero", "in JSON"] = "always"
+
+
+MEASURES = {
+    "step_seconds": Measure(),
+    "step_p50_seconds": Measure("- median"),
+    "step_p95_seconds": Measure("- 95th percentile"),
+    "steps_per_day": Measure(seen="in JSON"),
+    "trainer_idle_fraction": Measure(),
+    "waiting_for_samples_fraction": Measure("- waiting for samples"),
+    "sync_fraction": Measure("- weight sync"),
+    "failure_fraction": Measure("- failure", "unless zero"),
+    "rollout_unused_fraction": Measure("rollout unused"),
+    "rollout_idle_fraction": Measure("- without samples", "unless zero"),
+    "tail_idle_fraction": Measure("- of it, in a tail", "unless zero"),
+    "rollout_paused_fraction": Measure("- paused"),
+    "rollout_lost_fraction": Measure("- lost", "unless zero"),
+    "slots_busy_fraction": Measure(),
+    "backlog_samples": Measure(),
+    "backlog_steps": Measure(seen="in JSON"),
+    "oldest_age_steps": Measure(),
+    "oldest_age_max_steps": Measure(seen="in JSON"),
+    "staleness_mean_steps": Measure("staleness"),
+    "staleness_p95_steps": Measure("- 95th percentile"),
+    "staleness_max_steps": Measure(seen="in JSON"),
+    "token_staleness_mean_steps": Measure(seen="in JSON"),
+    "over_cap_fraction": Measure(seen="unless zero"),
+    "dropped_fraction": Measure(seen="unless zero"),
+    "tokens_generated_per_trained_token": Measure("tokens per trained token"),
+    "preemptions_per_step": Measure("preemptions per step", "unless zero"),
+    "trained_tokens_per_second": Measure(),
+    "goodput_tokens_per_gpu_second": Measure(),
+    "cost_per_step_usd": Measure(),
 }
+"""What a run measures, in the order in which it is read."""
 SHORT = {
     "step_seconds": "step",
     "trainer_idle_fraction": "idle",
@@ -74,8 +76,8 @@ def key_of(name: str) -> str:
 
 
 def measure_name(name: str) -> str:
-    """What people call a measure; a dash says that it is part of the one above."""
-    return _NAMES.get(name, words(name))
+    """What people call a measure."""
+    return MEASURES[name].what or words(name)
 
 
 def meaning(names: Iterable[str]) -> str:

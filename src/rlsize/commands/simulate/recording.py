@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlsize.errors import InputError
+from rlsize.errors import noting
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,14 +49,10 @@ def check_targets(inputs: Inputs, orders: Orders) -> None:
     checks += [(check_target, path) for path in (orders.trace, orders.history) if path is not None]
     checks += [(check_picture, plot)] if plot and plot != TERMINAL else []
     for check, path in checks:
-        try:
+        with noting(inputs.faults):
             check(path, orders.force)
-        except InputError as error:
-            inputs.faults += error.faults
-    try:
+    with noting(inputs.faults):
         check_form(orders.output)
-    except InputError as error:
-        inputs.faults += error.faults
 
 
 def record(setting: Setting, orders: Orders, first: Done) -> Recorded | None:

@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sys
 from contextlib import ExitStack, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from itertools import chain
+from math import isfinite
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError, suggestion
+import typer
+
+from rlsize.errors import Fault, InputError, UnfinishedError, suggestion
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from rlsize.commands.simulate.kept import Kept
+    from rlsize.commands.simulate.command import Orders
+    from rlsize.reports.report import Report
     from rlsize.simulator.first_order import Pools
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.outcome import Outcome
@@ -31,6 +38,9 @@ _MOST_INSTANCES = 100_000
 _LISTS_ONLY = frozenset({"ray"})  # back ends that give results when all are there, so they get a few jobs at a time
 _TOLD = 10  # times that progress is told
 _DIGITS = 24  # of a run's key
+_LARGEST_FILE = 256 * 2**20
+_OPENING = '{"key": "'  # of each line
+_INTERRUPTED = 130
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +178,7 @@ def run_job(job: Job) -> Done:
 
 
 def run_all(
-    jobs: Sequence[Job], say: Callable[[str, float], None], *, backend: str, workers: int, kept: Kept | None
+    jobs: Sequence[Job], say: Callable[[str, float], None], *, backend: str, workers: int, kept: KeptRuns | None
 ) -> dict[int, Done]:
     """
     Finished runs by the number of the job: all of them, unless Ctrl-C keeps some from it.
@@ -237,3 +247,141 @@ def _registered(backend: str) -> Iterator[None]:
 
             stack.enter_context(Client())  # where DASK_SCHEDULER_ADDRESS says, else on this machine
         yield
+
+
+def run(jobs: Sequence[Job], orders: Orders) -> tuple[dict[int, Done], bool]:
+    """Finished runs by the number of the job, and whether Ctrl-C kept the others from it."""
+    from rlsize.shell.progress import progress
+
+    check_bounds(jobs, orders.most_samples)
+    kept = KeptRuns(orders.runs) if orders.runs is not None else None
+    with progress() as say:
+        done = run_all(jobs, say, backend=orders.backend, workers=orders.workers, kept=kept)
+    return done, len(done) < len(jobs)
+
+
+def stands_still(result: Done) -> UnfinishedError:
+    """What to say of a loop that makes no more optimizer steps."""
+    todo = "loosen the cap, the queue or the cache, or let less go wrong; if they look right, report this"
+    return UnfinishedError(Fault(f"{result.stood_still}: what it waits for does not come", "", todo))
+
+
+def nothing_finished() -> typer.Exit:
+    """Say that Ctrl-C came before there was anything to answer with."""
+    sys.stderr.write("interrupted: no run was finished\n")
+    return typer.Exit(_INTERRUPTED)
+
+
+def leave(report: Report, orders: Orders) -> Report:
+    """Say what is finished, and go with the exit code of an interruption."""
+    from rlsize.shell.answer import deliver
+
+    deliver(report, {**orders.output, "plot": None})
+    sys.stdout.flush()
+    raise typer.Exit(_INTERRUPTED)
+
+
+class KeptRuns:
+    """
+    A file of finished runs, one a line, which grows as runs finish.
+
+    Args:
+        path: The file; made if there is none.
+
+    Raises:
+        InputError: It cannot be read, or holds something else; it is left as it is.
+    """
+
+    def __init__(self, path: str) -> None:
+        from rlsize.readers.yaml_documents import read_text
+        from rlsize.writers.files import check_target
+
+        self.path = check_target(path, force=True)
+        self._known: dict[str, Outcome] = {}
+        self._torn = False
+        if not self.path.exists():
+            return
+        text = read_text(path, _LARGEST_FILE)
+        self._torn = bool(text) and not text.endswith("\n")
+        for number, line in enumerate(text.splitlines(), start=1):
+            entry = _entry(line)
+            if entry is not None:
+                self._known[entry[0]] = entry[1]
+            elif not _cut_short(line):
+                fault = Fault("is no finished run", f"{path}, line {number}", "name a file that --runs has written")
+                raise InputError(fault)
+
+    def found(self, key: str) -> Outcome | None:
+        """
+        What a run came to, if the file has it.
+
+        Args:
+            key: What tells it from every other run.
+        """
+        return self._known.get(key)
+
+    def add(self, key: str, outcome: Outcome) -> None:
+        """
+        Note a finished run, whole, at the end of the file; once.
+
+        Args:
+            key: What tells it from every other run.
+            outcome: What it came to.
+
+        Raises:
+            InputError: The disk refuses.
+        """
+        if key in self._known:
+            return
+        line = json.dumps({"key": key, "outcome": asdict(outcome)})
+        try:
+            with Path(self.path).open("a", encoding="utf-8") as stream:
+                stream.write(("\n" if self._torn else "") + line + "\n")
+        except OSError as error:
+            raise InputError(Fault(f"cannot be written: {error.strerror}", str(self.path), "check the disk")) from None
+        self._torn = False
+        self._known[key] = outcome
+
+
+def _cut_short(line: str) -> bool:
+    """Whether a line is the beginning of one of ours: the run is made again."""
+    try:
+        json.loads(line)
+    except (ValueError, RecursionError):
+        return line.startswith(_OPENING) or _OPENING.startswith(line)
+    return False
+
+
+def _entry(line: str) -> tuple[str, Outcome] | None:
+    """The run that a line tells of; None where it tells of none."""
+    try:
+        found = json.loads(line)
+        return str(found["key"]), _outcome(found["outcome"])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError):
+        return None
+
+
+def _outcome(said: dict[str, Any]) -> Outcome:
+    """
+    What a run came to, as the file says it.
+
+    Raises:
+        TypeError: It says something else; or ValueError, KeyError, AttributeError.
+    """
+    from rlsize.simulator.outcome import Outcome
+
+    if set(said) != {field.name for field in fields(Outcome)}:
+        raise TypeError("the file says something else")
+    series = {str(name): [float(value) for value in values] for name, values in said["over_time"].items()}
+    numbers = chain(said["measures"].values(), said["staleness"].values(), [said["grows"]], *series.values())
+    if not all(map(isfinite, numbers)):
+        raise TypeError("a run comes to numbers")
+    return Outcome(
+        seed=int(said["seed"]),
+        steps=int(said["steps"]),
+        warm_up=int(said["warm_up"]),
+        measures={str(name): float(value) for name, value in said["measures"].items()},
+        staleness={int(lag): float(share) for lag, share in said["staleness"].items()},
+        grows=float(said["grows"]),
+        over_time=series,
+    )

@@ -6,19 +6,19 @@ from dataclasses import dataclass, replace
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.simulate.engine import engine_of
 from rlsize.equations import iteration, matching, rollout_batch
 from rlsize.errors import InputError
 from rlsize.estimates.figures import apply
-from rlsize.facts.figure import Figure
+from rlsize.estimates.simulated_engine import StepLine, constant_line
+from rlsize.facts.figure import Figure, Provenance
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import instance_gpus, instances
 from rlsize.loop.pools import LOOPS, mode, pools
 from rlsize.loop.prices import gpu_hours
-from rlsize.loop.rates import busy_seconds, measured_on, waste
+from rlsize.loop.rates import busy_seconds, instance_rate, measured_on, waste
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.workload import group_size, lengths
-from rlsize.planner.simulation import MODES, simulation_of
+from rlsize.planner.simulation import MODES, USUAL_SLOTS, engine_setting, simulation_of
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.setting import (
     EngineSetting,
@@ -33,12 +33,15 @@ from rlsize.simulator.setting import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.loop.resolve import Loop
     from rlsize.shell.inputs import Inputs
 
 _PARTIAL_OVERSAMPLING = 1.25  # where partial rollouts are asked for and nobody says by how much
 _OFF = (0, 1)  # defaults that leave something out, which is no input then
 _TOLD = frozenset({"routing", "sync_way"})  # words whose default is worth telling
+_STEP_PARTS = ("step_fixed", "step_sample", "step_kv_token", "step_prompt_token")
 _MISSING = EngineSetting(instances=1, slots=1, fixed_seconds=1.0)  # until faults are told
 
 
@@ -81,7 +84,7 @@ def simulated(inputs: Inputs) -> Simulated:
     else:
         found, gpus = simulation_of(loop.outlook.central, loop.place, _known(inputs, "concurrency"))
     word = str(inputs.used["mode"].value) if "mode" in inputs.used else "sync"
-    engine = engine_of(inputs, found.engine if loop else None, found.engine.instances, found.work.samples)
+    engine = _engine(inputs, found.engine if loop else None, found.engine.instances, found.work.samples)
     passes = float(len(inputs.said("trainer.logprob_passes") or []))
     forwards = matching.generation_flops_per_token(active_params=passes)
     update = matching.training_flops_per_token(active_params=1.0)
@@ -386,3 +389,101 @@ def _aside(inputs: Inputs, word: str) -> None:
     for name in names:
         if name in inputs.used and (inputs.by_flag(name) or inputs.used[name].provenance == "default"):
             inputs.used.pop(name)
+
+
+def _engine(inputs: Inputs, base: EngineSetting | None, count: int, samples: int) -> EngineSetting | None:
+    """
+    The fleet's engines; None where a fault was noted.
+
+    Args:
+        inputs: What was said.
+        base: The engines of the loop; None where fleet and trainer were said apart.
+        count: Rollout instances. [1]
+        samples: Samples of an optimizer step. [1]
+    """
+    stated = inputs.ask("concurrency")
+    slots = round(stated.number) if stated.known else min(USUAL_SLOTS, ceil(samples / count))
+    origin: Provenance
+    line, origin, why = _said_line(inputs, slots), "given", "the step time that was said"
+    if line is None:
+        line, origin, why = _fitted_line(inputs, slots if stated.known else None), "measured", inputs.rates_name
+    routing, cache = inputs.choose("routing"), inputs.ask("kv_cache_tokens")
+    found = base
+    if line is not None:
+        found = engine_setting(line, count)
+    else:
+        origin, why = "predicted", "the predicted engine, or the rate over the slots"
+        if base is None:
+            line = _from_rate(inputs, slots)
+            found = None if line is None else engine_setting(line, count)
+        elif not inputs.gives("instance_tokens_per_second"):
+            inputs.notes.append(
+                "The engine step is predicted: `rlsize predict rollout` builds it up, `measure` fits it."
+            )
+    if found is None:
+        return None
+    for part in _STEP_PARTS:
+        inputs.used.pop(part, None)  # told once, as the line that they make
+    if not found.fixed_seconds + found.sample_seconds:
+        inputs.fault("an engine step takes no time", "--step-fixed", "give a time above 0")
+        return None
+    inputs.keep(Figure(key="slots", value=found.slots, provenance="given" if stated.known else "default"))
+    for key, value in (
+        ("step_fixed", found.fixed_seconds),
+        ("step_sample", found.sample_seconds),
+        ("step_kv_token", found.kv_seconds),
+    ):
+        inputs.keep(Figure(key=key, value=value, provenance=origin, source=why))
+    held = float(int(cache.number)) if cache.known else found.kv_tokens
+    return replace(found, routing=routing, kv_tokens=held)  # type: ignore[arg-type]  # one of the rows' words
+
+
+def _said_line(inputs: Inputs, slots: int) -> StepLine | None:
+    """A step time that flags say, or the scenario where no flag says how fast an instance is."""
+    flagged, rated = any(map(inputs.by_flag, _STEP_PARTS)), inputs.by_flag("instance_tokens_per_second")
+    if flagged and rated:
+        inputs.fault("both say how fast an instance is", "--step-fixed --per-instance", "keep one")
+    if not flagged and (rated or not any(map(inputs.gives, _STEP_PARTS))):
+        return None
+    said = {part: inputs.ask(part) for part in _STEP_PARTS}
+    return _line({part: figure.number if figure.known else 0.0 for part, figure in said.items()}, slots)
+
+
+def _line(parts: Mapping[str, float], slots: int, cache: float | None = None) -> StepLine:
+    """An engine of whose step the parts are known."""
+    seconds = {part.removeprefix("step_"): value for part, value in parts.items()}
+    return StepLine(**seconds, slots=slots, kv_tokens=cache, batch=float(slots))
+
+
+def _fitted_line(inputs: Inputs, stated: int | None) -> StepLine | None:
+    """The step time that `measure` fitted, from the rates file."""
+    measured = inputs.rates.rollout if inputs.rates is not None else None
+    if measured is None or measured.step_time is None:
+        return None
+    fit, slots = measured.step_time, measured.at_concurrency if stated is None else stated
+    if slots > 2 * fit.largest_batch:
+        inputs.warnings.append(
+            f"{inputs.rates_name}: the step time was fitted up to a batch of {fit.largest_batch:.0f}, and {slots} "
+            "samples run at once"
+        )
+    inputs.notes.append(f"The engine step is the one that {inputs.rates_name} fitted over measured steps.")
+    cache = measured.kv_cache_tokens
+    parts = zip(_STEP_PARTS, (fit.t0_seconds, fit.t1_seconds, fit.t2_seconds, fit.t3_seconds), strict=True)
+    return _line(dict(parts), slots, None if cache is None else float(cache))
+
+
+def _from_rate(inputs: Inputs, slots: int) -> StepLine | None:
+    """A step time that is the same at every batch, from an instance rate."""
+    faults = len(inputs.faults)
+    rate, _ = instance_rate(inputs)
+    inputs.used.pop("headroom", None)  # what it stands for is simulated
+    if not rate.known:
+        if len(inputs.faults) == faults:
+            inputs.fault("nothing says how fast an instance is", "--per-instance", "give a rate, or --step-fixed")
+        return None
+    line = constant_line(slots, rate.number)
+    inputs.notes.append(
+        f"An engine step takes {line.fixed * 1e3:.3g} ms at every batch, as nobody says how it grows with it: "
+        "a rates file of `rlsize measure`, --step-fixed and --step-sample, or a whole loop with model and GPUs do."
+    )
+    return line

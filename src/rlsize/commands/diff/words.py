@@ -6,8 +6,7 @@ import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.reports.check_words import signed
-from rlsize.reports.wording import band, words
+from rlsize.reports.wording import band, bare, percent, settled, signed
 from rlsize.units import printable, short, show, unit_of
 
 if TYPE_CHECKING:
@@ -30,10 +29,9 @@ VERDICTS = {
     "unchanged": "same",
 }
 """Verdicts as a narrow column has them; the others stand as they are."""
-_RATES = ("tok", "/")  # units that the name of a row says, as they are long
 
 
-def written(value: Any) -> str:  # noqa: ANN401 (any YAML content)
+def written(value: Any) -> str:
     """
     A value as it stands in a file.
 
@@ -51,7 +49,7 @@ def written(value: Any) -> str:  # noqa: ANN401 (any YAML content)
     return f"{value:.12g}" if isinstance(value, float) and not value.is_integer() else printable(str(value))
 
 
-def brief(before: Any, after: Any) -> tuple[str, str]:  # noqa: ANN401 (any YAML content)
+def brief(before: Any, after: Any) -> tuple[str, str]:
     """
     Two values as a narrow column has them; of long lists only what differs.
 
@@ -89,18 +87,12 @@ def _cut(text: str, longest: int) -> str:
     return line if len(line) <= longest else f"{line[: longest - 3]}..."
 
 
-def named(key: str) -> str:
-    """The name of a result; with its unit where that is too long to stand beside each value."""
-    unit = unit_of(key)
-    return f"{words(key)} ({unit})" if unit.startswith("tok") else words(key)
-
-
 def amount(figure: Figure) -> str:
     """A value, with its 80 % band below it; `-` where there is none."""
     if not figure.known:
         return "-"
     ends = f"\n({_ends(figure)})" if figure.band else ""
-    return f"{_bare(show(figure.value, figure.key), figure.key)}{ends}"
+    return f"{bare(show(figure.value, figure.key), figure.key)}{ends}"
 
 
 def _ends(figure: Figure) -> str:
@@ -109,12 +101,6 @@ def _ends(figure: Figure) -> str:
     if unit_of(figure.key) in {"s", "%"}:
         return band(replace(figure, band=(low, high)))
     return f"{short(low)} to {short(high)}"
-
-
-def _bare(text: str, key: str) -> str:
-    """Text without the unit of a rate, where the name of the row says it."""
-    unit = unit_of(key)
-    return text.replace(f" {unit}", "").replace(unit, "") if unit.startswith(_RATES) else text
 
 
 def in_points(key: str) -> bool:
@@ -160,22 +146,7 @@ def moved(value: float, key: str) -> str:
     >>> moved(0.031, "trainer_idle_fraction"), moved(-2.5, "step_seconds"), moved(-0.25, "cost_per_step_usd")
     ('+3.1 pp', '-2.5 s', '-$0.25')
     """
-    return _bare(signed(_settled(value), key), key)
-
-
-def percent(value: float) -> str:
-    """
-    A relative change.
-
-    >>> percent(0.1234), percent(-3.2), percent(1e-12)
-    ('+12.3 %', '-320.0 %', '0.0 %')
-    """
-    return signed(_settled(value), "_fraction").replace("pp", "%")
-
-
-def _settled(value: float) -> float:
-    """The value, or 0 where it is only rounding."""
-    return 0.0 if abs(value) < 1e-9 else value  # noqa: PLR2004 (of what is on the order of 1, or of seconds)
+    return bare(signed(settled(value), key), key)
 
 
 def causes(keys: tuple[str, ...]) -> str:
@@ -190,8 +161,3 @@ def causes(keys: tuple[str, ...]) -> str:
         told.append(name if above and above == last else key)
         last = above
     return printable(" + ".join(told))
-
-
-def sentence(text: str) -> str:
-    """Text with a capital and a full stop."""
-    return f"{text[:1].upper()}{text[1:].removesuffix('.')}."

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from random import Random
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from rlsize.commands.sync.report import sync_report
 from rlsize.equations import matching, rollout_batch, sync_pause
 from rlsize.errors import suggestion
-from rlsize.estimates.figures import apply, uncertain_inputs
+from rlsize.estimates.figures import apply
 from rlsize.estimates.sync import DEFAULT_METHOD, METHODS, SyncQuestion
 from rlsize.facts.figure import Figure
 from rlsize.facts.quantisation import BYTES_PER_PARAM
 from rlsize.loop.resolve import described, resolve
-from rlsize.loop.seed import seed_of
+from rlsize.loop.seed import random_for, seed_of
 from rlsize.loop.sync import predicted_as, wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.report import Report
-from rlsize.reports.sync import sync_report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.links import all_links, paths
 from rlsize.shell.models import model_params
@@ -109,17 +108,14 @@ def sync(
     wanted = question.params.known and (compare_links or bool((ctx.obj or {}).get("plot")))
     share = ways.between.achievable_fraction if ways.between.basis == "given" else None
     links = all_links(inputs, share) if wanted else ()
-    random = Random(str(inputs.name("seed")[0] or "0")) if uncertain_inputs(question) else None  # noqa: S311 (bands)
-    return sync_report(plan_sync(question, links, random), inputs.shown(), inputs.warnings, inputs.notes)
+    answer = plan_sync(question, links, random_for(inputs, question))
+    return sync_report(answer, inputs)
 
 
 def _weights(inputs: Inputs) -> Figure:
     """Parameters to send."""
-    flagged = [inputs.texts.get(key) for key in ("model", "params")]
-    model, params = (None if text is None else str(text) for text in flagged)
-    inputs.asked |= {"model", "params"}
-    weights: Figure = model_params(inputs, model, params)[0]
-    if inputs.said("trainer.lora_rank") is not None and params is None:
+    weights = model_params(inputs)
+    if inputs.said("trainer.lora_rank") is not None and not inputs.by_flag("params"):
         inputs.notes.append("The sync sends merged weights; LoRA adapters alone are far smaller (--params).")
     if not inputs.gives("sync_seconds"):
         inputs.need(weights, "give --params or --model; or --sync-seconds, where a sync has been measured")

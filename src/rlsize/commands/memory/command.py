@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
@@ -52,15 +52,13 @@ def memory(inputs: Inputs) -> Report:
 
     Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model
     """
-    from random import Random
-
+    from rlsize.commands.memory.report import memory_report
     from rlsize.estimates.constants_memory import STAGE, constant_figures
     from rlsize.estimates.figures import uncertain_inputs
     from rlsize.estimates.memory import bill_memory
     from rlsize.loop.resolve import described, resolve
-    from rlsize.loop.seed import seed_of
+    from rlsize.loop.seed import random_of, seed_of
     from rlsize.planner.memory_fit import fit_memory
-    from rlsize.reports.memory import memory_report
 
     loop = resolve(inputs) if described(inputs) else None
     profile = inputs.model()
@@ -74,8 +72,7 @@ def memory(inputs: Inputs) -> Report:
     values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
     engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
     question = replace(question, constants=constant_figures(values), engine=engine)
-    random = Random(seed) if uncertain_inputs(question) else None  # noqa: S311 (draws for a band, not for a secret)
-    answer = bill_memory(question, random)
+    answer = bill_memory(question, random_of(inputs) if uncertain_inputs(question) else None)
     fit = fit_memory(question, hardware) if hardware else None
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()
@@ -85,7 +82,7 @@ def memory(inputs: Inputs) -> Report:
         pipeline = max(1, round(question.rollout_pipeline_parallel.number))
         layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
         start = _engine_start(replace(question.engine, layout=layout), belief, seed)
-    report = memory_report(question, answer, fit, inputs.shown(), inputs.warnings, inputs.notes, start)
+    report = memory_report(question, answer, fit, inputs, start)
     if loop is None or loop.refused or not report.no:
         return report
     shown = "what was measured of the loop has shown that it runs: this bill is too high for it"
@@ -121,7 +118,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     from rlsize.loop.trainer import passes_of, trainer_layout
     from rlsize.shell.models import model_params
 
-    params = inputs.keep(model_params(inputs, _text(inputs, "model"), _text(inputs, "params"))[0])
+    params = inputs.keep(model_params(inputs))
     if not inputs.faults:  # a model that is named and cannot be read is a fault already
         inputs.need(params, "give --model or --params")
     kept = tenants(inputs)
@@ -140,7 +137,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     if inputs.said("placement.mode") == "colocated":
         inputs.notes.append("Colocated: each side is judged alone, as if the other were offloaded while it runs.")
     context = inputs.ask("context_tokens")
-    lengths = _lengths(inputs, wanted=not context.known)
+    lengths = {} if context.known else _lengths(inputs)
     tensor = inputs.ask("rollout_tensor_parallel")
     dtype = inputs.choose("rollout_dtype", WIDTHS, default=_published(profile), why="as it is published")
     question = MemoryQuestion(
@@ -178,14 +175,10 @@ def _gradient_bytes(inputs: Inputs) -> Figure:
     """Bytes of a gradient, of the number type that was chosen."""
     from rlsize.facts.algorithm import BYTES_PER_GRADIENT
 
-    gradients = inputs.choose("gradients")
+    value = BYTES_PER_GRADIENT[inputs.choose("gradients")]
     width = inputs.used["gradients"]
-    return Figure(
-        key="bytes_per_gradient",
-        value=BYTES_PER_GRADIENT[gradients],
-        provenance=width.provenance,
-        source=f"{width.value} gradients: {width.source}",
-    )
+    source = f"{width.value} gradients: {width.source}"
+    return Figure(key="bytes_per_gradient", value=value, provenance=width.provenance, source=source)
 
 
 def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figure) -> None:
@@ -199,11 +192,6 @@ def _check_shape(inputs: Inputs, shape: MemoryShape, tensor: Figure, live: Figur
         inputs.warnings.append(f"{live.number:,.0f} tokens of a sample are more than the model's {longest:,}")
 
 
-def _text(inputs: Inputs, key: str) -> str | None:
-    text = inputs.texts.get(key)
-    return None if text is None else str(text)
-
-
 def _published(profile: Model | None) -> str:
     """The number type in which a model's weights are published."""
     from rlsize.facts.quantisation import native
@@ -214,20 +202,16 @@ def _published(profile: Model | None) -> str:
     return types.experts if profile.architecture.moe else types.dense
 
 
-def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
+def _lengths(inputs: Inputs) -> dict[str, Any]:
     """Prompt, response, spread, and the longest sequence of a step: what says how long a sample in flight is."""
-    nothing = absent("response_tokens", "--context")
-    response = inputs.ask("response_tokens") if wanted else nothing
+    response = inputs.ask("response_tokens")
     if not response.known:
-        return {
-            "prompt_tokens": replace(nothing, key="prompt_tokens"),
-            "response_tokens": nothing,
-            "longest_tokens": absent("longest_tokens", "--response-tokens"),
-        }
+        return {}
     from rlsize.estimates.generation import StepBatch, longest_sequence
 
     prompt, cv, cap = inputs.ask("prompt_tokens"), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
     prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
+    capped = cap.known and cap.provenance == "given"
     batch = StepBatch(
         samples=(prompts.number if prompts.known else 1.0) * (group.number if group.known else 1.0),
         instances=1.0,
@@ -236,16 +220,14 @@ def _lengths(inputs: Inputs, *, wanted: bool) -> dict[str, Any]:
         response_cv=cv.number,
         max_tokens=cap.number if cap.known else None,
     )
-    longest = longest_sequence(batch, capped=cap.known and cap.provenance == "given")
-    how = "the cap" if cap.provenance == "given" and cap.known else "the longest that is expected of a step"
+    source = f"a prompt, and {'the cap' if capped else 'the longest that is expected of a step'}"
+    longest = longest_sequence(batch, capped=capped)
     return {
         "prompt_tokens": prompt,
         "response_tokens": response,
         "response_cv": cv,
-        "capped": cap.known and cap.provenance == "given",
-        "longest_tokens": Figure(
-            key="longest_tokens", value=longest, provenance="predicted", source=f"a prompt, and {how}"
-        ),
+        "capped": capped,
+        "longest_tokens": Figure(key="longest_tokens", value=longest, provenance="predicted", source=source),
     }
 
 

@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
+from rlsize.commands.check.report import Checked, Place, check_report, findings, findings_of, findings_report
 from rlsize.errors import Fault
 from rlsize.facts.budget import Budget, Change, Limit
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.plan import Plan, PlanFigure
-from rlsize.reports.check import Checked, Place, check_report, findings
-from rlsize.reports.findings import findings_of, findings_report
 from rlsize.verdicts.budget import judged, misfits
 from rlsize.writers.table import print_report
 
@@ -127,17 +126,6 @@ def test_the_table_fits_into_80_columns(capsys: pytest.CaptureFixture[str], monk
     order = [line[:4] for line in shown if line[:4] in {"fail", "warn", "pass"}]
     assert order == ["fail"] * 3 + ["warn"] * 2 + ["pass"] * 2
     assert [line.split()[0] for line in shown if "(tok/s)" in line] == ["(tok/s)"]
-
-
-def test_what_is_not_judged_is_an_error_and_no_pass() -> None:
-    """A finding says what is lacking."""
-    found = checked(Budget(run_seconds=Limit(max=10), cost_per_step_usd=Limit(max_increase=FIVE)))
-    assert [(one.level, one.message) for one in findings(found)] == [
-        ("error", "Cost per step: not judged, a change needs a baseline."),
-        ("error", "Run time: not judged, it needs --steps."),
-    ]
-    lacks = checked(Budget(gpus=Limit(max_increase=FIVE)), baseline=BASELINE)
-    assert findings(lacks)[0].message == "GPUs: not judged, the baseline lacks it."
 
 
 @pytest.mark.parametrize(

@@ -6,24 +6,26 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from rlsize.facts.figure import Figure
-from rlsize.reports import diff_words as say
-from rlsize.reports.diff_causes import cause_tables, most, short_effect, tells_causes
-from rlsize.reports.diff_chart import causes_chart
-from rlsize.reports.diff_inputs import InputChange, inputs_table
+from rlsize.commands.diff import words as say
+from rlsize.commands.diff.causes import cause_tables, causes_chart, most, short_effect, tells_causes
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.wording import words
+from rlsize.reports.wording import counted, numbered, row_name, sentence, words
 from rlsize.units import printable, show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from rlsize.facts.figure import Figure
+    from rlsize.readers.scenario_changes import Leaf
     from rlsize.reports.report import Cell
     from rlsize.verdicts.causes import Split
     from rlsize.verdicts.difference import Difference, Verdict
 
 SHOWN = 12
 """Results that people see; JSON has all."""
+SHOWN_INPUTS = 30
+"""Inputs that people see; JSON has all."""
+_WIDTH = 66  # of 80 columns, without lines and what lies between columns
 _DOUBTS: Mapping[Verdict, str] = MappingProxyType(
     {
         "bands overlap": "and the bands overlap",
@@ -61,6 +63,7 @@ class Compared:
         before: Name of the first.
         after: Name of the second.
         inputs: What changed in them.
+        details: Keys of those that are for programs: who measured it, and how.
         differences: What became of each result; empty where nothing was worked out.
         of: The result that the answer is about first.
         split: Which change did what; None where that cannot be told.
@@ -71,7 +74,8 @@ class Compared:
 
     before: str
     after: str
-    inputs: tuple[InputChange, ...] = ()
+    inputs: tuple[Leaf, ...] = ()
+    details: frozenset[str] = frozenset()
     differences: tuple[Difference, ...] = ()
     of: str = "step_seconds"
     split: Split | None = None
@@ -103,14 +107,19 @@ def diff_report(compared: Compared, warnings: Sequence[str] = (), notes: Sequenc
         warnings: What casts doubt.
         notes: What explains the answer.
     """
-    results = _results(compared)
+    counts = {
+        "changed_inputs": len(compared.inputs),
+        "changed_results": sum(one.moved for one in compared.differences),
+        "close_results": sum(one.verdict in {"too close to call", "bands overlap"} for one in compared.differences),
+    }
+    results = (*counted(counts), *compared.results)
     tables: dict[str, Table] = {}
     if compared.differences:
         tables["results"] = _results_table(compared)
     if compared.split is not None and tells_causes(compared.split):
         tables |= cause_tables(compared.split, compared.differences, compared.of)
     if compared.inputs:
-        tables["inputs"] = inputs_table(compared.inputs, compared.split.alone if compared.split is not None else {})
+        tables["inputs"] = _inputs_table(compared)
     return Report(
         command="diff",
         headline=_headline(compared),
@@ -123,27 +132,14 @@ def diff_report(compared: Compared, warnings: Sequence[str] = (), notes: Sequenc
     )
 
 
-def _results(compared: Compared) -> tuple[Figure, ...]:
-    def counted(key: str, value: int) -> Figure:
-        return Figure(key=key, value=value, provenance="predicted", source="counted")
-
-    verdicts = [one.verdict for one in compared.differences]
-    counts = (
-        counted("changed_inputs", len(compared.inputs)),
-        counted("changed_results", sum(one.moved for one in compared.differences)),
-        counted("close_results", sum(verdict in {"too close to call", "bands overlap"} for verdict in verdicts)),
-    )
-    return (*counts, *compared.results)
-
-
 def _headline(compared: Compared) -> str:
     if not compared.inputs and not any(one.moved for one in compared.differences):
         return f"Nothing changed: {compared.before} and {compared.after} say the same."
     main = compared.main
     for name, why in (compared.refused or {}).items():
         rest = f" {_moved(main)}." if main is not None else ""
-        return f"The loop of {printable(name)} cannot run: {say.sentence(why)}{rest}"
-    changed = _changes(compared)
+        return f"The loop of {printable(name)} cannot run: {sentence(why)}{rest}"
+    changed = f"{numbered(len(compared.inputs), 'input') if compared.inputs else 'No inputs'} changed"
     if main is None:
         return f"{changed}."
     if not any(one.moved for one in compared.differences):
@@ -152,14 +148,9 @@ def _headline(compared: Compared) -> str:
     return f"{_moved(main)}{_due(compared, main)}."
 
 
-def _changes(compared: Compared) -> str:
-    count = len(compared.inputs)
-    return "1 input changed" if count == 1 else f"{count or 'No'} inputs changed"
-
-
 def _moved(one: Difference) -> str:
     """What became of the main result, in a sentence."""
-    name, key = say.sentence(words(one.quantity))[:-1], one.quantity
+    name, key = sentence(words(one.quantity))[:-1], one.quantity
     first, second = (show(side.value, key) for side in (one.before, one.after))
     if one.verdict in {"only before", "only after"}:
         side, value = ("before", first) if one.verdict == "only before" else ("after", second)
@@ -237,7 +228,7 @@ def _row(one: Difference) -> dict[str, Cell]:
     ends = say.change_band(one)
     return cells | {
         "verdict": one.verdict,
-        "_quantity": say.named(one.quantity),
+        "_quantity": row_name(one.quantity),
         "_before": say.amount(one.before),
         "_after": say.amount(one.after),
         "_change": f"{say.change(one)}\n({ends})" if ends else say.change(one),
@@ -256,3 +247,46 @@ def _alone(compared: Compared) -> list[str]:
         how = "so it is taken together with what it needs" if with_others else "and no other change helps"
         told.append(f"{printable(key)} by itself cannot be worked out ({why.removesuffix('.')}), {how}.")
     return told
+
+
+def _inputs_table(compared: Compared) -> Table:
+    """The values that changed, with their lines; details last, and for people only where nothing else is."""
+    ranked = sorted(compared.inputs, key=lambda entry: entry.key in compared.details)
+    told = [entry for entry in ranked if entry.key not in compared.details][:SHOWN_INPUTS] or ranked[:SHOWN_INPUTS]
+    alone = compared.split.alone if compared.split is not None else {}
+    values = [say.brief(entry.before, entry.after) for entry in ranked]
+    widths = [max(map(len, texts)) for texts in zip(*values[: len(told)], strict=True)]
+    room = max(_WIDTH - sum(widths), say.SHORTEST_KEY)
+    rows = tuple(
+        _input_row(entry, alone.get(entry.key), pair, room) for entry, pair in zip(ranked, values, strict=True)
+    )
+    columns = (
+        Column("_input", "", "left"),
+        Column("_before", "before", wide=True),
+        Column("_after", "after", wide=True),
+        *([Column("_lines", "line")] if any(row["_lines"] for row in rows) else []),
+    )
+    rest = len(rows) - len(told)
+    return Table(
+        title="Inputs that changed",
+        columns=columns,
+        rows=rows,
+        note=f"{rest} more in --json" if rest else "",
+        shown=len(told),
+    )
+
+
+def _input_row(entry: Leaf, alone: str | None, values: tuple[str, str], room: int) -> dict[str, Cell]:
+    lines = [str(line) for line in (entry.before_line, entry.after_line) if line is not None]
+    return {
+        "input": printable(entry.key),
+        "before": None if entry.before is None else say.written(entry.before),
+        "after": None if entry.after is None else say.written(entry.after),
+        "before_line": entry.before_line,
+        "after_line": entry.after_line,
+        "refused": alone,
+        "_input": say.brief_key(entry.key, room),
+        "_before": values[0],
+        "_after": values[1],
+        "_lines": ", ".join(dict.fromkeys(lines)),
+    }

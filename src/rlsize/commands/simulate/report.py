@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.simulate.chart import gantt, over_steps
 from rlsize.commands.simulate.measures import (
     MEASURES,
     SHORT,
-    UNLESS_ZERO,
-    UNSEEN,
     half_shown,
     key_of,
     meaning,
@@ -20,15 +18,16 @@ from rlsize.commands.simulate.measures import (
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Panels
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import numbered
 from rlsize.simulator.causes import rungs
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from rlsize.simulator.history import Span
-    from rlsize.simulator.ledger import Ledger
+    from rlsize.commands.simulate.recording import Recorded
+    from rlsize.shell.inputs import Inputs
     from rlsize.simulator.outcome import Outcome, Spread
     from rlsize.simulator.setting import Setting
 
@@ -42,20 +41,8 @@ _MOST_SHOWN = 8  # of the staleness table
 _NOTHING = 1e-6  # in any unit: rounding
 
 
-class Recording(Protocol):
-    """Accounts of one run, and what lasted how long in a few of its steps."""
-
-    @property
-    def ledger(self) -> Ledger:
-        """The accounts."""
-
-    @property
-    def spans(self) -> tuple[Span, ...]:
-        """What lasted how long."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SimulationAnswer:
     """
     What a simulation came to.
 
@@ -73,24 +60,20 @@ class Answer:
     first_order: Mapping[str, float | None]
     parts: tuple[Figure, ...] = ()
     ladder: tuple[tuple[str, Outcome], ...] = ()
-    recorded: Recording | None = None
+    recorded: Recorded | None = None
 
 
-def simulate_report(
-    answer: Answer, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str] = ()
-) -> Report:
+def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
     """
     The report of `rlsize simulate`.
 
     Args:
         answer: What the simulation came to.
-        inputs: What it was made of.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
+        inputs: What it was made of, with its warnings and notes.
     """
     spreads = {name: spread_over(answer.outcomes, name) for name in MEASURES if name in answer.outcomes[0].measures}
     seeds = len(answer.outcomes)
-    runs = f"{seeds} run{'s' if seeds > 1 else ''} of {answer.outcomes[0].steps:,} steps"
+    runs = f"{numbered(seeds, 'run')} of {answer.outcomes[0].steps:,} steps"
     results = tuple(
         Figure(key=key_of(name), value=spread.mean, provenance="predicted", source=f"simulated: mean over {runs}")
         for name, spread in spreads.items()
@@ -100,21 +83,23 @@ def simulate_report(
         tables["causes"] = _causes_table(answer)
     if len(answer.outcomes[0].staleness) > 1:
         tables["staleness"] = _staleness_table(answer)
-    tables["over_time"] = _over_time_table(answer)
+    series = {key_of(name) if name != "steps" else name: row for name, row in answer.outcomes[0].over_time.items()}
+    parts = tuple(dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True))
+    tables["over_time"] = Table(title="", columns=(), rows=parts, shown=0)  # for JSON and CSV; --plot draws it
     return Report(
         command="simulate",
         headline=_headline(answer, spreads, runs),
         results=(*results, *answer.parts),
-        inputs=tuple(inputs),
+        inputs=inputs.shown(),
         tables=tables,
-        warnings=(*_warnings(answer, spreads), *warnings),
-        notes=(*_notes(answer), *notes),
+        warnings=(*_warnings(answer, spreads), *inputs.warnings),
+        notes=(*_notes(answer), *inputs.notes),
         chart=_chart(answer, spreads),
         quiet=frozenset(map(key_of, spreads)),
     )
 
 
-def _headline(answer: Answer, spreads: Mapping[str, Spread], runs: str) -> str:
+def _headline(answer: SimulationAnswer, spreads: Mapping[str, Spread], runs: str) -> str:
     step, first = spreads["step_seconds"], answer.first_order["step_seconds"]
     beside = _beside(step.mean, first) if first else ""
     idle = show(spreads["trainer_idle_fraction"].mean, "_fraction")
@@ -135,9 +120,12 @@ def _beside(mean: float, first: float) -> str:
     return f", {abs(change):.1%} {where} the first-order ".replace("%", " %") + show(first, "_seconds")
 
 
-def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:
-    rows: list[dict[str, Any]] = []
+def _measures_table(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Table:
+    seen: list[dict[str, Any]] = []
+    hidden: list[dict[str, Any]] = []
     for name, spread in spreads.items():
+        told = MEASURES[name].seen
+        rows = seen if told == "always" or (told == "unless zero" and spread.mean) else hidden
         cause = main_cause(answer, name, spread)
         first = answer.first_order.get(name)
         rows.append(
@@ -154,16 +142,13 @@ def _measures_table(answer: Answer, spreads: Mapping[str, Spread]) -> Table:
                 "first_order": first,
             }
         )
-    unseen, unless_zero = set(map(key_of, UNSEEN)), set(map(key_of, UNLESS_ZERO))
-    seen = [row for row in rows if row["measure"] not in unseen and (row["value"] or row["measure"] not in unless_zero)]
     columns = [Column("_what", "", "left"), Column("_simulated", "simulated")]
     columns += [Column("_interval", "95 %")] if len(answer.outcomes) > 1 else []
     columns += [Column("_first_order", "first order"), Column("cause", "mostly by", "left", wide=True)]
-    hidden = [row for row in rows if row not in seen]
     return Table(title="", columns=tuple(columns), rows=(*seen, *hidden), shown=len(seen))
 
 
-def main_cause(answer: Answer, name: str, spread: Spread) -> str:
+def main_cause(answer: SimulationAnswer, name: str, spread: Spread) -> str:
     """The cause that moves a measure furthest from its first-order answer; empty where it hardly moves."""
     changes = changes_of(answer, name)
     first = answer.first_order.get(name)
@@ -179,7 +164,7 @@ def main_cause(answer: Answer, name: str, spread: Spread) -> str:
     return cause if change * difference > 0 else ""
 
 
-def changes_of(answer: Answer, name: str) -> list[tuple[str, float]]:
+def changes_of(answer: SimulationAnswer, name: str) -> list[tuple[str, float]]:
     """By how much each cause moves a measure, beginning at the first-order answer; of the first seed."""
     before = answer.first_order.get(name)
     if before is None or not answer.ladder:
@@ -187,7 +172,7 @@ def changes_of(answer: Answer, name: str) -> list[tuple[str, float]]:
     changes = []
     causes = [cause for cause, _ in answer.ladder]
     values = [outcome.measures.get(name) for _, outcome in answer.ladder] + [answer.outcomes[0].measures.get(name)]
-    for cause, value in zip([*causes, _last_cause(answer)], values, strict=True):
+    for cause, value in zip([*causes, rungs(answer.setting)[-1][0]], values, strict=True):
         if value is None:
             return []
         changes.append((cause, value - before))
@@ -195,11 +180,7 @@ def changes_of(answer: Answer, name: str) -> list[tuple[str, float]]:
     return changes
 
 
-def _last_cause(answer: Answer) -> str:
-    return rungs(answer.setting)[-1][0]
-
-
-def _causes_table(answer: Answer) -> Table:
+def _causes_table(answer: SimulationAnswer) -> Table:
     found: dict[str, dict[str, Any]] = {}
     shown = [name for name in _TELLING if answer.first_order.get(name) is not None]
     for name in shown:
@@ -224,7 +205,7 @@ def _signed(change: float, name: str) -> str:
     return "0" if nothing else f"{'+' if change > 0 else '-'}{text}"
 
 
-def _staleness_table(answer: Answer) -> Table:
+def _staleness_table(answer: SimulationAnswer) -> Table:
     shares: dict[int, float] = {}
     for outcome in answer.outcomes:
         for lag, share in outcome.staleness.items():
@@ -232,33 +213,18 @@ def _staleness_table(answer: Answer) -> Table:
     rows: list[dict[str, Any]] = [
         {"staleness_steps": lag, "samples_fraction": share, "_lag": str(lag)} for lag, share in sorted(shares.items())
     ]
+    rest = float(sum(row["samples_fraction"] for row in rows[_MOST_SHOWN:]))
     columns = (Column("_lag", "staleness (steps)"), Column("samples_fraction", "share of trained samples"))
     return Table(
         title="Staleness of the samples trained",
         columns=columns,
         rows=tuple(rows),
         shown=min(len(rows), _MOST_SHOWN),
-        note=f"and {number_shown(rest, '_fraction')} above" if (rest := _rest(rows)) else "",
+        note=f"and {number_shown(rest, '_fraction')} above" if rest else "",
     )
 
 
-def _over_time_table(answer: Answer) -> Table:
-    """The first run in parts, for JSON and CSV; `--plot` draws it."""
-    series = {
-        name if name == "steps" else key_of(name): values for name, values in answer.outcomes[0].over_time.items()
-    }
-    rows: list[dict[str, Any]] = [
-        dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True)
-    ]
-    return Table(title="", columns=(), rows=tuple(rows), shown=0)
-
-
-def _rest(rows: Sequence[Mapping[str, Any]]) -> float:
-    """Share of the samples that the table does not show."""
-    return float(sum(row["samples_fraction"] for row in rows[_MOST_SHOWN:]))
-
-
-def _warnings(answer: Answer, spreads: Mapping[str, Spread]) -> list[str]:
+def _warnings(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> list[str]:
     found = []
     grows = max(outcome.grows for outcome in answer.outcomes)
     if grows:
@@ -278,10 +244,9 @@ def _warnings(answer: Answer, spreads: Mapping[str, Spread]) -> list[str]:
     return found
 
 
-def _notes(answer: Answer) -> list[str]:
+def _notes(answer: SimulationAnswer) -> list[str]:
     first = answer.outcomes[0]
-    cut = f"The first {first.warm_up} of {first.steps:,} steps are warm-up and not counted."
-    notes = [cut]
+    notes = [f"The first {first.warm_up} of {first.steps:,} steps are warm-up and not counted."]
     if first.steps - first.warm_up < _FEW_STEPS:
         notes.append("Few steps: p95 and rare events need hundreds (--steps).")
     if answer.first_order.get("staleness_mean_steps") is not None and answer.setting.rules.mode == "async":
@@ -289,7 +254,7 @@ def _notes(answer: Answer) -> list[str]:
     return notes
 
 
-def _chart(answer: Answer, spreads: Mapping[str, Spread]) -> Panels | None:
+def _chart(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Panels | None:
     recorded = answer.recorded
     if recorded is None:
         return None

@@ -9,12 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rlsize.commands.diff import words
+from rlsize.commands.diff.report import SHOWN, SHOWN_INPUTS, Compared, diff_report
+from rlsize.commands.diff.words import LONGEST, brief, brief_key
 from rlsize.facts.figure import Figure
-from rlsize.reports import diff_words
+from rlsize.readers.scenario_changes import Leaf
+from rlsize.reports import wording
 from rlsize.reports.chart import Gantt
-from rlsize.reports.diff import SHOWN, Compared, diff_report
-from rlsize.reports.diff_inputs import SHOWN_INPUTS, InputChange
-from rlsize.reports.diff_words import LONGEST, brief, brief_key
 from rlsize.reports.report import Report
 from rlsize.verdicts.causes import Cause, Split
 from rlsize.verdicts.difference import differences
@@ -27,15 +28,15 @@ def _figures(**values: float) -> dict[str, Figure]:
     return {key: Figure(key=key, value=value, provenance="predicted") for key, value in values.items()}
 
 
-def _report(split: Split | None = None, inputs: tuple[InputChange, ...] = (), **extra: Any) -> Report:
+def _report(split: Split | None = None, inputs: tuple[Leaf, ...] = (), **extra: Any) -> Report:
     told = differences(_figures(step_seconds=10.0, gpus=32), _figures(step_seconds=12.0, gpus=32))
-    inputs = inputs or (InputChange(key="model", before="a", after="b", before_line=3, after_line=3),)
+    inputs = inputs or (Leaf(path=("model",), before="a", after="b", before_line=3, after_line=3),)
     return diff_report(Compared(before="a.yaml", after="b.yaml", differences=told, inputs=inputs, split=split, **extra))
 
 
 def test_the_examples_hold() -> None:
     """As the docstrings say."""
-    assert doctest.testmod(diff_words).failed == 0
+    assert doctest.testmod(words).failed == doctest.testmod(wording).failed == 0
 
 
 TEXT = st.text(max_size=200)
@@ -59,18 +60,19 @@ def test_no_value_breaks_the_table(key: str, before: Any, after: Any, room: int)
 @given(TEXT, YAML, YAML)
 def test_the_answer_fits_80_columns(key: str, before: Any, after: Any) -> None:
     """Hostile keys and values do not widen the table of inputs."""
-    table = _report(inputs=(InputChange(key=key, before=before, after=after, before_line=10**6),)).tables["inputs"]
+    table = _report(inputs=(Leaf(path=(key,), before=before, after=after, before_line=10**6),)).tables["inputs"]
     assert sum(max(len(str(row[column.key])) for row in table.rows) + 2 for column in table.columns) <= 82
 
 
 def test_many_inputs_are_cut_short_for_people() -> None:
     """Programs get all of them; details of a measurement come last, and are not shown beside others."""
-    many = tuple(InputChange(key=f"k{index}", before=1, after=2) for index in range(SHOWN_INPUTS + 7))
+    many = tuple(Leaf(path=(f"k{index}",), before=1, after=2) for index in range(SHOWN_INPUTS + 7))
     table = _report(inputs=many).tables["inputs"]
     assert (len(table.rows), len(table.seen), table.note) == (SHOWN_INPUTS + 7, SHOWN_INPUTS, "7 more in --json")
-    some = (InputChange(key="why", before=1, after=2, detail=True), InputChange(key="mean", before=1, after=2))
-    assert [row["input"] for row in _report(inputs=some).tables["inputs"].seen] == ["mean"]
-    assert [row["input"] for row in _report(inputs=some[:1]).tables["inputs"].seen] == ["why"]
+    some = (Leaf(path=("why",), before=1, after=2), Leaf(path=("mean",), before=1, after=2))
+    details = frozenset({"why"})
+    assert [row["input"] for row in _report(inputs=some, details=details).tables["inputs"].seen] == ["mean"]
+    assert [row["input"] for row in _report(inputs=some[:1], details=details).tables["inputs"].seen] == ["why"]
 
 
 def test_many_results_are_cut_short_for_people() -> None:
@@ -80,7 +82,7 @@ def test_many_results_are_cut_short_for_people() -> None:
         _figures(**before, same=5.0), _figures(**{key: 2 * one for key, one in before.items()}, same=5.0)
     )
     of = "x19_seconds"
-    inputs = (InputChange(key="model", before="a", after="b"),)
+    inputs = (Leaf(path=("model",), before="a", after="b"),)
     table = diff_report(Compared(before="a", after="b", differences=told, of=of, inputs=inputs)).tables["results"]
     assert (len(table.rows), len(table.seen)) == (21, SHOWN)
     assert (table.rows[0]["quantity"], table.rows[-1]["quantity"]) == (of, "same")

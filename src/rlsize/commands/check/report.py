@@ -1,0 +1,274 @@
+"""What to say about a loop and its budget: which limits are broken, which are in doubt, and by how much."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from rlsize.facts.budget import Change
+from rlsize.facts.figure import Figure
+from rlsize.reports.findings import Finding, Level
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, row_name, sentence, signed, words
+from rlsize.units import show, unit_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from rlsize.errors import Fault
+    from rlsize.reports.report import Cell
+    from rlsize.verdicts.budget import Line
+
+IMPOSSIBLE = "the loop cannot run"
+_PLACE = re.compile(r"(?P<file>[^\n]+?):(?P<line>[1-9]\d{0,8})(?=:|$)")
+_ORDER = ("fail", "warn", "pass")
+_TITLES = {"failure": "over budget", "warning": "budget in doubt", "pass": "within budget"}
+_SIDES = {"max": "at most", "max_increase": "at most", "min": "at least", "max_decrease": "at least"}
+_SIGNS = {"max_increase": "+", "max_decrease": "-"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a limit stands: a file, and the line in it."""
+
+    file: str
+    line: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checked:
+    """
+    A loop, judged.
+
+    Args:
+        lines: Every limit, judged; none that is unknown.
+        places: Where each stands, by its name.
+        strict: Whether a band that crosses its limit fails.
+        placement: The loop that was judged.
+        results: What is expected of it.
+        baseline: Name of the file that it is compared with; empty without one.
+        impossible: Why the loop cannot run at all; there are no lines then.
+        loop: Where the loop is written down, for what no limit stands for.
+    """
+
+    lines: tuple[Line, ...]
+    places: Mapping[str, Place] = field(default_factory=dict)
+    strict: bool = False
+    placement: Mapping[str, Figure] = field(default_factory=dict)
+    results: Mapping[str, Figure] = field(default_factory=dict)
+    baseline: str = ""
+    impossible: str = ""
+    loop: Place = Place(file="")
+
+    @property
+    def ranked(self) -> tuple[Line, ...]:
+        """Broken limits first, then those in doubt, then those that are kept."""
+        return tuple(sorted(self.lines, key=lambda line: _ORDER.index(line.status)))
+
+    @property
+    def refused(self) -> tuple[Line, ...]:
+        """The limits because of which the answer is no."""
+        return tuple(line for line in self.ranked if line.refused(strict=self.strict))
+
+    def count(self, status: str) -> int:
+        """How many limits have a status."""
+        return sum(line.status == status for line in self.lines)
+
+
+def check_report(
+    checked: Checked, inputs: Sequence[Figure] = (), warnings: Sequence[str] = (), notes: Sequence[str] = ()
+) -> Report:
+    """
+    The report of `rlsize check`.
+
+    Args:
+        checked: What was found.
+        inputs: What the loop was worked out from.
+        warnings: What casts doubt.
+        notes: What explains the answer.
+    """
+    counts = {
+        "limits": len(checked.lines),
+        "broken_limits": checked.count("fail"),
+        "doubtful_limits": checked.count("warn"),
+    }
+    results = (*counted(counts), *{**checked.placement, **checked.results}.values())
+    return Report(
+        command="check",
+        headline=_headline(checked),
+        results=results,
+        inputs=tuple(inputs),
+        tables={"limits": _table(checked)} if checked.lines else {},
+        warnings=tuple(warnings),
+        notes=tuple(notes),
+        no=bool(checked.refused or checked.impossible),
+        quiet=frozenset(figure.key for figure in results),
+    )
+
+
+def findings(checked: Checked) -> tuple[Finding, ...]:
+    """Every limit with its verdict, for annotations and test reports."""
+    found = []
+    if checked.impossible:
+        where, said = checked.loop, sentence(checked.impossible)
+        found.append(
+            Finding(name="loop", level="failure", title=IMPOSSIBLE, message=said, file=where.file, line=where.line)
+        )
+    for line in checked.ranked:
+        place = checked.places.get(line.name, checked.loop)
+        level: Level = "warning" if line.status == "warn" else "pass"
+        level = "failure" if line.refused(strict=checked.strict) else level
+        found.append(
+            Finding(
+                name=line.name,
+                level=level,
+                title=f"{_TITLES[level]}: {line.quantity}",
+                message=sentence(_told(line)),
+                file=place.file,
+                line=place.line,
+            )
+        )
+    return tuple(found)
+
+
+def findings_of(faults: Iterable[Fault], *, answer: bool) -> tuple[Finding, ...]:
+    """
+    What stood in the way of an answer.
+
+    Args:
+        faults: As a user is told of them.
+        answer: Whether they are an answer, which is no: the loop does not fit.
+    """
+    title = IMPOSSIBLE if answer else "the budget cannot be checked"
+    found = []
+    for fault in faults:
+        place = _PLACE.match(fault.where)
+        told = f"{fault.where}: {fault.what}" if fault.where else fault.what
+        found.append(
+            Finding(
+                name=fault.where or title,
+                level="failure" if answer else "error",
+                title=title,
+                message=f"{told}\n{fault.todo}" if fault.todo else told,
+                file=place["file"] if place else "",
+                line=int(place["line"]) if place else None,
+            )
+        )
+    return tuple(found)
+
+
+def findings_report(findings: Sequence[Finding]) -> Report:
+    """The same as a report, where there is nothing else to report."""
+    return Report(
+        command="check",
+        headline=sentence(findings[0].title),
+        notes=tuple(finding.message for finding in findings),
+        no=True,
+    )
+
+
+def _headline(checked: Checked) -> str:
+    if checked.impossible:
+        return f"Over budget: {IMPOSSIBLE}: {checked.impossible}."
+    limits = numbered(len(checked.lines), "limit")
+    broken, doubtful = checked.count("fail"), checked.count("warn")
+    if not broken and not doubtful:
+        return f"Within budget: {limits} kept{_closest(checked)}."
+    verb = "is" if (broken or doubtful) == 1 else "are"
+    told = sentence(_told(checked.ranked[0]))
+    if broken:
+        return f"Over budget: {broken} of {limits} {verb} broken. {told}"
+    begin = "Over budget, as --strict takes doubt for no" if checked.strict else "Within budget, but in doubt"
+    return f"{begin}: {doubtful} of {limits} {verb} crossed by a band. {told}"
+
+
+def _closest(checked: Checked) -> str:
+    """The limit with the least room, as a share of it."""
+    known = [line for line in checked.lines if line.margin_fraction.known]
+    if not known:
+        return ""
+    line = min(known, key=lambda one: one.margin_fraction.number)
+    return f"; the closest is {words(line.quantity)}, {show(line.value.value, line.quantity)} with {_asked(line)}"
+
+
+def _table(checked: Checked) -> Table:
+    against = f"; change from {checked.baseline}" if checked.baseline else ""
+    rows = tuple(_row(line, checked.places.get(line.name, checked.loop)) for line in checked.ranked)
+    columns = [Column("status", "", "left"), Column("_quantity", "", "left", wide=True), Column("_value", "value")]
+    columns += [Column("_band", "80 % band")] if any(row["_band"] for row in rows) else []
+    columns += [Column("_change", "change")] if any(row["_change"] for row in rows) else []
+    columns += [Column("_limit", "limit", "left", wide=True), Column("_margin", "room")]
+    return Table(title=f"Limits of the budget{against}", columns=tuple(columns), rows=rows)
+
+
+def _row(line: Line, place: Place) -> dict[str, Cell]:
+    low, high = line.value.band or (None, None)
+    key = line.quantity
+    return {
+        "status": line.status,
+        "quantity": key,
+        "bound": line.bound,
+        "value": line.value.value,
+        "low": low,
+        "high": high,
+        "limit": line.limit.value,
+        "margin": line.margin.value,
+        "margin_fraction": line.margin_fraction.value,
+        "baseline": line.baseline.value if line.baseline else None,
+        "change": line.change.value,
+        "change_fraction": line.change_fraction.value,
+        "provenance": line.value.provenance,
+        "file": place.file,
+        "line": place.line,
+        "_quantity": row_name(key),
+        "_value": bare(show(line.value.value, key), key),
+        "_band": bare(band(line.value), key),
+        "_change": _moved(line) if line.baseline else "",
+        "_limit": "must fit" if line.implied else bare(_asked(line).partition(" (")[0], key),
+        "_margin": bare(signed(line.margin.number, key), key),
+    }
+
+
+def _asked(line: Line) -> str:
+    """
+    The limit as the budget says it, with what it comes to where a change is limited.
+
+    Returns:
+        Such as `at most $2.50`, or `at most +5.0 % ($2.52)`.
+    """
+    side = _SIDES[line.bound]
+    if not isinstance(line.asked, Change):
+        return f"{side} {show(line.asked, line.quantity)}"
+    change = line.asked
+    size = show(change.value, "_fraction") if change.relative else gap(change.value, line.quantity)
+    comes_to = f" ({show(line.limit.value, line.quantity)})" if line.limit.known else ""
+    return f"{side} {_SIGNS[line.bound]}{size}{comes_to}"
+
+
+def _moved(line: Line) -> str:
+    """The change from the baseline: of shares in points, of all else in percent of the baseline."""
+    if unit_of(line.quantity) == "%" or not line.change_fraction.known:
+        return signed(line.change.number, line.quantity) if line.change.known else "-"
+    return percent(line.change_fraction.number)
+
+
+def _told(line: Line) -> str:
+    """A judged limit in a sentence."""
+    text = f"{words(line.quantity)}: {show(line.value.value, line.quantity)}"
+    if line.value.band is not None:
+        text += f" (80 % band {band(line.value)})"
+    if line.relative and line.baseline is not None:
+        text += f", {_moved(line)} from {show(line.baseline.value, line.quantity)} in the baseline"
+    if line.implied:
+        return f"{text}; the loop {'does' if line.status == 'fail' else 'may'} not fit in memory"
+    return f"{text}; the budget allows {_asked(line)}; {_room(line)}"
+
+
+def _room(line: Line) -> str:
+    if line.status == "warn":
+        return "its band crosses the limit"
+    room = gap(abs(line.margin.number), line.quantity)
+    if line.margin_fraction.known and unit_of(line.quantity) != "%":
+        room += f" ({percent(line.margin_fraction.number).lstrip('+-')} of the limit)"
+    return f"it is missed by {room}" if line.status == "fail" else f"{room} is left"

@@ -1,0 +1,204 @@
+"""Tables and picture of causes: what each change does by itself, all together, and on average."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.commands.diff import words as say
+from rlsize.equations import budget as equations
+from rlsize.reports.chart import Bar, Gantt
+from rlsize.reports.plan_chart import AXES
+from rlsize.reports.report import Column, Table
+from rlsize.reports.wording import percent, words
+from rlsize.units import show
+from rlsize.verdicts.causes import Cause
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.reports.chart import Role
+    from rlsize.reports.report import Cell
+    from rlsize.verdicts.causes import Split
+    from rlsize.verdicts.difference import Difference
+
+_BESIDE = ("step_seconds", "cost_per_step_usd", "trainer_idle_fraction")
+_MOST_BESIDE = 2
+_ROUNDING = 1e-9  # of a result
+_UNEXPLAINED = "unexplained"
+_LANES = 12
+_INVISIBLE = 1e-6  # of the result
+_WIDEST = 34  # characters of a lane's name
+
+
+def most(split: Split, of: str) -> Cause | None:
+    """The cause that by itself moves a result furthest the way that it went; None where none does."""
+    rises = split.together.get(of, 0.0) > 0
+    told = [cause for cause in split.causes if cause.effects.get(of) and (cause.effects[of] > 0) == rises]
+    return max(told, key=lambda cause: abs(cause.effects[of]), default=None)
+
+
+def _ranked(split: Split, of: str) -> tuple[Cause, ...]:
+    """Causes by how far they move a result, largest first; those that cannot run by themselves last."""
+    return tuple(sorted(split.causes, key=lambda cause: (of not in cause.effects, -abs(cause.effects.get(of, 0.0)))))
+
+
+def tells_causes(split: Split) -> bool:
+    """Whether any change does anything, or cannot be made."""
+    return any(cause.refused or any(cause.effects.values()) for cause in split.causes)
+
+
+def cause_tables(split: Split, differences: Sequence[Difference], of: str) -> dict[str, Table]:
+    """
+    What each change does to the main results for people, and to every result for programs.
+
+    Args:
+        split: The causes.
+        differences: What became of each result.
+        of: The main result.
+    """
+    before = {one.quantity: one.before.number for one in differences if one.before.known}
+    if of not in before:
+        return {}
+    beside = _MOST_BESIDE - bool(split.orders)  # fair shares take the room of one
+    columns = (of, *[key for key in _BESIDE if key != of and key in before][:beside])
+    causes = _ranked(split, of)
+    told = [cause for cause in causes if _tells(cause, columns, before)]
+    idle = [cause for cause in causes if cause not in told]
+    whole = [Cause(keys=("all together",), effects=split.together, shares=split.together if split.orders else {})]
+    if len(causes) > 1 and split.unexplained:
+        whole.append(Cause(keys=(_UNEXPLAINED,), effects=split.unexplained))
+    rows = (*told, *whole, *idle)
+    effects = (
+        _effect(cause, key, before) for cause in rows for key in before if key in cause.effects or key in cause.shares
+    )
+    return {
+        "causes": Table(
+            title="Causes, each change by itself",
+            columns=_columns(columns, shared=bool(split.orders)),
+            rows=tuple(_row(cause, before, columns) for cause in rows),
+            note=_note(split, len(idle)),
+            shown=len(told) + len(whole),
+        ),
+        "effects": Table(title="What each change does to each result", columns=(), rows=tuple(effects), shown=0),
+    }
+
+
+def _tells(cause: Cause, keys: Sequence[str], before: Mapping[str, float]) -> bool:
+    """Whether a cause does something to one of these results, or cannot be had."""
+    moves = ((abs(part.get(key, 0.0)), before[key]) for key in keys for part in (cause.effects, cause.shares))
+    return bool(cause.refused) or any(move > _ROUNDING * abs(value) for move, value in moves)
+
+
+def _columns(keys: Sequence[str], *, shared: bool) -> tuple[Column, ...]:
+    main, *beside = keys
+    return (
+        Column("cause", "", "left", wide=True),
+        Column("_change", words(main)),
+        *([] if say.in_points(main) else [Column("_percent", "")]),
+        *([Column("_share", "fair share")] if shared else []),
+        *(Column(f"_{key}", words(key)) for key in beside),
+    )
+
+
+def _row(cause: Cause, before: Mapping[str, float], keys: Sequence[str]) -> dict[str, Cell]:
+    of, *beside = keys
+    effect = cause.effects.get(of)
+    share = _fraction(effect, before[of])
+    return {
+        **_effect(cause, of, before),
+        "refused": cause.refused or None,
+        "_change": "cannot run" if cause.refused else _moved(effect, of),
+        "_percent": "" if share is None else percent(share),
+        "_share": _moved(cause.shares.get(of), of),
+        **{f"_{key}": short_effect(cause.effects.get(key), before[key], key) for key in beside},
+    }
+
+
+def _effect(cause: Cause, key: str, before: Mapping[str, float]) -> dict[str, Cell]:
+    effect = cause.effects.get(key)
+    return {
+        "cause": say.causes(cause.keys),
+        "quantity": key,
+        "change": effect,
+        "change_fraction": _fraction(effect, before[key]),
+        "fair_share": cause.shares.get(key),
+    }
+
+
+def _fraction(effect: float | None, before: float) -> float | None:
+    """An effect as a share of what the result was."""
+    if effect is None or not before:
+        return None
+    moved: float = equations.relative_change(value=before + effect, baseline=before)
+    return moved
+
+
+def _moved(effect: float | None, key: str) -> str:
+    return "-" if effect is None else say.moved(effect, key)
+
+
+def short_effect(effect: float | None, before: float, key: str) -> str:
+    """Shares in points, all else in percent."""
+    share = None if say.in_points(key) else _fraction(effect, before)
+    return _moved(effect, key) if share is None else percent(share)
+
+
+def _note(split: Split, idle: int) -> str:
+    told = [f"in --json too: {idle} that {'does' if idle == 1 else 'do'} nothing to these"] if idle else []
+    if len(split.causes) > 1 and split.unexplained:
+        told.append("unexplained: what the changes do together beyond what each does by itself")
+    if split.orders:
+        kind = "all" if split.all_orders and not split.broken_orders else "the"
+        which = "" if split.all_orders else " that were drawn"
+        lost = f"; {split.broken_orders} others pass through a loop that cannot run" if split.broken_orders else ""
+        told.append(f"fair share: mean over {kind} {split.orders} orders of making the changes{which}{lost} (Shapley)")
+    elif split.broken_orders:
+        told.append("no fair shares: in every order some loop on the way cannot run")
+    return "; ".join(told)
+
+
+def causes_chart(split: Split | None, main: Difference | None) -> Gantt | None:
+    """
+    A bar for each cause, each from where the one before it ends; None where there is nothing to lead anywhere.
+
+    Args:
+        split: The causes.
+        main: The result.
+    """
+    if split is None or main is None or not (main.before.known and main.after.known):
+        return None
+    least = _INVISIBLE * max(abs(main.before.number), abs(main.after.number))
+    steps = [(name, step) for name, step in _steps(split, main.quantity) if abs(step) > least]
+    if not steps:
+        return None
+    at = main.before.number
+    bars: list[Bar] = []
+    for long, step in steps:
+        brief = long if len(long) <= _WIDEST else f"...{long[3 - _WIDEST :]}"  # its end tells more than its beginning
+        lane = f"{brief}, {say.moved(step, main.quantity)}"
+        lane += " " * sum(bar.lane.rstrip() == lane for bar in bars)  # two lanes of one name would be one
+        start, at = at, at + step
+        role: Role = "trainer" if step > 0 else "rollout"
+        name = "more" if step > 0 else "less"
+        bars.append(Bar(lane=lane, start=min(start, at), end=max(start, at), name=name, role=role))
+    first, last = (show(side.value, main.quantity) for side in (main.before, main.after))
+    name = words(main.quantity)
+    return Gantt(
+        title=f"How the changes lead from {first} to {last}",
+        subtitle=f"{name}; {'fair shares' if split.orders else 'each change by itself, and what that leaves'}",
+        x_label=AXES.get(main.quantity, f"{name} [fraction]" if say.in_points(main.quantity) else name),
+        lanes=tuple(bar.lane for bar in bars),
+        spans=tuple(bars),
+    )
+
+
+def _steps(split: Split, of: str) -> list[tuple[str, float]]:
+    """Causes and what they do, largest first; what they leave comes last, so that the sum is the whole change."""
+    if split.orders:
+        return [(say.causes(cause.keys), cause.shares[of]) for cause in _ranked(split, of) if of in cause.shares]
+    if of not in split.unexplained:
+        return []
+    told = [(say.causes(cause.keys), cause.effects[of]) for cause in _ranked(split, of)]
+    rest = [("the rest", sum(step for _, step in told[_LANES:]))] if len(told) > _LANES else []
+    left = [(_UNEXPLAINED, split.unexplained[of])] if len(told) > 1 else []
+    return [*told[:_LANES], *rest, *left]

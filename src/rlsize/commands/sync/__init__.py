@@ -1,0 +1,1 @@
+"""`rlsize sync`: how long a weight sync takes, by method and link."""
