@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.estimates.memory import MemoryAnswer, MemoryQuestion, Tenant
+    from rlsize.estimates.trainer_layout import TrainerLayout
     from rlsize.facts.figure import Figure
     from rlsize.planner.memory_fit import Candidate, FitAnswer
     from rlsize.reports.report import Cell
