@@ -6,17 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.loop.plausible import judge
-from rlsize.loop.prices import gpu_hours
-from rlsize.loop.rates import waste
-from rlsize.loop.sides import IN_LOOP_RATE, instance_size, sides
+from rlsize.loop.sides import IN_LOOP_RATE, sides
 from rlsize.planner.fleet import FleetAnswer, FleetQuestion, caching_savings, size_fleet
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.loop_verdicts import bounded, refused_report
 from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, CHECKS, MATCH, PRICES, REFUSED, WASTE, asks
-from rlsize.shell.rates import observed_instances, trainer_gpus
+from rlsize.shell.rates import fleet_question
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -42,27 +39,11 @@ def fleet(inputs: Inputs) -> Report:
     both = sides(inputs)
     if both.refused:
         return refused_report("fleet", both.refused, inputs.shown(), inputs.warnings, inputs.notes)
-    prices = gpu_hours(inputs)
-    count = inputs.ask("instances")
-    question = FleetQuestion(
-        consumption=both.consumption,
-        instance_rate=both.rate,
-        headroom=both.headroom,
-        tokens_generated_per_trained_token=waste(inputs),
-        instances=count if count.known else None,
-        observed_instances=observed_instances(inputs),
-        batch_tokens=both.batch,
-        gpus_per_instance=instance_size(inputs, both),
-        trainer_gpus=both.trainer_gpus or trainer_gpus(inputs),
-        rollout_gpu_hour=prices[0],
-        trainer_gpu_hour=prices[1],
-    )
-    if both.loop is None:
-        judge(inputs, "trainer", question.consumption, question.trainer_gpus, "the trainer's consumption")
-        judge(inputs, "rollout", question.instance_rate, question.gpus_per_instance, "an instance's rate")
+    question = fleet_question(inputs, both)
     prompts = inputs.gives("prompt_tokens") and inputs.ask("prompt_tokens").value  # of no length nothing is cached
     caching, routing = _caching(inputs, question) if prompts else ({}, "")
     inputs.settle()
+    prices = question.rollout_gpu_hour, question.trainer_gpu_hour
     listed = {figure.source for figure in prices if "price profile" in figure.source}
     inputs.notes += [f"Per GPU-hour: {source}." for source in sorted(listed)]
     answer = size_fleet(question, both.draws(inputs, question))

@@ -1,4 +1,4 @@
-"""A rates file as the input of a size: its rates, their spread, and the headroom that is left to apply."""
+"""A rates file as the input of a size: its rates and their doubts, and the match that is asked of them."""
 
 from __future__ import annotations
 
@@ -6,12 +6,18 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
+from rlsize.loop.plausible import judge
+from rlsize.loop.prices import gpu_hours
+from rlsize.loop.rates import waste
+from rlsize.loop.sides import instance_size
+from rlsize.planner.fleet import FleetQuestion
 from rlsize.shell.inputs import RATES_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlsize.facts.rates import Rates
+    from rlsize.loop.sides import Sides
     from rlsize.shell.inputs import Inputs
 
 MOST_DOUBTS = 3  # of a rates file, repeated where it is used
@@ -93,7 +99,36 @@ def trainer_gpus(inputs: Inputs) -> Figure:
     return pool
 
 
-def observed_instances(inputs: Inputs) -> Figure | None:
+def fleet_question(inputs: Inputs, both: Sides) -> FleetQuestion:
+    """
+    What is asked about the fleet that matches a trainer; faults are noted.
+
+    Args:
+        inputs: What was asked and used so far.
+        both: What both sides of the loop do.
+    """
+    prices = gpu_hours(inputs)
+    count = inputs.ask("instances")
+    question = FleetQuestion(
+        consumption=both.consumption,
+        instance_rate=both.rate,
+        headroom=both.headroom,
+        tokens_generated_per_trained_token=waste(inputs),
+        instances=count if count.known else None,
+        observed_instances=_observed_instances(inputs),
+        batch_tokens=both.batch,
+        gpus_per_instance=instance_size(inputs, both),
+        trainer_gpus=both.trainer_gpus or trainer_gpus(inputs),
+        rollout_gpu_hour=prices[0],
+        trainer_gpu_hour=prices[1],
+    )
+    if both.loop is None:
+        judge(inputs, "trainer", question.consumption, question.trainer_gpus, "the trainer's consumption")
+        judge(inputs, "rollout", question.instance_rate, question.gpus_per_instance, "an instance's rate")
+    return question
+
+
+def _observed_instances(inputs: Inputs) -> Figure | None:
     """
     Instances of an observed fleet whose rate is only a lower bound; None where the rate is what they can do.
 

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING
 from rlsize.commands.diff.files import both, main_of
 from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
+from rlsize.facts.records.record import Refused
 from rlsize.loop.rates import instance_rate
-from rlsize.loop.seed import random_for, seed_of
+from rlsize.loop.seed import seed_of
+from rlsize.loop.sides import sides
+from rlsize.planner.fleet import size_fleet
 from rlsize.shell.command import in_own_words
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.rates import fleet_question
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import typer
 
@@ -165,7 +169,7 @@ def _loops(said: Inputs, context: typer.Context, files: tuple[str, str], scenari
     with_rates = [said.instead(instance_tokens_per_second=file) for file in files]
     for inputs in with_rates:
         inputs.read(scenario)
-    matches, lacking = _matches(with_rates)
+    matches, lacking = _matches(*with_rates)
     fleets, results = differences(*matches), tuple(matches[1].values())
     try:
         first = evaluated_side(files[0], with_rates[0].apart(), None)
@@ -183,32 +187,32 @@ def _loops(said: Inputs, context: typer.Context, files: tuple[str, str], scenari
     return found, tuple(warnings_of(first, second)), (*((lacking,) if lacking else ()), *notes)
 
 
-def _matches(sides: Sequence[Inputs]) -> tuple[tuple[dict[str, Figure], dict[str, Figure]], str]:
-    """The fleets that match the trainer; without any, why."""
-    from rlsize.loop.rates import busy_seconds, consumed, waste
-    from rlsize.loop.workload import batch_tokens
-    from rlsize.planner.fleet import FleetQuestion, size_fleet
-
-    found: list[dict[str, Figure]] = []
+def _matches(before: Inputs, after: Inputs) -> tuple[tuple[dict[str, Figure], dict[str, Figure]], str]:
+    """The fleets that match the trainer, as `fleet` sizes them; without any, why."""
     try:
-        for side in (one.apart() for one in sides):
-            rate, headroom = instance_rate(side)
-            batch = batch_tokens(side)
-            consumption = consumed(side, batch, busy_seconds(side))
-            for figure, todo in ((consumption, "give --consume"), (rate, "give --per-instance")):
-                side.need(figure, todo)
-            side.settle()
-            question = FleetQuestion(
-                consumption=consumption,
-                instance_rate=rate,
-                headroom=headroom,
-                tokens_generated_per_trained_token=waste(side),
-            )
-            answer = size_fleet(question, random_for(side, question))
-            found.append({figure.key: figure for figure in answer.results if figure.key in _MATCH})
+        return (_match(before.apart()), _match(after.apart())), ""
     except InputError as error:
-        return ({}, {}), f"The fleet that matches is not worked out: {error.brief}."
-    return (found[0], found[1]), ""
+        why = error.brief
+    except Refused as refusal:
+        why = str(refusal)
+    return ({}, {}), f"The fleet that matches is not worked out: {why}."
+
+
+def _match(side: Inputs) -> dict[str, Figure]:
+    """
+    The fleet that matches the trainer.
+
+    Raises:
+        InputError: What is missing, or wrong.
+        Refused: The loop cannot run.
+    """
+    both = sides(side)
+    if both.refused:
+        raise Refused(both.refused)
+    question = fleet_question(side, both)
+    side.settle()
+    answer = size_fleet(question, both.draws(side, question))
+    return {figure.key: figure for figure in answer.results if figure.key in _MATCH}
 
 
 def _age(first: Rates, second: Rates) -> Iterator[str]:
