@@ -6,17 +6,17 @@ import sys
 from typing import Annotated
 
 from rlsize.reports.report import Report
-from rlsize.shell.command import Force, quantity
+from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PLANNED, asks
 
 Save = Annotated[
     str | None,
-    quantity("--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"),
+    option("--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"),
 ]
 Apply = Annotated[
     str | None,
-    quantity("--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"),
+    option("--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"),
 ]
 
 

@@ -12,7 +12,7 @@ from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
 from rlsize.shell.answer import check_files, delivered
-from rlsize.shell.command import Force, quantity
+from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 
@@ -34,16 +34,16 @@ _NEEDED = (
 )  # fmt: skip
 Name = Annotated[
     str | None,
-    quantity(
+    option(
         "--framework|-f",
         "verl, nemo-rl, openrlhf, trl, slime, prime-rl, areal, skyrl, roll, pipeline-rl or rlinf.",
         metavar="NAME",
     ),
 ]
 Variant = Annotated[
-    str | None, quantity("--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME")
+    str | None, option("--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME")
 ]
-Output = Annotated[str | None, quantity("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
+Output = Annotated[str | None, option("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
 
 
 @asks_beside_files(Inputs=_ASKED)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 from rlsize.facts.fields import Says
-from rlsize.facts.figure import Provenance  # noqa: TC001 (pydantic resolves the annotations at run time)
+from rlsize.facts.figure import Figure, Provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +18,11 @@ class PlanFigure:
     high: Annotated[float | None, Says("High end of the 80 % interval; absent for a point.")] = None
     provenance: Annotated[Provenance, Says("Who says so: given, measured, predicted or default.")] = "given"
     source: Annotated[str, Says("Where it comes from.")] = ""
+
+    def figure(self, key: str) -> Figure:
+        """The number as a figure of that key."""
+        band = None if self.low is None or self.high is None else (self.low, self.high)
+        return Figure(key=key, value=self.value, band=band, provenance=self.provenance, source=self.source)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -26,18 +26,6 @@ def seed_of(said: Said) -> int:
     return int(_text(said)) % _SEEDS
 
 
-def random_of(said: Said) -> Random:
-    """
-    A seeded generator.
-
-    Raises:
-        InputError: The seed is no whole number.
-    """
-    from random import Random
-
-    return Random(seed_of(said))  # noqa: S311 (draws for bands and orders, not for a secret)
-
-
 def random_for(said: Said, question: object) -> Random | None:
     """
     A seeded generator for the bands of a question; None where none of its inputs is uncertain.

@@ -54,8 +54,7 @@ class Page:
         recommendation: The answer in a sentence.
         facts: The figures that the answer rests on, in the order in which they are read.
         sections: Everything else.
-        widget: What a reader may try; None for a page that only reads.
-        widget_after: How many sections stand before it.
+        widget: What a reader may try, after the first section; None for a page that only reads.
         warnings: What the reader must know before trusting the answer.
         command: The command that made it.
         made_with: What made it: program, version, facts.
@@ -67,7 +66,6 @@ class Page:
     facts: tuple[Figure, ...] = ()
     sections: tuple[Section, ...] = ()
     widget: Widget | None = None
-    widget_after: int = 1
     warnings: tuple[str, ...] = ()
     command: str = ""
     made_with: str = ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlsize.errors import InputError
-from rlsize.shell.command import quantity
+from rlsize.shell.command import option
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _ACCESS = "Access"
 
 TokenFile = Annotated[
     str | None,
-    quantity(
+    option(
         "--token-file",
         "File with a bearer token; RLSIZE_BEARER_TOKEN or RLSIZE_BASIC_AUTH without it.",
         _ACCESS,
@@ -29,7 +29,7 @@ TokenFile = Annotated[
     ),
 ]
 Authority = Annotated[
-    str | None, quantity("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
+    str | None, option("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
 ]
 Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
 

@@ -28,7 +28,7 @@ _PAIR = 2
 _MOST_TOLD = 25
 
 
-def quantity(flag: str, help: str, panel: str | None = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
+def option(flag: str, help: str, panel: str | None = "Inputs", metavar: str = "NUMBER") -> Any:  # noqa: A002 (typer's word)
     """An option that takes text, as all faults are told at once, each with what it lacks; names parted by `|`."""
     return typer.Option(*flag.split("|"), help=help, rich_help_panel=panel, metavar=metavar, show_default=False)
 
@@ -46,9 +46,7 @@ def argument(metavar: str, help: str) -> Any:  # noqa: A002 (typer's word)
 Force = Annotated[bool, switch("--force", "Overwrite files that exist.")]
 Profiles = Annotated[
     list[str] | None,
-    quantity(
-        "--profiles", "A folder of your own profiles, on top of the shipped ones; repeatable.", OUTPUT_PANEL, "DIR"
-    ),
+    option("--profiles", "A folder of your own profiles, on top of the shipped ones; repeatable.", OUTPUT_PANEL, "DIR"),
 ]
 
 
@@ -58,7 +56,7 @@ def _output_flags(
     markdown: Annotated[bool, switch("--markdown", "Print the answer as Markdown.")] = False,
     plot: Annotated[
         str | None,
-        quantity("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]"),
+        option("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]"),
     ] = None,
     explain: Annotated[bool, switch("--explain", "Print formula, numbers and source of each result.")] = False,
     force: Force = False,

@@ -14,7 +14,7 @@ import typer
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import Authority, Insecure, TokenFile, access_to, blamed
-from rlsize.shell.command import quantity, tell
+from rlsize.shell.command import option, tell
 
 if TYPE_CHECKING:
     from rlsize.facts.evidence import EngineLoad
@@ -35,11 +35,11 @@ class WatchFlags:
     """How a running loop is looked at, as flags say it."""
 
     format: Annotated[
-        str | None, quantity("--format", "The format of the file, where its content does not tell.", metavar="NAME")
+        str | None, option("--format", "The format of the file, where its content does not tell.", metavar="NAME")
     ] = None
     pages: Annotated[
         list[str] | None,
-        quantity(
+        option(
             "--pages",
             "Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
             metavar="FIRST SECOND",
@@ -47,25 +47,23 @@ class WatchFlags:
     ] = None
     prometheus: Annotated[
         str | None,
-        quantity("--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"),
+        option("--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"),
     ] = None
     selector: Annotated[
         str | None,
-        quantity(
-            "--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"
-        ),
+        option("--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"),
     ] = None
     at: Annotated[
         str | None,
-        quantity(
+        option(
             "--at",
             "End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
             metavar="TIME",
         ),
     ] = None
-    window: Annotated[
-        str | None, quantity("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")
-    ] = None
+    window: Annotated[str | None, option("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")] = (
+        None
+    )
     token_file: TokenFile = None
     ca: Authority = None
     insecure: Insecure = False

@@ -139,11 +139,9 @@ def _own(name: str) -> str:
     """A file that rlsize wrote, or that is written for it: by the kind in its header."""
     from rlsize.readers.yaml_documents import read_document
 
-    data = read_document(name).data
-    header = data.get("rlsize") if isinstance(data, dict) else None
-    kind = header.get("kind") if isinstance(header, dict) else None
+    kind = read_document(name).kind
     kinds = {"scenario": "scenarios", "plan": "scenarios", "observation": "observations"}
-    if kind in kinds:
+    if isinstance(kind, str) and kind in kinds:
         return kinds[kind]
     what = f"is a {kind} file, which says nothing of a running loop" if kind else "has no kind in its header"
     raise InputError(Fault(what, name, "name a metrics URL, a training log, a benchmark's result or a scenario"))

@@ -15,7 +15,7 @@ from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Profiles, argument, quantity
+from rlsize.shell.command import Profiles, argument, option
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ ScenarioFile = Annotated[
 ]
 Changes = Annotated[
     list[str] | None,
-    quantity("--set", "Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.", metavar="KEY=VALUE"),
+    option("--set", "Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.", metavar="KEY=VALUE"),
 ]
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
 WORKLOAD = (
@@ -146,7 +146,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         names[0] += f"/{no}" if no else ""
     elif isinstance(row.kind, Text) and row.kind.many:
         takes = list[str] | None
-    option = typer.Option(
+    declared = typer.Option(
         *names,
         help=_help(row if assumed else replace(row, default=None)),
         rich_help_panel=panel,
@@ -158,7 +158,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         f"{_PREFIX}{row.key}",
         inspect.Parameter.KEYWORD_ONLY,
         default=None,
-        annotation=Annotated[takes, option],
+        annotation=Annotated[takes, declared],
     )
 
 

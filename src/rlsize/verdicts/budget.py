@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.facts.budget import Budget
-    from rlsize.facts.plan import Plan, PlanFigure
+    from rlsize.facts.plan import Plan
 
 Status = Literal["fail", "warn", "pass", "unknown"]
 Lacking = Literal["", "value", "baseline", "value in the baseline"]
@@ -124,13 +124,7 @@ def _before(baseline: Plan | None, quantity: str) -> Figure | None:
     found = baseline.results.get(quantity)
     if found is None or not _is_number(found.value):
         return absent(quantity, "the baseline")
-    return from_plan(quantity, found)
-
-
-def from_plan(key: str, saved: PlanFigure) -> Figure:
-    """A number of a plan as a figure."""
-    band = None if saved.low is None or saved.high is None else (saved.low, saved.high)
-    return Figure(key=key, value=saved.value, band=band, provenance=saved.provenance, source=saved.source)
+    return found.figure(quantity)
 
 
 def _line(value: Figure, limit: Limit, bound: Bound, before: Figure | None) -> Line:

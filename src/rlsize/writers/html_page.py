@@ -94,13 +94,12 @@ def _digest(text: str) -> str:
 
 def _parts(page: Page) -> Iterator[tuple[str, str, Html]]:
     """Id, title and content of everything below the recommendation."""
-    before = len(page.sections) if page.widget is None else page.widget_after
     sections = [(f"section-{place}", section) for place, section in enumerate(page.sections, 1)]
-    for name, section in sections[:before]:
+    for name, section in sections[:1]:
         yield name, section.title, _section(section, name)
     if page.widget is not None:
         yield "try", page.widget.title, joined(element("p", page.widget.text), widget_html(page.widget))
-    for name, section in sections[before:]:
+    for name, section in sections[1:]:
         yield name, section.title, _section(section, name)
 
 

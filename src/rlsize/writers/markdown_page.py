@@ -35,12 +35,11 @@ def page_markdown(page: Page) -> str:
     if page.facts:
         parts.append(table_text(figures_table("", page.facts)))
     parts += [f"> **Warning:** {escaped(warning)}" for warning in page.warnings]
-    before = page.widget_after if page.widget else 0
-    for section in page.sections[:before]:
+    for section in page.sections[:1]:
         parts += _section(section)
     if page.widget:
         parts += _widget(page.widget)
-    for section in page.sections[before:]:
+    for section in page.sections[1:]:
         parts += _section(section)
     if page.command:
         command = page.command.replace("`", "'").replace("\n", " ")

@@ -11,7 +11,7 @@ import typer
 from rlsize.commands.alerts.rules import AlertSetup
 from rlsize.commands.alerts.trainer import EXPRESSIONS
 from rlsize.errors import Fault, InputError, suggestion
-from rlsize.shell.command import quantity
+from rlsize.shell.command import Force, option, switch
 from rlsize.shell.selectors import LONGEST, brief, matchers
 from rlsize.writers.files import check_target
 from rlsize.writers.manifests.names import is_label, is_label_value, is_qualified
@@ -33,7 +33,7 @@ class AlertFlags:
     """What flags say of signals and files."""
 
     budget: Annotated[
-        str | None, quantity("--budget", "A budget file; its lines go before the rules.", metavar="FILE")
+        str | None, option("--budget", "A budget file; its lines go before the rules.", metavar="FILE")
     ] = None
     selector: Annotated[
         str,
@@ -42,11 +42,11 @@ class AlertFlags:
         ),
     ] = 'job="rollout"'
     trainer_selector: Annotated[
-        str | None, quantity("--trainer-selector", "Which series are the trainer's.", _SIGNALS, "SELECTOR")
+        str | None, option("--trainer-selector", "Which series are the trainer's.", _SIGNALS, "SELECTOR")
     ] = None
     metric: Annotated[
         list[str] | None,
-        quantity(
+        option(
             "--metric",
             "Expression of a signal of the trainer: idle, sync, queue, age or trained; repeatable.",
             _SIGNALS,
@@ -54,25 +54,18 @@ class AlertFlags:
         ),
     ] = None
     engine_only: Annotated[
-        bool,
-        typer.Option(
-            "--engine-only", help="Leave signals of the trainer out, but those of --metric.", rich_help_panel=_SIGNALS
-        ),
+        bool, switch("--engine-only", "Leave signals of the trainer out, but those of --metric.", _SIGNALS)
     ] = False
-    kubernetes: Annotated[
-        bool, typer.Option("--kubernetes", help="Write a PrometheusRule for the operator.", rich_help_panel=_FORMS)
-    ] = False
-    namespace: Annotated[str | None, quantity("--namespace", "Its namespace.", _FORMS, "NAME")] = None
+    kubernetes: Annotated[bool, switch("--kubernetes", "Write a PrometheusRule for the operator.", _FORMS)] = False
+    namespace: Annotated[str | None, option("--namespace", "Its namespace.", _FORMS, "NAME")] = None
     label: Annotated[
         list[str] | None,
-        quantity("--label", "A label of it, such as release=prometheus; repeatable.", _FORMS, "KEY=VALUE"),
+        option("--label", "A label of it, such as release=prometheus; repeatable.", _FORMS, "KEY=VALUE"),
     ] = None
-    grafana: Annotated[
-        bool, typer.Option("--grafana", help="Write a dashboard with the plan's targets.", rich_help_panel=_FORMS)
-    ] = False
+    grafana: Annotated[bool, switch("--grafana", "Write a dashboard with the plan's targets.", _FORMS)] = False
     output: Annotated[
         str | None,
-        quantity(
+        option(
             "--output|-o",
             "A folder for rules, tests and what else is asked for, or a file for one of them.",
             "Output",
@@ -83,9 +76,7 @@ class AlertFlags:
         str,
         typer.Option("--name", metavar="NAME", help="Name of the rules, one for each loop.", rich_help_panel="Output"),
     ] = "rlsize"
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")] = (
-        False
-    )
+    force: Force = False
 
     @property
     def folder(self) -> Path | None:

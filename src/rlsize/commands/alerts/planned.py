@@ -14,7 +14,6 @@ from rlsize.shell.inputs import SMALLEST
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from rlsize.facts.plan import PlanFigure
     from rlsize.readers.saved_files import BudgetFile
     from rlsize.readers.yaml_documents import Document
     from rlsize.shell.inputs import Inputs
@@ -61,8 +60,7 @@ def planned_loop(inputs: Inputs, source: str | None, budget: str | None, changes
         raise InputError(Fault("there is no plan to take thresholds from", "PLAN|SCENARIO", todo))
     lines = read_budget(budget) if budget is not None else None
     document = read_document(source)
-    header = document.data.get("rlsize") if isinstance(document.data, dict) else None
-    kind = header.get("kind") if isinstance(header, dict) else None
+    kind = document.kind
     beside = [inputs.flag(key) for key in inputs.texts if key != "engine"] + ["--set"] * bool(changes)
     if kind == "scenario" or (kind == "plan" and beside):
         loop = _worked_out(inputs, source, lines, changes)
@@ -109,7 +107,7 @@ def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:
 
     plan = read_plan(document)
     figures = {
-        key: _figure(key, one) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()
+        key: one.figure(key) for part in (plan.inputs, plan.placement, plan.results) for key, one in part.items()
     }
     routing = figures["routing"].value if "routing" in figures else ""
     return PlannedLoop(
@@ -119,11 +117,6 @@ def _of_plan(document: Document, lines: BudgetFile | None) -> PlannedLoop:
         routing=routing if isinstance(routing, str) else "",
         budget=_budget(lines),
     )
-
-
-def _figure(key: str, one: PlanFigure) -> Figure:
-    band = None if one.low is None or one.high is None else (one.low, one.high)
-    return Figure(key=key, value=one.value, band=band, provenance=one.provenance, source=one.source)
 
 
 def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop:
@@ -145,7 +138,7 @@ def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop
         if value is not None
     }
     figures |= {
-        _SEEN.get(key, key): _figure(_SEEN.get(key, key), one)
+        _SEEN.get(key, key): one.figure(_SEEN.get(key, key))
         for key, one in seen.results.items()
         if key != "staleness_steps"  # a mean, and no cap
     }

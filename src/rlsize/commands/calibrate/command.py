@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,7 +11,7 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Force, Profiles, quantity
+from rlsize.shell.command import Force, Profiles, option
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -36,10 +36,10 @@ Files = Annotated[
         show_default=False,
     ),
 ]
-StepSeconds = Annotated[str | None, quantity("--step-seconds", _meant("step_seconds"), HEART)]
-GenerationSeconds = Annotated[str | None, quantity("--generation-seconds", _meant("generation_seconds"), HEART)]
-TrainSeconds = Annotated[str | None, quantity("--train-seconds", _meant("train_seconds"), HEART)]
-SyncSeconds = Annotated[str | None, quantity("--sync-seconds", _meant("sync_seconds"), HEART)]
+StepSeconds = Annotated[str | None, option("--step-seconds", _meant("step_seconds"), HEART)]
+GenerationSeconds = Annotated[str | None, option("--generation-seconds", _meant("generation_seconds"), HEART)]
+TrainSeconds = Annotated[str | None, option("--train-seconds", _meant("train_seconds"), HEART)]
+SyncSeconds = Annotated[str | None, option("--sync-seconds", _meant("sync_seconds"), HEART)]
 RatePoints = Annotated[
     list[str] | None,
     typer.Option(
@@ -50,8 +50,8 @@ RatePoints = Annotated[
         show_default=False,
     ),
 ]
-Bandwidth = Annotated[str | None, quantity("--bandwidth", "Slowest link of the sync in a rates file, one direction.")]
-Link = Annotated[str | None, quantity("--link", "A link profile, such as infiniband-400g.", metavar="NAME")]
+Bandwidth = Annotated[str | None, option("--bandwidth", "Slowest link of the sync in a rates file, one direction.")]
+Link = Annotated[str | None, option("--link", "A link profile, such as infiniband-400g.", metavar="NAME")]
 Save = Annotated[
     str | None,
     typer.Option(
@@ -136,7 +136,7 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
         if isinstance(document.data, list):
             found.records.append(path)
             continue
-        kind = _kind(document.data)
+        kind = document.kind if isinstance(document.kind, str) else ""
         if kind == "rates":
             found.rates.append((path, read_rates(document)))
         elif kind == "scenario" and found.scenario is None:
@@ -149,12 +149,6 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
             todo = "name a rates file, a YAML list of records, or a scenario"
             raise InputError(Fault(what, path, todo))
     return found
-
-
-def _kind(data: Any) -> str:
-    header = data.get("rlsize") if isinstance(data, dict) else None
-    kind = header.get("kind") if isinstance(header, dict) else None
-    return kind if isinstance(kind, str) else ""
 
 
 def _rate(inputs: Inputs, text: str) -> tuple[float, Figure] | None:

@@ -13,7 +13,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
 from rlsize.shell.answer import check_files, deliver
-from rlsize.shell.command import Force, quantity
+from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
@@ -65,18 +65,18 @@ Named = Annotated[
 ]
 Before = Annotated[
     str | None,
-    quantity("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
+    option("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
 ]
 FailOn = Annotated[
     str | None,
-    quantity(
+    option(
         "--fail-on", "Exit with 1 on any of these: worse, any, or verdicts such as starving, with commas.", "Output",
         "WORDS",
     ),
 ]  # fmt: skip
 Record = Annotated[
     str | None,
-    quantity(
+    option(
         "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
     ),
 ]

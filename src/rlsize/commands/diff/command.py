@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from rlsize.commands.diff.files import both
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
+from rlsize.shell.command import argument, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, asks_beside_files
 
@@ -24,24 +25,21 @@ _OF_LOOPS = (*PRICES, "steps", "calibration", "accept_lower_bound")
 _FOR: Mapping[str, tuple[str, ...]] = MappingProxyType({"--split": ("scenario",), "--scenario": ("rates",)})
 """The kinds of files that a flag of this command alone says something about, where it is not for all."""
 
-Before = Annotated[
-    str, typer.Argument(metavar="BEFORE", help="A scenario, a saved plan, or a rates file.", show_default=False)
-]
-After = Annotated[str, typer.Argument(metavar="AFTER", help="Another one of the same kind.", show_default=False)]
-
-
-def _flag(flag: str, metavar: str, text: str) -> object:
-    return typer.Option(flag, metavar=metavar, help=text, rich_help_panel="Inputs", show_default=False)
-
-
+Before = Annotated[str, argument("BEFORE", "A scenario, a saved plan, or a rates file.")]
+After = Annotated[str, argument("AFTER", "Another one of the same kind.")]
 Of = Annotated[
     str | None,
-    _flag("--of", "KEY", "The result to tell first; cost_per_step_usd where prices are known, else step_seconds."),
+    option(
+        "--of", "The result to tell first; cost_per_step_usd where prices are known, else step_seconds.", metavar="KEY"
+    ),
 ]
 SplitBy = Annotated[
-    str | None, _flag("--split", "NAME", "alone (each change by itself), or shapley (fair shares too).")
+    str | None,
+    option("--split", "alone (each change by itself), or shapley (fair shares too).", metavar="NAME"),
 ]
-Scenario = Annotated[str | None, _flag("--scenario", "FILE", "For rates files: the scenario whose loop they change.")]
+Scenario = Annotated[
+    str | None, option("--scenario", "For rates files: the scenario whose loop they change.", metavar="FILE")
+]
 
 
 @asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=(*ANSWER, "accept_lower_bound"))
@@ -94,10 +92,7 @@ def _kind(before: Document, after: Document) -> str:
     Raises:
         InputError: They differ, or cannot be compared.
     """
-    headers: list[Any] = [
-        document.data.get("rlsize") if isinstance(document.data, dict) else None for document in (before, after)
-    ]
-    kinds = [header.get("kind") if isinstance(header, dict) else None for header in headers]
+    kinds = before.kind, after.kind
     for document, kind in zip((before, after), kinds, strict=True):
         if kind is None:
             todo = "its first line should be such as `rlsize: {kind: scenario, version: 1}`"

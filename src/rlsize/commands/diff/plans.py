@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from rlsize.commands.diff.files import both, main_of
 from rlsize.facts.figure import Figure
-from rlsize.verdicts.budget import from_plan
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -46,7 +45,7 @@ def plans_compared(before: str, after: str, of: str | None) -> Report:
         differences=told,
         of=main_of(of, told),
         how=f"as they were saved{_ENDS if one_loop else ''}",
-        results=tuple({**_figures(second.placement), **_figures(second.results)}.values()),
+        results=tuple(_figures({**second.placement, **second.results}).values()),
     )
     causes = _causes((first, second)) if len(inputs) > 1 else ()
     return diff_report(compared, tuple(_warnings(first, second)), (*_notes((first, second)), *causes))
@@ -68,7 +67,7 @@ def _maker(plan: Plan) -> tuple[str, str]:
 
 
 def _figures(saved: Mapping[str, PlanFigure]) -> dict[str, Figure]:
-    return {key: from_plan(key, one) for key, one in saved.items()}
+    return {key: one.figure(key) for key, one in saved.items()}
 
 
 def _changes(first: Plan, second: Plan) -> Iterator[Leaf]:

@@ -177,7 +177,9 @@ class Mixer:
 
     def split(self, *, fair: bool) -> Split:
         """Which change does what."""
-        from rlsize.loop.seed import random_of
+        from random import Random
+
+        from rlsize.loop.seed import seed_of
         from rlsize.shell.progress import progress
         from rlsize.verdicts.causes import Outcomes, split, with_fair_shares
 
@@ -196,7 +198,8 @@ class Mixer:
             found = split(keys, outcomes, topic)
             if not fair:
                 return found
-            return with_fair_shares(found, outcomes, random_of(self._inputs_of_all))
+            random = Random(seed_of(self._inputs_of_all))  # noqa: S311 (orders of changes, not a secret)
+            return with_fair_shares(found, outcomes, random)
 
 
 def topic(key: str) -> str:

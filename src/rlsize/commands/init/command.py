@@ -11,7 +11,7 @@ import typer
 
 from rlsize.commands.init.questions import QUESTIONS, RATE, RATES_FLAG, Desk, train_unmeasured
 from rlsize.quantities.table import QUANTITIES
-from rlsize.shell.command import INTERRUPTED, Force, Profiles, quantity, switch
+from rlsize.shell.command import INTERRUPTED, Force, Profiles, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Asks, texts_of
 
@@ -24,11 +24,11 @@ SCHEMA_NAME = "scenario.schema.json"
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")]  # its default is shown
 RatesFile = Annotated[
-    str | None, quantity("--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE")
+    str | None, option("--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE")
 ]
 Budget = Annotated[
     list[str] | None,
-    quantity("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
+    option("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
 ]
 Yes = Annotated[bool, switch("--yes|-y", "Ask nothing: flags and usual answers decide.")]
 

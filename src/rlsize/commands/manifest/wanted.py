@@ -6,10 +6,8 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rlsize.errors import suggestion
-from rlsize.shell.command import quantity
+from rlsize.shell.command import Force, option
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -42,67 +40,63 @@ class ObjectFlags:
 
     platform: Annotated[
         str | None,
-        quantity("--platform", "deployment, statefulset, raycluster, leaderworkerset, keda or kueue.", OBJECT, "NAME"),
+        option("--platform", "deployment, statefulset, raycluster, leaderworkerset, keda or kueue.", OBJECT, "NAME"),
     ] = None
-    name: Annotated[str, quantity("--name", "Name of the object; rollout when not given.", OBJECT, "NAME")] = "rollout"
-    namespace: Annotated[str, quantity("--namespace|-n", "Its namespace; default when not given.", OBJECT, "NAME")] = (
+    name: Annotated[str, option("--name", "Name of the object; rollout when not given.", OBJECT, "NAME")] = "rollout"
+    namespace: Annotated[str, option("--namespace|-n", "Its namespace; default when not given.", OBJECT, "NAME")] = (
         "default"
     )
     group: Annotated[
         str | None,
-        quantity("--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME"),
+        option("--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME"),
     ] = None
     gpu_resource: Annotated[
-        str, quantity("--gpu-resource", "What pods ask GPUs as; nvidia.com/gpu when not given.", OBJECT, "NAME")
+        str, option("--gpu-resource", "What pods ask GPUs as; nvidia.com/gpu when not given.", OBJECT, "NAME")
     ] = "nvidia.com/gpu"
     base: Annotated[
         str | None,
-        quantity("--base", "A manifest that there is: all of it is written, with the resize in it.", OBJECT, "FILE"),
+        option("--base", "A manifest that there is: all of it is written, with the resize in it.", OBJECT, "FILE"),
     ] = None
     prometheus: Annotated[
-        str | None, quantity("--prometheus", "Address of the Prometheus that KEDA asks.", KEDA, "URL")
+        str | None, option("--prometheus", "Address of the Prometheus that KEDA asks.", KEDA, "URL")
     ] = None
     query: Annotated[
-        str | None, quantity("--query", "What KEDA asks; samples in flight when not given.", KEDA, "PROMQL")
+        str | None, option("--query", "What KEDA asks; samples in flight when not given.", KEDA, "PROMQL")
     ] = None
     selector: Annotated[
-        str | None, quantity("--selector", """Matchers of that query: 'job="rollout"'.""", KEDA, "MATCHERS")
+        str | None, option("--selector", """Matchers of that query: 'job="rollout"'.""", KEDA, "MATCHERS")
     ] = None
     target: Annotated[
         str | None,
-        quantity("--target", "What KEDA scales: deployment, statefulset, leaderworkerset.", KEDA, "NAME"),
+        option("--target", "What KEDA scales: deployment, statefulset, leaderworkerset.", KEDA, "NAME"),
     ] = None
     rollout_label: Annotated[
-        list[str] | None, quantity("--rollout-label", "Label of the preemptible nodes; repeatable.", KUEUE, "KEY=VALUE")
+        list[str] | None, option("--rollout-label", "Label of the preemptible nodes; repeatable.", KUEUE, "KEY=VALUE")
     ] = None
     trainer_label: Annotated[
-        list[str] | None, quantity("--trainer-label", "Label of the protected nodes; repeatable.", KUEUE, "KEY=VALUE")
+        list[str] | None, option("--trainer-label", "Label of the protected nodes; repeatable.", KUEUE, "KEY=VALUE")
     ] = None
     rollout_taint: Annotated[
         list[str] | None,
-        quantity("--rollout-taint", "Taint that rollouts tolerate, KEY[=VALUE]:EFFECT; repeatable.", KUEUE, "TAINT"),
+        option("--rollout-taint", "Taint that rollouts tolerate, KEY[=VALUE]:EFFECT; repeatable.", KUEUE, "TAINT"),
     ] = None
     trainer_taint: Annotated[
-        list[str] | None, quantity("--trainer-taint", "Taint that the trainer tolerates; repeatable.", KUEUE, "TAINT")
+        list[str] | None, option("--trainer-taint", "Taint that the trainer tolerates; repeatable.", KUEUE, "TAINT")
     ] = None
     cohort: Annotated[
-        str | None, quantity("--cohort", "Cohort that rollouts borrow from; none when not given.", KUEUE, "NAME")
+        str | None, option("--cohort", "Cohort that rollouts borrow from; none when not given.", KUEUE, "NAME")
     ] = None
     cpu_per_gpu: Annotated[
-        str | None, quantity("--cpu-per-gpu", "CPUs of a pod for each GPU: 16.", KUEUE, "QUANTITY")
+        str | None, option("--cpu-per-gpu", "CPUs of a pod for each GPU: 16.", KUEUE, "QUANTITY")
     ] = None
     memory_per_gpu: Annotated[
-        str | None, quantity("--memory-per-gpu", "Memory of a pod for each GPU: 128Gi.", KUEUE, "QUANTITY")
+        str | None, option("--memory-per-gpu", "Memory of a pod for each GPU: 128Gi.", KUEUE, "QUANTITY")
     ] = None
     rollback: Annotated[
-        str | None, quantity("--rollback", "Go back to the allocation of an observation or plan.", metavar="FILE")
+        str | None, option("--rollback", "Go back to the allocation of an observation or plan.", metavar="FILE")
     ] = None
-    output: Annotated[str | None, quantity("--output|-o", "Write it there, and say what it is.", "Output", "FILE")] = (
-        None
-    )
-    force: Annotated[bool, typer.Option("--force", help="Overwrite files that exist.", rich_help_panel="Output")] = (
-        False
-    )
+    output: Annotated[str | None, option("--output|-o", "Write it there, and say what it is.", "Output", "FILE")] = None
+    force: Force = False
 
 
 def platform_of(inputs: Inputs, said: ObjectFlags) -> Platform | None:

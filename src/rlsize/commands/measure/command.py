@@ -10,7 +10,7 @@ import typer
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.access import Authority, Insecure, TokenFile
-from rlsize.shell.command import Force, quantity, tell
+from rlsize.shell.command import Force, option, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import asks
 
@@ -22,7 +22,7 @@ _ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
 
 Only = Annotated[
     str | None,
-    quantity("--only", "What to measure, of rollout, train and sync; by default what the machine can.", metavar="LIST"),
+    option("--only", "What to measure, of rollout, train and sync; by default what the machine can.", metavar="LIST"),
 ]
 DummyWeights = Annotated[
     bool,
@@ -35,30 +35,30 @@ DummyWeights = Annotated[
 Quick = Annotated[
     bool, typer.Option("--quick", help="A first look: two levels, 45 s for each kind.", rich_help_panel="Inputs")
 ]
-Show = Annotated[str | None, quantity("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE")]
+Show = Annotated[str | None, option("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE")]
 Urls = Annotated[
     list[str] | None,
-    quantity("--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"),
+    option("--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"),
 ]
 Concurrency = Annotated[
-    str | None, quantity("--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST")
+    str | None, option("--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST")
 ]
 EnginePython = Annotated[
-    str | None, quantity("--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH")
+    str | None, option("--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH")
 ]
 EngineArgs = Annotated[
     list[str] | None,
-    quantity("--engine-arg", "An argument of vLLM's LLM, as enforce_eager=true; repeatable.", _ROLLOUT, "NAME=VALUE"),
+    option("--engine-arg", "An argument of vLLM's LLM, as enforce_eager=true; repeatable.", _ROLLOUT, "NAME=VALUE"),
 ]
 TrainerPython = Annotated[
     str | None,
-    quantity("--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"),
+    option("--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"),
 ]
 Torchrun = Annotated[
     str | None,
-    quantity("--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"),
+    option("--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"),
 ]
-Buckets = Annotated[str | None, quantity("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", _SYNC, "LIST")]
+Buckets = Annotated[str | None, option("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", _SYNC, "LIST")]
 EngineUpdate = Annotated[
     bool,
     typer.Option(
@@ -68,9 +68,9 @@ EngineUpdate = Annotated[
     ),
 ]
 Save = Annotated[
-    str | None, quantity("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
+    str | None, option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
 ]
-Log = Annotated[str | None, quantity("--log", "Keep what engines and trainers print.", "Output", "FILE")]
+Log = Annotated[str | None, option("--log", "Keep what engines and trainers print.", "Output", "FILE")]
 
 
 @asks(

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.facts.figure import Figure, absent
+from rlsize.estimates.figures import measured
+from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.units import show
@@ -26,6 +27,9 @@ _QUIET = frozenset(
         "sync_tensors",
     }
 )
+
+
+_MORE = "more measurements"
 
 
 def measure_report(rates: Rates, inputs: Sequence[Figure] = (), notes: Sequence[str] = ()) -> Report:
@@ -95,13 +99,13 @@ def _device(rates: Rates) -> str:
 def _results(rates: Rates) -> Iterator[Figure]:
     rate = rates.instance_tokens_per_second
     if rate is not None:
-        yield _measured("instance_tokens_per_second", rate.mean, rate.why, deviation=rate.spread or 0.0)
+        yield measured("instance_tokens_per_second", rate.mean, rate.why, deviation=rate.spread or 0.0)
     if rates.rollout is not None:
         yield from _rollout(rates.rollout)
     if rates.train is not None:
-        yield _measured("train_seconds", rates.train_seconds, "log-prob passes and update")
-        yield _measured(
-            "consumption_tokens_per_second", rates.consumption_tokens_per_second, "batch over train seconds"
+        yield measured("train_seconds", rates.train_seconds, "log-prob passes and update", _MORE)
+        yield measured(
+            "consumption_tokens_per_second", rates.consumption_tokens_per_second, "batch over train seconds", _MORE
         )
         yield from _train(rates.train)
     if rates.sync is not None:
@@ -110,13 +114,13 @@ def _results(rates: Rates) -> Iterator[Figure]:
 
 def _rollout(rollout: RolloutMeasured) -> Iterator[Figure]:
     batch, fit = rollout.finite_batch, rollout.step_time
-    yield _measured("rollout_gpu_tokens_per_second", rollout.gpu_tokens_per_second, missing="GPUs")
-    yield _measured("concurrency", rollout.at_concurrency)
-    yield _measured("knee_concurrency", rollout.knee_concurrency, missing="two levels")
-    yield _measured("largest_concurrency", rollout.largest_concurrency, rollout.limited_by)
-    yield _measured("kv_cache_tokens", rollout.kv_cache_tokens, missing="a page that states it")
-    yield _measured("preemptions", rollout.preemptions)
-    yield _measured("prefix_cache_hit_fraction", rollout.prefix_cache_hit_fraction, missing="a finite batch")
+    yield measured("rollout_gpu_tokens_per_second", rollout.gpu_tokens_per_second, missing="GPUs")
+    yield measured("concurrency", rollout.at_concurrency)
+    yield measured("knee_concurrency", rollout.knee_concurrency, missing="two levels")
+    yield measured("largest_concurrency", rollout.largest_concurrency, rollout.limited_by, _MORE)
+    yield measured("kv_cache_tokens", rollout.kv_cache_tokens, missing="a page that states it")
+    yield measured("preemptions", rollout.preemptions)
+    yield measured("prefix_cache_hit_fraction", rollout.prefix_cache_hit_fraction, missing="a finite batch")
     yield Figure(
         key="affine_prefix_cache_hit_fraction",
         value=rollout.expected_prefix_cache_hit_fraction,
@@ -125,54 +129,46 @@ def _rollout(rollout: RolloutMeasured) -> Iterator[Figure]:
         missing="a group size",
     )
     if batch is not None:
-        yield _measured("batch_seconds", batch.seconds, f"{batch.samples} samples sent at once")
-        yield _measured("batch_tokens_per_second", batch.tokens_per_second, "filling and tail included")
+        yield measured("batch_seconds", batch.seconds, f"{batch.samples} samples sent at once")
+        yield measured("batch_tokens_per_second", batch.tokens_per_second, "filling and tail included")
     if fit is not None:
         why = f"fitted over {fit.intervals} intervals, residual {show(fit.residual_fraction, '_fraction')}"
-        yield _measured("fixed_step_seconds", fit.t0_seconds, why)
-        yield _measured("sample_step_seconds", fit.t1_seconds, why)
-        yield _measured("kv_token_step_seconds", fit.t2_seconds, why)
-        yield _measured("prefill_token_step_seconds", fit.t3_seconds, why)
-        yield _measured("fit_residual_fraction", fit.residual_fraction, why)
+        yield measured("fixed_step_seconds", fit.t0_seconds, why)
+        yield measured("sample_step_seconds", fit.t1_seconds, why)
+        yield measured("kv_token_step_seconds", fit.t2_seconds, why)
+        yield measured("prefill_token_step_seconds", fit.t3_seconds, why)
+        yield measured("fit_residual_fraction", fit.residual_fraction, why)
 
 
 def _train(train: TrainMeasured) -> Iterator[Figure]:
     why = f"{train.steps_timed} steps timed"
     whole, update = train.gpu_total_tokens_per_second, train.update_total_tokens_per_second
-    yield _measured("trainer_gpu_tokens_per_second", train.gpu_response_tokens_per_second, f"response tokens; {why}")
-    yield _measured("trainer_gpu_total_tokens_per_second", whole, f"prompt and response; {why}")
-    yield _measured("trainer_gpu_update_tokens_per_second", update, f"without log-prob passes; {why}")
-    yield _measured("trainer_gpus", train.gpus)
-    yield _measured("trained_params", train.params)
-    yield _measured("mfu_fraction", train.mfu, "of the update, without attention FLOPs", "a GPU profile")
-    yield _measured("mfu_with_attention_fraction", train.mfu_with_attention, "of the update", "a GPU profile")
-    yield _measured("peak_memory_bytes", train.peak_memory_bytes, "largest allocation")
+    yield measured("trainer_gpu_tokens_per_second", train.gpu_response_tokens_per_second, f"response tokens; {why}")
+    yield measured("trainer_gpu_total_tokens_per_second", whole, f"prompt and response; {why}")
+    yield measured("trainer_gpu_update_tokens_per_second", update, f"without log-prob passes; {why}")
+    yield measured("trainer_gpus", train.gpus)
+    yield measured("trained_params", train.params)
+    yield measured("mfu_fraction", train.mfu, "of the update, without attention FLOPs", "a GPU profile")
+    yield measured("mfu_with_attention_fraction", train.mfu_with_attention, "of the update", "a GPU profile")
+    yield measured("peak_memory_bytes", train.peak_memory_bytes, "largest allocation", _MORE)
 
 
 def _sync(sync: SyncMeasured) -> Iterator[Figure]:
     best = _fastest(sync)
-    yield _measured("sync_seconds", best.seconds, best.method)
-    yield _measured("sync_bytes", sync.bytes)
-    yield _measured("achieved_bytes_per_second", best.bytes_per_second, best.method)
-    yield _measured("sync_tensors", sync.tensors)
-    yield _measured("sync_message_seconds", sync.per_message_seconds, "fitted over the tensors", "more tensors")
-    yield _measured("sync_wire_bytes_per_second", sync.wire_bytes_per_second, "fitted over the tensors", "more tensors")
+    yield measured("sync_seconds", best.seconds, best.method)
+    yield measured("sync_bytes", sync.bytes)
+    yield measured("achieved_bytes_per_second", best.bytes_per_second, best.method)
+    yield measured("sync_tensors", sync.tensors)
+    yield measured("sync_message_seconds", sync.per_message_seconds, "fitted over the tensors", "more tensors")
+    yield measured("sync_wire_bytes_per_second", sync.wire_bytes_per_second, "fitted over the tensors", "more tensors")
     if sync.engine_update is not None:
         update = sync.engine_update
-        yield _measured("engine_update_seconds", update.seconds, update.interface)
-        yield _measured("engine_pause_seconds", update.pause_seconds, update.interface)
+        yield measured("engine_update_seconds", update.seconds, update.interface)
+        yield measured("engine_pause_seconds", update.pause_seconds, update.interface)
 
 
 def _fastest(sync: SyncMeasured) -> SyncMethod:
     return min(sync.methods, key=lambda method: method.seconds)
-
-
-def _measured(
-    key: str, value: float | None, source: str = "", missing: str = "more measurements", deviation: float = 0.0
-) -> Figure:
-    if value is None:
-        return absent(key, missing)
-    return Figure(key=key, value=value, provenance="measured", source=source, deviation=deviation)
 
 
 def _tables(rates: Rates) -> dict[str, Table]:

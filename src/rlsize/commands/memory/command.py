@@ -54,10 +54,9 @@ def memory(inputs: Inputs) -> Report:
     """
     from rlsize.commands.memory.report import memory_report
     from rlsize.estimates.constants_memory import STAGE, constant_figures
-    from rlsize.estimates.figures import uncertain_inputs
     from rlsize.estimates.memory import bill_memory
     from rlsize.loop.resolve import described, resolve
-    from rlsize.loop.seed import random_of, seed_of
+    from rlsize.loop.seed import random_for, seed_of
     from rlsize.planner.memory_fit import fit_memory
 
     loop = resolve(inputs) if described(inputs) else None
@@ -72,7 +71,7 @@ def memory(inputs: Inputs) -> Report:
     values = {one.name: one.value for one in STAGE.constants} if belief is None else belief.central()
     engine = None if gpu is None or hardware is None else _instance(inputs, question, profile, gpu, hardware)
     question = replace(question, constants=constant_figures(values), engine=engine)
-    answer = bill_memory(question, random_of(inputs) if uncertain_inputs(question) else None)
+    answer = bill_memory(question, random_for(inputs, question))
     fit = fit_memory(question, hardware) if hardware else None
     judged = (fit.stated_rollout or fit.first_rollout) if fit else None
     start: tuple[Figure, ...] = ()

@@ -10,7 +10,7 @@ import typer
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.answer import check_files, deliver
-from rlsize.shell.command import Force, quantity
+from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
@@ -31,11 +31,11 @@ Named = Annotated[
     ),
 ]
 Save = Annotated[
-    str | None, quantity("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
+    str | None, option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
 ]
 Record = Annotated[
     str | None,
-    quantity(
+    option(
         "--record",
         "Write what was seen with pools and prices: a baseline for `diagnose --before`, a way back.",
         "Output",

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from rlsize.reports.report import Column, Report, Table
-from rlsize.shell.command import Command, Profiles, argument, quantity, switch
+from rlsize.shell.command import Command, Force, Profiles, argument, option
 
 if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize
@@ -62,7 +62,7 @@ def list_profiles(
 @app.command("show", cls=Command)
 def show_profile(
     name: Annotated[str, argument("NAME", "A profile's name or alias, such as h100-sxm or ndr.")],
-    kind: Annotated[str | None, quantity("--kind", "Where several kinds have that name.", None, "KIND")] = None,
+    kind: Annotated[str | None, option("--kind", "Where several kinds have that name.", None, "KIND")] = None,
     profiles: Profiles = None,
 ) -> Report:
     """
@@ -123,12 +123,10 @@ def _kind(text: str) -> str:
 @app.command("add-model", cls=Command)
 def add_model(
     config: Annotated[str, argument("CONFIG", "A config.json, or the directory of a model that holds one.")],
-    name: Annotated[
-        str | None, quantity("--name", "Name of the profile; else that of the model.", None, "NAME")
-    ] = None,
+    name: Annotated[str | None, option("--name", "Name of the profile; else that of the model.", None, "NAME")] = None,
     output: Annotated[
         str | None,
-        quantity(
+        option(
             "--output",
             "Folder of profiles to write to: DIR/models/NAME.yaml. "
             f"Else the last of --profiles and RLSIZE_PROFILES, else {DEFAULT_FOLDER}.",
@@ -136,7 +134,7 @@ def add_model(
             "DIR",
         ),
     ] = None,
-    force: Annotated[bool, switch("--force", "Overwrite the profile if it exists.", None)] = False,
+    force: Force = False,
     profiles: Profiles = None,
 ) -> Report:
     """

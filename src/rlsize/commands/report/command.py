@@ -9,15 +9,15 @@ from typing import Annotated
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
-from rlsize.shell.command import Force, quantity
+from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PLANNED, asks
 
 FORMS = (".html", ".md")
 
-Output = Annotated[str | None, quantity("--output|-o", "The page: FILE.html or FILE.md.", None, "FILE")]
-Title = Annotated[str | None, quantity("--title", "Its title.", None, "TEXT")]
-Question = Annotated[str | None, quantity("--question", "The question that it answers.", None, "TEXT")]
+Output = Annotated[str | None, option("--output|-o", "The page: FILE.html or FILE.md.", None, "FILE")]
+Title = Annotated[str | None, option("--title", "Its title.", None, "TEXT")]
+Question = Annotated[str | None, option("--question", "The question that it answers.", None, "TEXT")]
 
 
 @asks(**PLANNED)

@@ -9,7 +9,7 @@ import typer
 
 from rlsize.facts.records.record import Refused
 from rlsize.reports.report import Report
-from rlsize.shell.command import quantity
+from rlsize.shell.command import option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PRICES, REFUSED, asks
 
@@ -44,18 +44,18 @@ SWEPT = tuple(
 """What a grid may vary."""
 
 Backend = Annotated[
-    str | None, quantity("--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME")
+    str | None, option("--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME")
 ]
 Runs = Annotated[
     str | None,
-    quantity("--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", metavar="FILE"),
+    option("--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", metavar="FILE"),
 ]
 Trace = Annotated[
-    str | None, quantity("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE")
+    str | None, option("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE")
 ]
 History = Annotated[
     str | None,
-    quantity("--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"),
+    option("--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"),
 ]
 Sweep = Annotated[
     list[str] | None,

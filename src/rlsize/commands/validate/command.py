@@ -10,7 +10,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
-from rlsize.shell.command import Force, quantity
+from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import asks_beside_files
 
@@ -40,13 +40,13 @@ Transfer = Annotated[
     ),
 ]
 Classes = Annotated[
-    list[str] | None, quantity("--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME")
+    list[str] | None, option("--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME")
 ]
 MaxMedian = Annotated[
-    str | None, quantity("--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT")
+    str | None, option("--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT")
 ]
-MaxP90 = Annotated[str | None, quantity("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")]
-Rows = Annotated[str | None, quantity("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")]
+MaxP90 = Annotated[str | None, option("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")]
+Rows = Annotated[str | None, option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")]
 
 
 @asks_beside_files(Inputs=("seed",))

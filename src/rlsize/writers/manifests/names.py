@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from rlsize.errors import Fault
+from rlsize.units import cut
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -16,6 +17,7 @@ LONGEST_NAME = 253
 _LABEL = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
 _QUALIFIED = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _QUANTITY = re.compile(r"[0-9]{1,15}(\.[0-9]{1,9})?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei)?")
+_HALF_A_LINE = 60
 _EFFECTS = ("NoSchedule", "PreferNoSchedule", "NoExecute")
 
 
@@ -114,4 +116,4 @@ def toleration_of(text: str, flag: str, faults: list[Fault]) -> dict[str, str]:
 
 
 def _brief(text: str) -> str:
-    return repr(text if len(text) <= 60 else f"{text[:56]}...")  # noqa: PLR2004 (about half a line)
+    return repr(cut(text, _HALF_A_LINE))
