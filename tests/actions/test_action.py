@@ -11,7 +11,8 @@ from xml.etree import ElementTree as ET
 import pytest
 import yaml
 
-from rlsize.shell.app import COMMANDS, loaded
+from rlsize.shell.app import COMMANDS
+from rlsize.shell.command import loaded
 
 FILES = {"scenario": "rl/scenario.yaml", "budget": "rl/budget.yaml", "baseline": "rl/baseline.yaml"}
 

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 import rlsize
-from rlsize.shell.app import COMMANDS, loaded
+from rlsize.commands.predict import Predictions
+from rlsize.shell.app import COMMANDS
+from rlsize.shell.command import Entry, loaded
 
 PACKAGE = Path(rlsize.__file__).parent
 FILES = sorted(path for path in PACKAGE.rglob("*.py") if "profiles" not in path.relative_to(PACKAGE).parts[:1])
@@ -63,10 +65,9 @@ def test_the_public_api_is_what_it_lists() -> None:
         _ = rlsize.nothing_of_the_kind
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_sentence_in_help_is_the_command_s_own(name: str) -> None:
+@pytest.mark.parametrize(("name", "entry"), [*COMMANDS.items(), *Predictions.entries.items()])
+def test_the_sentence_in_help_is_the_command_s_own(name: str, entry: Entry) -> None:
     """`rlsize --help` shows sentences without importing commands; they must not drift from the docstrings."""
-    entry = COMMANDS[name]
     found = getattr(importlib.import_module(f"rlsize.commands.{entry.module}"), entry.function or name)
     if inspect.isfunction(found):
         docstring = inspect.getdoc(found) or ""
@@ -74,10 +75,10 @@ def test_the_sentence_in_help_is_the_command_s_own(name: str) -> None:
         assert "Example:  rlsize " in docstring
 
 
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_parameter_of_a_command_is_text_or_a_flag(name: str) -> None:
+@pytest.mark.parametrize(("name", "entry"), [*COMMANDS.items(), *Predictions.entries.items()])
+def test_every_parameter_of_a_command_is_text_or_a_flag(name: str, entry: Entry) -> None:
     """Anything else would make typer load a validator before the first answer."""
-    command = loaded(name, COMMANDS[name])
+    command = loaded(name, entry)
     for single in getattr(command, "commands", {"": command}).values():
         typed = inspect.unwrap(single.callback, stop=lambda function: hasattr(function, "__signature__"))
         signature = inspect.signature(typed, eval_str=True)

@@ -229,7 +229,8 @@ def test_a_plan_with_little_in_it_has_few_alerts(alerts: Callable[..., Any]) -> 
 @pytest.mark.parametrize("source", ["plan.yaml", "s.yaml"])
 def test_the_command_to_paste_is_one(source: str, alerts: Callable[..., Any]) -> None:
     """Every alert has the same one, a line that `rlsize diagnose` takes: an instance is judged beside the others."""
-    from rlsize.shell.app import COMMANDS, loaded
+    from rlsize.shell.app import COMMANDS
+    from rlsize.shell.command import loaded
 
     (group,) = yaml.safe_load(alerts(source).stdout)["groups"]
     (line,) = {rule["annotations"]["command"] for rule in group["rules"] if "alert" in rule}

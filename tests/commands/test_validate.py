@@ -11,7 +11,8 @@ import pytest
 
 from rlsize.estimates.recorded import registry
 from rlsize.readers.records import listing
-from rlsize.shell.app import COMMANDS, Entry
+from rlsize.shell.app import COMMANDS
+from rlsize.shell.command import Entry
 
 RUNS = """
 - {id: a1, run_time_s: 21, work_per_s_total: 0.5, work: 10, gpus: 1, tp: 1}

@@ -11,23 +11,11 @@ import errno
 import io
 import os
 import sys
-from importlib import import_module
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
-from typer.core import TyperCommand, TyperGroup
 
-from rlsize.shell.command import UNFINISHED, Command, Plain, as_typed
-
-
-class Entry(NamedTuple):
-    """One command: its panel in `--help`, its sentence there, its module, and its function there if not of its name."""
-
-    panel: str
-    sentence: str
-    module: str
-    function: str = ""
-
+from rlsize.shell.command import UNFINISHED, Entry, Group
 
 COMMANDS: dict[str, Entry] = {
     "fleet": Entry("Size", "How many rollout instances match this trainer.", "fleet"),
@@ -68,53 +56,10 @@ COMMANDS: dict[str, Entry] = {
 }
 
 
-class Commands(TyperGroup):
-    """A group that imports a command only when it is asked for."""
+class Commands(Group):
+    """All of them."""
 
-    helping = False
-
-    def get_params(self, ctx: typer.Context) -> list[Any]:  # type: ignore[override]  # typer's context is the one it makes
-        """The parameters, their text taken as it was typed."""
-        return as_typed(super().get_params(ctx))
-
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
-        """The names, in the order in which help shows them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
-        """The command of that name; while help is being written, only its sentence."""
-        entry = COMMANDS.get(cmd_name)
-        if entry is None:
-            return None
-        if self.helping:
-            return TyperCommand(cmd_name, help=entry.sentence, rich_help_panel=entry.panel)
-        return loaded(cmd_name, entry)
-
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes
-        """Offer the nearest command where there is none of that name."""
-        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
-        return super().resolve_command(ctx, args)
-
-    def format_help(self, ctx: typer.Context, formatter: Any) -> None:  # type: ignore[override]  # typer's context is the one it makes
-        """Write the help page without importing a single command."""
-        self.helping = True
-        try:
-            super().format_help(ctx, formatter)
-        finally:
-            self.helping = False
-
-
-def loaded(name: str, entry: Entry) -> Any:
-    """The command, built from its function, or the group, built from its Typer app."""
-    found = getattr(import_module(f"rlsize.commands.{entry.module}"), entry.function or name)
-    if isinstance(found, typer.Typer):
-        group = typer.main.get_command(found)
-        group.name = name
-        return group
-    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    answers = found.__annotations__.get("return") == "Report"
-    single.command(name, cls=Command if answers else Plain)(found)
-    return typer.main.get_command(single)
+    entries = COMMANDS
 
 
 app = typer.Typer(

@@ -2,48 +2,50 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Literal
 
 import typer
-from typer.core import TyperGroup
 
-from rlsize.shell.command import Command
+from rlsize.shell.command import Entry, Group
 
 if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.shell.inputs import Inputs
 
-COMMANDS = {
-    "rollout": "rollout.predict_rollout",
-    "train": "train.predict_train",
-    "sync": "sync.predict_sync",
-    "step": "step.predict_step",
-}
-"""Each command's function as `module.name`, imported when it is asked for."""
 
+class Predictions(Group):
+    """One command a stage, and one for all of them."""
 
-class Predictions(TyperGroup):
-    """A group that imports a command only when it is asked for."""
-
-    def list_commands(self, ctx: typer.Context) -> list[str]:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
-        """The names, in the order in which help shows them."""
-        return list(COMMANDS)
-
-    def get_command(self, ctx: typer.Context, cmd_name: str) -> Any:  # type: ignore[override]  # noqa: ARG002 (typer's signature)
-        """The command of that name."""
-        if cmd_name not in COMMANDS:
-            return None
-        module, _, function = COMMANDS[cmd_name].partition(".")
-        single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-        single.command(cmd_name, cls=Command)(getattr(import_module(f"rlsize.commands.predict.{module}"), function))
-        return typer.main.get_command(single)
-
-    def resolve_command(self, ctx: typer.Context, args: list[str]) -> Any:  # type: ignore[override]  # typer's context is the one it makes
-        """Offer the nearest command where there is none of that name."""
-        self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
-        return super().resolve_command(ctx, args)
+    entries = MappingProxyType(
+        {
+            "rollout": Entry(
+                "",
+                "How quickly an engine generates, at which concurrency, and how long an optimizer step's samples take.",
+                "predict.rollout",
+                "predict_rollout",
+            ),
+            "train": Entry(
+                "",
+                "How long the trainer works on an optimizer step, and where the time goes.",
+                "predict.train",
+                "predict_train",
+            ),
+            "sync": Entry(
+                "",
+                "How long a weight sync will take, by class of transport, with a band.",
+                "predict.sync",
+                "predict_sync",
+            ),
+            "step": Entry(
+                "",
+                "How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.",
+                "predict.step",
+                "predict_step",
+            ),
+        }
+    )
 
 
 def model_and_gpu(inputs: Inputs, side: Literal["rollout", "trainer"]) -> tuple[Model | None, Gpu | None]:
