@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.writers.files import make_folder, write_whole
+from rlsize.writers.scalars import text
 
 if TYPE_CHECKING:
     from rlsize.facts.model import Model
 
 HEADER = "rlsize: {kind: model, version: 1}\n"
 _COMPUTED = "# Worked out from the architecture by rlsize, never by hand; caches in bf16, recurrent states in fp32.\n"
-_PLAIN = re.compile(r"[A-Za-z][\w./+-]*(?: [\w./+-]+)*", re.ASCII)  # text that YAML takes for nothing else
-_WORDS = frozenset({"null", "true", "false", "yes", "no", "on", "off", "y", "n"})
 
 
 def write_model_profile(model: Model, folder: str | Path, force: bool = False) -> Path:
@@ -61,7 +58,7 @@ def _section(key: str, value: Any) -> str:  # noqa: ANN401 (any field of a profi
             return f"{key}: {_inline(content)}\n"
         return f"{key}:\n" + "".join(f"  {name}: {_inline(part)}\n" for name, part in content.items())
     if isinstance(value, dict):
-        return f"{key}:\n" + "".join(f"  {_text(name)}: {_inline(part)}\n" for name, part in value.items())
+        return f"{key}:\n" + "".join(f"  {text(name)}: {_inline(part)}\n" for name, part in value.items())
     if key == "notes":
         return f"{key}:\n" + "".join(f"  - {_inline(part)}\n" for part in value)
     return f"{key}: {_inline(value)}\n"
@@ -91,25 +88,13 @@ def _inline(value: Any) -> str:  # noqa: ANN401 (any part of a profile)
     if dataclasses.is_dataclass(value):
         return _inline(_stated(value))
     if isinstance(value, dict):
-        return "{" + ", ".join(f"{_text(key)}: {_inline(part)}" for key, part in value.items()) + "}"
+        return "{" + ", ".join(f"{text(key)}: {_inline(part)}" for key, part in value.items()) + "}"
     if isinstance(value, (tuple, list)):
         return "[" + ", ".join(_inline(part) for part in value) + "]"
     if isinstance(value, bool):
         return "true" if value else "false"
-    return _text(value) if isinstance(value, str) else _number(value)
+    return text(value) if isinstance(value, str) else _number(value)
 
 
 def _number(value: float) -> str:
     return str(int(value)) if value == int(value) else repr(value)
-
-
-def _text(value: str) -> str:
-    """Text as YAML reads it back: bare where nothing can be mistaken, else in double quotes."""
-    if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
-        return value
-    return "".join(char if char.isprintable() else _escaped(char) for char in json.dumps(value, ensure_ascii=False))
-
-
-def _escaped(char: str) -> str:
-    code = ord(char)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"  # noqa: PLR2004 (YAML's two widths)

@@ -1,4 +1,4 @@
-"""Single values as YAML text, so that the reader of scenarios has them back exactly."""
+"""Single values as YAML text, so that the readers of files have them back exactly."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.units import DIMENSIONS, quantity
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./+-]*")
+_PLAIN = re.compile(r"[A-Za-z][\w./+-]*(?: [\w./+-]+)*", re.ASCII)  # text that YAML takes for nothing else
 _WORDS = frozenset(
     {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 )  # no text to one YAML reader or another
@@ -60,8 +60,8 @@ def text(value: str) -> str:
     r"""
     Text on one line, quoted where it could be taken for anything else.
 
-    >>> text("qwen3-32b"), text("no"), text("a # b\n")
-    ('qwen3-32b', '"no"', '"a # b\\n"')
+    >>> text("qwen3-32b"), text("two words"), text("no"), text("a # b\n")
+    ('qwen3-32b', 'two words', '"no"', '"a # b\\n"')
     """
     if _PLAIN.fullmatch(value) and value.lower() not in _WORDS:
         return value
