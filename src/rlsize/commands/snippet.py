@@ -189,25 +189,16 @@ def _split(inputs: Inputs, found: Allocation, title: str, variant: str) -> Split
         raise DoesNotFitError(Fault(what, "--mode", "nearest: --mode sync, or --mode async"))
     return Split(
         title=title,
-        mode=found.mode,
+        said=found,
         variant=variant,
         instances=numbers["instances"],
         size=numbers["gpus_per_instance"],
         rollout_gpus=numbers["rollout_gpus"],
         trainer_gpus=numbers["trainer_gpus"],
         node=numbers["gpus_per_node"],
-        rollout=found.rollout,
-        trainer=found.trainer,
         staleness=whole,
-        sync_every=found.sync_every,
         prompts=numbers["prompts_per_step"],
         group=numbers["group_size"],
-        mini_batches=found.mini_batches,
-        engine=found.engine,
-        in_flight=found.in_flight,
-        memory_fraction=found.memory_fraction,
-        reference=found.reference,
-        mixture=found.mixture,
     )
 
 
@@ -235,13 +226,13 @@ def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
     if not split.shared:
         pools = (
             f"{numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
-            f"{numbered(split.trainer_gpus, 'trainer GPU')}; {split.mode}, staleness up to {split.staleness}, sync "
-            f"every {split.sync_every}."
+            f"{numbered(split.trainer_gpus, 'trainer GPU')}; {split.said.mode}, staleness up to {split.staleness}, "
+            f"sync every {split.said.sync_every}."
         )
     lines = [
         f"{found.source}: {split.variant}. Written by rlsize {VERSION} from {source}.",
         f"Split: {pools}",
-        f"Batch: {split.prompts} prompts x {split.group} samples, weight updates: {split.mini_batches}.",
+        f"Batch: {split.prompts} prompts x {split.group} samples, weight updates: {split.said.mini_batches}.",
         *made.notes,
         *(f"Caution: {warning}" for warning in made.warnings),
     ]

@@ -14,7 +14,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.facts.allocation import Degrees
+from rlsize.facts.allocation import Allocation, Degrees
 from rlsize.writers.snippets import frameworks
 from rlsize.writers.snippets.snippet import Form, KeyGroup, Keys, Snippet, group_text
 from rlsize.writers.snippets.split import Split
@@ -27,13 +27,17 @@ MODES = ("colocated", "synchronous", "one-step-off", "async", "hybrid")
 
 def split_of(**said: Any) -> Split:
     """8 instances of 2 GPUs beside a trainer of 16, on nodes of 8: 64 prompts x 8 samples, staleness 2."""
+    whole = {
+        "title": "it", "variant": "", "instances": 8, "size": 2, "rollout_gpus": 16, "trainer_gpus": 16, "node": 8,
+        "staleness": 2, "prompts": 64, "group": 8,
+    }  # fmt: skip
     usual = {
-        "title": "it",
-        "mode": "async", "variant": "", "instances": 8, "size": 2, "rollout_gpus": 16, "trainer_gpus": 16, "node": 8,
-        "rollout": Degrees(tensor=2), "trainer": Degrees(), "staleness": 2, "sync_every": 1, "prompts": 64, "group": 8,
+        "source": "a plan", "mode": "async", "rollout": Degrees(tensor=2), "trainer": Degrees(), "sync_every": 1,
         "mini_batches": 1, "engine": "vllm", "in_flight": True, "reference": True,
     }  # fmt: skip
-    return Split(**{**usual, **said})
+    of_the_loop = {key: value for key, value in said.items() if key not in whole}
+    numbers = {key: value for key, value in said.items() if key in whole}
+    return Split(said=Allocation(**{**usual, **of_the_loop}), **{**whole, **numbers})
 
 
 def alternating(mode: str, staleness: int) -> int:
@@ -102,20 +106,20 @@ def verl(keys: dict[str, Any], split: Split) -> Said:
         return rollout, trainer, tensor, 1
     if split.variant == "separate-async":
         updates = keys["trainer.v1.separate_async.parameter_sync_step"]
-        assert keys["data.train_batch_size"] == updates * mini == split.sync_every * split.prompts
+        assert keys["data.train_batch_size"] == updates * mini == split.said.sync_every * split.prompts
         versions = keys["trainer.v1.sampler.max_off_policy_threshold"] - 1
     else:
         updates = keys["async_training.trigger_parameter_sync_step"]
-        assert updates * keys["async_training.require_batches"] * mini == split.sync_every * split.prompts
+        assert updates * keys["async_training.require_batches"] * mini == split.said.sync_every * split.prompts
         versions = keys["async_training.staleness_threshold"]
-    return rollout, trainer, tensor, versions * split.sync_every
+    return rollout, trainer, tensor, versions * split.said.sync_every
 
 
 def nemo(keys: dict[str, Any], split: Split) -> Said:
     """The trainer has what generation leaves of the cluster."""
     total = keys["cluster.num_nodes"] * keys["cluster.gpus_per_node"]
     tensor = keys["policy.generation.vllm_cfg.tensor_parallel_size"]
-    assert keys["policy.train_global_batch_size"] * split.mini_batches == split.samples
+    assert keys["policy.train_global_batch_size"] * split.said.mini_batches == split.samples
     if keys["policy.generation.colocated.enabled"]:
         return total, total, tensor, 0
     pool = "policy.generation.colocated.resources."
@@ -135,7 +139,7 @@ def openrlhf(keys: dict[str, Any], split: Split) -> Said:
 def trl(keys: dict[str, Any], split: Split) -> Said:
     """GPUs are those of the server and the launcher."""
     trainer = keys["num_processes"]
-    updates = split.mini_batches
+    updates = split.said.mini_batches
     assert (
         keys["per_device_train_batch_size"] * keys["gradient_accumulation_steps"] * trainer * updates == split.samples
     )
@@ -143,7 +147,7 @@ def trl(keys: dict[str, Any], split: Split) -> Said:
         return trainer, trainer, keys["vllm_tensor_parallel_size"], 0
     form = "-" if split.variant == "async-grpo" else "_"
     tensor = keys[f"tensor{form}parallel{form}size"]
-    staleness = keys["max_staleness"] * split.sync_every if form == "-" else 0
+    staleness = keys["max_staleness"] * split.said.sync_every if form == "-" else 0
     return tensor * keys[f"data{form}parallel{form}size"], trainer, tensor, staleness
 
 
@@ -151,7 +155,7 @@ def slime(keys: dict[str, Any], split: Split) -> Said:
     """The fleet's GPUs as they are; those of the actor where both share."""
     trainer = keys["actor-num-nodes"] * keys["actor-num-gpus-per-node"]
     rollout = trainer if keys.get("colocate") else keys["rollout-num-gpus"]
-    assert keys["global-batch-size"] * split.mini_batches == split.samples
+    assert keys["global-batch-size"] * split.said.mini_batches == split.samples
     return rollout, trainer, keys["rollout-num-gpus-per-engine"], 1 if "update-weights-interval" in keys else 0
 
 

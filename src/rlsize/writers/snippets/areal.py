@@ -14,8 +14,12 @@ def snippet(split: Split) -> Snippet:
     """The YAML of a split."""
     split.only("tensor", "pipeline")
     split.whole_batches()
-    if split.engine not in {"vllm", "sglang"}:
-        what = f"AReaL runs vllm or sglang, not {split.engine}" if split.engine else "which engine? AReaL names it"
+    if split.said.engine not in {"vllm", "sglang"}:
+        what = (
+            f"AReaL runs vllm or sglang, not {split.said.engine}"
+            if split.said.engine
+            else "which engine? AReaL names it"
+        )
         split.refuse(what, "--engine", "nearest: --engine sglang")
     split.syncs_every_step()
     pool = split.pool(split.gpus, "--rollout-gpus", "GPUs of both sides")
@@ -23,11 +27,11 @@ def snippet(split: Split) -> Snippet:
     keys: Keys = {
         "cluster.n_nodes": pool.nodes,
         "cluster.n_gpus_per_node": pool.per_node,
-        "rollout.backend": f"{split.engine}:d{split.instances}p{split.rollout.pipeline or 1}t{split.tensor}",
+        "rollout.backend": f"{split.said.engine}:d{split.instances}p{split.said.rollout.pipeline or 1}t{split.tensor}",
         "rollout.max_head_offpolicyness": split.staleness,
         "rollout.consumer_batch_size": split.prompts,
         "actor.backend": _trainer(split),
-        "actor.ppo_n_minibatches": split.mini_batches,
+        "actor.ppo_n_minibatches": split.said.mini_batches,
         "gconfig.n_samples": split.group,
         "train_dataset.batch_size": split.prompts,
     }
@@ -37,7 +41,7 @@ def snippet(split: Split) -> Snippet:
 
 def _trainer(split: Split) -> str:
     """The trainer's string: Megatron where it has stages or experts apart, else FSDP."""
-    degrees = split.trainer.said()
+    degrees = split.said.trainer.said()
     tensor, stages, context = (degrees.get(name, 1) for name in ("tensor", "pipeline", "context"))
     backend = "megatron" if stages > 1 or "expert" in degrees else "fsdp"
     reason = "each replica of the trainer has tensor x pipeline x context GPUs"

@@ -22,13 +22,13 @@ def snippet(split: Split) -> Snippet:
         "policy.generation.backend": "vllm",
         "policy.generation.vllm_cfg.tensor_parallel_size": split.tensor,
         "policy.generation.vllm_cfg.async_engine": asynchronous,
-        "policy.generation.vllm_cfg.gpu_memory_utilization": split.memory_fraction,
-        "policy.train_global_batch_size": split.samples // split.mini_batches,
+        "policy.generation.vllm_cfg.gpu_memory_utilization": split.said.memory_fraction,
+        "policy.train_global_batch_size": split.samples // split.said.mini_batches,
         "grpo.num_prompts_per_step": split.prompts,
         "grpo.num_generations_per_prompt": split.group,
         "grpo.async_grpo.enabled": asynchronous,
         "grpo.async_grpo.max_trajectory_age_steps": split.staleness if asynchronous else None,
-        "grpo.async_grpo.in_flight_weight_updates": split.in_flight if asynchronous else None,
+        "grpo.async_grpo.in_flight_weight_updates": split.said.in_flight if asynchronous else None,
     }
     return Snippet(KeyGroup("configuration of GRPO", "yaml", keys), notes=split.trainer_note())
 

@@ -34,21 +34,21 @@ def snippet(split: Split) -> Snippet:
         "actor.num_gpus_per_node": pool.per_node,
         "vllm.num_engines": split.instances,
         "vllm.tensor_parallel_size": split.tensor,
-        "vllm.gpu_memory_utilization": split.memory_fraction,
+        "vllm.gpu_memory_utilization": split.said.memory_fraction,
         "rollout.batch_size": split.prompts,
         "rollout.n_samples_per_prompt": split.group,
-        "train.batch_size": split.samples // split.mini_batches,
+        "train.batch_size": split.samples // split.said.mini_batches,
         "train.colocate_all": split.shared or None,
         "train.async_enable": asynchronous or None,
         "train.async_queue_size": split.staleness if asynchronous else None,
-        "train.partial_rollout_enable": (asynchronous and split.in_flight) or None,
-        "algo.kl.init_coef": 0 if split.reference is False else None,
-        "ref.num_nodes": pool.nodes if split.reference else None,
-        "ref.num_gpus_per_node": pool.per_node if split.reference else None,
-        "train.colocate_actor_ref": (split.reference and not split.shared) or None,
+        "train.partial_rollout_enable": (asynchronous and split.said.in_flight) or None,
+        "algo.kl.init_coef": 0 if split.said.reference is False else None,
+        "ref.num_nodes": pool.nodes if split.said.reference else None,
+        "ref.num_gpus_per_node": pool.per_node if split.said.reference else None,
+        "train.colocate_actor_ref": (split.said.reference and not split.shared) or None,
     }
     group = KeyGroup("flags", "flags", keys, "python3 -m openrlhf.cli.train_ppo_ray")
-    return Snippet(group, notes=split.trainer_note(), warnings=(_UNSAID,) if split.reference is None else ())
+    return Snippet(group, notes=split.trainer_note(), warnings=(_UNSAID,) if split.said.reference is None else ())
 
 
 FRAMEWORK = Framework(

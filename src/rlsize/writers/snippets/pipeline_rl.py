@@ -35,7 +35,7 @@ def snippet(split: Split) -> Snippet:
     }
     return Snippet(
         KeyGroup("overrides", "overrides", keys),
-        warnings=(_REFERENCE,) if split.reference else (),
+        warnings=(_REFERENCE,) if split.said.reference else (),
         notes=(
             f"The fractions share out {split.gpus} GPUs: start it on exactly as many.",
             f"Taken for granted, not read: max_lag counts samples, {split.samples} to an optimizer step.",

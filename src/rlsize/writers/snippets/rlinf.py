@@ -30,7 +30,7 @@ def snippet(split: Split) -> Snippet:
         "rollout.tensor_parallel_size": split.tensor,
         "data.rollout_batch_size": split.prompts,
         "algorithm.group_size": split.group,
-        "algorithm.n_minibatches": split.mini_batches,
+        "algorithm.n_minibatches": split.said.mini_batches,
     }
     note = "No inference component: a plan counts old and reference log-probabilities on the trainer's GPUs."
     return Snippet(KeyGroup("configuration", "yaml", keys), notes=(*([note] if apart else []), *split.trainer_note()))

@@ -27,10 +27,10 @@ def snippet(split: Split) -> Snippet:
     pool = split.trainer_pool()
     split.fits(pool.per_node if split.shared else min(split.node, split.rollout_gpus))
     asynchronous = split.variant == "fully-async"
-    if asynchronous and split.mini_batches != 1:
-        what = f"fully async training makes one update of each batch, not {split.mini_batches}"
+    if asynchronous and split.said.mini_batches != 1:
+        what = f"fully async training makes one update of each batch, not {split.said.mini_batches}"
         split.refuse(what, "--mini-batches", "nearest: --mini-batches 1")
-    degrees = split.rollout.said("pipeline", "data")
+    degrees = split.said.rollout.said("pipeline", "data")
     keys: Keys = {
         "trainer.placement.colocate_all": split.shared,
         "trainer.placement.policy_num_nodes": pool.nodes,
@@ -39,7 +39,7 @@ def snippet(split: Split) -> Snippet:
         f"{_ENGINE}.tensor_parallel_size": split.tensor,
         f"{_ENGINE}.pipeline_parallel_size": degrees.get("pipeline"),
         f"{_ENGINE}.data_parallel_size": degrees.get("data"),
-        f"{_ENGINE}.gpu_memory_utilization": split.memory_fraction,
+        f"{_ENGINE}.gpu_memory_utilization": split.said.memory_fraction,
         "trainer.train_batch_size": split.prompts,
         "trainer.policy_mini_batch_size": split.mini_batch,
         "generator.n_samples_per_prompt": split.group,

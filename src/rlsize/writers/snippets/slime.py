@@ -18,8 +18,8 @@ def snippet(split: Split) -> Snippet:
     pool = split.trainer_pool()
     split.fits(pool.per_node if split.shared else min(split.node, split.rollout_gpus))
     asynchronous = split.variant == "train-async"
-    if not asynchronous and split.sync_every != 1:
-        what = f"train.py updates weights after every batch, not every {split.sync_every}"
+    if not asynchronous and split.said.sync_every != 1:
+        what = f"train.py updates weights after every batch, not every {split.said.sync_every}"
         split.refuse(what, "--sync-every", "nearest: --sync-every 1, or --mode one-step-off")
     keys: Keys = {
         "actor-num-nodes": pool.nodes,
@@ -29,8 +29,8 @@ def snippet(split: Split) -> Snippet:
         "rollout-num-gpus-per-engine": split.size,
         "rollout-batch-size": split.prompts,
         "n-samples-per-prompt": split.group,
-        "global-batch-size": split.samples // split.mini_batches,
-        "update-weights-interval": split.sync_every if asynchronous else None,
+        "global-batch-size": split.samples // split.said.mini_batches,
+        "update-weights-interval": split.said.sync_every if asynchronous else None,
     }
     script = "train_async.py" if asynchronous else "train.py"
     return Snippet(KeyGroup("flags", "flags", keys, f"python3 {script}"), notes=split.trainer_note())

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.errors import Fault
 
 if TYPE_CHECKING:
-    from rlsize.facts.allocation import Degrees
+    from rlsize.facts.allocation import Allocation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,54 +33,36 @@ class Split:
 
     Args:
         title: What the framework is called in words.
-        mode: How the loop is laid out in time.
+        said: How the loop is laid out, as it was said.
         variant: Which of the framework's ways is written.
         instances: Rollout instances.
         size: GPUs of one instance.
         rollout_gpus: GPUs of the fleet; those of the trainer too where both share.
         trainer_gpus: GPUs of the trainer.
         node: GPUs of a node.
-        rollout: Degrees of parallelism of an instance.
-        trainer: Degrees of parallelism of the trainer.
         staleness: Optimizer steps that a sample may be behind.
-        sync_every: Optimizer steps from one sync to the next.
         prompts: Prompts per optimizer step.
         group: Samples of one prompt.
-        mini_batches: Weight updates that a batch is split into.
-        engine: The inference engine; empty where nobody says.
-        in_flight: Whether samples go on with new weights while they are generated.
-        memory_fraction: Share of GPU memory that the engine may use; None where nobody says.
-        reference: Whether a frozen reference model is kept.
-        mixture: Whether the model has experts; None where nobody says.
         refusals: What the framework cannot express.
     """
 
     title: str
-    mode: str
+    said: Allocation
     variant: str
     instances: int
     size: int
     rollout_gpus: int
     trainer_gpus: int
     node: int
-    rollout: Degrees
-    trainer: Degrees
     staleness: int
-    sync_every: int
     prompts: int
     group: int
-    mini_batches: int
-    engine: str = ""
-    in_flight: bool = False
-    memory_fraction: float | None = None
-    reference: bool | None = None
-    mixture: bool | None = None
     refusals: list[Fault] = field(default_factory=list)
 
     @property
     def shared(self) -> bool:
         """Whether both sides take turns on the same GPUs."""
-        return self.mode == "colocated"
+        return self.said.shared
 
     @property
     def gpus(self) -> int:
@@ -90,7 +72,7 @@ class Split:
     @property
     def tensor(self) -> int:
         """Tensor-parallel ranks of an instance."""
-        return self.rollout.tensor or 1
+        return self.said.rollout.tensor or 1
 
     @property
     def samples(self) -> int:
@@ -100,7 +82,7 @@ class Split:
     @property
     def mini_batch(self) -> int:
         """Prompts of one weight update."""
-        return self.prompts // self.mini_batches
+        return self.prompts // self.said.mini_batches
 
     def refuse(self, what: str, where: str, todo: str) -> None:
         """Note something that the framework cannot express."""
@@ -110,7 +92,7 @@ class Split:
 
     def only(self, *names: str) -> None:
         """Refuse degrees of parallelism of an instance that the framework has no key for, as far as was read."""
-        for name, degree in self.rollout.said().items():
+        for name, degree in self.said.rollout.said().items():
             if name not in names:
                 what = f"instances are {name}-parallel over {degree}, and no key for that was read"
                 self.refuse(
@@ -119,26 +101,27 @@ class Split:
 
     def runs(self, *engines: str) -> None:
         """Refuse an engine that the framework does not run; where nobody names one, it is the framework's."""
-        if self.engine and self.engine not in engines:
-            what = f"the plan is for {self.engine}, and {self.title} runs {' or '.join(engines)}"
+        if self.said.engine and self.said.engine not in engines:
+            what = f"the plan is for {self.said.engine}, and {self.title} runs {' or '.join(engines)}"
             self.refuse(what, "--engine", f"nearest: --engine {engines[0]}, at the rate that it reaches")
 
     def syncs_every_step(self) -> None:
         """Refuse a cadence of weight syncs that the framework has no key for."""
-        if self.sync_every != 1:
-            cadence = f"after every step, not every {self.sync_every}"
+        if self.said.sync_every != 1:
+            cadence = f"after every step, not every {self.said.sync_every}"
             what = f"{self.title} syncs weights {cadence}, as far as its keys were read"
             self.refuse(what, "--sync-every", "nearest: --sync-every 1")
 
     def updates_once(self) -> None:
         """Refuse several weight updates of a batch, where the framework's key for that was not read."""
-        if self.mini_batches != 1:
-            what = f"a batch makes {self.mini_batches} weight updates, and {self.title}'s key for that was not read"
+        if self.said.mini_batches != 1:
+            updates = f"{self.said.mini_batches} weight updates"
+            what = f"a batch makes {updates}, and {self.title}'s key for that was not read"
             self.refuse(what, "--mini-batches", "nearest: --mini-batches 1")
 
     def equal_updates(self) -> None:
         """Refuse a batch that does not split into updates of as many samples."""
-        unit = self.mini_batches // gcd(self.mini_batches, self.group)
+        unit = self.said.mini_batches // gcd(self.said.mini_batches, self.group)
         self.divided("prompts", self.prompts, unit, "--prompts", "each weight update trains on as many samples")
 
     def divided(self, what: str, number: int, by: int, flag: str, reason: str) -> int:
@@ -186,11 +169,11 @@ class Split:
 
     def whole_batches(self) -> None:
         """Refuse a batch that does not split into mini batches of whole prompts."""
-        self.divided("prompts", self.prompts, self.mini_batches, "--prompts", "mini batches hold whole prompts")
+        self.divided("prompts", self.prompts, self.said.mini_batches, "--prompts", "mini batches hold whole prompts")
 
     def trainer_note(self) -> tuple[str, ...]:
         """What is said of a trainer whose layout the snippet leaves alone."""
-        degrees = self.trainer.said()
+        degrees = self.said.trainer.said()
         if not degrees:
             return ()
         words = ", ".join(f"{name} {degree}" for name, degree in degrees.items())

@@ -42,7 +42,7 @@ def _server(split: Split) -> KeyGroup:
         fitting = split.node - split.node % split.size
         smaller = "" if fitting else f" --rollout-tensor-parallel {split.node}"
         split.refuse(what, "--rollout-gpus", f"nearest: --rollout-gpus {fitting or split.node}{smaller}")
-    if split.variant == "server" and split.instances > 1 and split.mixture is not True:
+    if split.variant == "server" and split.instances > 1 and split.said.mixture is not True:
         what = f"{split.instances} engines in one server: TRL's data-parallel ranks are for models with experts only"
         most = min(split.rollout_gpus, split.node)
         todo = f"nearest: one engine (--instances 1 --rollout-tensor-parallel {most}), or --mode colocated"
@@ -50,7 +50,7 @@ def _server(split: Split) -> KeyGroup:
     keys: Keys = {
         "tensor_parallel_size": split.tensor,
         "data_parallel_size": split.instances,
-        "gpu_memory_utilization": split.memory_fraction,
+        "gpu_memory_utilization": split.said.memory_fraction,
     }
     command = "trl vllm-serve --model MODEL"
     if split.variant == "async-grpo":  # `vllm serve` spells its flags with hyphens
@@ -67,9 +67,9 @@ def _fields(split: Split) -> Keys:
             "per_device_train_batch_size": 1,
             "gradient_accumulation_steps": _accumulation(split),
             "max_staleness": split.divided(
-                "steps of staleness", split.staleness, split.sync_every, "--max-staleness", reason
+                "steps of staleness", split.staleness, split.said.sync_every, "--max-staleness", reason
             ),
-            "weight_sync_steps": split.sync_every * split.mini_batches,
+            "weight_sync_steps": split.said.sync_every * split.said.mini_batches,
         }
     split.syncs_every_step()
     accumulation = _accumulation(split)
@@ -77,17 +77,17 @@ def _fields(split: Split) -> Keys:
         "use_vllm": True,
         "vllm_mode": "colocate" if split.shared else "server",
         "vllm_tensor_parallel_size": split.tensor if split.shared else None,
-        "vllm_gpu_memory_utilization": split.memory_fraction if split.shared else None,
+        "vllm_gpu_memory_utilization": split.said.memory_fraction if split.shared else None,
         "num_generations": split.group,
         "per_device_train_batch_size": 1,
         "gradient_accumulation_steps": accumulation,
-        "steps_per_generation": accumulation * split.mini_batches,
+        "steps_per_generation": accumulation * split.said.mini_batches,
     }
 
 
 def _accumulation(split: Split) -> int:
     """Micro steps of one sample on each GPU that make an update."""
-    by = split.trainer_gpus * split.mini_batches
+    by = split.trainer_gpus * split.said.mini_batches
     prompts = by // gcd(by, split.group)
     reason = f"each of {split.trainer_gpus} GPUs trains on as many samples of each update"
     split.divided("prompts", split.prompts, prompts, "--prompts", reason)

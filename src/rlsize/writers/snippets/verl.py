@@ -51,8 +51,8 @@ def _batch(split: Split, prompts: int) -> Keys:
 
 
 def _every_step(split: Split) -> None:
-    if split.sync_every != 1:
-        what = f"verl's {split.variant} trainer syncs weights after every batch, not every {split.sync_every}"
+    if split.said.sync_every != 1:
+        what = f"verl's {split.variant} trainer syncs weights after every batch, not every {split.said.sync_every}"
         split.refuse(what, "--sync-every", "nearest: --sync-every 1, or --mode async")
 
 
@@ -81,7 +81,7 @@ def _separate_async(split: Split) -> _Written:
     A trajectory is dropped that spans more weight versions than the threshold; one that is k versions old spans k + 1.
     """
     versions = _versions(split)
-    updates = split.sync_every * split.mini_batches
+    updates = split.said.sync_every * split.said.mini_batches
     keys: Keys = {
         "trainer.use_v1": True,
         "trainer.v1.trainer_mode": "separate_async",
@@ -103,7 +103,7 @@ def _separate_async(split: Split) -> _Written:
 def _fully_async(split: Split) -> _Written:
     """fully_async: the rollouter may be a share of a version's samples ahead; a version lasts from sync to sync."""
     versions = _versions(split)
-    updates = split.sync_every * split.mini_batches
+    updates = split.said.sync_every * split.said.mini_batches
     ahead = (1 + versions) * updates * split.mini_batch
     keys: Keys = {
         "actor_rollout_ref.hybrid_engine": False,
@@ -112,8 +112,8 @@ def _fully_async(split: Split) -> _Written:
         "async_training.staleness_threshold": versions,
         "async_training.trigger_parameter_sync_step": updates,
         "async_training.require_batches": 1,
-        "async_training.partial_rollout": split.in_flight,
-        "async_training.use_dynamic_resource_scheduling": split.mode == "hybrid" or None,
+        "async_training.partial_rollout": split.said.in_flight,
+        "async_training.use_dynamic_resource_scheduling": split.said.mode == "hybrid" or None,
         "data.gen_batch_size": 1,
         **_batch(split, 0),
     }
@@ -127,22 +127,22 @@ def _fully_async(split: Split) -> _Written:
 def _versions(split: Split) -> int:
     """Staleness in weight versions: verl counts syncs, a plan optimizer steps."""
     reason = "verl counts staleness in weight versions, one for each sync"
-    return split.divided("steps of staleness", split.staleness, split.sync_every, "--max-staleness", reason)
+    return split.divided("steps of staleness", split.staleness, split.said.sync_every, "--max-staleness", reason)
 
 
 def _engine(split: Split) -> Keys:
-    degrees = split.rollout.said()
+    degrees = split.said.rollout.said()
     whole = split.tensor * degrees.get("data", 1)
     if degrees.get("expert", whole) != whole:
         what = f"expert parallelism of {degrees['expert']} is not tensor x data parallel = {whole}"
         split.refuse(what, "rollout", f"nearest: experts over all {whole} ranks of an instance, or none")
     return {
-        f"{_ROLLOUT}.name": _ENGINES.get(split.engine),
+        f"{_ROLLOUT}.name": _ENGINES.get(split.said.engine),
         f"{_ROLLOUT}.tensor_model_parallel_size": split.tensor,
         f"{_ROLLOUT}.data_parallel_size": degrees.get("data"),
         f"{_ROLLOUT}.pipeline_model_parallel_size": degrees.get("pipeline"),
         f"{_ROLLOUT}.expert_parallel_size": degrees.get("expert"),
-        f"{_ROLLOUT}.gpu_memory_utilization": split.memory_fraction,
+        f"{_ROLLOUT}.gpu_memory_utilization": split.said.memory_fraction,
     }
 
 
