@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
 SECONDS_PER_DAY = 86_400.0
 SECONDS_PER_HOUR = 3_600.0
@@ -294,6 +294,27 @@ def cut(text: str, most: int) -> str:
     ('as it is', 'too l...')
     """
     return text if len(text) <= most else f"{text[: most - 4]}..."
+
+
+def listed(names: Sequence[str], last: str = "and") -> str:
+    """
+    Names in a sentence.
+
+    >>> listed(["a"]), listed(["a", "b", "c"]), listed(["a", "b"], "or")
+    ('a', 'a, b and c', 'a or b')
+    """
+    return f"{', '.join(names[:-1])} {last} {names[-1]}" if len(names) > 1 else "".join(names)
+
+
+def some_of(names: Sequence[str], most: int) -> str:
+    """
+    So many names at most, and how many more there are.
+
+    >>> some_of(["a", "b"], 2), some_of(["a", "b", "c"], 1)
+    ('a, b', 'a and 2 more')
+    """
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
 
 
 def unit_of(key: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.reports.report import Column, Table
-from rlsize.units import show
+from rlsize.units import show, some_of
 
 if TYPE_CHECKING:
     from rlsize.facts.observations import InstanceObservation, Observation
@@ -57,9 +57,8 @@ def apart_words(run: RunSummary) -> list[str]:
     """A sentence for each reason why steps do not count, and for each kind of record that could not be used."""
     found = []
     for apart in run.set_apart:
-        names = ", ".join(map(str, apart.steps[:_LISTED]))
-        more = f" and {len(apart.steps) - _LISTED} more" if len(apart.steps) > _LISTED else ""
-        what = f"step{'s' if len(apart.steps) > 1 else ''} {names}{more}"
+        names = some_of([str(step) for step in apart.steps], _LISTED)
+        what = f"step{'s' if len(apart.steps) > 1 else ''} {names}"
         found.append(f"Set apart as {apart.why}: {what}, {show(apart.seconds, '_seconds')} in all.")
     found += [
         f"Not used: {one.count} record{'s' if one.count > 1 else ''}, {one.why}; the first at {one.first}."

@@ -6,10 +6,8 @@ import os
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rlsize.errors import InputError
-from rlsize.shell.command import option
+from rlsize.shell.command import option, switch
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -31,7 +29,7 @@ TokenFile = Annotated[
 Authority = Annotated[
     str | None, option("--ca", "Certificates to trust instead of the system's (PEM).", _ACCESS, "FILE")
 ]
-Insecure = Annotated[bool, typer.Option("--insecure", help="Do not check certificates.", rich_help_panel=_ACCESS)]
+Insecure = Annotated[bool, switch("--insecure", "Do not check certificates.", _ACCESS)]
 
 
 def access_to(

@@ -17,6 +17,7 @@ from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
 from rlsize.shell.command import Profiles, argument, option
 from rlsize.shell.inputs import Inputs
+from rlsize.units import listed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -167,7 +168,7 @@ def _help(row: Row) -> str:
     text = row.meaning.removesuffix(".")
     words = [word for word in row.words if word not in text]
     if len(words) == len(row.words) and words:
-        text += f": {', '.join(words[:-1])} or {words[-1]}" if len(words) > 1 else f": {words[0]}"
+        text += f": {listed(words, 'or')}"
     if row.default is not None and not isinstance(row.default, bool) and "when not given" not in text:
         shown = f"{row.default:g}" if isinstance(row.default, (int, float)) else row.default
         text += f"; {shown} when not given"

@@ -30,6 +30,7 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.answer import delivered
+from rlsize.shell.command import argument
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 from rlsize.units import printable, show
@@ -45,12 +46,7 @@ _TESTED = (
     f"Run it beside {RULES}: promtool test rules {TESTS}",
 )
 Source = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="PLAN|SCENARIO",
-        help="A saved plan, a scenario, or an observation of a loop that ran well.",
-        show_default=False,
-    ),
+    str | None, argument("PLAN|SCENARIO", "A saved plan, a scenario, or an observation of a loop that ran well.")
 ]
 
 

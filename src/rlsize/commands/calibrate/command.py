@@ -5,13 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure, absent
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Force, Profiles, option
+from rlsize.shell.command import Force, Profiles, argument, option
 from rlsize.shell.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -30,10 +28,8 @@ def _meant(key: str) -> str:
 
 Files = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="SOURCE... [SCENARIO]",
-        help="Rates files, YAML lists of records of runs, and the scenario that says what ran.",
-        show_default=False,
+    argument(
+        "SOURCE... [SCENARIO]", "Rates files, YAML lists of records of runs, and the scenario that says what ran."
     ),
 ]
 StepSeconds = Annotated[str | None, option("--step-seconds", _meant("step_seconds"), HEART)]
@@ -42,22 +38,16 @@ TrainSeconds = Annotated[str | None, option("--train-seconds", _meant("train_sec
 SyncSeconds = Annotated[str | None, option("--sync-seconds", _meant("sync_seconds"), HEART)]
 RatePoints = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--rate",
-        metavar="CONCURRENCY=TOKENS_PER_SECOND",
-        help="Response tokens per second of one instance with so many samples in flight; repeatable.",
-        rich_help_panel=HEART,
-        show_default=False,
+        "Response tokens per second of one instance with so many samples in flight; repeatable.",
+        HEART,
+        "CONCURRENCY=TOKENS_PER_SECOND",
     ),
 ]
 Bandwidth = Annotated[str | None, option("--bandwidth", "Slowest link of the sync in a rates file, one direction.")]
 Link = Annotated[str | None, option("--link", "A link profile, such as infiniband-400g.", metavar="NAME")]
-Save = Annotated[
-    str | None,
-    typer.Option(
-        "--save", metavar="FILE", help="Write a calibration file.", rich_help_panel="Output", show_default=False
-    ),
-]
+Save = Annotated[str | None, option("--save", "Write a calibration file.", "Output", "FILE")]
 
 
 @dataclass(slots=True)

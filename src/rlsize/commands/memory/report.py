@@ -10,7 +10,7 @@ from rlsize.planner.memory_fit import most_that_fits
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
-from rlsize.units import show
+from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -162,9 +162,8 @@ def _notes(question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None
     notes = []
     others = [_NAMES[tenant.name] for tenant in answer.tenants if tenant.name in TRAINER_POOL[1:]]
     if others and (question.layout or fit):
-        listed = f"{', '.join(others[:-1])} and {others[-1]}" if len(others) > 1 else others[0]
         verb = "share" if len(others) > 1 else "shares"
-        notes.append(f"The {listed} {verb} the trainer's GPUs here, sharded as the policy's weights are.")
+        notes.append(f"The {listed(others)} {verb} the trainer's GPUs here, sharded as the policy's weights are.")
     if question.micro_batch_tokens.known:
         notes.append(f"recompute {question.recompute.name}: {question.recompute.note}.")
     if question.optimizer.note:

@@ -13,7 +13,7 @@ from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import HEADROOM_PARTS
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.units import show
+from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -175,7 +175,7 @@ def _included(rates: Rates | None) -> list[str]:
     left = show(headroom_left(rates.includes).value)
     already = f"already includes {' and '.join(held)} of the run" if held else "includes no part of headroom"
     return [
-        f"The rate {already}. Headroom {left} is left for {', '.join(rest[:-1])} and {rest[-1]}.",
+        f"The rate {already}. Headroom {left} is left for {listed(rest)}.",
         "The benchmark is taken to have run against one instance: name the files of one instance, not of a router.",
     ]
 

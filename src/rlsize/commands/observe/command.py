@@ -10,7 +10,7 @@ import typer
 from rlsize.errors import Fault, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.answer import check_files, deliver
-from rlsize.shell.command import Force, option
+from rlsize.shell.command import Force, argument, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
@@ -24,11 +24,7 @@ if TYPE_CHECKING:
 
 Named = Annotated[
     list[str] | None,
-    typer.Argument(
-        metavar="SOURCE...",
-        help="Engines (http://HOST:PORT), a training log, a benchmark's result files; - is stdin.",
-        show_default=False,
-    ),
+    argument("SOURCE...", "Engines (http://HOST:PORT), a training log, a benchmark's result files; - is stdin."),
 ]
 Save = Annotated[
     str | None, option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")

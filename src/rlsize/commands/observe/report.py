@@ -16,7 +16,7 @@ from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.running_loop import apart_words, instances_table
 from rlsize.reports.wording import words
-from rlsize.units import show
+from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -144,8 +144,7 @@ def _included(seen: Observation, left: Figure) -> str:
     held = "; ".join(f"{part.replace('_', ' ')} ({why})" for part, why in seen.includes.items())
     start = f"The rate already includes {held}." if held else "The rate includes no part of headroom yet."
     rest = [part.replace("_", " ") for part in HEADROOM_PARTS if part not in seen.includes]
-    missing = " and ".join(part for part in (", ".join(rest[:-1]), rest[-1]) if part)
-    return f"{start} Headroom {show(left.value)} is left for {missing}."
+    return f"{start} Headroom {show(left.value)} is left for {listed(rest)}."
 
 
 def _scenario(seen: Observation) -> list[str]:

@@ -14,7 +14,7 @@ from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
-from rlsize.units import show
+from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -111,7 +111,7 @@ def predict_step(inputs: Inputs) -> Report:
     outlook = step_outlook(loop)
     results = [outlook.results[key] for key in _RESULTS if key in outlook.results]
     close, best = _close(outlook), outlook.quickest.way.loop
-    verdict = f"too close to call: {_list([best, *close])}" if close else best
+    verdict = f"too close to call: {listed([best, *close])}" if close else best
     quickest = Figure(key="quickest_mode", value=verdict, provenance="predicted", source="table of modes")
     own = outlook.modes[0]
     parts = step_parts(own.step, own.way.loop) if own.step is not None else ()
@@ -209,16 +209,12 @@ def _winner(outlook: StepOutlook) -> str:
     close = _close(outlook)
     if not close:
         return f"{best.way.loop} is the quickest" + (" way" if best is outlook.modes[0] else " of all modes")
-    return f"{_list([best.way.loop, *close])} are too close to call as the quickest"
+    return f"{listed([best.way.loop, *close])} are too close to call as the quickest"
 
 
 def _close(outlook: StepOutlook) -> list[str]:
     """Modes that may be as quick as the quickest."""
     return [mode.way.loop for mode in outlook.modes if mode.close]
-
-
-def _list(words: Sequence[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _parts(parts: Sequence[StepPart]) -> Table:
@@ -324,7 +320,7 @@ def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> list[str]:
     stuck = [part for part in parts if part.scales == NOTHING]
     if stuck:
         seconds = sum(part.seconds.number for part in stuck)
-        share, names = sum(part.share.number for part in stuck), _list([_PARTS[part.name] for part in stuck])
+        share, names = sum(part.share.number for part in stuck), listed([_PARTS[part.name] for part in stuck])
         notes.append(f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}.")
     if "samples_in_flight" in outlook.results:
         batch, longest, limit = (

@@ -59,12 +59,11 @@ History = Annotated[
 ]
 Sweep = Annotated[
     list[str] | None,
-    typer.Option(
+    option(
         "--sweep",
-        metavar="KEY=RANGE",
-        help="Run a grid: max_staleness=0:8, rollout_gpus=16:48:8, mode=sync,async; repeatable.",
-        rich_help_panel="Runs",
-        show_default=False,
+        "Run a grid: max_staleness=0:8, rollout_gpus=16:48:8, mode=sync,async; repeatable.",
+        "Runs",
+        "KEY=RANGE",
     ),
 ]
 

@@ -19,6 +19,7 @@ from rlsize.loop.seed import random_for, seed_of
 from rlsize.loop.sync import predicted_as, wire_dtype
 from rlsize.planner.sync_cadence import plan_sync
 from rlsize.reports.report import Report
+from rlsize.shell.command import switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.links import all_links, paths
 from rlsize.shell.models import model_params
@@ -68,7 +69,7 @@ def sync(
     inputs: Inputs,
     ctx: typer.Context,
     compare_links: Annotated[
-        bool, typer.Option("--compare-links", help="The same sync over every link profile.", rich_help_panel="Inputs")
+        bool, switch("--compare-links", "The same sync over every link profile.", "Inputs")
     ] = False,
 ) -> Report:
     """

@@ -10,9 +10,10 @@ import typer
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.reports.report import Report
-from rlsize.shell.command import Force, option
+from rlsize.shell.command import Force, argument, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import asks_beside_files
+from rlsize.units import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -27,17 +28,9 @@ _MOST_PERCENT = 1e6
 _MOST_NAMED = 5
 _LIMITS = "Limits (exit code 1 beyond them)"
 
-Files = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="FILE...", help="YAML lists of records of measurements.", show_default=False),
-]
+Files = Annotated[list[str] | None, argument("FILE...", "YAML lists of records of measurements.")]
 Transfer = Annotated[
-    bool,
-    typer.Option(
-        "--transfer",
-        help="Also calibrate on each record and predict the others of its family.",
-        rich_help_panel="Inputs",
-    ),
+    bool, switch("--transfer", "Also calibrate on each record and predict the others of its family.", "Inputs")
 ]
 Classes = Annotated[
     list[str] | None, option("--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME")
@@ -166,9 +159,8 @@ def _graded(
 def _warnings(listing: Listing) -> list[str]:
     said = []
     if listing.repeated:
-        named = ", ".join(listing.repeated[:_MOST_NAMED])
-        more = f" and {len(listing.repeated) - _MOST_NAMED} more" if len(listing.repeated) > _MOST_NAMED else ""
-        said.append(f"several different records bear the same id, and all are graded: {named}{more}")
+        named = some_of(listing.repeated, _MOST_NAMED)
+        said.append(f"several different records bear the same id, and all are graded: {named}")
     if listing.copies:
         said.append(f"{listing.copies} records repeat one before them word for word; they are left out")
     return said

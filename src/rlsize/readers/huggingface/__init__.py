@@ -18,6 +18,7 @@ from rlsize.readers.huggingface.architecture import read_architecture
 from rlsize.readers.huggingface.config import FILE_NAME, Keys, config_path, read_config, shown
 from rlsize.readers.huggingface.families import FAMILIES, REFUSED, UNKNOWN, UNREADABLE, changes_nothing
 from rlsize.readers.yaml_documents import read_bytes
+from rlsize.units import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,6 +31,7 @@ MOST_PARAMS = 10**15
 _NESTED = ("text_config", "llm_config", "language_config")
 _FROM_OUTSIDE = ("tie_word_embeddings", "model_type")
 _PREDICTING = ("num_nextn_predict_layers", "mtp_num_hidden_layers", "num_mtp_modules")
+_MOST_UNREAD = 12
 _SEEING = ("vision_config", "audio_config", "vision_tower", "mm_vision_tower")
 _REPOSITORY = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{0,99}")
@@ -130,9 +132,7 @@ def _notes(keys: Keys, outer: dict[str, Any], *, known: bool) -> Iterator[str]:
         yield "The parts that see or hear are not counted."
     unread = [shown(key) for key in keys.unread() if not changes_nothing(key) and key not in _SEEING]
     if unread:
-        most = 12
-        more = f" and {len(unread) - most} more" if len(unread) > most else ""
-        yield f"Keys that were not understood, and may add parameters: {', '.join(unread[:most])}{more}."
+        yield f"Keys that were not understood, and may add parameters: {some_of(unread, _MOST_UNREAD)}."
 
 
 def _repository(outer: dict[str, Any]) -> str:

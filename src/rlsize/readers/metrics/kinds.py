@@ -10,7 +10,7 @@ from rlsize.readers.metrics.exposition import metric_names, series
 from rlsize.readers.metrics.sglang import KIND as SGLANG
 from rlsize.readers.metrics.trtllm import KIND as TRTLLM
 from rlsize.readers.metrics.vllm import KIND as VLLM
-from rlsize.units import cut
+from rlsize.units import cut, listed, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,21 +44,20 @@ def text_engines(text: str, instance: str) -> list[EngineCounters]:
 
 
 def _no_engine(names: Sequence[str], kind: EngineKind, instance: str) -> Fault:
-    known = ", ".join(one.title for one in KINDS[:-1]) + f" and {KINDS[-1].title}"
+    known = listed([one.title for one in KINDS])
     other = next(
         (title for prefix, title in _OTHERS.items() if any(re.match(f"{prefix}[:_]", name) for name in names)), None
     )
     own = [name for name in names if kind.prefix.match(name)]
     if own:
         lacks, todo = kind.missing
-        return Fault(f"lacks {lacks}; of {kind.title} it holds only {_listed(own)}", instance, todo)
+        return Fault(f"lacks {lacks}; of {kind.title} it holds only {_held(own)}", instance, todo)
     if other:
         todo = f"name engines of {known}, or give `fleet --per-instance` a benchmark's rate"
         return Fault(f"is a page of {other}; {other} pages are not read", instance, todo)
     todo = "name the engines' own pages, http://HOST:PORT/metrics; TensorRT-LLM's is /prometheus/metrics"
-    return Fault(f"holds no metrics of {known}, but {_listed(names)}", instance, todo)
+    return Fault(f"holds no metrics of {known}, but {_held(names)}", instance, todo)
 
 
-def _listed(names: Sequence[str], most: int = 3) -> str:
-    shown = ", ".join(cut(name, 60) for name in names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown or "no series at all"
+def _held(names: Sequence[str]) -> str:
+    return some_of([cut(name, 60) for name in names], 3) or "no series at all"

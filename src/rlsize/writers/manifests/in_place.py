@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlsize.errors import Fault, InputError
+from rlsize.units import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -110,9 +111,9 @@ def _object(documents: list[Any], name: str, resize: Resize, wanted: Wanted) -> 
     if len(fitting) == 1:
         return fitting[0]
     held = [f"{text_at(node, 'kind')} {_placed(node)}" for node, _ in objects]
-    shown = ", ".join(held[:8]) + (f" and {len(held) - 8} more" if len(held) > 8 else "")  # noqa: PLR2004 (a line)
     what = f"holds {len(fitting) or 'no'} {resize.kind} {wanted.name} of {resize.api_version} in {wanted.namespace}"
-    raise InputError(Fault(what, name, f"it has {shown or 'no objects'}: check --platform, --name and --namespace"))
+    todo = f"it has {some_of(held, 8) or 'no objects'}: check --platform, --name and --namespace"
+    raise InputError(Fault(what, name, todo))
 
 
 def _placed(node: Any) -> str:  # noqa: ANN401 (yaml nodes are untyped)
