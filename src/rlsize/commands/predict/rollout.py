@@ -12,7 +12,6 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
-from rlsize.loop.answer import LIMITS
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table
 from rlsize.reports.wording import interval
@@ -296,6 +295,7 @@ def _does_not_fit(
 
 
 def _headline(outlook: RolloutOutlook, bound: str) -> str:
+    from rlsize.loop.answer import LIMITS
 
     engine = outlook.question.engine
     gpus = _gpus(engine)
