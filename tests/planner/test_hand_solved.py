@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.planner.small_problems import (
-    CATALOGUE,
     Posed,
     fleet,
     fleets_of,
@@ -388,7 +387,7 @@ def test_sides_that_share_gpus_have_their_memory_in_turn() -> None:
     """
     A trainer has as much left on GPUs that engines use between its steps as on its own: its states make room.
 
-    16 bytes of 32.8 billion parameters over 16 H100 are 33 GB beside engines that take 48 GB, and published loops run so.
+    Published loops run where states and engines together would not fit: 33 GB of a 32B on 16 H100, and engines of 48.
     """
     model, gpu = "qwen3-1.7b", "h100-sxm"
     trainers = trainers_of(model, gpu, 64.0, 1300.0, ONE_LAYOUT)
