@@ -109,9 +109,7 @@ def test_every_command_about_a_loop_is_asked() -> None:
     asking = {
         file.relative_to(folder).with_suffix("")
         for file in folder.rglob("*.py")
-        if re.search(
-            r"from rlsize\.(loop\.(resolve|answer|sides|search)|shell\.planning) import", file.read_text("utf-8")
-        )
+        if road.search(file.read_text("utf-8"))
     }
     told = {" ".join(file.parts) if file.parts[0] == "predict" else file.parts[0] for file in asking}
     assert told - others == set(COMMANDS), "COMMANDS of tests/loop/one_answer.py has what each of them needs"
