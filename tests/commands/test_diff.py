@@ -370,6 +370,16 @@ def test_rates_change_the_fleet_and_the_loop_of_a_scenario(rlsize: Any, diff: Di
     assert ran.results["step_seconds"] > 0
 
 
+def test_the_match_of_a_predicted_trainer_is_that_of_fleet(rlsize: Any, diff: Diff, edit: Edit) -> None:
+    """Nobody measured the trainer of the loop: its time is the loop's own, for `diff` as for `fleet`."""
+    files = [edit("rates.yaml", "a.yaml"), edit("rates.yaml", "b.yaml", *FASTER)]
+    scenario = edit("unmeasured-8b.yaml", "s.yaml")
+    ran = diff(*files, "--scenario", scenario, "--json")
+    for name, file in zip(("before", "after"), files, strict=True):
+        matched = rlsize("fleet", scenario, "--per-instance", file, "--json").results["matched_instances"]
+        assert _row(ran, "results", quantity="matched_instances")[name] == matched
+
+
 def test_without_a_whole_loop_the_match_is_told(diff: Diff, edit: Edit) -> None:
     """A scenario that says no GPUs of the trainer still has a fleet that matches."""
     files = [edit("rates.yaml", "a.yaml"), edit("rates.yaml", "b.yaml", *FASTER)]
