@@ -32,7 +32,6 @@ starts = st.builds(
     group_size=st.integers(1, 512),
     max_staleness=st.integers(0, 64),
     gpu_hour=st.none() | st.floats(0.0, 100.0),
-    headroom=st.floats(0.1, 1.0),
     tokens_generated_per_trained_token=st.floats(1.0, 4.0),
     exposed_seconds=st.floats(0.0, 1000.0),
 )
@@ -165,12 +164,10 @@ def test_results_have_as_many_digits_as_they_need(value: float, said: str) -> No
 
 
 def test_a_start_says_what_it_holds() -> None:
-    """Headroom, waste and exposed time stand below the sliders, where they are not plain."""
+    """Waste and exposed time stand below the sliders, where they are not plain."""
     text: dict[str, Any] = {
         "plain": lesson_widget(START).text,
-        "held": lesson_widget(
-            replace(START, headroom=0.8, tokens_generated_per_trained_token=1.5, exposed_seconds=2.0)
-        ).text,
+        "held": lesson_widget(replace(START, tokens_generated_per_trained_token=1.5, exposed_seconds=2.0)).text,
     }
-    assert "headroom" not in text["plain"]
-    assert all(said in text["held"] for said in ("headroom 0.8", "1.5 tokens generated", "2 s of each step"))
+    assert "generated" not in text["plain"]
+    assert all(said in text["held"] for said in ("1.5 tokens generated", "2 s of each step"))

@@ -24,8 +24,8 @@ HOSTILE = (
 def example_widget(**changed: float | str | None) -> Widget:
     """The widget of the example, some of its start changed."""
     start = Start(
-        gpus=64, rollout_gpus=48, response_tokens=1536, rollout_gpu_rate=2457.6, trainer_gpu_rate=6100,
-        prompts_per_step=64, group_size=8, max_staleness=2, gpu_hour=2.5, headroom=0.8, exposed_seconds=0.75,
+        gpus=64, rollout_gpus=48, response_tokens=1536, rollout_gpu_rate=1966.08, trainer_gpu_rate=6100,
+        prompts_per_step=64, group_size=8, max_staleness=2, gpu_hour=2.5, exposed_seconds=0.75,
     )  # fmt: skip
     fields = {name: getattr(start, name) for name in start.__slots__}
     return lesson_widget(Start(**{**fields, **changed}))

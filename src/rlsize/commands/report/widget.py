@@ -50,13 +50,12 @@ class Start:
         gpus: GPUs of both pools.
         rollout_gpus: GPUs of the rollout fleet, fewer than all of them; not asked for where the loop is colocated.
         response_tokens: Mean response length.
-        rollout_gpu_rate: Response tokens per second that one rollout GPU generates, before headroom.
+        rollout_gpu_rate: Response tokens per second that one rollout GPU generates.
         trainer_gpu_rate: Response tokens per second that one trainer GPU consumes.
         prompts_per_step: Prompts of an optimizer step.
         group_size: Samples of one prompt.
         max_staleness: Staleness cap in optimizer steps.
         gpu_hour: Price of a GPU-hour; None where nobody said, and then nothing is said of cost.
-        headroom: Derating of the rollout rate; not changed by a slider.
         tokens_generated_per_trained_token: What is thrown away; not changed by a slider.
         exposed_seconds: Part of a step that neither phase hides: weight sync, overhead, swaps; not changed by a slider.
     """
@@ -71,7 +70,6 @@ class Start:
     group_size: float
     max_staleness: float = 1.0
     gpu_hour: float | None = None
-    headroom: float = 1.0
     tokens_generated_per_trained_token: float = 1.0
     exposed_seconds: float = 0.0
 
@@ -98,7 +96,7 @@ def lesson_widget(start: Start) -> Widget:
         constants={
             "prompts_per_step": start.prompts_per_step,
             "group_size": start.group_size,
-            "headroom": start.headroom,
+            "headroom": 1.0,  # rates are those of the loop as it runs
             "tokens_generated_per_trained_token": start.tokens_generated_per_trained_token,
             "exposed_seconds": start.exposed_seconds,
             **CONSTANTS,
@@ -121,8 +119,6 @@ def _assumed(start: Start) -> str:
         held.insert(0, f"{show(start.exposed_seconds, '_seconds')} of each step that neither phase hides")
     if start.tokens_generated_per_trained_token != 1.0:
         held.insert(0, f"{show(start.tokens_generated_per_trained_token)} tokens generated per trained token")
-    if start.headroom != 1.0:
-        held.insert(0, f"rollout headroom {show(start.headroom)}")
     return (
         f"First order: rates grow linearly with GPUs and do not change with the output length, and {how}. "
         f"Held as in the plan: {', '.join(held)}. The plan also counts how unevenly steps go, so its own "
