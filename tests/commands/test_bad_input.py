@@ -283,3 +283,17 @@ def test_an_interrupted_pipe_is_no_traceback() -> None:
     program = f"{sys.executable} -m rlsize explain | head -1"
     done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60, check=False)
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "command", [("observe", "odd.yaml"), ("diff", "odd.yaml", "odd.yaml"), ("calibrate", "odd.yaml")]
+)
+def test_a_header_whose_kind_is_a_list_is_refused(
+    rlsize: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
+) -> None:
+    """Kinds are words; any other YAML there is a fault of the file, not of the program."""
+    monkeypatch.chdir(tmp_path)
+    Path("odd.yaml").write_text("rlsize: {kind: [a], version: 1}\n", encoding="utf-8")
+    ran = rlsize(*command)
+    assert ran.code == 2
+    assert "odd.yaml: " in ran.stderr

@@ -98,7 +98,7 @@ def _kind(before: Document, after: Document) -> str:
             todo = "its first line should be such as `rlsize: {kind: scenario, version: 1}`"
             raise InputError(Fault("does not say what kind of file it is", document.name, todo))
     names = [f"a {str(kind)[:40]} file" for kind in kinds]
-    if {*kinds} == {"scenario", "plan"}:
+    if {*map(str, kinds)} == {"scenario", "plan"}:
         return "scenario"  # a plan holds the scenario that resolves to it
     if kinds[0] != kinds[1]:
         what = f"is {names[1]}, and {before.name} is {names[0]}"
