@@ -4,6 +4,9 @@ One evaluator: what a quantity is, from what is known of others and the rules th
 A rule says "result <- equation(quantities)"; rules of one result are rivals, in order. A quantity is what was said or
 measured, else what the first rule gives whose quantities are known, else a figure that names what is missing. The same
 rules work on figures that explain themselves, on bare numbers, and on joint draws.
+
+A quantity that stands several times, of several things, names its thing before a slash: `head/flops_per_token` is told
+as `flops_per_token`.
 """
 
 from __future__ import annotations
@@ -12,7 +15,7 @@ from dataclasses import dataclass
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.figures import apply, entries
+from rlsize.estimates.figures import added, apply, entries
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
@@ -80,7 +83,8 @@ class Flow:
 
     Args:
         rules: How they follow from each other; rivals of one result in order.
-        known: What was said or measured, by key; a figure without a value says what would give it.
+        known: What was said or measured, by key; a figure without a value says what would give it. What the caller
+            decided, too: a key where it is that quantity, a tuple of keys where it is the sum of these.
         work: `apply` for figures, `numbers` for numbers and arrays; what is missing is None there.
     """
 
@@ -99,6 +103,10 @@ class Flow:
 
     def _resolved(self, key: str) -> Any:  # noqa: ANN401 (as `work` makes them)
         said = self.known.get(key)
+        if isinstance(said, str):
+            return self[said]
+        if isinstance(said, tuple):
+            return added(self.work, _told(key), [self[part] for part in said])
         if _is_there(said):
             return said
         rivals = []
@@ -114,7 +122,11 @@ class Flow:
         takes = {name: self[taken] if isinstance(taken, str) else taken for name, taken in one.takes.items()}
         if self.work is not apply and any(value is None for value in takes.values()):
             return None
-        return self.work(one.result, one.equation, **takes)
+        return self.work(_told(one.result), one.equation, **takes)
+
+
+def _told(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 def _is_there(value: Any) -> bool:  # noqa: ANN401 (a figure, a number, an array or nothing)

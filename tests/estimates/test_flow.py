@@ -7,7 +7,7 @@ import numpy as np
 from rlsize.equations import matching
 from rlsize.estimates.figures import numbers
 from rlsize.facts.figure import Figure, absent
-from rlsize.flow import Flow, rule
+from rlsize.estimates.flow import Flow, rule
 from rlsize.rules.queue import RULES
 
 RIVALS = (
