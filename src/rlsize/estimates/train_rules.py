@@ -18,7 +18,7 @@ from rlsize.equations import (
     train_step_traffic,
     training_flops,
 )
-from rlsize.estimates.flow import rule
+from rlsize.estimates.flow import by_result, rule
 
 if TYPE_CHECKING:
     from rlsize.estimates.flow import Rule
@@ -245,62 +245,69 @@ BESIDE = {
 }
 """What an update takes beside its pass."""
 
-RULES = (
-    rule("tokens_per_gpu", train_step_kernels.tokens_per_gpu),
-    rule("data_parallel", train_step.model_replicas, gpus_per_replica="replica_gpus"),
-    rule("shards", train_step.model_replicas, gpus_per_replica="dense_ranks"),
-    rule("replica_tokens", train_step_kernels.tokens_per_gpu, gpus="data_parallel"),
-    rule("micro_batches", train_step.micro_batches),
-    rule("stage_layers", memory_fit.layers_per_stage),
-    *TRAFFIC,
-    *COMPUTE,
-    rule(
-        "host_seconds",
-        train_step.kernel_launch_time,
-        layers="stage_layers",
-        passes="streamed_passes",
-        seconds_per_layer="launch_seconds",
-    ),
-    rule("host_wait_seconds", train_step.host_wait, host="host_seconds", busy="compute_seconds"),
-    rule("bubble_seconds", train_step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
-    rule("pass_seconds", train_step.pass_time, **PASS),
-    rule("slowdown/loss_seconds", train_step.slowdown_loss, seconds="pass_seconds", slowdown="train_slowdown"),
-    rule("nodes", train_step.model_replicas, gpus_per_replica="domain_gpus"),
-    rule(
-        "straggling_seconds", train_step.straggling_time, busy="pass_seconds", fraction_per_doubling="train_straggling"
-    ),
-    rule("params_updated", train_step_traffic.share_of_params, params="params_between_shards", ranks="shards"),
-    rule(
-        "update_bytes_per_param",
-        train_step.update_bytes_per_param,
-        bytes_per_gradient="gradient_bytes",
-        bytes_per_weight="bytes_per_value",
-        bytes_per_state="state_bytes",
-    ),
-    rule(
-        "optimizer_update_seconds",
-        train_step.optimizer_update_time,
-        params="own_params",
-        bytes_per_param="update_bytes_per_param",
-    ),
-    _repeated("optimizer_seconds", "optimizer_update_seconds", "optimizer_steps"),
-    rule("offloaded_bytes", memory.trainer_state_bytes, params="own_params", training_bytes_per_param="state_bytes"),
-    rule("offload_seconds", memory.optimizer_offload_time, bandwidth="pcie"),
-    _repeated("fixed_seconds", "train_fixed_seconds", "optimizer_steps"),
-    rule("update_seconds", train_step.update_time, **BESIDE),
-    rule(
-        "update_tokens_per_second_per_gpu",
-        matching.consumption,
-        tokens_per_step="tokens_per_gpu",
-        train_seconds="update_seconds",
-    ),
-    rule("model/flops_per_token", matching.training_flops_per_token, active_params="matmul_params"),
-    rule(
-        "mfu",
-        matching.implied_mfu,
-        tokens_per_second="update_tokens_per_second_per_gpu",
-        flops_per_token="model_flops_per_token",
-        gpus=1,
-        peak_flops="bf16_peak",
-    ),
+RULES = by_result(
+    (
+        rule("tokens_per_gpu", train_step_kernels.tokens_per_gpu),
+        rule("data_parallel", train_step.model_replicas, gpus_per_replica="replica_gpus"),
+        rule("shards", train_step.model_replicas, gpus_per_replica="dense_ranks"),
+        rule("replica_tokens", train_step_kernels.tokens_per_gpu, gpus="data_parallel"),
+        rule("micro_batches", train_step.micro_batches),
+        rule("stage_layers", memory_fit.layers_per_stage),
+        *TRAFFIC,
+        *COMPUTE,
+        rule(
+            "host_seconds",
+            train_step.kernel_launch_time,
+            layers="stage_layers",
+            passes="streamed_passes",
+            seconds_per_layer="launch_seconds",
+        ),
+        rule("host_wait_seconds", train_step.host_wait, host="host_seconds", busy="compute_seconds"),
+        rule("bubble_seconds", train_step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
+        rule("pass_seconds", train_step.pass_time, **PASS),
+        rule("slowdown/loss_seconds", train_step.slowdown_loss, seconds="pass_seconds", slowdown="train_slowdown"),
+        rule("nodes", train_step.model_replicas, gpus_per_replica="domain_gpus"),
+        rule(
+            "straggling_seconds",
+            train_step.straggling_time,
+            busy="pass_seconds",
+            fraction_per_doubling="train_straggling",
+        ),
+        rule("params_updated", train_step_traffic.share_of_params, params="params_between_shards", ranks="shards"),
+        rule(
+            "update_bytes_per_param",
+            train_step.update_bytes_per_param,
+            bytes_per_gradient="gradient_bytes",
+            bytes_per_weight="bytes_per_value",
+            bytes_per_state="state_bytes",
+        ),
+        rule(
+            "optimizer_update_seconds",
+            train_step.optimizer_update_time,
+            params="own_params",
+            bytes_per_param="update_bytes_per_param",
+        ),
+        _repeated("optimizer_seconds", "optimizer_update_seconds", "optimizer_steps"),
+        rule(
+            "offloaded_bytes", memory.trainer_state_bytes, params="own_params", training_bytes_per_param="state_bytes"
+        ),
+        rule("offload_seconds", memory.optimizer_offload_time, bandwidth="pcie"),
+        _repeated("fixed_seconds", "train_fixed_seconds", "optimizer_steps"),
+        rule("update_seconds", train_step.update_time, **BESIDE),
+        rule(
+            "update_tokens_per_second_per_gpu",
+            matching.consumption,
+            tokens_per_step="tokens_per_gpu",
+            train_seconds="update_seconds",
+        ),
+        rule("model/flops_per_token", matching.training_flops_per_token, active_params="matmul_params"),
+        rule(
+            "mfu",
+            matching.implied_mfu,
+            tokens_per_second="update_tokens_per_second_per_gpu",
+            flops_per_token="model_flops_per_token",
+            gpus=1,
+            peak_flops="bf16_peak",
+        ),
+    )
 )
