@@ -6,8 +6,8 @@ import numpy as np
 
 from rlsize.equations import matching
 from rlsize.estimates.figures import numbers
-from rlsize.facts.figure import Figure, absent
 from rlsize.estimates.flow import Flow, rule
+from rlsize.facts.figure import Figure, absent
 from rlsize.rules.queue import RULES
 
 RIVALS = (

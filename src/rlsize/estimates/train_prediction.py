@@ -312,7 +312,8 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dic
         "bf16_peak": says.fact("peak_flops", spec.bf16_dense),
         "bf16_fraction": says.kernel("gemm_compute_fraction", kernels.gemm["bf16"].compute_fraction),
         "expert_peak": says.fact("peak_flops", peaks[expert_kernel.peak]),
-        "expert_fraction": says.kernel(  # trainers scale fp8 by tensor, which costs less than the blocks that were timed
+        # trainers scale fp8 by tensor, which costs less than the blocks that were timed
+        "expert_fraction": says.kernel(
             "moe_compute_fraction", max(expert_kernel.compute_fraction, wide_kernel.compute_fraction)
         ),
         "attention_fraction": says.kernel("attention_compute_fraction", attention.compute_fraction),

@@ -9,15 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.equations import (
-    matching,
-    memory,
-    memory_fit,
-    train_step,
-    train_step_kernels,
-    train_step_traffic,
-    training_flops,
-)
+from rlsize.equations import matching, memory, memory_fit, training_flops
+from rlsize.equations import train_step as step
+from rlsize.equations import train_step_kernels as kernels
+from rlsize.equations import train_step_traffic as traffic
 from rlsize.estimates.flow import by_result, rule
 
 if TYPE_CHECKING:
@@ -31,10 +26,10 @@ def _network(of: str, fraction: str, scale: str, stride: str | float, ranks: str
     """Bandwidth between GPUs that lie `stride` apart, at the share that trainers reach of what was measured."""
     link = f"{of}/link_fraction"
     return (
-        rule(link, train_step_kernels.scaled_fraction, fraction=fraction, scale=scale),
+        rule(link, kernels.scaled_fraction, fraction=fraction, scale=scale),
         rule(
             f"{of}/network_bytes_per_second",
-            train_step_traffic.network_bandwidth,
+            traffic.network_bandwidth,
             scale_up_fraction=link,
             nic_fraction="train_nic_fraction",
             stride=stride,
@@ -46,24 +41,24 @@ def _network(of: str, fraction: str, scale: str, stride: str | float, ranks: str
 def _wire(result: str, sent: str, of: str, exposed: str | float = 1.0) -> Rule:
     """Seconds of bytes on the wire, of which a share is left to wait for."""
     network = f"{of}/network_bytes_per_second"
-    wire = train_step_traffic.exposed_wire_time
+    wire = traffic.exposed_wire_time
     return rule(result, wire, sent_bytes=sent, bandwidth=network, exposed_fraction=exposed)
 
 
 def _exposed(result: str, transfer: str, busy: str) -> Rule:
     """Seconds of a transfer that computation does not hide."""
-    hidden = train_step_traffic.exposed_transfer_time
+    hidden = traffic.exposed_transfer_time
     return rule(result, hidden, transfer=transfer, exposed_fraction="train_exposed", compute=busy)
 
 
 def _repeated(result: str, seconds: str, times: str) -> Rule:
-    return rule(result, train_step_traffic.repeated_time, seconds=seconds, times=times)
+    return rule(result, traffic.repeated_time, seconds=seconds, times=times)
 
 
 def _copied(of: str, stride: str | float, ranks: str) -> tuple[Rule, ...]:
     """Copies of tokens for experts: inside the fast network, or beyond it."""
     sent = f"{of}/expert_parallel_bytes"
-    bytes_sent = train_step_traffic.expert_parallel_bytes
+    bytes_sent = traffic.expert_parallel_bytes
     return (
         *_network(of, "exchange_fraction", "train_gather_link", stride, ranks),
         rule(sent, bytes_sent, layers="expert_layers", copies=f"copies_{of}", exchanges="reductions"),
@@ -72,14 +67,12 @@ def _copied(of: str, stride: str | float, ranks: str) -> tuple[Rule, ...]:
 
 
 TRAFFIC = (
-    rule(
-        "params_between_shards", train_step_traffic.params_between_shards, dense="dense_params", experts="expert_params"
-    ),
+    rule("params_between_shards", traffic.params_between_shards, dense="dense_params", experts="expert_params"),
     *_network("gathering", "gather_fraction", "train_gather_link", "tensor_parallel", "sharding_ranks"),
-    rule("sharded_bytes", train_step_traffic.sharding_bytes, params="params_between_shards", ranks="sharding_ranks"),
+    rule("sharded_bytes", traffic.sharding_bytes, params="params_between_shards", ranks="sharding_ranks"),
     rule(
         "once/gathering_seconds",
-        train_step_traffic.sharding_time,
+        traffic.sharding_time,
         bandwidth="gathering/network_bytes_per_second",
         layers="stage_layers",
         ranks="sharding_ranks",
@@ -87,24 +80,22 @@ TRAFFIC = (
     ),
     _repeated("gathering_seconds", "once/gathering_seconds", "gathering_rounds"),
     _exposed("exposed_gathering_seconds", "gathering_seconds", "running_seconds"),
-    rule("tensor_parallel_bytes", train_step_traffic.tensor_parallel_bytes, ranks="tensor_parallel"),
+    rule("tensor_parallel_bytes", traffic.tensor_parallel_bytes, ranks="tensor_parallel"),
     *_network("tensor", "tensor_fraction", "train_tensor_link", 1, "tensor_parallel"),
     _wire("tensor_parallel_seconds", "tensor_parallel_bytes", "tensor", "tensor_exposed"),
-    rule(
-        "context_parallel_bytes", train_step_traffic.context_parallel_bytes, passes="rounds", ranks="context_parallel"
-    ),
+    rule("context_parallel_bytes", traffic.context_parallel_bytes, passes="rounds", ranks="context_parallel"),
     *_network("context", "gather_fraction", "train_gather_link", "context_stride", "context_parallel"),
     _wire("context_parallel_seconds", "context_parallel_bytes", "context"),
     _exposed("exposed_context_seconds", "context_parallel_seconds", "attention_seconds"),
-    rule("copies_inside", train_step_traffic.copies_inside, ranks="near_ranks"),
-    rule("domains", train_step.model_replicas, gpus="expert_parallel", gpus_per_replica="domain"),
-    rule("copies_beyond", train_step_traffic.copies_beyond),
+    rule("copies_inside", traffic.copies_inside, ranks="near_ranks"),
+    rule("domains", step.model_replicas, gpus="expert_parallel", gpus_per_replica="domain"),
+    rule("copies_beyond", traffic.copies_beyond),
     *_copied("inside", 1, "near_ranks"),
     *_copied("beyond", "domain", "expert_parallel"),
     _repeated("expert_parallel_seconds", "expert_bytes_seconds", "train_exchange_excess"),
     rule(
         "exchanged_seconds",
-        train_step_traffic.exchange_time,
+        traffic.exchange_time,
         tensor="tensor_parallel_seconds",
         context="exposed_context_seconds",
         expert="expert_parallel_seconds",
@@ -116,9 +107,9 @@ TRAFFIC = (
 def _rate(of: str, peak: str, fraction: str, joules: str) -> tuple[Rule, ...]:
     """FLOPs a second of large matrix products."""
     share = f"{of}/compute_fraction"
-    limited = train_step_kernels.power_limited_rate
+    limited = kernels.power_limited_rate
     return (
-        rule(share, train_step_kernels.scaled_fraction, fraction=fraction, scale="train_gemm"),
+        rule(share, kernels.scaled_fraction, fraction=fraction, scale="train_gemm"),
         rule(f"{of}/matmul_flops", limited, peak=peak, compute_fraction=share, joules_per_flop=joules),
     )
 
@@ -128,13 +119,13 @@ def _product(of: str, params: str, passes: str, rate: str) -> tuple[Rule, ...]:
     flops = f"{of}/flops_per_token"
     return (
         rule(flops, matching.generation_flops_per_token, active_params=params),
-        rule(f"{of}_seconds", train_step_kernels.product_time, flops_per_token=flops, passes=passes, rate=rate),
+        rule(f"{of}_seconds", kernels.product_time, flops_per_token=flops, passes=passes, rate=rate),
     )
 
 
 def _streamed(result: str, moved: str, passes: str) -> Rule:
     """Seconds of bytes that element-wise work reads and writes."""
-    return rule(result, train_step_kernels.streaming_time, bytes_per_token=moved, passes=passes)
+    return rule(result, kernels.streaming_time, bytes_per_token=moved, passes=passes)
 
 
 def _attending(kind: str) -> tuple[Rule, ...]:
@@ -149,7 +140,7 @@ def _attending(kind: str) -> tuple[Rule, ...]:
         rule(f"model/{flops}", each, **own, passes=_FULLY),
         rule(
             f"{kind}/attention_seconds",
-            train_step_kernels.product_time,
+            kernels.product_time,
             flops_per_token=f"forward/{flops}",
             passes="attention_passes",
             rate="attention_flops",
@@ -160,62 +151,48 @@ def _attending(kind: str) -> tuple[Rule, ...]:
 COMPUTE = (
     rule(
         "new/joules_per_flop",
-        train_step_kernels.lower_energy,
+        kernels.lower_energy,
         joules_per_flop="train_joules_per_flop",
         energy_fraction="train_new_energy",
     ),
     rule(
-        "fp8/joules_per_flop",
-        train_step_kernels.lower_energy,
-        joules_per_flop="wide_joules",
-        energy_fraction="train_fp8_energy",
+        "fp8/joules_per_flop", kernels.lower_energy, joules_per_flop="wide_joules", energy_fraction="train_fp8_energy"
     ),
-    rule(
-        "reached/expert_fraction", train_step_kernels.scaled_fraction, fraction="expert_fraction", scale="train_experts"
-    ),
+    rule("reached/expert_fraction", kernels.scaled_fraction, fraction="expert_fraction", scale="train_experts"),
     *_rate("wide", "bf16_peak", "bf16_fraction", "wide_joules"),
     *_rate("fp8", "matmul_peak", "matmul_fraction", "narrow_joules"),
     *_rate("expert", "expert_peak", "reached/expert_fraction", "narrow_joules"),
     *_product("linear", "linear_params", "linear_passes", "linear_rate"),
     *_product("head", "head_params", "head_passes", "wide/matmul_flops"),
     *_product("expert", "expert_active_params", "linear_passes", "expert/matmul_flops"),
-    rule("experts_held", train_step_traffic.share_of_params, params="expert_params", ranks="expert_ranks"),
-    rule("experts_read_seconds", train_step_kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
-    rule("length_seen", train_step_kernels.length_seen_by_tokens),
-    rule(
-        "reached/attention_fraction",
-        train_step_kernels.scaled_fraction,
-        fraction="attention_fraction",
-        scale="attention_scale",
-    ),
+    rule("experts_held", traffic.share_of_params, params="expert_params", ranks="expert_ranks"),
+    rule("experts_read_seconds", kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
+    rule("length_seen", kernels.length_seen_by_tokens),
+    rule("reached/attention_fraction", kernels.scaled_fraction, fraction="attention_fraction", scale="attention_scale"),
     rule(
         "attention_flops",
-        train_step_kernels.saturating_rate,
+        kernels.saturating_rate,
         peak="bf16_peak",
         compute_fraction="reached/attention_fraction",
         length="length_seen",
     ),
     *(one for kind in ATTENDING for one in _attending(kind)),
-    rule(
-        "elementwise_bytes_per_token",
-        train_step_kernels.elementwise_bytes_per_token,
-        hidden_copies="train_hidden_copies",
-    ),
+    rule("elementwise_bytes_per_token", kernels.elementwise_bytes_per_token, hidden_copies="train_hidden_copies"),
     rule(
         "eager_bytes_per_token",
-        train_step_kernels.eager_bytes_per_token,
+        kernels.eager_bytes_per_token,
         fused="elementwise_bytes_per_token",
         factor="train_eager",
     ),
     rule(
         "logit_bytes_per_token",
-        train_step_kernels.logit_bytes_per_token,
+        kernels.logit_bytes_per_token,
         vocabulary="vocab_size",
         bytes_per_logit="train_logit_bytes",
     ),
     rule(
         "quantising_bytes_per_token",
-        train_step_kernels.quantising_bytes_per_token,
+        kernels.quantising_bytes_per_token,
         tensor_ranks="tensor_parallel",
         bytes_per_value="quantising_bytes_per_value",
     ),
@@ -247,43 +224,38 @@ BESIDE = {
 
 RULES = by_result(
     (
-        rule("tokens_per_gpu", train_step_kernels.tokens_per_gpu),
-        rule("data_parallel", train_step.model_replicas, gpus_per_replica="replica_gpus"),
-        rule("shards", train_step.model_replicas, gpus_per_replica="dense_ranks"),
-        rule("replica_tokens", train_step_kernels.tokens_per_gpu, gpus="data_parallel"),
-        rule("micro_batches", train_step.micro_batches),
+        rule("tokens_per_gpu", kernels.tokens_per_gpu),
+        rule("data_parallel", step.model_replicas, gpus_per_replica="replica_gpus"),
+        rule("shards", step.model_replicas, gpus_per_replica="dense_ranks"),
+        rule("replica_tokens", kernels.tokens_per_gpu, gpus="data_parallel"),
+        rule("micro_batches", step.micro_batches),
         rule("stage_layers", memory_fit.layers_per_stage),
         *TRAFFIC,
         *COMPUTE,
         rule(
             "host_seconds",
-            train_step.kernel_launch_time,
+            step.kernel_launch_time,
             layers="stage_layers",
             passes="streamed_passes",
             seconds_per_layer="launch_seconds",
         ),
-        rule("host_wait_seconds", train_step.host_wait, host="host_seconds", busy="compute_seconds"),
-        rule("bubble_seconds", train_step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
-        rule("pass_seconds", train_step.pass_time, **PASS),
-        rule("slowdown/loss_seconds", train_step.slowdown_loss, seconds="pass_seconds", slowdown="train_slowdown"),
-        rule("nodes", train_step.model_replicas, gpus_per_replica="domain_gpus"),
-        rule(
-            "straggling_seconds",
-            train_step.straggling_time,
-            busy="pass_seconds",
-            fraction_per_doubling="train_straggling",
-        ),
-        rule("params_updated", train_step_traffic.share_of_params, params="params_between_shards", ranks="shards"),
+        rule("host_wait_seconds", step.host_wait, host="host_seconds", busy="compute_seconds"),
+        rule("bubble_seconds", step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
+        rule("pass_seconds", step.pass_time, **PASS),
+        rule("slowdown/loss_seconds", step.slowdown_loss, seconds="pass_seconds", slowdown="train_slowdown"),
+        rule("nodes", step.model_replicas, gpus_per_replica="domain_gpus"),
+        rule("straggling_seconds", step.straggling_time, busy="pass_seconds", fraction_per_doubling="train_straggling"),
+        rule("params_updated", traffic.share_of_params, params="params_between_shards", ranks="shards"),
         rule(
             "update_bytes_per_param",
-            train_step.update_bytes_per_param,
+            step.update_bytes_per_param,
             bytes_per_gradient="gradient_bytes",
             bytes_per_weight="bytes_per_value",
             bytes_per_state="state_bytes",
         ),
         rule(
             "optimizer_update_seconds",
-            train_step.optimizer_update_time,
+            step.optimizer_update_time,
             params="own_params",
             bytes_per_param="update_bytes_per_param",
         ),
@@ -293,7 +265,7 @@ RULES = by_result(
         ),
         rule("offload_seconds", memory.optimizer_offload_time, bandwidth="pcie"),
         _repeated("fixed_seconds", "train_fixed_seconds", "optimizer_steps"),
-        rule("update_seconds", train_step.update_time, **BESIDE),
+        rule("update_seconds", step.update_time, **BESIDE),
         rule(
             "update_tokens_per_second_per_gpu",
             matching.consumption,
