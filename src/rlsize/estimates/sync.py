@@ -215,7 +215,8 @@ def transfer_seconds(question: SyncQuestion, *, expected: bool = False) -> Figur
         if shards.known and gpus.known and gpus.number < shards.number:
             return absent(key, "--trainer-gpus of at least --tensor-parallel")
     bandwidth = expected_bandwidth(link) if expected else link.bandwidth
-    return replace(_flow(question, bandwidth)[METHODS[question.method].seconds], key=key)
+    found: Figure = _flow(question, bandwidth)[METHODS[question.method].seconds]
+    return replace(found, key=key)
 
 
 def expected_seconds(question: SyncQuestion) -> Figure:
