@@ -27,7 +27,7 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from rlsize.flow import Flow
+    from rlsize.estimates.flow import Flow
     from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
 

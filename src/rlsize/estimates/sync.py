@@ -7,12 +7,13 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import sync_achieved, sync_pause, sync_transports, weight_sync
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, entries
+from rlsize.estimates.flow import Flow, rule
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.quantisation import BYTES_PER_INDEX, BYTES_PER_SCALE, FP8_BYTES, PARAMS_PER_SCALE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from rlsize.facts.link import Link
     from rlsize.facts.sourced import Sourced
@@ -146,135 +147,76 @@ class SyncMethod:
 
     Args:
         rule: What decides its time, in a few words.
-        payload: Bytes of one update.
-        seconds: Time of one update, given the bandwidth of its link.
+        payload: The bytes of one update, by key.
+        seconds: The time of one update, by key.
     """
 
     rule: str
-    payload: Callable[[SyncQuestion], Figure]
-    seconds: Callable[[str, SyncQuestion, Figure], Figure]
+    payload: str
+    seconds: str
+
+
+_FULL = "full/transfer_bytes"
+METHODS: Mapping[str, SyncMethod] = MappingProxyType(
+    {
+        "nccl-broadcast": SyncMethod("one pass, slowest link", _FULL, "broadcast/transfer_seconds"),
+        "fp8": SyncMethod("fp8 with block scales", "fp8/transfer_bytes", "sent/transfer_seconds"),
+        "delta": SyncMethod("changed weights only", "delta/transfer_bytes", "sent/transfer_seconds"),
+        "rdma": SyncMethod("the busiest adapter", _FULL, "rdma/transfer_seconds"),
+        "disk": SyncMethod("write, all read at once", _FULL, "store/transfer_seconds"),
+        "object-store": SyncMethod("write, each reads alone", _FULL, "store/transfer_seconds"),
+        "colocated": SyncMethod("GPUs complete shards", _FULL, "colocated/transfer_seconds"),
+    }
+)
+"""The methods by name."""
+
+_BOTH_ENDS = {"sender_bandwidth": "bandwidth", "receiver_bandwidth": "bandwidth"}
+_SCALED = {
+    "bytes_per_param": FP8_BYTES,
+    "bytes_per_scale": BYTES_PER_SCALE,
+    "params_per_scale": PARAMS_PER_SCALE,
+}
+RULES = (
+    rule(_FULL, weight_sync.weight_bytes),
+    rule("fp8/transfer_bytes", weight_sync.quantised_sync_bytes, **_SCALED),
+    rule("delta/transfer_bytes", weight_sync.delta_sync_bytes, bytes_per_index=BYTES_PER_INDEX),
+    rule("broadcast/transfer_seconds", weight_sync.weight_sync_time),
+    rule("sent/transfer_seconds", weight_sync.transfer_time, latency=0.0),
+    rule("received_bytes", sync_transports.bytes_received_per_gpu),
+    rule("sent_bytes", sync_transports.bytes_sent_per_gpu),
+    rule("rdma/transfer_seconds", sync_transports.rdma_time, **_BOTH_ENDS),
+    rule("store/transfer_seconds", sync_transports.store_sync_time, reader_bandwidth="bandwidth"),
+    rule("colocated/transfer_seconds", sync_transports.reshard_time, gpus="trainer_gpus"),
+    rule("break_even_changed_fraction", weight_sync.break_even_changed_fraction, bytes_per_index=BYTES_PER_INDEX),
+    rule("achieved_bytes_per_second", sync_achieved.achieved_sync_bandwidth, sync_seconds="measured_seconds"),
+    rule("achieved_link_fraction", sync_achieved.achieved_link_fraction, sync_seconds="measured_seconds"),
+)
+
+
+def _flow(question: SyncQuestion, bandwidth: Figure) -> Flow:
+    """What follows for the chosen method over a link."""
+    known = {key: value for key, value in entries(question).items() if isinstance(value, Figure)}
+    readers = question.instances if question.method == "disk" else 1.0  # a disk serves all of them together
+    decided = {"sync_bytes": METHODS[question.method].payload, "readers": readers, "bandwidth": bandwidth}
+    return Flow(RULES, known | decided)
 
 
 def payload(question: SyncQuestion) -> Figure:
     """Bytes of one update by the chosen method."""
-    return METHODS[question.method].payload(question)
+    found: Figure = _flow(question, question.path.bandwidth)["sync_bytes"]
+    return found
 
 
 def transfer_seconds(question: SyncQuestion, *, expected: bool = False) -> Figure:
     """Time of one update by the chosen method: with the link's bandwidth as specified, or as transfers reach it."""
-    link = question.handover if question.method == "colocated" else question.path
-    seconds = METHODS[question.method].seconds
-    if expected:
-        return seconds("expected_transfer_seconds", question, expected_bandwidth(link))
-    return seconds("transfer_seconds", question, link.bandwidth)
-
-
-def _full(question: SyncQuestion) -> Figure:
-    return apply(
-        "transfer_bytes", weight_sync.weight_bytes, params=question.params, bytes_per_param=question.bytes_per_param
-    )
-
-
-def _quantised(question: SyncQuestion) -> Figure:
-    return apply(
-        "transfer_bytes",
-        weight_sync.quantised_sync_bytes,
-        params=question.params,
-        bytes_per_param=FP8_BYTES,
-        bytes_per_scale=BYTES_PER_SCALE,
-        params_per_scale=PARAMS_PER_SCALE,
-    )
-
-
-def _changed(question: SyncQuestion) -> Figure:
-    return apply(
-        "transfer_bytes",
-        weight_sync.delta_sync_bytes,
-        params=question.params,
-        changed_fraction=question.changed_fraction,
-        bytes_per_index=BYTES_PER_INDEX,
-        bytes_per_param=question.bytes_per_param,
-    )
-
-
-def _broadcast(key: str, question: SyncQuestion, path: Figure) -> Figure:
-    return apply(
-        key,
-        weight_sync.weight_sync_time,
-        params=question.params,
-        bytes_per_param=question.bytes_per_param,
-        bandwidth=path,
-    )
-
-
-def _transfer(key: str, question: SyncQuestion, path: Figure) -> Figure:
-    return apply(key, weight_sync.transfer_time, sync_bytes=payload(question), bandwidth=path, latency=0.0)
-
-
-def _point_to_point(key: str, question: SyncQuestion, path: Figure) -> Figure:
-    copy = _full(question)
-    received = apply(
-        "received_bytes",
-        sync_transports.bytes_received_per_gpu,
-        sync_bytes=copy,
-        tensor_parallel=question.tensor_parallel,
-    )
-    sent = apply(
-        "sent_bytes",
-        sync_transports.bytes_sent_per_gpu,
-        sync_bytes=copy,
-        instances=question.instances,
-        trainer_gpus=question.trainer_gpus,
-    )
-    return apply(
-        key,
-        sync_transports.rdma_time,
-        sent_bytes=sent,
-        received_bytes=received,
-        sender_bandwidth=path,
-        receiver_bandwidth=path,
-    )
-
-
-def _store(key: str, question: SyncQuestion, path: Figure) -> Figure:
-    return apply(
-        key,
-        sync_transports.store_sync_time,
-        sync_bytes=_full(question),
-        write_bandwidth=question.write_bandwidth,
-        read_bandwidth=question.read_bandwidth,
-        readers=question.instances if question.method == "disk" else 1.0,  # a disk serves all of them together
-        reader_bandwidth=path,
-        reload_seconds=question.reload_seconds,
-    )
-
-
-def _hand_over(key: str, question: SyncQuestion, handover: Figure) -> Figure:
-    shards, gpus = question.tensor_parallel, question.trainer_gpus
-    if shards.known and gpus.known and gpus.number < shards.number:
-        return absent(key, "--trainer-gpus of at least --tensor-parallel")
-    return apply(
-        key,
-        sync_transports.reshard_time,
-        sync_bytes=_full(question),
-        tensor_parallel=shards,
-        gpus=gpus,
-        bandwidth=handover,
-    )
-
-
-METHODS: Mapping[str, SyncMethod] = MappingProxyType(
-    {
-        "nccl-broadcast": SyncMethod("one pass, slowest link", _full, _broadcast),
-        "fp8": SyncMethod("fp8 with block scales", _quantised, _transfer),
-        "delta": SyncMethod("changed weights only", _changed, _transfer),
-        "rdma": SyncMethod("the busiest adapter", _full, _point_to_point),
-        "disk": SyncMethod("write, all read at once", _full, _store),
-        "object-store": SyncMethod("write, each reads alone", _full, _store),
-        "colocated": SyncMethod("GPUs complete shards", _full, _hand_over),
-    }
-)
-"""The methods by name."""
+    key, link = "expected_transfer_seconds" if expected else "transfer_seconds", question.path
+    if question.method == "colocated":
+        link, shards, gpus = question.handover, question.tensor_parallel, question.trainer_gpus
+        if shards.known and gpus.known and gpus.number < shards.number:
+            return absent(key, "--trainer-gpus of at least --tensor-parallel")
+    bandwidth = expected_bandwidth(link) if expected else link.bandwidth
+    found: Figure = _flow(question, bandwidth)[METHODS[question.method].seconds]
+    return replace(found, key=key)
 
 
 def expected_seconds(question: SyncQuestion) -> Figure:
@@ -294,15 +236,9 @@ def sync_results(question: SyncQuestion) -> list[Figure]:
     for prefix, seconds in (("", plain), ("expected_", expected)):
         exposed = exposed_seconds(f"{prefix}exposed_sync_seconds", question, seconds)
         figures += [exposed, pause_fraction(f"{prefix}sync_pause_fraction", question, exposed)]
-    figures.append(
-        apply(
-            "break_even_changed_fraction",
-            weight_sync.break_even_changed_fraction,
-            bytes_per_index=BYTES_PER_INDEX,
-            bytes_per_param=question.bytes_per_param,
-        )
-    )
-    return [*figures, *_achieved(question)]
+    flow = _flow(question, question.path.bandwidth)
+    keys = ("achieved_bytes_per_second", "achieved_link_fraction") if question.measured_seconds.known else ()
+    return [*figures, *(flow[key] for key in ("break_even_changed_fraction", *keys))]
 
 
 def exposed_seconds(key: str, question: SyncQuestion, seconds: Figure) -> Figure:
@@ -361,22 +297,3 @@ def _times(question: SyncQuestion) -> dict[str, Figure]:
 def _by_time(row: Mapping[str, Any]) -> tuple[bool, float]:
     seconds: Figure = row["transfer_seconds"]
     return not seconds.known, seconds.number if seconds.known else 0.0
-
-
-def _achieved(question: SyncQuestion) -> list[Figure]:
-    """What a measured sync amounts to; nothing where none was measured."""
-    if not question.measured_seconds.known:
-        return []
-    sent, seconds = payload(question), question.measured_seconds
-    return [
-        apply(
-            "achieved_bytes_per_second", sync_achieved.achieved_sync_bandwidth, sync_bytes=sent, sync_seconds=seconds
-        ),
-        apply(
-            "achieved_link_fraction",
-            sync_achieved.achieved_link_fraction,
-            sync_bytes=sent,
-            sync_seconds=seconds,
-            bandwidth=question.path.bandwidth,
-        ),
-    ]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching, sync_classes, sync_transports, weight_sync
 from rlsize.estimates.engine_shape import plainly
+from rlsize.estimates.figures import entries
+from rlsize.estimates.flow import Flow, by_result, rule
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.quantisation import WIDTHS
 
@@ -131,6 +133,49 @@ class SyncTimeQuestion:
     converted: bool | None = None
 
 
+RULES = by_result(
+    (
+        rule("sync_bytes", weight_sync.weight_bytes, bytes_per_param="sent_width"),
+        rule("quantised_bytes", weight_sync.weight_bytes, bytes_per_param=_TRAINED_WIDTH),
+        rule("buckets", sync_classes.buckets),
+        rule("weight_tensors", sync_classes.weight_tensors),
+        rule(
+            "expected_bandwidth",
+            weight_sync.achieved_bandwidth,
+            bandwidth="link_bandwidth",
+            achievable_fraction="sync_link_share",
+        ),
+        rule("node_bandwidth", sync_classes.node_bandwidth, adapter_bandwidth="expected_bandwidth"),
+        rule("rollout_nodes", sync_classes.node_count, gpus="rollout_gpus"),
+        rule("hops", sync_classes.tree_hops, nodes="rollout_nodes"),
+        # one pass over one adapter; the number of receivers hardly matters
+        rule(
+            "broadcast/link_seconds", sync_transports.broadcast_time, bandwidth="expected_bandwidth", bucket_latency=0.0
+        ),
+        # one pass in large buckets over all adapters of a node at once
+        rule(
+            "pipeline/link_seconds",
+            sync_transports.broadcast_time,
+            bucket_bytes=_ENGINE_BUCKET_BYTES,
+            bandwidth="node_bandwidth",
+            bucket_latency=0.0,
+        ),
+        # on the busiest adapter: of a trainer GPU that sends, or of a rollout GPU that receives
+        rule("instances", matching.instances_of, gpus="rollout_gpus", gpus_per_instance="instance_gpus"),
+        rule("sent_bytes", sync_transports.bytes_sent_per_gpu),
+        rule("received_bytes", sync_transports.bytes_received_per_gpu, tensor_parallel="instance_gpus"),
+        rule(
+            "rdma/link_seconds",
+            sync_transports.rdma_time,
+            sender_bandwidth="expected_bandwidth",
+            receiver_bandwidth="expected_bandwidth",
+        ),
+        rule("gather/link_seconds", sync_transports.gather_time, shards="trainer_gpus", bandwidth="expected_bandwidth"),
+        rule("sync_seconds", sync_classes.handled_sync_time, quantising_rate="sync_quantising_rate"),
+    )
+)
+
+
 def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]) -> Real:
     """
     Seconds of one weight update.
@@ -140,122 +185,37 @@ def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]
         question: The update.
         values: The constants of `constants_sync.STAGE` by name: numbers, or arrays of draws.
     """
-    transport, sent = TRANSPORTS[question.transport], sync_bytes(work, question)
-    pieces, each = _pieces(work, question, transport, sent, values)
-    return work(
-        "sync_seconds",
-        sync_classes.handled_sync_time,
-        fixed_seconds=values[transport.fixed],
-        pieces=pieces,
-        seconds_per_piece=each,
-        sync_bytes=sent,
-        handling_rate=values[transport.rate],
-        link_seconds=_link_seconds(work, question, transport.link, sent, values["sync_link_share"]),
-        quantised_bytes=_quantised(work, question, transport),
-        quantising_rate=values["sync_quantising_rate"],
-    )
+    transport, gpu, shape = TRANSPORTS[question.transport], question.gpu.specification, question.model.architecture
+    ready = transport.link == "pipeline"  # from host memory, where weights lie quantised already
+    narrow = not ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
+    fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
+    if transport.colocated and question.trainer_gpus <= gpu.scale_up.domain_gpus.value:
+        fact = gpu.scale_up.bandwidth_one_direction  # over the adapters where the trainer spans several nodes
+    decided = {
+        "fixed_seconds": transport.fixed,
+        "handling_rate": transport.rate,
+        "pieces": {"buckets": "buckets", "tensors": "weight_tensors"}.get(transport.pieces, _NOTHING),
+        "seconds_per_piece": f"sync_seconds_per_{transport.pieces[:-1]}" if transport.pieces else _NOTHING,
+        "layers": float(shape.layers),
+        "tensors_per_layer": _TENSORS_PER_LAYER,
+        "moe_layers": float(shape.moe.layers if shape.moe else 0),
+        "experts": float(shape.moe.experts if shape.moe else 0),
+        "matrices": float(shape.moe.matrices if shape.moe else 0),
+        "quantised_bytes": None if (narrow if question.converted is None else question.converted) else _NOTHING,
+        "link_bandwidth": fact.value if fact else _HOST_LINK,
+        "gpus_per_node": gpu.gpus_per_node.value,
+        # a store's own rate is the handling rate
+        "link_seconds": _NOTHING if transport.link == "store" else f"{transport.link}/link_seconds",
+    }
+    return Flow(RULES, {**entries(question), **values, **_sent(work, question), **decided}, work)["sync_seconds"]
 
 
 def sync_bytes(work: Work, question: SyncTimeQuestion) -> Worked:
     """Bytes of one copy on the wire."""
-    return work(
-        "sync_bytes", weight_sync.weight_bytes, params=_params(work, question), bytes_per_param=WIDTHS[question.dtype]
-    )
+    return Flow(RULES, _sent(work, question), work)["sync_bytes"]
 
 
-def _params(work: Work, question: SyncTimeQuestion) -> Worked:
-    """Weights to send; figures where the answer is explained."""
-    return plainly(work)(model_size(question.model).params) if question.params is None else question.params
-
-
-def _pieces(
-    work: Work, question: SyncTimeQuestion, transport: Transport, sent: Worked, values: Mapping[str, Real]
-) -> tuple[Worked, Worked]:
-    """What is sent piece by piece, and what each piece costs."""
-    if transport.pieces == "buckets":
-        count = work("buckets", sync_classes.buckets, sync_bytes=sent, bucket_bytes=question.bucket_bytes)
-        return count, values["sync_seconds_per_bucket"]
-    if transport.pieces == "tensors":
-        shape = question.model.architecture
-        count = work(
-            "weight_tensors",
-            sync_classes.weight_tensors,
-            layers=float(shape.layers),
-            tensors_per_layer=_TENSORS_PER_LAYER,
-            moe_layers=float(shape.moe.layers if shape.moe else 0),
-            experts=float(shape.moe.experts if shape.moe else 0),
-            matrices=float(shape.moe.matrices if shape.moe else 0),
-        )
-        return count, values["sync_seconds_per_tensor"]
-    return _NOTHING, _NOTHING
-
-
-def _quantised(work: Work, question: SyncTimeQuestion, transport: Transport) -> Worked:
-    """Bytes that are converted on the way; none where the wire is as wide as the trainer's weights."""
-    ready = transport.link == "pipeline"  # from host memory, where weights lie quantised already
-    narrow = not ready and WIDTHS[question.dtype] < _TRAINED_WIDTH
-    if not (narrow if question.converted is None else question.converted):
-        return _NOTHING
-    width = _TRAINED_WIDTH
-    return work("quantised_bytes", weight_sync.weight_bytes, params=_params(work, question), bytes_per_param=width)
-
-
-def _link_seconds(work: Work, question: SyncTimeQuestion, link: str, sent: Worked, share: Real) -> Worked:
-    """Seconds on the slowest link; none for a store, whose own rate is the handling rate."""
-    gpu, key = question.gpu.specification, "link_seconds"
-    fact = gpu.nic or gpu.pcie  # the host link where a profile names no adapter
-    adapter = _reached(work, fact.value if fact else _HOST_LINK, share)
-    if link == "broadcast":  # one pass over one adapter; the number of receivers hardly matters
-        return _pass(work, question, sent, adapter, question.bucket_bytes)
-    if link == "pipeline":  # one pass in large buckets over all adapters of a node at once
-        node = gpu.gpus_per_node.value
-        bandwidth = work("node_bandwidth", sync_classes.node_bandwidth, adapter_bandwidth=adapter, gpus_per_node=node)
-        return _pass(work, question, sent, bandwidth, _ENGINE_BUCKET_BYTES)
-    if link == "rdma":
-        return _point_to_point(work, question, sent, adapter)
-    if link == "gather":  # inside a node, or over the adapters where the trainer spans several
-        if question.trainer_gpus <= gpu.scale_up.domain_gpus.value:
-            adapter = _reached(work, gpu.scale_up.bandwidth_one_direction.value, share)
-        gather = sync_transports.gather_time
-        return work(key, gather, sync_bytes=sent, shards=question.trainer_gpus, bandwidth=adapter)
-    return _NOTHING
-
-
-def _reached(work: Work, bandwidth: Real, share: Real) -> Worked:
-    """What transfers reach of a link."""
-    return work("expected_bandwidth", weight_sync.achieved_bandwidth, bandwidth=bandwidth, achievable_fraction=share)
-
-
-def _pass(work: Work, question: SyncTimeQuestion, sent: Worked, bandwidth: Worked, bucket: Real) -> Worked:
-    node = question.gpu.specification.gpus_per_node.value
-    nodes = work("rollout_nodes", sync_classes.node_count, gpus=question.rollout_gpus, gpus_per_node=node)
-    return work(
-        "link_seconds",
-        sync_transports.broadcast_time,
-        sync_bytes=sent,
-        bucket_bytes=bucket,
-        bandwidth=bandwidth,
-        bucket_latency=_NOTHING,
-        hops=work("hops", sync_classes.tree_hops, nodes=nodes),
-    )
-
-
-def _point_to_point(work: Work, question: SyncTimeQuestion, sent: Worked, adapter: Worked) -> Worked:
-    """On the busiest adapter: of a trainer GPU that sends, or of a rollout GPU that receives."""
-    size = question.instance_gpus
-    return work(
-        "link_seconds",
-        sync_transports.rdma_time,
-        sent_bytes=work(
-            "sent_bytes",
-            sync_transports.bytes_sent_per_gpu,
-            sync_bytes=sent,
-            instances=work("instances", matching.instances_of, gpus=question.rollout_gpus, gpus_per_instance=size),
-            trainer_gpus=question.trainer_gpus,
-        ),
-        received_bytes=work(
-            "received_bytes", sync_transports.bytes_received_per_gpu, sync_bytes=sent, tensor_parallel=size
-        ),
-        sender_bandwidth=adapter,
-        receiver_bandwidth=adapter,
-    )
+def _sent(work: Work, question: SyncTimeQuestion) -> dict[str, Any]:
+    """Weights to send, as figures where the answer is explained, and their width."""
+    params = plainly(work)(model_size(question.model).params) if question.params is None else question.params
+    return {"params": params, "sent_width": WIDTHS[question.dtype]}

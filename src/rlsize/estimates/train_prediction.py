@@ -11,22 +11,24 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.equations import matching, memory, memory_fit, train_step_kernels, train_step_traffic, training_flops
+from rlsize.equations import matching
 from rlsize.equations import train_step as equations
-from rlsize.estimates.figures import added, apply, total
+from rlsize.estimates.figures import added, apply, entries, total
+from rlsize.estimates.flow import Flow
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated, working_width
 from rlsize.estimates.remembered import remembered
+from rlsize.estimates.train_rules import ATTENDING, BESIDE, PASS, RULES
 from rlsize.estimates.trainer_layout import Degrees, model_objections, rank_objections
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Iterator, Mapping
 
     from rlsize.equations._ops import Real
-    from rlsize.estimates.model_size import AttendingLayers
+    from rlsize.estimates.figures import Work
     from rlsize.estimates.trainer_layout import Sharding
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -38,7 +40,6 @@ DTYPES = ("bf16", "fp8")
 BF16_BYTES = 2.0
 _NO_POWER_LIMIT = 1e9  # W; for a profile that names no power
 _ONCE = ("optimizer", "none")  # shardings whose collectives run once a step
-_FULLY = 3  # forward passes that forward and backward are worth in model FLOPs
 _BOTH: Mapping[Sharding, float] = MappingProxyType({"full": 3, "gradients": 2, "optimizer": 2, "none": 2})
 _FORWARD: Mapping[Sharding, float] = MappingProxyType({"full": 1, "gradients": 1, "optimizer": 0, "none": 0})
 EXTRA_PASSES: Mapping[str, str] = MappingProxyType(
@@ -58,39 +59,48 @@ class PassCost:
     What one pass over the tokens costs, in forward passes of each kind of work.
 
     Args:
-        linear: Of linear layers. [1]
-        attention: Of attention scores; backward costs two and a half. [1]
-        streams: Of element-wise work, backward counted as two. [1]
+        linear_passes: Of linear layers. [1]
+        attention_passes: Of attention scores; backward costs two and a half. [1]
+        streamed_passes: Of element-wise work, backward counted as two. [1]
         reductions: All-reduces of a layer for tensor parallelism, and all-to-all exchanges of one with experts. [1]
-        head: Of the output head. [1]
-        logits: Of the loss; forward alone moves half of it. [1]
+        head_passes: Of the output head. [1]
+        logit_passes: Of the loss; forward alone moves half of it. [1]
         rounds: Times that keys and values go round for context parallelism. [1]
         collectives: Gathers and scatters of sharded weights for each micro-batch, by sharding. [1]
     """
 
-    linear: float
-    attention: float
-    streams: float
+    linear_passes: float
+    attention_passes: float
+    streamed_passes: float
     reductions: float
-    head: float = 3
-    logits: float = 1
+    head_passes: float = 3
+    logit_passes: float = 1
     rounds: float = 3
     collectives: Mapping[Sharding, float] = field(default_factory=lambda: _BOTH)
 
 
 TRAINING: Mapping[str, PassCost] = MappingProxyType(
     {
-        "none": PassCost(linear=3, attention=3.5, streams=3, reductions=4),
+        "none": PassCost(linear_passes=3, attention_passes=3.5, streamed_passes=3, reductions=4),
         # attention is computed again
-        "selective": PassCost(linear=3, attention=4.5, streams=3.25, reductions=4),
+        "selective": PassCost(linear_passes=3, attention_passes=4.5, streamed_passes=3.25, reductions=4),
         # every other product is computed again, and what it gathers gathered
-        "alternate": PassCost(linear=3.5, attention=3.5, streams=3.5, reductions=5),
-        "full": PassCost(linear=4, attention=4.5, streams=4, reductions=6),
+        "alternate": PassCost(linear_passes=3.5, attention_passes=3.5, streamed_passes=3.5, reductions=5),
+        "full": PassCost(linear_passes=4, attention_passes=4.5, streamed_passes=4, reductions=6),
     }
 )
 """Forward and backward, by what backward computes again."""
 
-FORWARD = PassCost(linear=1, attention=1, streams=1, reductions=2, head=1, logits=0.5, rounds=1, collectives=_FORWARD)
+FORWARD = PassCost(
+    linear_passes=1,
+    attention_passes=1,
+    streamed_passes=1,
+    reductions=2,
+    head_passes=1,
+    logit_passes=0.5,
+    rounds=1,
+    collectives=_FORWARD,
+)
 """Forward alone."""
 
 
@@ -217,67 +227,15 @@ def objections(question: TrainQuestion, gpus: float | None = None) -> Iterator[s
         yield f"there is no pass {unknown[0]!r}; there are {', '.join(EXTRA_PASSES)}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainShape:
-    """
-    What a model brings to a training step; figures, or bare numbers.
-
-    Args:
-        linear_params: Parameters in linear layers that every token uses, the output head left out.
-        head_params: Parameters in the output head.
-        expert_active_params: Parameters in experts and their routers that work on each token.
-        expert_params: Parameters in experts and their routers in total.
-        dense_params: All other parameters.
-        layers: Layers.
-        hidden_size: Width of the residual stream.
-        vocab_size: Rows of the output head.
-        attention_width: Width of all query heads; 0 without attention.
-        dense_layers: Layers with a dense MLP.
-        dense_width: Width inside it.
-        mlp_width: Width inside the MLP of the usual layer, dense or experts.
-        expert_layers: Layers with experts.
-        expert_width: Width inside the experts that work on a token.
-        experts_per_token: Routed experts that work on a token.
-        mlp_copies: Times that the width inside is read or written: 3 with a gate, 2 without.
-        kv_bytes_per_token: Keys and values of all layers.
-        attending: The ways in which layers attend.
-        has_experts: Whether it is a mixture of experts.
-    """
-
-    linear_params: Real
-    head_params: Real
-    expert_active_params: Real
-    expert_params: Real
-    dense_params: Real
-    layers: Real
-    hidden_size: Real
-    vocab_size: Real
-    attention_width: Real
-    dense_layers: Real
-    dense_width: Real
-    mlp_width: Real
-    expert_layers: Real
-    expert_width: Real
-    experts_per_token: Real
-    mlp_copies: Real
-    kv_bytes_per_token: Real
-    attending: tuple[AttendingLayers, ...]
-    has_experts: bool
+@remembered
+def _bare(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Figures by key, with their bare numbers in their place."""
+    return {key: value.number if isinstance(value, Figure) else value for key, value in facts.items()}
 
 
 @remembered
-def _bare(facts: Any) -> Any:  # noqa: ANN401 (a dataclass of figures in, the same of numbers out)
-    """A dataclass of figures with their bare numbers in their place."""
-    found = {name: getattr(facts, name) for name in facts.__slots__}
-    changed: dict[str, Any] = {name: value.number for name, value in found.items() if isinstance(value, Figure)}
-    if "attending" in found:
-        changed["attending"] = tuple(_bare(kind) for kind in found["attending"])
-    return replace(facts, **changed)
-
-
-@remembered
-def train_shape(model: Model) -> TrainShape:
-    """The numbers of a model, as figures."""
+def train_shape(model: Model) -> dict[str, Any]:
+    """What a model brings to a training step by key, as figures; each way in which layers attend before a slash."""
     shape, says = model.architecture, stated(model)
     parts, size = {part.name: part for part in model_parts(model)}, model_size(model)
     head = parts["output_head" if "output_head" in parts else "embedding"].params
@@ -290,90 +248,40 @@ def train_shape(model: Model) -> TrainShape:
     width = working_width(routed, says) if routed else none
     heads = kinds[0].heads * kinds[0].value_dim if kinds else 0
     mlp = routed or feeder
-    return TrainShape(
-        linear_params=total("linear_params", linear),
-        head_params=replace(head, key="head_params"),
-        expert_active_params=parts["moe"].active_params if routed else none,
-        expert_params=parts["moe"].params if routed else none,
-        dense_params=total("dense_params", dense),
-        layers=says.figure("layers", shape.layers),
-        hidden_size=says.figure("hidden_size", shape.hidden_size),
-        vocab_size=says.figure("vocab_size", shape.vocab_size),
-        attention_width=says.figure("attention_width", heads) if kinds else none,
-        dense_layers=says.figure("dense_layers", feeder.layers if feeder else 0),
-        dense_width=says.figure("dense_width", feeder.intermediate_size if feeder else 0),
-        mlp_width=width if routed else says.figure("mlp_width", feeder.intermediate_size if feeder else 0),
-        expert_layers=says.figure("expert_layers", routed.layers if routed else 0),
-        expert_width=width,
-        experts_per_token=says.figure("experts_per_token", routed.experts_per_token if routed else 0),
-        mlp_copies=says.figure("mlp_copies", mlp.matrices if mlp else 0),
-        kv_bytes_per_token=total("kv_bytes_per_token", [size.kv_bytes_per_token, size.sliding_bytes_per_token]),
-        attending=tuple(
-            replace(
-                kind,
-                layers=says.figure("attending_layers", kind.layers),
-                heads=says.figure("heads", kind.heads),
-                query_key_dim=says.figure("query_key_dim", kind.query_key_dim),
-                value_dim=says.figure("value_dim", kind.value_dim),
-            )
-            for kind in kinds
-        ),
-        has_experts=routed is not None,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TrainGpu:
-    """
-    What a GPU brings to a training step; figures, or bare numbers.
-
-    Args:
-        matmul_peak: Peak rate of the number type of linear layers.
-        matmul_fraction: Share of it that large matrix products reach.
-        bf16_peak: Peak rate in bf16.
-        bf16_fraction: Share of it that large matrix products reach.
-        expert_peak: Peak rate of the number type of experts.
-        expert_fraction: Share of it that grouped products of experts reach.
-        attention_fraction: Share of the bf16 peak that attention of long sequences reaches.
-        half_length: Length at which attention reaches half of that.
-        memory_bandwidth: Of the device memory.
-        power: Board power.
-        scale_up: Bandwidth inside the node, one direction.
-        nic: Bandwidth of the network adapter, one direction; that of the node where the profile names none.
-        pcie: Bandwidth to the host, one direction.
-        domain_gpus: GPUs that share the fast network.
-        gather_fraction: Share of the fast network that gathers reach.
-        tensor_fraction: The same among the tensor-parallel ranks.
-        exchange_fraction: Share that all-to-all exchanges reach.
-        recent: Whether it has fp8 units: newer than most training kernels of attention.
-        newest: Whether it has fp4 units: of a generation that takes less energy for the same work.
-    """
-
-    matmul_peak: Real
-    matmul_fraction: Real
-    bf16_peak: Real
-    bf16_fraction: Real
-    expert_peak: Real
-    expert_fraction: Real
-    attention_fraction: Real
-    half_length: Real
-    memory_bandwidth: Real
-    power: Real
-    scale_up: Real
-    nic: Real
-    pcie: Real
-    domain_gpus: Real
-    gather_fraction: Real
-    tensor_fraction: Real
-    exchange_fraction: Real
-    recent: bool
-    newest: bool
+    found: dict[str, Any] = {
+        "linear_params": total("linear_params", linear),
+        "head_params": replace(head, key="head_params"),
+        "expert_active_params": parts["moe"].active_params if routed else none,
+        "expert_params": parts["moe"].params if routed else none,
+        "dense_params": total("dense_params", dense),
+        "layers": says.figure("layers", shape.layers),
+        "hidden_size": says.figure("hidden_size", shape.hidden_size),
+        "vocab_size": says.figure("vocab_size", shape.vocab_size),
+        "attention_width": says.figure("attention_width", heads) if kinds else none,
+        "dense_layers": says.figure("dense_layers", feeder.layers if feeder else 0),
+        "dense_width": says.figure("dense_width", feeder.intermediate_size if feeder else 0),
+        "mlp_width": width if routed else says.figure("mlp_width", feeder.intermediate_size if feeder else 0),
+        "expert_layers": says.figure("expert_layers", routed.layers if routed else 0),
+        "expert_width": width,
+        "experts_per_token": says.figure("experts_per_token", routed.experts_per_token if routed else 0),
+        "mlp_copies": says.figure("mlp_copies", mlp.matrices if mlp else 0),
+        "kv_bytes_per_token": total("kv_bytes_per_token", [size.kv_bytes_per_token, size.sliding_bytes_per_token]),
+    }
+    for kind in kinds:
+        found |= {
+            f"{kind.name}/layers": says.figure("attending_layers", kind.layers),
+            f"{kind.name}/heads": says.figure("heads", kind.heads),
+            f"{kind.name}/query_key_dim": says.figure("query_key_dim", kind.query_key_dim),
+            f"{kind.name}/value_dim": says.figure("value_dim", kind.value_dim),
+            f"{kind.name}/window": kind.window or "length_seen",
+        }
+    return found
 
 
 @remembered
-def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> TrainGpu:
+def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dict[str, Figure]:
     """
-    The numbers of a GPU, as figures.
+    What a GPU brings to a training step by key, as figures.
 
     Args:
         gpu: Its profile, with kernels.
@@ -398,29 +306,28 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> Tra
         "fp4": spec.fp4_dense or spec.bf16_dense,
     }
     link = spec.scale_up.bandwidth_one_direction
-    return TrainGpu(
-        matmul_peak=says.fact("peak_flops", peaks["fp8" if name.startswith("fp8") else "bf16"]),
-        matmul_fraction=says.kernel("gemm_compute_fraction", gemm.compute_fraction),
-        bf16_peak=says.fact("peak_flops", spec.bf16_dense),
-        bf16_fraction=says.kernel("gemm_compute_fraction", kernels.gemm["bf16"].compute_fraction),
-        expert_peak=says.fact("peak_flops", peaks[expert_kernel.peak]),
-        expert_fraction=says.kernel(  # trainers scale fp8 by tensor, which costs less than the blocks that were timed
+    return {
+        "matmul_peak": says.fact("peak_flops", peaks["fp8" if name.startswith("fp8") else "bf16"]),
+        "matmul_fraction": says.kernel("gemm_compute_fraction", gemm.compute_fraction),
+        "bf16_peak": says.fact("peak_flops", spec.bf16_dense),
+        "bf16_fraction": says.kernel("gemm_compute_fraction", kernels.gemm["bf16"].compute_fraction),
+        "expert_peak": says.fact("peak_flops", peaks[expert_kernel.peak]),
+        # trainers scale fp8 by tensor, which costs less than the blocks that were timed
+        "expert_fraction": says.kernel(
             "moe_compute_fraction", max(expert_kernel.compute_fraction, wide_kernel.compute_fraction)
         ),
-        attention_fraction=says.kernel("attention_compute_fraction", attention.compute_fraction),
-        half_length=says.kernel("half_length", attention.half_length),
-        memory_bandwidth=says.fact("memory_bandwidth_bytes_per_second", spec.memory_bandwidth),
-        power=says.fact("power_watts", spec.power, _NO_POWER_LIMIT),
-        scale_up=says.fact("scale_up_bytes_per_second", link),
-        nic=says.fact("nic_bytes_per_second", spec.nic or spec.pcie or link),
-        pcie=says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
-        domain_gpus=says.fact("domain_gpus", spec.scale_up.domain_gpus),
-        gather_fraction=says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
-        tensor_fraction=says.kernel("tensor_link_fraction", among(gathers, min(tensor, domain)).link_fraction),
-        exchange_fraction=says.kernel("exchange_link_fraction", among(exchanges, min(expert, domain)).link_fraction),
-        recent=spec.fp8_dense is not None,
-        newest=spec.fp4_dense is not None,
-    )
+        "attention_fraction": says.kernel("attention_compute_fraction", attention.compute_fraction),
+        "half_length": says.kernel("half_length", attention.half_length),
+        "memory_bandwidth": says.fact("memory_bandwidth_bytes_per_second", spec.memory_bandwidth),
+        "power": says.fact("power_watts", spec.power, _NO_POWER_LIMIT),
+        "scale_up": says.fact("scale_up_bytes_per_second", link),
+        "nic": says.fact("nic_bytes_per_second", spec.nic or spec.pcie or link),
+        "pcie": says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
+        "domain_gpus": says.fact("domain_gpus", spec.scale_up.domain_gpus),
+        "gather_fraction": says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
+        "tensor_fraction": says.kernel("tensor_link_fraction", among(gathers, min(tensor, domain)).link_fraction),
+        "exchange_fraction": says.kernel("exchange_link_fraction", among(exchanges, min(expert, domain)).link_fraction),
+    }
 
 
 @dataclass(frozen=True, slots=True)
@@ -445,447 +352,6 @@ class _Profile:
         return Figure(
             key=key, value=value, provenance="measured", source=source, verified=not kernels or kernels.verified
         )
-
-
-@dataclass(frozen=True, slots=True)
-class TrainerAtWork:
-    """
-    What the parts of a training step's time have in common: who works it out, of what, with which constants.
-
-    Args:
-        work: `apply` or `numbers` of `estimates.figures`.
-        question: What is asked.
-        shape: The model's numbers.
-        gpu: The GPU's numbers.
-        values: The constants.
-        domain: GPUs that share the fast network. [1]
-    """
-
-    work: Callable[..., Real]
-    question: TrainQuestion
-    shape: TrainShape
-    gpu: TrainGpu
-    values: Mapping[str, Real]
-    domain: int
-
-    def scaled(self, key: str, fraction: Real, constant: str) -> Real:
-        """What trainers reach of a share that was measured on kernels alone."""
-        return self.work(key, train_step_kernels.scaled_fraction, fraction=fraction, scale=self.values[constant])
-
-    def tokens(self) -> Real:
-        """Tokens of the step for each GPU."""
-        asked = self.question
-        given = {"sequences": asked.sequences, "length": asked.tokens, "gpus": asked.gpus}
-        return self.work("tokens_per_gpu", train_step_kernels.tokens_per_gpu, **given)
-
-    def replicas(self) -> Real:
-        """Data-parallel replicas of the model."""
-        return self._replicas("data_parallel", self.question.replica)
-
-    def shards(self) -> Real:
-        """Ranks over which weights, or states, are sharded."""
-        if self.question.shards is not None:
-            return self.question.shards
-        return self._replicas("shards", self.question.tensor * self.question.pipeline)
-
-    def _replicas(self, key: str, size: int) -> Real:
-        return self.work(key, equations.model_replicas, gpus=self.question.gpus, gpus_per_replica=size)
-
-    def micro_batches(self) -> Real:
-        """Micro-batches of the step on one replica."""
-        asked = self.question
-        given = {"sequences": asked.sequences, "length": asked.tokens, "gpus": self.replicas()}
-        return self.work(
-            "micro_batches",
-            equations.micro_batches,
-            replica_tokens=self.work("replica_tokens", train_step_kernels.tokens_per_gpu, **given),
-            micro_batch_tokens=asked.micro_batch_tokens,
-        )
-
-    def stage_layers(self) -> Real:
-        """Layers on each GPU."""
-        stages = self.question.pipeline
-        return self.work(
-            "stage_layers", memory_fit.layers_per_stage, layers=self.shape.layers, pipeline_parallel=stages
-        )
-
-    def params_between_shards(self) -> Real:
-        """Parameters that a group of shards holds together."""
-        asked = self.question
-        dense = asked.tensor * asked.pipeline
-        experts = asked.expert * asked.pipeline if asked.expert > 1 else dense
-        return self.work(
-            "params_between_shards",
-            train_step_traffic.params_between_shards,
-            dense=self.shape.dense_params,
-            experts=self.shape.expert_params,
-            dense_ranks=dense,
-            expert_ranks=experts,
-        )
-
-
-def gathering(trainer: TrainerAtWork, cost: PassCost, busy: Real) -> Real:
-    """
-    Seconds of the collectives of sharded weights and gradients that computation does not hide.
-
-    Args:
-        trainer: What is asked, and the constants.
-        cost: What the pass is worth.
-        busy: Seconds of computation, waiting for the host included, that they may hide behind.
-    """
-    asked, work = trainer.question, trainer.work
-    collectives = cost.collectives[asked.sharding]
-    rounds = 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else trainer.micro_batches()
-    ranks = trainer.replicas() if asked.sharding == "none" else trainer.shards()
-    each = work(
-        "sharded_bytes",
-        train_step_traffic.sharding_bytes,
-        params=trainer.params_between_shards(),
-        bytes_per_param=BF16_BYTES,
-        collectives=collectives,
-        ranks=ranks,
-    )
-    transfer = work(
-        "gathering_seconds",
-        train_step_traffic.sharding_time,
-        sharded_bytes=each,
-        bandwidth=_network(trainer, trainer.gpu.gather_fraction, asked.tensor, ranks, "train_gather_link"),
-        layers=trainer.stage_layers(),
-        collectives=collectives,
-        ranks=ranks,
-        hop_seconds=trainer.values["train_hop_seconds"],
-    )
-    return _exposed(
-        trainer,
-        "exposed_gathering_seconds",
-        work("gathering_seconds", train_step_traffic.repeated_time, seconds=transfer, times=rounds),
-        busy,
-    )
-
-
-def exchanged(trainer: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
-    """
-    Seconds of what tensor, context and expert parallelism exchange inside the layers.
-
-    Args:
-        trainer: What is asked, and the constants.
-        cost: What the pass is worth.
-        attention: Seconds of attention, behind which keys and values go round.
-    """
-    return trainer.work(
-        "exchanged_seconds",
-        train_step_traffic.exchange_time,
-        tensor=_tensor(trainer, cost),
-        context=_context(trainer, cost, attention),
-        expert=_experts(trainer, cost),
-    )
-
-
-def _network(trainer: TrainerAtWork, fraction: Real, stride: int, ranks: Real, scale: str) -> Real:
-    gpu, values, work = trainer.gpu, trainer.values, trainer.work
-    return work(
-        "network_bytes_per_second",
-        train_step_traffic.network_bandwidth,
-        scale_up=gpu.scale_up,
-        scale_up_fraction=trainer.scaled("link_fraction", fraction, scale),
-        nic=gpu.nic,
-        nic_fraction=values["train_nic_fraction"],
-        domain_gpus=gpu.domain_gpus,
-        stride=stride,
-        ranks=ranks,
-    )
-
-
-def _exposed(trainer: TrainerAtWork, key: str, transfer: Real, busy: Real) -> Real:
-    return trainer.work(
-        key,
-        train_step_traffic.exposed_transfer_time,
-        transfer=transfer,
-        exposed_fraction=trainer.values["train_exposed"],
-        compute=busy,
-    )
-
-
-def _sent(trainer: TrainerAtWork, key: str, moved: Real, network: Real, left: Real = 1.0) -> Real:
-    """Seconds of bytes on the wire, of which a share is left to wait for."""
-    given = {"sent_bytes": moved, "bandwidth": network, "exposed_fraction": left}
-    return trainer.work(key, train_step_traffic.exposed_wire_time, **given)
-
-
-def _tensor(trainer: TrainerAtWork, cost: PassCost) -> Real:
-    asked, work = trainer.question, trainer.work
-    if asked.tensor == 1:
-        return 0.0
-    moved = work(
-        "tensor_parallel_bytes",
-        train_step_traffic.tensor_parallel_bytes,
-        tokens=trainer.tokens(),
-        hidden_size=trainer.shape.hidden_size,
-        layers=trainer.shape.layers,
-        reductions=cost.reductions,
-        ranks=asked.tensor,
-        bytes_per_value=BF16_BYTES,
-    )
-    network = _network(trainer, trainer.gpu.tensor_fraction, 1, asked.tensor, "train_tensor_link")
-    left = trainer.values["train_tensor_overlap"] if asked.overlapped else 1.0
-    return _sent(trainer, "tensor_parallel_seconds", moved, network, left)
-
-
-def _context(trainer: TrainerAtWork, cost: PassCost, attention: Real) -> Real:
-    asked, work = trainer.question, trainer.work
-    if asked.context == 1:
-        return 0.0
-    moved = work(
-        "context_parallel_bytes",
-        train_step_traffic.context_parallel_bytes,
-        tokens=trainer.tokens(),
-        kv_bytes_per_token=trainer.shape.kv_bytes_per_token,
-        passes=cost.rounds,
-        ranks=asked.context,
-    )
-    # the group shares nothing between its ranks: beyond the domain each is on its own adapter
-    stride = asked.tensor if asked.context * asked.tensor <= trainer.domain else trainer.domain
-    network = _network(trainer, trainer.gpu.gather_fraction, stride, asked.context, "train_gather_link")
-    transfer = _sent(trainer, "context_parallel_seconds", moved, network)
-    return _exposed(trainer, "exposed_context_seconds", transfer, attention)
-
-
-def _experts(trainer: TrainerAtWork, cost: PassCost) -> Real:
-    """Copies to experts of the same node, then those to other nodes."""
-    asked, shape, work = trainer.question, trainer.shape, trainer.work
-    if asked.expert == 1:
-        return 0.0
-    near = min(asked.expert, trainer.domain)
-    given = {"experts_per_token": shape.experts_per_token, "ranks": near}
-    inside = work("copies_inside", train_step_traffic.copies_inside, **given)
-    parts = [_expert_time(trainer, cost, inside, 1)]
-    if asked.expert > trainer.domain:
-        domains = work("domains", equations.model_replicas, gpus=asked.expert, gpus_per_replica=trainer.domain)
-        given = {"experts_per_token": shape.experts_per_token, "domains": domains}
-        beyond = work("copies_beyond", train_step_traffic.copies_beyond, **given)
-        parts.append(_expert_time(trainer, cost, beyond, trainer.domain))
-    exchanged = added(work, "expert_bytes_seconds", parts)
-    given = {"seconds": exchanged, "times": trainer.values["train_exchange_excess"]}
-    return work("expert_parallel_seconds", train_step_traffic.repeated_time, **given)
-
-
-def _expert_time(trainer: TrainerAtWork, cost: PassCost, copies: Real, stride: int) -> Real:
-    """Seconds of one kind of copies, between GPUs that lie `stride` apart."""
-    work, shape = trainer.work, trainer.shape
-    moved = work(
-        "expert_parallel_bytes",
-        train_step_traffic.expert_parallel_bytes,
-        tokens=trainer.tokens(),
-        hidden_size=shape.hidden_size,
-        layers=shape.expert_layers,
-        copies=copies,
-        exchanges=cost.reductions,
-        bytes_per_value=BF16_BYTES,
-    )
-    ranks = min(trainer.question.expert, trainer.domain) if stride == 1 else trainer.question.expert
-    network = _network(trainer, trainer.gpu.exchange_fraction, stride, ranks, "train_gather_link")
-    return _sent(trainer, "expert_bytes_seconds", moved, network)
-
-
-def pass_parts(trainer: TrainerAtWork, cost: PassCost) -> dict[str, Real]:
-    """The parts of one pass, in seconds: the arguments of `train_step.pass_time`, less what the layers add up to."""
-    work, asked = trainer.work, trainer.question
-    parts = {
-        "matmul": _matmul(trainer, cost),
-        "attention": _attention(trainer, cost),
-        "elementwise": _elementwise(trainer, cost),
-    }
-    busy = added(work, "compute_seconds", list(parts.values()))
-    parts["exchanged"] = exchanged(trainer, cost, parts["attention"])
-    launches = work(
-        "host_seconds",
-        equations.kernel_launch_time,
-        micro_batches=trainer.micro_batches(),
-        layers=trainer.stage_layers(),
-        passes=cost.streams,
-        seconds_per_layer=trainer.values["train_launch_fused" if asked.fused else "train_launch"],
-    )
-    parts["host_wait"] = work("host_wait_seconds", equations.host_wait, host=launches, busy=busy)
-    running = added(work, "running_seconds", [busy, parts["host_wait"]])
-    parts["gathering"] = gathering(trainer, cost, running)
-    parts["bubble"] = work(
-        "bubble_seconds",
-        equations.pipeline_bubble_time,
-        busy=added(work, "stage_seconds", [running, parts["exchanged"]]),
-        stages=asked.pipeline,
-        micro_batches=trainer.micro_batches(),
-        virtual_stages=asked.virtual_stages,
-    )
-    return parts
-
-
-def _matmul_rate(trainer: TrainerAtWork, peak: Real, fraction: Real, *, fp8: bool) -> Real:
-    work, values = trainer.work, trainer.values
-    joules = values["train_joules_per_flop"]
-    savings = [("train_new_energy", trainer.gpu.newest), ("train_fp8_energy", fp8)]
-    for name in (name for name, holds in savings if holds):
-        given = {"joules_per_flop": joules, "energy_fraction": values[name]}
-        joules = work("joules_per_flop", train_step_kernels.lower_energy, **given)
-    return work(
-        "matmul_flops",
-        train_step_kernels.power_limited_rate,
-        peak=peak,
-        compute_fraction=trainer.scaled("compute_fraction", fraction, "train_gemm"),
-        power=trainer.gpu.power,
-        joules_per_flop=joules,
-    )
-
-
-def _matmul(trainer: TrainerAtWork, cost: PassCost) -> Real:
-    """Seconds of matrix products: linear layers, the output head, experts and the reading of their weights."""
-    work, shape, gpu, fp8 = trainer.work, trainer.shape, trainer.gpu, trainer.question.dtype == "fp8"
-    usual = _matmul_rate(trainer, gpu.bf16_peak, gpu.bf16_fraction, fp8=False)
-    narrow = _matmul_rate(trainer, gpu.matmul_peak, gpu.matmul_fraction, fp8=True) if fp8 else usual
-    kinds = [
-        ("linear_seconds", shape.linear_params, cost.linear, narrow),
-        ("head_seconds", shape.head_params, cost.head, usual),
-    ]
-    if shape.has_experts:
-        experts = trainer.scaled("expert_fraction", gpu.expert_fraction, "train_experts")
-        rate = _matmul_rate(trainer, gpu.expert_peak, experts, fp8=fp8)
-        kinds.append(("expert_seconds", shape.expert_active_params, cost.linear, rate))
-    parts = [
-        work(
-            key,
-            train_step_kernels.product_time,
-            flops_per_token=work("flops_per_token", matching.generation_flops_per_token, active_params=params),
-            passes=passes,
-            tokens=trainer.tokens(),
-            rate=rate,
-        )
-        for key, params, passes, rate in kinds
-    ]
-    if shape.has_experts:
-        parts.append(_experts_read(trainer, cost))
-    return added(work, "matmul_seconds", parts)
-
-
-def _experts_read(trainer: TrainerAtWork, cost: PassCost) -> Real:
-    asked = trainer.question
-    ranks = asked.pipeline * (asked.expert if asked.expert > 1 else asked.tensor)
-    held = trainer.work(
-        "experts_held", train_step_traffic.share_of_params, params=trainer.shape.expert_params, ranks=ranks
-    )
-    return trainer.work(
-        "experts_read_seconds",
-        train_step_kernels.weight_reading_time,
-        params=held,
-        bytes_per_param=BF16_BYTES,
-        passes=cost.linear,
-        micro_batches=trainer.micro_batches(),
-        bandwidth=trainer.gpu.memory_bandwidth,
-        memory_fraction=trainer.values["train_memory_fraction"],
-    )
-
-
-def _length_seen(trainer: TrainerAtWork) -> Real:
-    asked = trainer.question
-    given = {"length": asked.tokens, "length_cv": asked.tokens_cv}
-    return trainer.work("length_seen", train_step_kernels.length_seen_by_tokens, **given)
-
-
-def attention_flops(trainer: TrainerAtWork, passes: float) -> list[Real]:
-    """FLOPs of attention scores for a token, for each way in which layers attend; masks and windows save theirs."""
-    work, seen = trainer.work, _length_seen(trainer)
-    found = []
-    for kind in trainer.shape.attending:
-        pairs = work("pairs", training_flops.causal_pairs, length=seen, window=kind.window or seen)
-        flops = work(
-            f"{kind.name}_attention_flops_per_token",
-            training_flops.attention_flops_per_token,
-            layers=kind.layers,
-            heads=kind.heads,
-            query_key_dim=kind.query_key_dim,
-            value_dim=kind.value_dim,
-            keys_per_query=work("keys_per_query", training_flops.keys_per_query, pairs=pairs, tokens=seen),
-            passes=passes,
-        )
-        found.append(flops)
-    return found
-
-
-def _attention(trainer: TrainerAtWork, cost: PassCost) -> Real:
-    """Seconds of attention scores, each kind of layer at the length that it sees."""
-    work, gpu = trainer.work, trainer.gpu
-    older = gpu.recent and not trainer.question.native_attention
-    scale = "train_attention_recent" if older else "train_attention"
-    rate = work(
-        "attention_flops",
-        train_step_kernels.saturating_rate,
-        peak=gpu.bf16_peak,
-        compute_fraction=trainer.scaled("attention_fraction", gpu.attention_fraction, scale),
-        length=_length_seen(trainer),
-        half_length=gpu.half_length,
-    )
-    given = {"passes": cost.attention, "tokens": trainer.tokens(), "rate": rate}
-    parts = [
-        work("attention_seconds", train_step_kernels.product_time, flops_per_token=flops, **given)
-        for flops in attention_flops(trainer, 1.0)
-    ]
-    return added(work, "attention_seconds", parts or [0.0])
-
-
-def _elementwise(trainer: TrainerAtWork, cost: PassCost) -> Real:
-    """Seconds of norms, activation functions and the like, of quantisation to fp8, and of the loss."""
-    work, asked, shape, gpu, values = trainer.work, trainer.question, trainer.shape, trainer.gpu, trainer.values
-    layers = work(
-        "elementwise_bytes_per_token",
-        train_step_kernels.elementwise_bytes_per_token,
-        hidden_size=shape.hidden_size,
-        layers=shape.layers,
-        hidden_copies=values["train_hidden_copies"],
-        dense_layers=shape.dense_layers,
-        dense_width=shape.dense_width,
-        expert_layers=shape.expert_layers,
-        expert_width=shape.expert_width,
-        experts_per_token=shape.experts_per_token,
-        mlp_copies=shape.mlp_copies,
-        bytes_per_value=BF16_BYTES,
-    )
-    if not asked.fused:
-        given = {"fused": layers, "factor": values["train_eager"]}
-        layers = work("eager_bytes_per_token", train_step_kernels.eager_bytes_per_token, **given)
-    loss = work(
-        "logit_bytes_per_token",
-        train_step_kernels.logit_bytes_per_token,
-        vocabulary=shape.vocab_size,
-        bytes_per_logit=values["train_logit_bytes"],
-    )
-    kinds = [("norm_seconds", layers, cost.streams), ("loss_seconds", loss, cost.logits)]
-    if asked.dtype == "fp8":
-        kinds.append(("quantising_seconds", _quantised(trainer), cost.linear))
-    parts = [
-        work(
-            key,
-            train_step_kernels.streaming_time,
-            bytes_per_token=moved,
-            passes=passes,
-            tokens=trainer.tokens(),
-            bandwidth=gpu.memory_bandwidth,
-            memory_fraction=values["train_memory_fraction"],
-        )
-        for key, moved, passes in kinds
-    ]
-    return added(work, "elementwise_seconds", parts)
-
-
-def _quantised(trainer: TrainerAtWork) -> Real:
-    asked, shape = trainer.question, trainer.shape
-    return trainer.work(
-        "quantising_bytes_per_token",
-        train_step_kernels.quantising_bytes_per_token,
-        layers=shape.layers,
-        hidden_size=shape.hidden_size,
-        attention_width=shape.attention_width,
-        mlp_width=shape.mlp_width,
-        tensor_ranks=asked.tensor,
-        bytes_per_value=trainer.values["train_row_quantising" if asked.row_scaling else "train_quantising"],
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -913,7 +379,7 @@ class TrainStep:
     mfu: Real
 
 
-def train_step(work: Callable[..., Real], question: TrainQuestion, values: Mapping[str, Real]) -> TrainStep:
+def train_step(work: Work, question: TrainQuestion, values: Mapping[str, Real]) -> TrainStep:
     """
     The time of a training step.
 
@@ -930,148 +396,137 @@ def train_step(work: Callable[..., Real], question: TrainQuestion, values: Mappi
     """
     for objection in objections(question):
         raise Refused(objection)
-    domain = int(question.gpu.specification.scale_up.domain_gpus.value)
-    ranks = question.shards or domain
-    gpu = train_gpu(question.gpu, question.dtype, ranks, question.tensor, question.expert)
-    trainer = TrainerAtWork(
-        work=work,
-        question=question,
-        shape=_shape(work, question.model),
-        gpu=gpu if work is apply else _bare(gpu),
-        values=values,
-        domain=domain,
-    )
-    update, parts = _update(trainer)
-    forwards = {name: _extra(trainer, name) for name in question.passes}
+    flow = _flow(work, question, values, TRAINING[question.recompute])
+    forwards = {name: _extra(work, question, values, name) for name in question.passes}
     seconds = work(
         "train_seconds",
         equations.trainer_busy_time,
-        update=update,
+        update=flow["update_seconds"],
         updates=question.updates,
         forwards=added(work, "forward_seconds", list(forwards.values()) or [0.0]),
     )
-    rate = _rate(trainer, "tokens_per_second_per_gpu", seconds)
+    rate = work(
+        "tokens_per_second_per_gpu",
+        matching.consumption,
+        tokens_per_step=flow["tokens_per_gpu"],
+        train_seconds=seconds,
+    )
+    parts = {name: flow[key] for name, key in {**PASS, **BESIDE}.items()}
     return TrainStep(
         train_seconds=seconds,
-        update_seconds=update,
+        update_seconds=flow["update_seconds"],
         forward_seconds=forwards,
-        parts=parts,
+        parts={
+            name: value for name, value in parts.items() if name == "matmul" or not isinstance(value, float) or value
+        },
         tokens_per_second=work("tokens_per_second", matching.pool_rate, gpus=question.gpus, gpu_rate=rate),
         tokens_per_second_per_gpu=rate,
-        mfu=_mfu(trainer, _rate(trainer, "update_tokens_per_second_per_gpu", update)),
+        mfu=flow["mfu"],
     )
 
 
-def _update(trainer: TrainerAtWork) -> tuple[Real, dict[str, Real]]:
-    """One update over all tokens, and where its time goes."""
-    work, asked, values = trainer.work, trainer.question, trainer.values
-    parts = pass_parts(trainer, TRAINING[asked.recompute])
-    passed = work("pass_seconds", equations.pass_time, **parts)
-    own = "rl_train_moe_slowdown" if trainer.shape.has_experts else "rl_train_slowdown"
-    slowdown = values[own if asked.workload == "rl" else "train_stack"]
-    domain = trainer.gpu.domain_gpus
-    beside = {
-        "loss": work("loss_seconds", equations.slowdown_loss, seconds=passed, slowdown=slowdown),
-        "straggling": work(
-            "straggling_seconds",
-            equations.straggling_time,
-            busy=passed,
-            nodes=work("nodes", equations.model_replicas, gpus=asked.gpus, gpus_per_replica=domain),
-            fraction_per_doubling=values["train_straggling"],
-        ),
-        "optimizer": _optimizer(trainer),
-        "offload": _offload(trainer) if asked.offload else 0.0,
-        "fixed": _repeated(trainer, "fixed_seconds", values["train_fixed_seconds"]),
-    }
-    update = work("update_seconds", equations.update_time, pass_seconds=passed, **beside)
-    told = {**parts, **beside}.items()
-    return update, {name: value for name, value in told if name == "matmul" or not isinstance(value, float) or value}
-
-
-def _repeated(trainer: TrainerAtWork, key: str, seconds: Real) -> Real:
-    """What happens in each optimizer update of the step."""
-    given = {"seconds": seconds, "times": trainer.question.optimizer_steps}
-    return trainer.work(key, train_step_traffic.repeated_time, **given)
-
-
-def _own_params(trainer: TrainerAtWork) -> Real:
-    """Parameters that each GPU updates."""
-    held = trainer.params_between_shards()
-    if trainer.question.sharding == "none":
-        return held
-    return trainer.work("params_updated", train_step_traffic.share_of_params, params=held, ranks=trainer.shards())
-
-
-def _optimizer(trainer: TrainerAtWork) -> Real:
-    work, asked = trainer.work, trainer.question
-    moved = work(
-        "update_bytes_per_param",
-        equations.update_bytes_per_param,
-        bytes_per_gradient=asked.gradient_bytes,
-        bytes_per_weight=BF16_BYTES,
-        bytes_per_state=asked.state_bytes,
-    )
-    once = work(
-        "optimizer_update_seconds",
-        equations.optimizer_update_time,
-        params=_own_params(trainer),
-        bytes_per_param=moved,
-        bandwidth=trainer.gpu.memory_bandwidth,
-        memory_fraction=trainer.values["train_memory_fraction"],
-    )
-    return _repeated(trainer, "optimizer_seconds", once)
-
-
-def _offload(trainer: TrainerAtWork) -> Real:
-    """Seconds to bring the optimizer's states in and out, once for the step."""
-    work = trainer.work
-    states = work(
-        "offloaded_bytes",
-        memory.trainer_state_bytes,
-        params=_own_params(trainer),
-        training_bytes_per_param=trainer.question.state_bytes,
-    )
-    return work("offload_seconds", memory.optimizer_offload_time, offloaded_bytes=states, bandwidth=trainer.gpu.pcie)
-
-
-def _extra(trainer: TrainerAtWork, name: str) -> Real:
+def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name: str) -> Real:
     """Seconds of an extra pass; of the critic, its values and its own update."""
-    work, asked = trainer.work, trainer.question
-    model = asked.pass_models.get(name)
-    if model is not None:
-        trainer = replace(trainer, shape=_shape(trainer.work, model))
-    parts = pass_parts(trainer, FORWARD)
-    seconds = work(f"{name}_seconds", equations.pass_time, **parts)
+    key, asked = f"{name}_seconds", replace(question, model=question.pass_models.get(name, question.model))
+    flow = _flow(work, asked, values, FORWARD)
+    seconds = work(key, equations.pass_time, **{part: flow[of_part] for part, of_part in PASS.items()})
     if asked.workload == "rl":
-        slowdown = trainer.values["rl_forward_moe_slowdown" if trainer.shape.has_experts else "rl_forward_slowdown"]
+        slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
-        seconds = added(work, f"{name}_seconds", [seconds, lost])
+        seconds = added(work, key, [seconds, lost])
     if name != "critic":
         return seconds
-    trained, _ = _update(trainer)
-    return work("critic_seconds", equations.trainer_busy_time, update=trained, updates=asked.updates, forwards=seconds)
+    trained = _flow(work, asked, values, TRAINING[asked.recompute])["update_seconds"]
+    return work(key, equations.trainer_busy_time, update=trained, updates=asked.updates, forwards=seconds)
 
 
-def _shape(work: Callable[..., Real], model: Model) -> TrainShape:
-    """The model's numbers, bare unless figures are wanted."""
-    found: TrainShape = train_shape(model) if work is apply else _bare(train_shape(model))
-    return found
-
-
-def _rate(trainer: TrainerAtWork, key: str, seconds: Real) -> Real:
-    return trainer.work(key, matching.consumption, tokens_per_step=trainer.tokens(), train_seconds=seconds)
-
-
-def _mfu(trainer: TrainerAtWork, rate: Real) -> Real:
-    work, shape = trainer.work, trainer.shape
-    params = added(work, "matmul_params", [shape.linear_params, shape.head_params, shape.expert_active_params])
-    linear = work("flops_per_token", matching.training_flops_per_token, active_params=params)
-    flops = added(work, "model_flops_per_token", [linear, *attention_flops(trainer, _FULLY)])
-    return work(
-        "mfu",
-        matching.implied_mfu,
-        tokens_per_second=rate,
-        flops_per_token=flops,
-        gpus=1,
-        peak_flops=trainer.gpu.bf16_peak,
+def _flow(work: Work, question: TrainQuestion, values: Mapping[str, Real], cost: PassCost) -> Flow:
+    """All that follows for one pass over the tokens, and for the update around it."""
+    domain = int(question.gpu.specification.scale_up.domain_gpus.value)
+    shape = train_shape(question.model)
+    gpu = train_gpu(question.gpu, question.dtype, question.shards or domain, question.tensor, question.expert)
+    facts = {**shape, **gpu} if work is apply else {**_bare(shape), **_bare(gpu)}
+    known = {**facts, **values, **entries(cost), **_asked(question, domain), **_decided(question, cost, domain)}
+    kinds = [kind for kind in ATTENDING if f"{kind}/layers" in shape]
+    known["attention_seconds"] = tuple(f"{kind}/attention_seconds" for kind in kinds) or ("no_attention",)
+    known["model_flops_per_token"] = (
+        "model/flops_per_token",
+        *(f"model/{kind}_attention_flops_per_token" for kind in kinds),
     )
+    return Flow(RULES, known, work)
+
+
+def _asked(question: TrainQuestion, domain: int) -> dict[str, Any]:
+    """The question in the names of the rules."""
+    dense = question.tensor * question.pipeline
+    return {
+        "gpus": question.gpus,
+        "sequences": question.sequences,
+        "length": question.tokens,
+        "length_cv": question.tokens_cv,
+        "micro_batch_tokens": question.micro_batch_tokens,
+        "optimizer_steps": question.optimizer_steps,
+        "state_bytes": question.state_bytes,
+        "gradient_bytes": question.gradient_bytes,
+        "bytes_per_param": BF16_BYTES,
+        "bytes_per_value": BF16_BYTES,
+        "tensor_parallel": question.tensor,
+        "pipeline_parallel": question.pipeline,
+        "context_parallel": question.context,
+        "expert_parallel": question.expert,
+        "virtual_stages": question.virtual_stages,
+        "replica_gpus": question.replica,
+        "shards": question.shards,
+        "dense_ranks": dense,
+        "expert_ranks": question.expert * question.pipeline if question.expert > 1 else dense,
+        "near_ranks": min(question.expert, domain),
+        "domain": domain,
+    }
+
+
+def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, Any]:
+    """What depends on layout, number type and model: a number, the quantity that counts, or what a sum adds up."""
+    asked, spec = question, question.gpu.specification
+    fp8, experts = asked.dtype == "fp8", asked.model.architecture.moe is not None
+    older = spec.fp8_dense is not None and not asked.native_attention
+    slowdown = "rl_train_moe_slowdown" if experts else "rl_train_slowdown"
+    wide = "new/joules_per_flop" if spec.fp4_dense is not None else "train_joules_per_flop"
+    return {
+        "tokens": "tokens_per_gpu",
+        "bandwidth": "memory_bandwidth",
+        "memory_fraction": "train_memory_fraction",
+        "no_attention": 0.0,
+        "wide_joules": wide,
+        "narrow_joules": "fp8/joules_per_flop" if fp8 else wide,
+        "linear_rate": "fp8/matmul_flops" if fp8 else "wide/matmul_flops",
+        "attention_scale": "train_attention_recent" if older else "train_attention",
+        "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
+        "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
+        "quantising_bytes_per_value": "train_row_quantising" if asked.row_scaling else "train_quantising",
+        "train_slowdown": slowdown if asked.workload == "rl" else "train_stack",
+        "own_params": "params_between_shards" if asked.sharding == "none" else "params_updated",
+        "offload_seconds": None if asked.offload else 0.0,
+        "collectives": cost.collectives[asked.sharding],
+        "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
+        "gathering_rounds": 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else "micro_batches",
+        "tensor_exposed": "train_tensor_overlap" if asked.overlapped else 1.0,
+        "tensor_parallel_seconds": None if asked.tensor > 1 else 0.0,
+        "exposed_context_seconds": None if asked.context > 1 else 0.0,
+        # the group shares nothing between its ranks: beyond the domain each is on its own adapter
+        "context_stride": asked.tensor if asked.context * asked.tensor <= domain else domain,
+        "expert_parallel_seconds": None if asked.expert > 1 else 0.0,
+        "expert_bytes_seconds": (
+            "inside/expert_bytes_seconds",
+            *(("beyond/expert_bytes_seconds",) if asked.expert > domain else ()),
+        ),
+        "matmul_params": ("linear_params", "head_params", "expert_active_params"),
+        "matmul_seconds": (
+            "linear_seconds",
+            "head_seconds",
+            *(("expert_seconds", "experts_read_seconds") if experts else ()),
+        ),
+        "elementwise_seconds": ("norm_seconds", "logits/loss_seconds", *(("quantising_seconds",) if fp8 else ())),
+        "compute_seconds": ("matmul_seconds", "attention_seconds", "elementwise_seconds"),
+        "running_seconds": ("compute_seconds", "host_wait_seconds"),
+        "stage_seconds": ("running_seconds", "exchanged_seconds"),
+    }

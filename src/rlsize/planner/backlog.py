@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.figures import with_bands
+from rlsize.estimates.flow import flow_of
 from rlsize.facts.figure import Figure, absent
-from rlsize.flow import flow_of
 from rlsize.rules.queue import RULES
 
 if TYPE_CHECKING:

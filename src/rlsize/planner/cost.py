@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.figures import total, with_bands
+from rlsize.estimates.flow import Flow
 from rlsize.facts.figure import Figure, absent
-from rlsize.flow import Flow
 from rlsize.rules.money import COSTS, PRICES
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from rlsize.equations import (
     train_step_traffic,
 )
 from rlsize.estimates.figures import DRAWS, apply
+from rlsize.estimates.flow import Flow
 from rlsize.estimates.step_assembly import assembled, idle_fractions
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.plan import Plan, PlanFigure
-from rlsize.flow import Flow
 from rlsize.planner.options import SHARING
 from rlsize.planner.outlook import band_of
 from rlsize.planner.step_parts import loop_parts, ready_engine

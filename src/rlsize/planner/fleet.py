@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply, rounded, with_bands
+from rlsize.estimates.flow import flow_of
 from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.facts.figure import Figure, absent
-from rlsize.flow import flow_of
 from rlsize.planner.rounding import rounded_up
 from rlsize.rules.match import CACHING, FLEET
 

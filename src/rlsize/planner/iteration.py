@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rlsize.equations import iteration
 from rlsize.estimates.figures import apply, rounded, total, with_bands
+from rlsize.estimates.flow import Flow
 from rlsize.facts.figure import Figure, absent
-from rlsize.flow import Flow
 from rlsize.planner.rounding import rounded_up
 from rlsize.rules.phases import COLOCATED, OVERLAPPED, SYNC, laid_out, rollout
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply, with_bands
+from rlsize.estimates.flow import Flow, flow_of
 from rlsize.facts.figure import Figure, absent
-from rlsize.flow import Flow, flow_of
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.match import SPLIT
 

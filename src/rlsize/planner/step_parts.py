@@ -11,9 +11,9 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching, rollout_batch, sync_pause
+from rlsize.estimates.flow import Flow
 from rlsize.estimates.step_assembly import LoopParts
 from rlsize.facts.records.record import Refused
-from rlsize.flow import Flow
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 

@@ -1,1 +1,1 @@
-"""Which equation gives what: rules by stage, for `rlsize.flow` to resolve."""
+"""Which equation gives what: rules by stage, for `rlsize.estimates.flow` to resolve."""

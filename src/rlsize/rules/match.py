@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching, money, redundancy
-from rlsize.flow import rule
+from rlsize.estimates.flow import rule
 
 if TYPE_CHECKING:
-    from rlsize.flow import Rule
+    from rlsize.estimates.flow import Rule
 
 _NEEDED = "required_tokens_per_second"
 DEMAND = (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.equations import imbalance, iteration, loop_time, matching, money, rollout_batch
-from rlsize.flow import rule
+from rlsize.estimates.flow import rule
 
 _USEFUL = "effective_preemptible_gpu_hour_usd"
 _EACH = {"on_demand_gpu_hour": "rollout_gpu_hour_usd", "preemptible_gpu_hour": _USEFUL}

@@ -6,11 +6,11 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from rlsize.equations import iteration, loop_time, matching, planning, rollout_batch
-from rlsize.flow import rule
+from rlsize.estimates.flow import rule
 from rlsize.rules.match import MORE_ROLLOUT, MORE_TRAINER
 
 if TYPE_CHECKING:
-    from rlsize.flow import Rule
+    from rlsize.estimates.flow import Rule
 
 SYNC, OVERLAPPED, COLOCATED = "sync", "overlapped", "colocated"
 _FLEET = {"samples": "generated_samples", "instance_rate": "expected_tokens_per_second"}

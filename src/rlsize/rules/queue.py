@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.equations import imbalance, matching
-from rlsize.flow import rule
+from rlsize.estimates.flow import rule
 from rlsize.rules.match import DEMAND
 
 _CAP = {"max_staleness": "counted_staleness"}

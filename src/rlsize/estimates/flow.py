@@ -4,21 +4,26 @@ One evaluator: what a quantity is, from what is known of others and the rules th
 A rule says "result <- equation(quantities)"; rules of one result are rivals, in order. A quantity is what was said or
 measured, else what the first rule gives whose quantities are known, else a figure that names what is missing. The same
 rules work on figures that explain themselves, on bare numbers, and on joint draws.
+
+A quantity that stands several times, of several things, names its thing before a slash: `head/flops_per_token` is told
+as `flops_per_token`.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from inspect import signature
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.estimates.figures import apply, entries
+from rlsize.estimates.figures import added, apply, entries, numbers
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Iterable, Sequence
 
     Work = Callable[..., Any]
+    Rules = Mapping[str, "Sequence[Rule]"]
 
 KEYS = {
     "age_seconds": "oldest_sample_age_seconds",
@@ -51,11 +56,13 @@ class Rule:
 
     Args:
         result: Its key.
+        told: The key that it is told by.
         equation: A function of `rlsize.equations`.
         takes: The quantity of each argument, by key; a number where it is fixed.
     """
 
     result: str
+    told: str
     equation: Callable[..., Any]
     takes: Mapping[str, str | float]
 
@@ -70,8 +77,17 @@ def rule(result: str, equation: Callable[..., Any], /, **takes: str | float) -> 
         takes: The quantity of an argument, or the number that is fixed, where it is not the one of `KEYS`. They are
             told in the equation's order, or as they stand here where all are said.
     """
-    all_of_them = {name: KEYS.get(name, name) for name in signature(equation).parameters} | takes
-    return Rule(result, equation, takes if len(takes) == len(all_of_them) else all_of_them)
+    code = equation.__code__
+    all_of_them = {name: KEYS.get(name, name) for name in code.co_varnames[: code.co_argcount]} | takes
+    return Rule(result, _told(result), equation, takes if len(takes) == len(all_of_them) else all_of_them)
+
+
+def by_result(rules: Iterable[Rule]) -> Rules:
+    """Rules by what they give, rivals in order; for a `Flow` that is made often."""
+    found: dict[str, list[Rule]] = {}
+    for one in rules:
+        found.setdefault(one.result, []).append(one)
+    return found
 
 
 class Flow:
@@ -79,42 +95,58 @@ class Flow:
     Quantities by key, each worked out once, when it is asked for.
 
     Args:
-        rules: How they follow from each other; rivals of one result in order.
-        known: What was said or measured, by key; a figure without a value says what would give it.
+        rules: How they follow from each other; rivals of one result in order, or as `by_result` has them.
+        known: What was said or measured, by key; a figure without a value says what would give it. What the caller
+            decided, too: a key where it is that quantity, a tuple of keys where it is the sum of these.
         work: `apply` for figures, `numbers` for numbers and arrays; what is missing is None there.
     """
 
-    def __init__(self, rules: Iterable[Rule], known: Mapping[str, Any], work: Work = apply) -> None:
-        self.rules: dict[str, list[Rule]] = {}
-        for one in rules:
-            self.rules.setdefault(one.result, []).append(one)
+    def __init__(self, rules: Iterable[Rule] | Rules, known: Mapping[str, Any], work: Work = apply) -> None:
+        self.rules: Rules = rules if isinstance(rules, Mapping) else by_result(rules)
         self.known, self.work = known, work
         self.found: dict[str, Any] = {}
+        if work is not apply:  # no figures, none of which can lack its value
+            self.found = {key: said for key, said in known.items() if not isinstance(said, (str, tuple, NoneType))}
 
     def __getitem__(self, key: str) -> Any:  # noqa: ANN401 (as `work` makes them)
         """A quantity; what is missing for it where it cannot be known."""
-        if key not in self.found:
-            self.found[key] = self._resolved(key)
-        return self.found[key]
+        return self.found[key] if key in self.found else self._resolved(key)
 
     def _resolved(self, key: str) -> Any:  # noqa: ANN401 (as `work` makes them)
-        said = self.known.get(key)
-        if _is_there(said):
-            return said
-        rivals = []
+        value = said = self.known.get(key)
+        if isinstance(said, str):
+            value = self[said]
+        elif isinstance(said, tuple):
+            value = added(self.work, _told(key), [self[part] for part in said])
+        elif not _is_there(said):
+            value = self._followed(key, said)
+        self.found[key] = value
+        return value
+
+    def _followed(self, key: str, said: Figure | None) -> Any:  # noqa: ANN401 (as `work` makes them)
+        """What the first rule gives whose quantities are known; else what the first of them lacks."""
+        first = None
         for one in self.rules.get(key, ()):
-            rivals.append(self._applied(one))
-            if _is_there(rivals[-1]):
-                return rivals[-1]
-        if self.work is not apply:
-            return None
-        return rivals[0] if rivals else said or absent(key, key)
+            value = self._applied(one)
+            if _is_there(value):
+                return value
+            first = first or value
+        return None if self.work is not apply else first or said or absent(key, key)
 
     def _applied(self, one: Rule) -> Any:  # noqa: ANN401 (as `work` makes them)
-        takes = {name: self[taken] if isinstance(taken, str) else taken for name, taken in one.takes.items()}
-        if self.work is not apply and any(value is None for value in takes.values()):
-            return None
-        return self.work(one.result, one.equation, **takes)
+        takes, found, work = {}, self.found, self.work
+        for name, taken in one.takes.items():
+            value: Any = taken
+            if isinstance(taken, str):
+                value = found[taken] if taken in found else self._resolved(taken)
+            if value is None:
+                return None
+            takes[name] = value
+        return one.equation(**takes) if work is numbers else work(one.told, one.equation, **takes)
+
+
+def _told(key: str) -> str:
+    return key.rpartition("/")[2]
 
 
 def _is_there(value: Any) -> bool:  # noqa: ANN401 (a figure, a number, an array or nothing)

@@ -6,8 +6,8 @@ import numpy as np
 
 from rlsize.equations import matching
 from rlsize.estimates.figures import numbers
+from rlsize.estimates.flow import Flow, rule
 from rlsize.facts.figure import Figure, absent
-from rlsize.flow import Flow, rule
 from rlsize.rules.queue import RULES
 
 RIVALS = (
@@ -57,3 +57,25 @@ def test_figures_numbers_and_draws_follow_the_same_rules() -> None:
     assert figures.value == bare == drawn[0] == 15 * 4000.0 - 39321.6
     assert drawn[1] == 0.0
     assert Flow(RULES, said, work=numbers)["backlog_tokens"] is None
+
+
+def test_the_caller_may_hand_in_another_quantity_or_a_sum() -> None:
+    """A key is the quantity of that key; several are their sum; what stands before a slash is not told."""
+    rates = {"new/measured_rate": figure("measured_rate", 80.0), "said_rate": figure("said_rate", 20.0)}
+    decided = {"measured_rate": "new/measured_rate", "batch_tokens": ("prompts/tokens", "responses/tokens")}
+    tokens = {"prompts/tokens": figure("tokens", 300.0), "responses/tokens": figure("tokens", 500.0)}
+    found = Flow(RIVALS, rates | decided | tokens)["train_seconds"]
+    assert found.value == 10.0
+    assert found.inputs["consumption"] is rates["new/measured_rate"]
+    assert found.inputs["tokens_per_step"].key == "batch_tokens"
+    assert [part.number for part in found.inputs["tokens_per_step"].inputs.values()] == [300.0, 500.0]
+    bare = {"measured_rate": "said_rate", "said_rate": 20.0, "batch_tokens": ("a", "b"), "a": 300.0, "b": 500.0}
+    assert Flow(RIVALS, bare, work=numbers)["train_seconds"] == 40.0
+
+
+def test_a_thing_before_a_slash_is_not_told() -> None:
+    """Two quantities of one name, of two things."""
+    both = [rule(f"{of}/train_seconds", matching.train_time, consumption=f"{of}_rate") for of in ("old", "new")]
+    known = {"batch_tokens": figure("batch_tokens", 800.0), "new_rate": figure("new_rate", 80.0)}
+    found = Flow(both, known)["new/train_seconds"]
+    assert (found.key, found.value) == ("train_seconds", 10.0)
