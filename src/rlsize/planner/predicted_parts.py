@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
-    from rlsize.planner.options import Placement
+    from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Terms
 
 
@@ -127,22 +127,40 @@ def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (num
     return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
 
 
-def predicted_sync(terms: Terms, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Seconds of one weight sync; over GPUs of two kinds, as long as the slower kind takes."""
-    model, known = terms.problem.model, []
+def sync_questions(problem: LoopProblem, place: Placement, *, shared: bool, transport: str = "") -> list[SyncTimeQuestion]:
+    """
+    One weight sync on each kind of GPU that it crosses.
+
+    Args:
+        problem: The loop.
+        place: The placement.
+        shared: Whether engines run on the trainer's GPUs.
+        transport: Class of the sync; empty for the placement's own, or the usual one where that does not suit.
+
+    Raises:
+        Refused: The model or its GPUs are not known.
+    """
+    model = problem.model
     if model is None:
         raise Refused("the model is not known, so a weight sync cannot be predicted: give sync_seconds")
-    for gpu in sync_gpus(place, shared=shared):
-        wanted = SyncTimeQuestion(
+    return [
+        SyncTimeQuestion(
             model=model,
             gpu=gpu,
-            transport=suiting(place.transport, shared=shared),
-            dtype=terms.problem.wire_dtype,
+            transport=transport or suiting(place.transport, shared=shared),
+            dtype=problem.wire_dtype,
             trainer_gpus=place.trainer_gpus,
             rollout_gpus=place.rollout_gpus,
             instance_gpus=place.fleet.gpus,
         )
-        known.append(sync_in_loop(terms.work, wanted, terms.values))
+        for gpu in sync_gpus(place, shared=shared)
+    ]
+
+
+def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: str = "") -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Seconds of one weight sync, as in `sync_questions`; over GPUs of two kinds, as long as the slower kind takes."""
+    questions = sync_questions(terms.problem, place, shared=shared, transport=transport)
+    known = [sync_in_loop(terms.work, wanted, terms.values) for wanted in questions]
     if len(known) == 1:
         return known[0]
     return terms.work(

@@ -109,7 +109,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
     stages = loop.stages
     if stages is None:
         raise TypeError("a loop of rates alone has no engine")
-    ready = stages.plan.engines[loop.pools.shared]
+    ready = stages.engines[loop.pools.shared]
     if isinstance(ready, str):
         narrower = fits_narrower(stages.rollout, stages.belief.central())
         return _does_not_fit(inputs, stages.rollout, loop.refused, stages.fits, narrower=narrower)
@@ -121,7 +121,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
         engine=ready.question,
         concurrency=Figure(key="concurrency", value=in_flight.value, provenance="predicted", source=in_flight.source),
         instances=fleet,
-        hit_fraction=hits(inputs, ready.question.engine, stages.plan.prompt_tokens, fleet),
+        hit_fraction=hits(inputs, ready.question.engine, loop.problem.prompt_tokens, fleet),
         ending="refill" if loop.pools.loop == "async" else "barrier",
     )
     inputs.settle()

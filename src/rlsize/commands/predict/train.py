@@ -78,7 +78,7 @@ def predict_train(inputs: Inputs) -> Report:
     if loop is None or loop.stages is None:
         question, belief, loop = _alone(inputs), inputs.belief(STAGE), None
     else:
-        question = loop.stages.plan.train
+        question = loop.stages.train
         if loop.place is not None:
             gpus = Figure(key="trainer_gpus", value=loop.place.trainer_gpus, source="GPUs of the trainer")
             question = replace(question, gpus=gpus)
