@@ -12,7 +12,7 @@ from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import stated_instances
-from rlsize.loop.pools import pools
+from rlsize.loop.pools import node_gpus, pools
 from rlsize.loop.prices import gpu_hours, say_date
 from rlsize.loop.rates import known_rates, waste
 from rlsize.loop.seed import seed_of
@@ -399,6 +399,7 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
     else:
         base = _with_rates(said, known)
     every, swap = said.ask("sync_every"), said.ask("swap_seconds", default=0.0, why="not said")
+    node = node_gpus(said, None if stages is None else stages.train.gpu)
     losses, restart = (said.ask(key) if said.gives(key) else None for key in ("losses_per_hour", "restart_seconds"))
     return replace(
         base,
@@ -411,7 +412,7 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
         swap_seconds=swap,
         steps=said.ask("steps"),
         sync_every=every.number,
-        gpus_per_node=_node(said, stages),
+        gpus_per_node=node.number if node.known else None,
     )
 
 
@@ -433,14 +434,6 @@ def _available(said: Said, losses: Figure | None, restart: Figure | None) -> Fig
     up = Figure(key="up_seconds", value=_SECONDS_PER_HOUR / losses.number, source=losses.source)
     down = Figure(key="down_seconds", value=0.0 if restart is None else restart.number, source=losses.source)
     return said.keep(apply(key, planning.availability, up_seconds=up, down_seconds=down))
-
-
-def _node(said: Said, stages: Stages | None) -> float | None:
-    """GPUs of a node: said, else the GPU profile's; None where nodes do not matter."""
-    stated = said.ask("gpus_per_node")
-    if stated.known:
-        return stated.number
-    return None if stages is None else float(stages.train.gpu.specification.gpus_per_node.value)
 
 
 def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOption:
@@ -478,7 +471,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
     Raises:
         InputError: Nobody says how GPUs are split, and only rates are known.
     """
-    found, fleet = loop.pools, loop.fleet
+    fleet = loop.fleet
     place: Placement | None
     try:
         rollout, trainer = _sides(said, loop)

@@ -127,7 +127,9 @@ def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (num
     return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
 
 
-def sync_questions(problem: LoopProblem, place: Placement, *, shared: bool, transport: str = "") -> list[SyncTimeQuestion]:
+def sync_questions(
+    problem: LoopProblem, place: Placement, *, shared: bool, transport: str = ""
+) -> list[SyncTimeQuestion]:
     """
     One weight sync on each kind of GPU that it crosses.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import rl_step
+from rlsize.equations import rl_step, train_step
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.facts.figure import Figure
@@ -79,7 +79,9 @@ def _others(terms: Terms, place: Placement) -> Iterator[Other]:
         yield key, taken, instead, problem, other
     cv = terms.response_cv
     wide = _NARROW_CV if cv > (_WIDE_CV + _NARROW_CV) / 2 else _WIDE_CV
-    yield "response_cv", f"{cv:g}", f"{wide:g}", replace(problem, response_cv=_other("response_cv", wide)), place
+    lengths = {"prompt_tokens": problem.prompt_tokens.number, "response_tokens": problem.response_tokens.number}
+    uneven = _with_trainer(place, tokens_cv=train_step.trained_sequence_cv(response_cv=wide, **lengths))
+    yield "response_cv", f"{cv:g}", f"{wide:g}", replace(problem, response_cv=_other("response_cv", wide)), uneven
     cap = _CAP * problem.response_tokens.number
     if not problem.max_tokens.known or problem.max_tokens.number > cap:
         capped = replace(problem, max_tokens=_other("max_response_tokens", cap))
@@ -119,20 +121,27 @@ def _of_the_trainer(place: Placement) -> Iterator[tuple[str, str, str, Placement
     asked = place.trainer.question
     if asked is None:
         return
-
-    def otherwise(**changed: Any) -> Placement:
-        return replace(place, trainer=replace(place.trainer, question=replace(asked, **changed)))
-
     taken = " and ".join(name.replace("_", " ") for name in asked.passes) or "none"
     if asked.passes:
-        yield "logprob_passes", taken, "none", otherwise(passes=())
+        yield "logprob_passes", taken, "none", _with_trainer(place, passes=())
     else:
-        yield "logprob_passes", taken, "old and reference", otherwise(passes=("old_logprob", "reference"))
+        yield "logprob_passes", taken, "old and reference", _with_trainer(place, passes=("old_logprob", "reference"))
     if not asked.offload:
-        yield "offload", "optimizer on the GPU", "on the host", otherwise(offload=True)
+        yield "offload", "optimizer on the GPU", "on the host", _with_trainer(place, offload=True)
     if not (asked.fused or asked.native_attention):
-        yield "compiled", "eager kernels", "fused, native attention", otherwise(fused=True, native_attention=True)
+        yield (
+            "compiled",
+            "eager kernels",
+            "fused, native attention",
+            _with_trainer(place, fused=True, native_attention=True),
+        )
 
 
 def _with_engine(place: Placement, asked: EngineQuestion) -> Placement:
     return replace(place, fleet=replace(place.fleet, engines={place.shared: ready(asked)}))
+
+
+def _with_trainer(place: Placement, **changed: Any) -> Placement:
+    asked = place.trainer.question
+    question = None if asked is None else replace(asked, **changed)
+    return replace(place, trainer=replace(place.trainer, question=question))
