@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlsize.equations import decode_step, matching, rl_step, rollout_batch
+from rlsize.equations import matching, rl_step
 from rlsize.estimates import constants_memory, constants_rollout, constants_step, constants_sync, constants_train
-from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import expected_hits
 from rlsize.estimates.step_assembly import REFILLING, LoopParts, Step, assembled, trained_in_loop, within_a_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion, sync_time
 from rlsize.estimates.train_prediction import train_step
-from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
@@ -173,43 +172,3 @@ def overhead_in_loop(
         param_seconds=values["step_param"],
         params=params,
     )
-
-
-def generated_figures(
-    fleet: Generation, instances: float, lengths: Mapping[str, Figure], *, refill: bool
-) -> tuple[Figure, Figure]:
-    """
-    Time of the fleet as a figure, and its tail; the integral over the drain is told as the time that it adds.
-
-    Args:
-        fleet: What it makes of its samples, in central numbers.
-        instances: Rollout instances.
-        lengths: Figures of `samples` and `response_tokens`.
-        refill: Whether finished samples are replaced at once.
-    """
-    key = "generation_seconds"
-    tail = Figure(
-        key="tail_seconds",
-        value=float(fleet.tail_seconds),
-        provenance="predicted",
-        source="integral of the engine step over the lengths that are left as the batch drains",
-    )
-    if refill:
-        rate = Figure(
-            key="instance_tokens_per_second",
-            value=float(fleet.rate),
-            provenance="predicted",
-            source="rollout_batch.steady_rate, as rlsize predict rollout explains it",
-        )
-        made = apply(key, rollout_batch.fleet_time, instances=instances, instance_rate=rate, **lengths)
-        return made, replace(tail, source="finished samples are replaced at once")
-    if fleet.tail_seconds <= 0:
-        source = "integral of the engine step as the batch drains"
-        return Figure(key=key, value=float(fleet.seconds), provenance="predicted", source=source), tail
-    packed = Figure(
-        key="packed_seconds",
-        value=float(fleet.full_seconds),
-        provenance="predicted",
-        source="rollout_batch.packed_time: all samples at the batch's own rate",
-    )
-    return apply(key, decode_step.both_times, first=packed, second=tail), tail

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import iteration, matching, rl_step, rollout_batch
+from rlsize.equations import decode_step, iteration, matching, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import SPREADS, expected_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
-from rlsize.estimates.step_prediction import generated_figures, overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.step_prediction import overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
@@ -22,6 +22,8 @@ from rlsize.facts.records.record import Refused
 from rlsize.planner.step_parts import generated_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -36,7 +38,7 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> list[Any]
         central = generation_of(terms.bare, place, ready)
         lengths = {"samples": generated_samples(terms), "response_tokens": terms.problem.response_tokens}
         refill = place.loop in REFILLING
-        made, tail = generated_figures(central, place.instances, lengths, refill=refill)
+        made, tail = _generated_figures(central, place.instances, lengths, refill=refill)
     else:
         fleet = generation_of(terms, place, ready)
         made, tail = fleet.seconds, fleet.tail_seconds
@@ -45,6 +47,46 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> list[Any]
         within_a_loop(terms.work, key, seconds, terms.values, moe=moe)
         for key, seconds in (("generation_seconds", made), ("tail_seconds", tail))
     ]
+
+
+def _generated_figures(
+    fleet: Generation, instances: float, lengths: Mapping[str, Figure], *, refill: bool
+) -> tuple[Figure, Figure]:
+    """
+    Time of the fleet as a figure, and its tail; the integral over the drain is told as the time that it adds.
+
+    Args:
+        fleet: What it makes of its samples, in central numbers.
+        instances: Rollout instances.
+        lengths: Figures of `samples` and `response_tokens`.
+        refill: Whether finished samples are replaced at once.
+    """
+    key = "generation_seconds"
+    tail = Figure(
+        key="tail_seconds",
+        value=float(fleet.tail_seconds),
+        provenance="predicted",
+        source="integral of the engine step over the lengths that are left as the batch drains",
+    )
+    if refill:
+        rate = Figure(
+            key="instance_tokens_per_second",
+            value=float(fleet.rate),
+            provenance="predicted",
+            source="rollout_batch.steady_rate, as rlsize predict rollout explains it",
+        )
+        made = apply(key, rollout_batch.fleet_time, instances=instances, instance_rate=rate, **lengths)
+        return made, replace(tail, source="finished samples are replaced at once")
+    if fleet.tail_seconds <= 0:
+        source = "integral of the engine step as the batch drains"
+        return Figure(key=key, value=float(fleet.seconds), provenance="predicted", source=source), tail
+    packed = Figure(
+        key="packed_seconds",
+        value=float(fleet.full_seconds),
+        provenance="predicted",
+        source="rollout_batch.packed_time: all samples at the batch's own rate",
+    )
+    return apply(key, decode_step.both_times, first=packed, second=tail), tail
 
 
 def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)

@@ -232,6 +232,6 @@ def _engine(inputs: Inputs) -> str:
 def _node(inputs: Inputs) -> int | None:
     """GPUs of a node: said, or known of the profiles that are named."""
     aside = inputs.apart()  # which GPU it is, is no input of an allocation
-    found = node_gpus(inputs, aside.gpu("rollout"))
+    found = node_gpus(inputs, None if inputs.gives("gpus_per_node") else aside.gpu("rollout"))
     inputs.faults += aside.faults
     return int(inputs.keep(found).number) if found.known else None
