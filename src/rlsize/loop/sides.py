@@ -378,18 +378,9 @@ def _trainer_alone(said: Said) -> Figure:
     """
     from rlsize.estimates.constants_train import STAGE
     from rlsize.estimates.train_outlook import predicted_train_step
-    from rlsize.loop.trainer import train_question
-    from rlsize.loop.workload import lengths, samples
+    from rlsize.loop.trainer import trainer_by_itself
 
-    model, gpu = said.model(), said.gpu("trainer")
-    length, many = lengths(said, model), samples(said)
-    said.need(length.response, "give the mean response length")
-    said.need(many, "give --samples, or --prompts and --group")
-    own = said.ask("trainer_gpus")
-    question = train_question(said, model, gpu, length, many, own)
-    said.settle()
-    if question is None:
-        raise Refused("the trainer is not known")
+    question = trainer_by_itself(said)
     return predicted_train_step(question, said.belief(STAGE), seed_of(said)).results[0]
 
 

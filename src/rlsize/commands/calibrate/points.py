@@ -27,11 +27,12 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance
 from rlsize.loop.instance_count import instance_gpus
+from rlsize.loop.models import model_and_gpu
 from rlsize.loop.pools import LOOPS, node_gpus
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.loop.sync import transport, wire_dtype
-from rlsize.loop.trainer import train_question
-from rlsize.loop.workload import hits, lengths, samples
+from rlsize.loop.trainer import trainer_by_itself
+from rlsize.loop.workload import hits, lengths
 from rlsize.planner.evaluation import bare_trainer, worked
 from rlsize.planner.placing import moved
 from rlsize.planner.step_parts import ready_engine
@@ -44,8 +45,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.facts.gpu import Gpu
-    from rlsize.facts.model import Model
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Terms
     from rlsize.shell.inputs import Inputs
@@ -322,21 +321,6 @@ def other_mode(loop: PlacedLoop) -> PlacedLoop:
     return replace(loop, place=replace(place, loop=_OTHER[place.loop], instances=half))
 
 
-def profiles_of(inputs: Inputs, side: str) -> tuple[Model, Gpu]:
-    """
-    The model and the GPU of a side.
-
-    Raises:
-        InputError: One is missing or unknown.
-    """
-    model, gpu = inputs.model(), inputs.gpu(side)
-    if model is None and not inputs.faults:
-        inputs.fault("the model is missing", "--model", "name a profile or a config.json in the scenario")
-    if gpu is None and not inputs.faults:
-        inputs.fault("the gpu is missing", "--gpu", "name a profile in the scenario, such as h100-sxm")
-    return inputs.settled(model), inputs.settled(gpu)
-
-
 def rollout_of(inputs: Inputs, loop: PlacedLoop | None = None) -> LoadedInstance:
     """
     One instance and its load.
@@ -348,7 +332,7 @@ def rollout_of(inputs: Inputs, loop: PlacedLoop | None = None) -> LoadedInstance
     Raises:
         InputError: What is missing for a prediction.
     """
-    model, gpu = profiles_of(inputs, "rollout")
+    model, gpu = model_and_gpu(inputs, "rollout")
     found = inputs.settled(instance(inputs, model, gpu, shared=_shared(inputs)))
     length = lengths(inputs, model)
     inputs.need(length.response, "give the mean response length")
@@ -380,13 +364,9 @@ def _train(inputs: Inputs) -> TrainQuestion:
     Raises:
         InputError: What is missing for a prediction, or why there can be no such trainer.
     """
-    model, gpu = profiles_of(inputs, "trainer")
     own, total = inputs.ask("trainer_gpus"), inputs.ask("gpus")
     pool = own if own.known or not _shared(inputs) else replace(total, key="trainer_gpus")
-    length, many = lengths(inputs, model), samples(inputs)
-    inputs.need(length.response, "give the mean response length")
-    inputs.need(many, "give prompts and group")
-    return inputs.settled(train_question(inputs, model, gpu, length, many, pool)).bare()
+    return trainer_by_itself(inputs, pool).bare()
 
 
 def _sync(inputs: Inputs) -> SyncTimeQuestion:
@@ -396,7 +376,7 @@ def _sync(inputs: Inputs) -> SyncTimeQuestion:
     Raises:
         InputError: What is missing for a prediction.
     """
-    model, gpu = profiles_of(inputs, "trainer")
+    model, gpu = model_and_gpu(inputs, "trainer")
     way, wire, size = transport(inputs, shared=_shared(inputs)), wire_dtype(inputs), instance_gpus(inputs)
     total, trainer, rollout = (inputs.ask(key) for key in ("gpus", "trainer_gpus", "rollout_gpus"))
     inputs.settle()
@@ -405,8 +385,8 @@ def _sync(inputs: Inputs) -> SyncTimeQuestion:
     generates = rollout.number if rollout.known else rest if rest > 0 else trains
     generates = trains if TRANSPORTS[way].colocated else generates
     return SyncTimeQuestion(
-        model=model,
-        gpu=gpu,
+        model=inputs.settled(model),
+        gpu=inputs.settled(gpu),
         transport=way,
         dtype=wire,
         trainer_gpus=trains,

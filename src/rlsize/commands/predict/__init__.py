@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any
 
 import typer
 from typer.core import TyperGroup
 
 from rlsize.shell.command import Command
-
-if TYPE_CHECKING:
-    from rlsize.facts.gpu import Gpu
-    from rlsize.facts.model import Model
-    from rlsize.shell.inputs import Inputs
 
 COMMANDS = {
     "rollout": "rollout.predict_rollout",
@@ -44,15 +39,6 @@ class Predictions(TyperGroup):
         """Offer the nearest command where there is none of that name."""
         self.commands = dict.fromkeys(COMMANDS)  # type: ignore[assignment]  # only the names are read, for the suggestion
         return super().resolve_command(ctx, args)
-
-
-def model_and_gpu(inputs: Inputs, side: Literal["rollout", "trainer"]) -> tuple[Model | None, Gpu | None]:
-    """What a stage by itself cannot do without; faults are noted."""
-    found = inputs.model(), inputs.gpu(side)
-    for key, there in zip(("model", "gpu"), found, strict=True):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
-    return found
 
 
 app = typer.Typer(cls=Predictions, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.predict import model_and_gpu
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
@@ -152,6 +151,7 @@ def _alone(inputs: Inputs) -> Report:
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_question import first_fit, fits_narrower, why_not
     from rlsize.loop.instance import degrees, instance
+    from rlsize.loop.models import model_and_gpu
     from rlsize.loop.pools import LOOPS
     from rlsize.loop.seed import seed_of
     from rlsize.loop.workload import lengths, samples

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.predict import model_and_gpu
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Cell, Column, Report, Table
@@ -109,6 +108,7 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     from rlsize.errors import InputError
     from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
     from rlsize.loop.instance_count import instance_gpus
+    from rlsize.loop.models import model_and_gpu
     from rlsize.loop.sync import transport, wire_dtype
 
     model, gpu = model_and_gpu(inputs, "trainer")
