@@ -332,3 +332,14 @@ def test_junk_is_answered_or_refused(data: Any, rlsize: Run, spoilt: Any, checke
     checked(ran, "predict rollout", "--json")
     if ran.code == 0:
         assert json.loads(ran.stdout)["results"]["instance_tokens_per_second"] > 0
+
+
+@pytest.mark.parametrize(("cap", "warned"), [("32k", True), ("8k", False)])
+def test_an_engine_without_room_for_the_longest_sample_is_warned_of(rlsize: Run, cap: str, warned: bool) -> None:
+    """On one H100 a 32B leaves about 4 GiB of cache: samples of 2,000 tokens have room, one of 32,000 has none."""
+    ran = rlsize(
+        "predict", "rollout", "--model", "qwen3-32b", "--gpu", "h100-sxm", "--tensor-parallel", "1",
+        "--response-tokens", "2k", "--max-response-tokens", cap, "--json",
+    )  # fmt: skip
+    assert ran.code == 0, ran.stderr
+    assert any("the longest sample" in warning for warning in ran.document["warnings"]) == warned

@@ -24,7 +24,7 @@ def test_outputs_and_reference_pages_are_up_to_date(root: Path) -> None:
     ]
     command = [sys.executable, "-m", "cogapp", "--check", "-n", "utf-8", "-I", "docs", *pages]
     done = subprocess.run(command, cwd=root, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.returncode == 0, f"run `make docs-write`, which writes these anew:\n{done.stdout}{done.stderr}"
 
 
 def test_the_committed_schema_is_the_programs(root: Path) -> None:

@@ -35,7 +35,7 @@ def test_an_example_prints_what_is_written_down(name: str) -> None:
     file = RUN.EXAMPLES / f"{name}.cmd"
     wanted, found = RUN.example(file), RUN.outcome(RUN.example(file).line)
     assert found.exit_code == wanted.exit_code, found.stderr
-    assert found.stdout == RUN.expected(file)
+    assert found.stdout == RUN.expected(file), "where the new output is right, `make docs-write` writes it down"
 
 
 def test_every_output_belongs_to_a_command() -> None:

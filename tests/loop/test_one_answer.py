@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 from tests.loop.one_answer import (
+    COMMANDS,
     HEAD,
     NEAR,
     SEARCHES,
@@ -25,6 +26,8 @@ from tests.loop.one_answer import (
     same,
     verdicts,
 )
+
+import rlsize.commands
 
 EXAMPLES = int(os.environ.get("RLSIZE_ONE_ANSWER", "15"))
 """Random loops to ask about; more find more."""
@@ -96,6 +99,20 @@ def _one(desk: Desk, text: str, key: str, *commands: str) -> Any:
     first = next(iter(told.values()))
     assert all(same(value, first) for value in told.values()), f"{key}: {told}"
     return first
+
+
+def test_every_command_about_a_loop_is_asked() -> None:
+    """Whoever resolves one is among those compared; others answer about two files, or what was measured, or write."""
+    others = {"alerts", "calibrate", "diff", "init"}
+    folder = Path(rlsize.commands.__file__).parent
+    road = re.compile(r"from rlsize\.(loop\.(resolve|answer|sides|search)|shell\.planning) import")
+    asking = {
+        file.relative_to(folder).with_suffix("")
+        for file in folder.rglob("*.py")
+        if road.search(file.read_text("utf-8"))
+    }
+    told = {" ".join(file.parts) if file.parts[0] == "predict" else file.parts[0] for file in asking}
+    assert told - others == set(COMMANDS), "COMMANDS of tests/loop/one_answer.py has what each of them needs"
 
 
 @pytest.mark.parametrize("number", range(EXAMPLES))

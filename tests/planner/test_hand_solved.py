@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 from tests.planner.small_problems import (
-    CATALOGUE,
     Posed,
     fleet,
     fleets_of,
@@ -384,8 +383,12 @@ def test_only_gpus_of_one_kind_are_lent() -> None:
     assert {family.place.fleet.gpu for family in found.best} == {"big"}
 
 
-def test_lent_gpus_hold_an_engine_beside_the_trainer() -> None:
-    """60 % of an H100 for the engine and 27.5 GB of states leave 5.6 % of it; a trainer on its own GPU has more."""
+def test_sides_that_share_gpus_have_their_memory_in_turn() -> None:
+    """
+    A trainer has as much left on GPUs that engines use between its steps as on its own: its states make room.
+
+    Published loops run where states and engines together would not fit: 33 GB of a 32B on 16 H100, and engines of 48.
+    """
     model, gpu = "qwen3-1.7b", "h100-sxm"
     trainers = trainers_of(model, gpu, 64.0, 1300.0, ONE_LAYOUT)
     posed = predicted(
@@ -394,12 +397,9 @@ def test_lent_gpus_hold_an_engine_beside_the_trainer() -> None:
     alone, lent = (
         memory_of(posed.outlook.central, place_of(posed, loop, 1.0, 1.0))[TRAINER] for loop in ("async", "hybrid")
     )
-    memory = CATALOGUE.get("gpu", gpu).specification.memory.value
-    assert lent == pytest.approx(1 - 0.6 - states_of(posed, 1.0) / memory)
-    assert lent < posed.space.margin <= alone
+    assert lent == pytest.approx(alone)
     found = search(posed.outlook.central, posed.space)
-    assert {family.place.loop for family in found.best} == {"async"}
-    assert "beside" in found.rejected.nearest["trainer_memory"].what
+    assert {family.place.loop for family in found.best} == {"async", "hybrid"}
 
 
 @pytest.mark.parametrize("side", [ROLLOUT, TRAINER])

@@ -99,10 +99,11 @@ def test_attention_reaches_more_with_more_work(gpu: Gpu) -> None:
 
 def test_reserves_leave_room(gpu: Gpu) -> None:
     """What the runtime keeps is a small part of the memory, and what NCCL keeps a small part of that."""
-    assert gpu.assumed is not None
-    assert gpu.assumed.runtime_reserved is not None
-    assert gpu.assumed.runtime_reserved.value < 0.2 * gpu.specification.memory.value
-    assert all(kept.value < gpu.assumed.runtime_reserved.value for kept in gpu.assumed.nccl_reserved.values())
+    assumed = gpu.assumed
+    assert assumed is not None, f"{gpu.name}: say `assumed`, with what runtime and NCCL keep of the memory"
+    assert assumed.runtime_reserved is not None, f"{gpu.name}: say `assumed.runtime_reserved`"
+    assert assumed.runtime_reserved.value < 0.2 * gpu.specification.memory.value
+    assert all(kept.value < assumed.runtime_reserved.value for kept in assumed.nccl_reserved.values())
 
 
 def test_known_numbers(catalogue: Catalogue) -> None:

@@ -20,7 +20,7 @@ KNOWN = {
 def kernels(catalogue: Catalogue, name: str) -> Kernels:
     """The kernels of an accelerator, which must have some."""
     found = catalogue.get("gpu", name).kernels
-    assert found is not None
+    assert found is not None, f"{name}: say `kernels`, or `kernels_like: NAME` of the nearest GPU that has some"
     return found
 
 

@@ -185,13 +185,14 @@ def _ready_address(process: subprocess.Popen[str], log: Iterator[str]) -> str:
     """Where it listens, once it answers."""
     limit = threading.Timer(START_SECONDS, process.kill)
     limit.start()
-    address, lines = "", []
+    address, ready, lines = "", False, []
     try:
         for line in log:
             lines.append(line)
             found = _LISTENING.search(line)
             address = found[1] if found else address
-            if _READY in line:
+            ready = ready or _READY in line
+            if ready and address:  # two threads of the server say them, in either order
                 return address
     finally:
         limit.cancel()

@@ -55,29 +55,6 @@ def cache_headroom(kv_bytes: Real, sequence_bytes: Real, gpu_memory: Real) -> Re
     return (kv_bytes - sequence_bytes) / gpu_memory
 
 
-def held_with_engine(state_bytes: Real, gpu_memory: Real, memory_fraction: Real) -> Real:
-    """
-    Memory that a shared GPU holds while its engine generates and the trainer's states stay.
-
-    H = S + x M
-
-    Args:
-        state_bytes: Weights, gradients and optimizer of the trainer on each GPU, S. [B]
-        gpu_memory: Memory of the GPU, M. [B]
-        memory_fraction: Share of it that the engine takes, x. [1]
-
-    Returns:
-        H. [B]
-
-    Assumes the trainer's activations are gone and nothing is offloaded.
-    Source: definition.
-
-    >>> held_with_engine(state_bytes=20e9, gpu_memory=80e9, memory_fraction=0.5)
-    60000000000.0
-    """
-    return state_bytes + memory_fraction * gpu_memory
-
-
 def generation_with_lent_gpus(
     generation_seconds: Real, train_seconds: Real, swap_seconds: Real, lent_ratio: Real
 ) -> Real:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import memory_fit, planning
-from rlsize.estimates.engine_memory import kv_capacity, memory_share
+from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
@@ -24,25 +24,6 @@ if TYPE_CHECKING:
 
 _GIB = 2.0**30
 _FROZEN = ("reference", "reward")  # models that are read and not trained
-
-
-def headroom_beside(states: Real, engine: Replica) -> Real:
-    """
-    Share of a shared GPU's memory that is left while its engine generates beside the trainer's states. [1]
-
-    Args:
-        states: What of the trainer stays from step to step. [B]
-        engine: The instance.
-    """
-    memory = engine.question.gpu.specification.memory.value
-    held = planning.held_with_engine(state_bytes=states, gpu_memory=memory, memory_fraction=memory_fraction(engine))
-    return planning.memory_headroom(gpu_memory=memory, held_bytes=held)
-
-
-def memory_fraction(engine: Replica) -> Real:
-    """Share of a GPU's memory that an engine takes. [1]"""
-    question = engine.question
-    return memory_share(numbers, question, question.gpu.specification.memory.value)
 
 
 def fleet_headroom(engine: Replica, longest_tokens: Real, values: Mapping[str, Any]) -> Real:

@@ -232,7 +232,7 @@ def memory_of(terms: Terms, place: Placement) -> dict[str, Any]:
     """Shares of memory that are left on both sides, as far as models and GPUs are known; numbers or arrays."""
     if not place.fleet.engines and place.trainer.question is None:
         return {}
-    from rlsize.estimates.loop_memory import bare_trainer_memory, fleet_headroom, headroom_at, headroom_beside
+    from rlsize.estimates.loop_memory import bare_trainer_memory, fleet_headroom, headroom_at
 
     rollout, trainer = MEMORY_KEYS
     found, longest = {}, longest_tokens(terms)
@@ -240,14 +240,11 @@ def memory_of(terms: Terms, place: Placement) -> dict[str, Any]:
     if engine is not None:
         found[rollout] = fleet_headroom(engine, longest, terms.values)
     question = bare_trainer(place)
-    held = None if question is None else bare_trainer_memory(question, longest, terms.values)
-    if question is not None and held is not None:
-        found[trainer] = headroom_at(question, held.peak)
+    if question is not None:
+        found[trainer] = headroom_at(question, bare_trainer_memory(question, longest, terms.values).peak)
     lent = known_engine(place, shared=True) if place.loop in SHARING else None
     if lent is not None:
         found[rollout] = np.minimum(found.get(rollout, np.inf), fleet_headroom(lent, longest, terms.values))
-        if held is not None:
-            found[trainer] = np.minimum(found[trainer], headroom_beside(held.states, lent))
     return found
 
 

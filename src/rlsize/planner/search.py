@@ -201,8 +201,7 @@ def _memory(trainers: TrainerTable, own: float | None, shared: Sharing | None, l
     known = [left for left in (own, None if shared is None else shared.rollout_left) if left is not None]
     found: dict[str, Any] = {rollout: min(known)} if known else {}
     if trainers.options[0].question is not None:
-        left = trainers.headroom if shared is None else shared.trainer_left
-        found[trainer] = left[None, :last]
+        found[trainer] = trainers.headroom[None, :last]
     return found
 
 

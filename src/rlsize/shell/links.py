@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 from rlsize.equations.weight_sync import one_way_bandwidth
 from rlsize.errors import InputError
 from rlsize.estimates.sync import LinkFigures, link_figures
+from rlsize.facts.figure import Figure
 from rlsize.facts.link import ADVERTISED_AS_SUM, advertised_as_sum
 from rlsize.units import show
 
 if TYPE_CHECKING:
     from rlsize.facts.cluster import Cluster
-    from rlsize.facts.figure import Figure
     from rlsize.shell.inputs import Inputs
 
 _BANDWIDTH = "bandwidth_bytes_per_second"
@@ -70,6 +70,8 @@ def _choice(inputs: Inputs, given: list[str]) -> tuple[str, str, str]:
 
 
 def _named(inputs: Inputs, kind: str, name: str, key: str, trainer_gpus: Figure) -> Paths:
+    if kind == "link":
+        inputs.keep(Figure(key=kind, value=name, source=inputs.where(key) if key else inputs.flag(kind)))
     if kind == _BANDWIDTH:
         bandwidth = inputs.ask(_BANDWIDTH)
         _doubt(inputs, bandwidth)

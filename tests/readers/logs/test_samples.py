@@ -47,8 +47,9 @@ def test_a_log_is_recognised_by_its_first_bytes(entry: dict[str, Any]) -> None:
 
 def test_no_file_and_no_framework_is_left_out() -> None:
     """Every file of the data has its entry, and every framework its file."""
-    assert {entry["file"] for entry in EXPECTED} == {file.name for file in DATA.iterdir()} - {"expected.yaml"}
-    assert {entry["framework"] for entry in EXPECTED} == set(frameworks())
+    here = {file.name for file in DATA.iterdir()} - {"expected.yaml"}
+    assert {entry["file"] for entry in EXPECTED} == here, f"{DATA / 'expected.yaml'} has what each sample says"
+    assert {entry["framework"] for entry in EXPECTED} == set(frameworks()), f"add a sample to {DATA}"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,6 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
-from rlsize.loop.answer import LIMITS
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Cell, Column, Report, Table
 from rlsize.reports.wording import interval
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.loop.resolve import Loop
 
-_OF_AN_ENGINE = ("concurrency", "refill", "routing", "block_tokens", "hit_fraction", "served")
+_OF_AN_ENGINE = ("refill", "served")
 _WIDE = 1.5  # high end of a band over its low end from which a measurement is worth its while
 _MOST_TOLD = 2
 _QUIET = frozenset({"prefill_seconds", "longest_response_tokens"})
@@ -148,6 +147,7 @@ def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Repli
 
 def _alone(inputs: Inputs) -> Report:
     """An engine by itself, at the load that is offered to it."""
+    from rlsize.estimates.loop_memory import check_engine
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_question import first_fit, fits_narrower, why_not
     from rlsize.loop.instance import degrees, instance
@@ -191,6 +191,11 @@ def _alone(inputs: Inputs) -> Report:
     if reason:
         fits, narrower = first_fit(question, degrees(asked.model), central), fits_narrower(question, central)
         return _does_not_fit(inputs, question, reason, fits, narrower=narrower)
+    if length.stated_cap:
+        try:
+            check_engine(ready, length.prompt.number + length.cap.number, central)
+        except Refused as refusal:  # the mean sample has room, and the longest none
+            inputs.warnings.append(f"{refusal}: engines refuse to start so")
     return _report(inputs, rollout_outlook(question, ready, belief, seed))
 
 
@@ -296,6 +301,7 @@ def _does_not_fit(
 
 
 def _headline(outlook: RolloutOutlook, bound: str) -> str:
+    from rlsize.loop.answer import LIMITS
 
     engine = outlook.question.engine
     gpus = _gpus(engine)
