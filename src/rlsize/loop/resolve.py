@@ -16,7 +16,7 @@ from rlsize.loop.pools import node_gpus, pools
 from rlsize.loop.prices import gpu_hours, say_date
 from rlsize.loop.rates import known_rates, waste
 from rlsize.loop.seed import seed_of
-from rlsize.loop.workload import batch_tokens, group_size, lengths, samples
+from rlsize.loop.workload import batch_tokens, group_size, hits, lengths, samples
 from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
 from rlsize.planner.rounding import rounded_down
 
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from rlsize.loop.pools import Pools
     from rlsize.loop.rates import KnownRates
     from rlsize.loop.said import Said
+    from rlsize.loop.workload import Lengths
     from rlsize.planner.outlook import Outlook
 
 _SECONDS_PER_HOUR = 3600.0
@@ -293,13 +294,10 @@ def stages_of(said: Said, found: Pools) -> Stages:
     )
 
 
-def load(said: Said, asked: EngineQuestion, length: object, many: Figure) -> RolloutQuestion:
+def load(said: Said, asked: EngineQuestion, length: Lengths, many: Figure) -> RolloutQuestion:
     """One instance and its load, one instance counted; how many there are is for the loop to say."""
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.loop.workload import Lengths, hits
 
-    if not isinstance(length, Lengths):  # for the type checker: lazily imported above
-        raise TypeError(type(length))
     one = Figure(key="instances", value=1, provenance="default", source="one instance")
     return RolloutQuestion(
         engine=asked,
@@ -327,7 +325,7 @@ def _engines(
     said: Said, found: Pools, rollout: RolloutQuestion, values: Mapping[str, float], *, stated: bool
 ) -> dict[bool, Replica | str]:
     """The instance on shared GPUs and on its own, or why there is none; as the loop has it first."""
-    from rlsize.loop.instance import memory_fractions
+    from rlsize.loop.instance import QUICKEST_SIZE, memory_fractions
 
     shared = found.shared
     fractions = memory_fractions(rollout.engine, shared=shared)
@@ -342,9 +340,8 @@ def _engines(
     }
     own = engines[shared]
     if not stated and not isinstance(own, str):
-        source = "the size that makes most of the fleet's GPUs; of those within 2 % the smallest"
         degree = own.question.layout.tensor
-        said.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=source))
+        said.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=QUICKEST_SIZE))
     return engines
 
 

@@ -11,7 +11,7 @@ from rlsize.equations import decode_step, iteration, matching, rl_step, rollout_
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.prefix_cache import SPREADS, expected_hits
+from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
 from rlsize.estimates.step_prediction import overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
@@ -162,11 +162,15 @@ def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (num
     problem, said = terms.problem, terms.said
     if problem.hit_fraction.known:
         return said(problem.hit_fraction)
-    group, spread = said(problem.group_size), 1.0
-    if problem.routing in SPREADS:
-        spread = SPREADS[problem.routing](group_size=group, instances=instances)
-    block = problem.block_tokens.number if problem.block_tokens.known else inference_engine(engine).block_tokens
-    return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
+    block = problem.block_tokens
+    return routed_hits(
+        problem.routing,
+        group_size=said(problem.group_size),
+        instances=instances,
+        prompt_tokens=said(problem.prompt_tokens),
+        block_tokens=block.number if block.known else inference_engine(engine).block_tokens,
+        work=numbers,
+    )
 
 
 def sync_questions(
