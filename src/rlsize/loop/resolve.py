@@ -122,12 +122,16 @@ def described(said: Said) -> bool:
 
     A question about one stage that is asked with less is about that stage alone.
     """
-    gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
     pools = said.gives("gpus") or (said.gives("rollout_gpus") and said.gives("trainer_gpus"))
     shared = said.said("placement.mode") == "colocated" and (said.gives("rollout_gpus") or said.gives("trainer_gpus"))
     samples_known = said.gives("samples_per_step") or (said.gives("prompts_per_step") and said.gives("group_size"))
     lengths_known = said.gives("response_tokens")
-    return said.gives("model") and gpus and (pools or shared) and samples_known and lengths_known
+    return said.gives("model") and _gpus_named(said) and (pools or shared) and samples_known and lengths_known
+
+
+def _gpus_named(said: Said) -> bool:
+    """Whether the GPUs of both sides are named."""
+    return said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
 
 
 def resolve(said: Said, *, placed: bool = True) -> Loop:
@@ -220,8 +224,7 @@ def _modelled(said: Said, found: Pools, known: KnownRates) -> Stages | None:
     Raises:
         InputError: What is missing, where something must be predicted.
     """
-    gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
-    if known.both and not (said.gives("model") and gpus):
+    if known.both and not (said.gives("model") and _gpus_named(said)):
         return None
     from rlsize.estimates.step_prediction import STAGES
 
