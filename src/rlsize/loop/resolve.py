@@ -399,9 +399,8 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
     else:
         base = _with_rates(said, known)
     every, swap = said.ask("sync_every"), said.ask("swap_seconds", default=0.0, why="not said")
-    node = node_gpus(said, None if stages is None else stages.train.gpu)
     losses, restart = (said.ask(key) if said.gives(key) else None for key in ("losses_per_hour", "restart_seconds"))
-    return replace(
+    found = replace(
         base,
         waste=waste(said),
         headroom=known.headroom,
@@ -412,8 +411,9 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
         swap_seconds=swap,
         steps=said.ask("steps"),
         sync_every=every.number,
-        gpus_per_node=node.number if node.known else None,
     )
+    node = node_gpus(said, None if stages is None else stages.train.gpu)
+    return replace(found, gpus_per_node=node.number) if node.known else found
 
 
 def _with_rates(said: Said, known: KnownRates) -> LoopProblem:
