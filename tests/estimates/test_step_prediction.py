@@ -15,7 +15,7 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.step_assembly import OVERLAPPING
-from rlsize.estimates.step_prediction import STAGES, StepQuestion, Way, fleet_generation, predicted_step
+from rlsize.estimates.step_prediction import STAGES, StepQuestion, fleet_generation, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.records.record import Layout, Refused
 from rlsize.readers.profiles import Catalogue
@@ -52,8 +52,7 @@ def question(model: str = "qwen3-8b", gpu: str = "h100-sxm", **said: Any) -> Ste
         micro_batch_tokens=16384.0,
         passes=("old_logprob",),
     )
-    way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
-    return StepQuestion(way=way, engines={way.shared: engine(one)}, train=train, **found)
+    return StepQuestion(loop=loop, engine=engine(one), rollout_gpus=rollout, train=train, **found)
 
 
 @given(models, gpus, loops, samples, responses, cvs)

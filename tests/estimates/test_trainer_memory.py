@@ -180,3 +180,27 @@ def test_a_trainer_fits_up_to_its_margin() -> None:
                 check_trainer(asked, 2000.0, VALUES)
     asked = question(gpus=16.0)
     assert headroom_at(asked, bare_trainer_memory(asked, 2000.0, VALUES).peak) < MEMORY_MARGIN
+
+
+@pytest.mark.parametrize("gpus", [8, 16])
+def test_sharded_states_shrink_with_gpus(gpus: int) -> None:
+    """18 bytes a parameter with gradients in fp32, over all GPUs."""
+    profile, gpu = CATALOGUE.get("model", "qwen3-8b"), CATALOGUE.get("gpu", "h100-sxm")
+    asked = TrainQuestion(
+        model=profile,
+        gpu=gpu,
+        gpus=float(gpus),
+        sequences=512.0,
+        tokens=2300.0,
+        micro_batch_tokens=16384.0,
+        passes=("old_logprob",),
+    )
+    params = model_size(profile).params.number
+
+    def state_bytes(**changed: Any) -> float:
+        return float(bare_trainer_memory(replace(asked, **changed), 1.0, VALUES).states)
+
+    assert state_bytes() == pytest.approx(18 * params / gpus)
+    assert state_bytes(sharding="none") == pytest.approx(18 * params)
+    assert state_bytes(sharding="optimizer") == pytest.approx((6 + 12 / gpus) * params)
+    assert state_bytes(offload=True) == pytest.approx(6 * params / gpus)

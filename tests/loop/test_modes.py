@@ -51,7 +51,7 @@ def test_the_parts_add_up_to_the_step(mode: str) -> None:
     found = outlook(mode)
     own = found.modes[0]
     assert own.step is not None
-    parts = step_parts(own.step, own.way.loop)
+    parts = step_parts(own.step, own.place.loop)
     assert sum(part.seconds.number for part in parts) == pytest.approx(found.results["step_seconds"].number)
     assert sum(part.share.number for part in parts) == pytest.approx(1.0)
     assert {part.name for part in parts if part.scales == NOTHING} >= {"fixed", "samples", "params"}
@@ -60,7 +60,7 @@ def test_the_parts_add_up_to_the_step(mode: str) -> None:
 def test_a_mode_that_is_far_behind_is_slower() -> None:
     """Taking turns on two pools wastes both."""
     found = outlook("async")
-    modes = {mode.way.loop: mode for mode in found.modes}
+    modes = {mode.place.loop: mode for mode in found.modes}
     assert found.quickest.times is None
     assert modes["synchronous"].times is not None
     assert not modes["synchronous"].close
@@ -71,7 +71,7 @@ def test_common_draws_tell_more_than_bands() -> None:
     found = outlook("async")
     best = found.quickest.seconds
     shares = {
-        mode.way.loop: log_width(mode.times) / math.hypot(log_width(mode.seconds), log_width(best))
+        mode.place.loop: log_width(mode.times) / math.hypot(log_width(mode.seconds), log_width(best))
         for mode in found.modes
         if mode.times is not None
     }
@@ -83,7 +83,7 @@ def test_common_draws_tell_more_than_bands() -> None:
 def test_a_way_that_cannot_run_says_why() -> None:
     """Engines that take all the memory leave a trainer no room beside them; the others are compared without it."""
     found = outlook("async", model="qwen3-32b", max_response_tokens="4000", **NODES)
-    refused = {mode.way.loop: mode.refused for mode in found.modes if mode.refused}
+    refused = {mode.place.loop: mode.refused for mode in found.modes if mode.refused}
     assert refused.keys() == {"colocated"}
     assert "does not fit" in refused["colocated"]
     assert all(mode.seconds is not None for mode in found.modes if not mode.refused)

@@ -21,7 +21,7 @@ from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.trainer_layout import TrainerLayout, divides
 from rlsize.facts.algorithm import ALGORITHMS, OPTIMIZERS
-from rlsize.facts.figure import Figure, absent
+from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Layout as EngineLayout
 from rlsize.planner.memory_fit import fit_memory
 from rlsize.readers.profiles import Catalogue
@@ -31,7 +31,7 @@ FRACTION = Figure(key="memory_fraction", value=0.9)
 
 def hardware(name: str = "h100-sxm") -> GpuMemory:
     """A shipped GPU, nine tenths of it planned with."""
-    return gpu_memory(Catalogue().get("gpu", name), FRACTION, FRACTION, absent("gpus_per_node", "--gpu"))
+    return gpu_memory(Catalogue().get("gpu", name), FRACTION, FRACTION, Figure(key="gpus_per_node", value=8))
 
 
 def bare(memory: float, node: int = 8) -> GpuMemory:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -11,44 +10,66 @@ from rlsize.estimates.belief import prior
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.rollout_prediction import engine
 from rlsize.estimates.rollout_question import RolloutQuestion
-from rlsize.estimates.step_prediction import STAGES, StepQuestion, Way, predicted_step
+from rlsize.estimates.step_prediction import STAGES
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.figure import Figure, absent
+from rlsize.facts.headroom import MEMORY_MARGIN
 from rlsize.facts.records.record import Layout
-from rlsize.planner.placing import best_split, colocated_way, fitting_trainer, other_ways, quickest_degree, splits
+from rlsize.planner.choices import fleet_of, trainer_of
+from rlsize.planner.evaluation import memory_of, worked
+from rlsize.planner.options import LoopProblem, Offer, Placement
+from rlsize.planner.outlook import Terms, outlook_of
+from rlsize.planner.placing import best_split, fitting_trainer, moved, other_ways, quickest_degree, splits
 from rlsize.readers.profiles import Catalogue
 
+if TYPE_CHECKING:
+    from rlsize.estimates.step_assembly import Loop
+
 CATALOGUE = Catalogue()
-VALUES = prior(*STAGES).central()
-COLOCATED = Way(loop="colocated", rollout_gpus=16.0, trainer_gpus=16.0)
-ASYNC = Way(loop="async", rollout_gpus=8.0, trainer_gpus=8.0)
+BELIEF = prior(*STAGES)
+VALUES = BELIEF.central()
 
 
-def plan(way: Way = ASYNC, model: str = "qwen3-8b") -> StepQuestion:
-    """A loop of 512 samples of 300 + 2000 tokens, instances of one GPU."""
+def terms(model: str = "qwen3-8b", **more: Any) -> Terms:
+    """A loop of 512 samples of 300 + 2000 tokens, in central numbers."""
+    said = {"samples": 512, "group_size": 8, "prompt_tokens": 300, "response_tokens": 2000}
+    figures: dict[str, Any] = {key: Figure(key=key, value=float(value)) for key, value in said.items()}
+    return outlook_of(LoopProblem(**{**figures, "model": CATALOGUE.get("model", model), **more}), BELIEF).central
+
+
+def place(
+    loop: Loop = "async", model: str = "qwen3-8b", gpus: tuple[float, float] = (8.0, 8.0), **more: Any
+) -> Placement:
+    """It on instances of one GPU."""
     profile, gpu = CATALOGUE.get("model", model), CATALOGUE.get("gpu", "h100-sxm")
     one = engine(EngineQuestion(model=profile, gpu=gpu, layout=Layout(), memory_fraction=0.9))
-    said = {"samples": 512, "group_size": 8, "prompt_tokens": 300, "response_tokens": 2000, "max_staleness": 1}
-    figures: dict[str, Any] = {key: Figure(key=key, value=float(value)) for key, value in said.items()}
     train = TrainQuestion(
-        model=profile, gpu=gpu, gpus=way.trainer_gpus, sequences=512.0, tokens=2300.0, micro_batch_tokens=16384.0
+        model=profile, gpu=gpu, gpus=gpus[1], sequences=512.0, tokens=2300.0, micro_batch_tokens=16384.0, **more
     )
-    return StepQuestion(
-        way=way,
-        engines={True: one, False: one},
-        train=train,
-        response_cv=absent("response_cv", ""),
-        max_tokens=absent("max_response_tokens", ""),
-        **figures,
+    offer = Offer(gpu=gpu)
+    return Placement(
+        loop=loop,
+        fleet=fleet_of({True: one, False: one}, 1.0, offer),
+        instances=gpus[0],
+        trainer=trainer_of(train, offer),
+        trainer_gpus=gpus[1],
     )
+
+
+def quickest(asked: Terms, start: Placement, gpus: float) -> tuple[float, float]:
+    """The split with the shortest step of all whose trainer keeps its margin of memory."""
+    seconds = {}
+    for rollout, trainer in splits(start.fleet.gpus, start.trainer.replica, gpus):
+        one = moved(start, start.loop, rollout, trainer)
+        if memory_of(asked, one)["trainer_memory_headroom_fraction"] >= MEMORY_MARGIN:
+            seconds[rollout, trainer] = worked(asked, one)["step_seconds"]
+    return min(seconds, key=lambda split: float(seconds[split]))
 
 
 @pytest.mark.parametrize(("gpus", "tensor"), [(16.0, 1), (17.0, 4), (64.0, 8), (512.0, 2)])
 def test_splits_are_whole_on_both_sides(gpus: float, tensor: int) -> None:
     """Each side has an instance or a replica at least, and no more GPUs are taken than there are."""
-    asked = plan()
-    asked = replace(asked, train=replace(asked.train, tensor=tensor))
-    found = splits(asked, gpus)
+    found = splits(1.0, tensor, gpus)
     assert 0 < len(found) <= 40
     for rollout, trainer in found:
         assert rollout >= 1
@@ -57,42 +78,53 @@ def test_splits_are_whole_on_both_sides(gpus: float, tensor: int) -> None:
         assert rollout + trainer <= gpus
 
 
+def split_of(found: Placement | None) -> tuple[float, float]:
+    """GPUs of both sides."""
+    assert found is not None
+    return found.rollout_gpus, found.trainer_gpus
+
+
 def test_the_best_split_is_the_shortest_step() -> None:
     """Of all splits, by central values."""
-    asked = plan()
-    best = best_split(asked, "async", 16.0, VALUES)
-    assert best is not None
-    seconds = {
-        way: float(predicted_step(asked.bare.on(way), VALUES).seconds)
-        for way in (Way(loop="async", rollout_gpus=r, trainer_gpus=t) for r, t in splits(asked, 16.0) if t > 1)
-    }
-    assert seconds[best] == min(seconds.values())
+    assert split_of(best_split(terms(), place(), 16.0)) == quickest(terms(), place(), 16.0)
+
+
+def test_what_lengthens_a_step_moves_its_best_split() -> None:
+    """Samples that are thrown away, and few samples at once on an instance, ask for more rollout GPUs."""
+    usual = split_of(best_split(terms(), place(), 16.0))
+    waste, few = Figure(key="tokens_generated_per_trained_token", value=2.0), Figure(key="concurrency", value=8.0)
+    both: tuple[dict[str, Any], ...] = ({"waste": waste}, {"concurrency": few})
+    for more in both:
+        asked = terms(**more)
+        found = split_of(best_split(asked, place(), 16.0))
+        assert found == quickest(asked, place(), 16.0)
+        assert found[0] > usual[0]
 
 
 def test_no_split_is_chosen_whose_trainer_does_not_fit() -> None:
     """A model of 32 B needs more than a few GPUs; on two there is no way."""
-    best = best_split(plan(model="qwen3-32b"), "async", 32.0, VALUES)
-    assert best is not None
-    assert best.trainer_gpus >= 7
-    assert best_split(plan(model="qwen3-32b"), "async", 2.0, VALUES) is None
+    asked, start = terms("qwen3-32b"), place(model="qwen3-32b")
+    assert split_of(best_split(asked, start, 32.0))[1] >= 7
+    assert best_split(asked, start, 2.0) is None
 
 
 def test_the_other_ways_keep_a_split_that_was_given() -> None:
     """Without one, each mode has the split that suits it."""
-    given = other_ways(plan(ASYNC), 16.0, VALUES, split=True)
+    given = other_ways(terms(), place(), 16.0, split=True)
     assert [way.loop for way in given] == ["colocated", "synchronous", "one-step-off"]
     assert {(way.rollout_gpus, way.trainer_gpus) for way in given[1:]} == {(8.0, 8.0)}
-    assert given[0] == colocated_way(plan(), 16.0)
-    free = other_ways(plan(COLOCATED), 16.0, VALUES, split=False)
+    assert (given[0].rollout_gpus, given[0].trainer_gpus) == (16.0, 16.0)
+    free = other_ways(terms(), place("colocated", gpus=(16.0, 16.0)), 16.0, split=False)
     assert [way.loop for way in free] == ["synchronous", "one-step-off", "async"]
-    assert all(way.rollout_gpus + way.trainer_gpus <= 16.0 for way in free)
+    assert all(way.gpus <= 16.0 for way in free)
 
 
 def test_a_trainer_that_does_not_fit_is_told_how_many_gpus_it_needs() -> None:
     """32 B parameters at 18 bytes and their activations take four nodes; sharding nothing helps nobody."""
-    asked = plan(model="qwen3-32b")
-    assert fitting_trainer(asked, VALUES) == 32
-    assert fitting_trainer(replace(asked, train=replace(asked.train, sharding="none")), VALUES) is None
+    for sharding, needed in (("full", 32), ("none", None)):
+        question = place(model="qwen3-32b", sharding=sharding).trainer.question
+        assert question is not None
+        assert fitting_trainer(terms("qwen3-32b"), question) == needed
 
 
 DEGREES = (1, 2, 4, 8, 16)

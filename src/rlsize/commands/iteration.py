@@ -49,7 +49,7 @@ MODES: Mapping[str, str] = MappingProxyType(
 _SOURCES: Mapping[str, Source] = MappingProxyType(
     {"rollout_seconds": "said", "group_seconds": "groups", "instance_tokens_per_second": "rate"}
 )
-_AS_THE_LOOP = {"iteration_seconds": "step_seconds", "iterations_per_day": "steps_per_day"}
+_CALLED = {"iteration_seconds": "step_seconds", "iterations_per_day": "steps_per_day"}  # in the answer of a loop
 _PARTS = ("rollout", "training", "both at once", "sync or change-over")  # bottom to top
 _PART_ROUND = 1e-9
 _LEAST = 1e-3  # a rate or a headroom below it is a slip, and its times are beyond floats
@@ -100,6 +100,8 @@ def _scenario_source(inputs: Inputs) -> Source:
 
 def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     """One iteration of a loop that is described: its step, and its phases laid out in other ways."""
+    from rlsize.loop.answer import agreed
+
     known = {
         key: loops_own(inputs, loop, found.results[key])
         for key in ("generation_seconds", "train_seconds", "step_seconds")
@@ -126,8 +128,7 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     inputs.settle()
     draws = joint_draws(loop, {"generation_seconds": rollout, "train_seconds": train})
     question = IterationQuestion(mode=mode, source="said", known=asked)
-    results = [_as_the_loop(figure, found) for figure in plan_iteration(question, draws)]
-    results.append(found.results["step_seconds"])
+    results = (*agreed(plan_iteration(question, draws), found, _CALLED), found.results["step_seconds"])
     inputs.notes.append(
         "Sync, overheads and uneven phases are in it as one part; `rlsize predict step` tells them apart."
     )
@@ -139,12 +140,6 @@ def _rest(mode: str, rollout: float, train: float, step: float) -> Figure:
     phases = max(rollout, train) if mode == OVERLAPPED else rollout + train
     source = "sync, overheads and uneven phases of the loop"
     return Figure(key="unhidden_seconds", value=max(0.0, step - phases), provenance="predicted", source=source)
-
-
-def _as_the_loop(figure: Figure, found: Evaluation) -> Figure:
-    """A result as the loop has it, where it has it."""
-    known = found.results.get(_AS_THE_LOOP.get(figure.key, figure.key))
-    return figure if known is None or not known.known else replace(known, key=figure.key)
 
 
 def _question(inputs: Inputs, source: Source) -> IterationQuestion:

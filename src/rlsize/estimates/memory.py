@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.trainer_memory import TrainerMemory
     from rlsize.facts.algorithm import Optimizer, Recomputation, RlAlgorithm
     from rlsize.facts.gpu import Gpu
-    from rlsize.facts.sourced import Sourced
 
 _COMPARED = ("grpo", "ppo")
 TRAINER_POOL = ("trainer", "critic", "reference", "reward")
@@ -75,23 +74,17 @@ def gpu_memory(gpu: Gpu, trainer_fraction: Figure, rollout_fraction: Figure, gpu
         gpu: The profile.
         trainer_fraction: Share that the trainer may plan with. [1]
         rollout_fraction: Share that an engine may plan with; absent where the engine finds it out. [1]
-        gpus_per_node: GPUs of a node; the profile's where absent. [1]
+        gpus_per_node: GPUs of a node. [1]
     """
-    specification = gpu.specification
-    node = _specified(gpu, "gpus_per_node", "gpus_per_node", specification.gpus_per_node)
+    fact = gpu.specification.memory
+    source = f"profile {gpu.name}: memory; {gpu.sources.get(fact.source, fact.source)}"
     return GpuMemory(
         name=gpu.name,
-        memory=_specified(gpu, "gpu_memory_bytes", "memory", specification.memory),
+        memory=Figure(key="gpu_memory_bytes", value=fact.value, source=source, verified=fact.verified),
         trainer_fraction=trainer_fraction,
         rollout_fraction=rollout_fraction,
-        gpus_per_node=gpus_per_node if gpus_per_node.known else node,
+        gpus_per_node=gpus_per_node,
     )
-
-
-def _specified(gpu: Gpu, key: str, field: str, fact: Sourced) -> Figure:
-    """A number of the data sheet."""
-    source = f"profile {gpu.name}: {field}; {gpu.sources.get(fact.source, fact.source)}"
-    return Figure(key=key, value=fact.value, source=source, verified=fact.verified)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

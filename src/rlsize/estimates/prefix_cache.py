@@ -61,3 +61,29 @@ def expected_hits(
         cacheable_shared_tokens=0.0,
         instances_per_group=instances_per_group,
     )
+
+
+def routed_hits(
+    routing: str,
+    *,
+    group_size: Real,
+    instances: Real,
+    prompt_tokens: Real,
+    block_tokens: Real,
+    work: Callable[..., Real] = apply,
+) -> Real:
+    """
+    The same where the samples of a group reach instances by a routing.
+
+    Args:
+        routing: A key of `SPREADS`; with any other a group stays on one instance.
+        group_size: Samples of one prompt. [1]
+        instances: Rollout instances. [1]
+        prompt_tokens: Mean prompt length. [token]
+        block_tokens: Tokens of one KV block. [token]
+        work: `figures.apply`, or `numbers` for numbers and arrays.
+    """
+    spread: Real = 1.0
+    if routing in SPREADS:
+        spread = work("instances_per_group", SPREADS[routing], group_size=group_size, instances=instances)
+    return expected_hits(group_size, prompt_tokens, block_tokens, spread, work=work)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rollout_batch
@@ -12,7 +13,7 @@ from rlsize.facts.figure import Figure
 from rlsize.planner.evaluation import Evaluation, evaluation
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Replica
@@ -54,13 +55,19 @@ def answer_of(loop: Loop) -> Evaluation:
     return replace(found, placement={**found.placement, "mode": mode})
 
 
-def agreed(figures: Iterable[Figure], found: Evaluation) -> tuple[Figure, ...]:
-    """Figures of one stage, where the whole loop tells of the same quantity as the loop has them."""
-    return tuple(_agreed(figure, found.results.get(figure.key)) for figure in figures)
+def agreed(
+    figures: Iterable[Figure], found: Evaluation, called: Mapping[str, str] = MappingProxyType({})
+) -> tuple[Figure, ...]:
+    """
+    Figures of one stage, where the whole loop tells of the same quantity as the loop has them.
 
-
-def _agreed(own: Figure, loops: Figure | None) -> Figure:
-    return own if loops is None or not loops.known else loops
+    Args:
+        figures: The figures.
+        found: What the loop gives.
+        called: Keys of the loop, by those of figures that are called otherwise.
+    """
+    pairs = [(own, found.results.get(called.get(own.key, own.key))) for own in figures]
+    return tuple(own if whole is None or not whole.known else replace(whole, key=own.key) for own, whole in pairs)
 
 
 def _details(terms: Terms, place: Placement, step: Step) -> dict[str, Any]:

@@ -163,6 +163,6 @@ def _trainer(loop: Loop, place: Placement) -> dict[str, Any]:
         "trainer.recompute": asked.recompute,
         "trainer.micro_batch_tokens": float(asked.micro_batch_tokens),
         "weight_sync.transport": None if place.shared else place.transport,
-        "weight_sync.dtype": loop.stages.wire_dtype,
+        "weight_sync.dtype": loop.problem.wire_dtype,
     }
     return found

@@ -12,11 +12,21 @@ from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from rlsize.facts.algorithm import RlAlgorithm
+    from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.loop.said import Said
 
 _NO_MODEL = frozenset({"none", "no", "false", "off", ""})
 _POLICY_SIZED = frozenset({"true", "yes", "policy"})
+
+
+def model_and_gpu(said: Said, side: str) -> tuple[Model | None, Gpu | None]:
+    """What a stage by itself, of rollout or trainer, cannot do without; faults are noted."""
+    found = said.model(), said.gpu(side)
+    for key, there in zip(("model", "gpu"), found, strict=True):
+        if there is None and not said.faults:
+            said.fault(f"the {key} is missing", said.flag(key), f"give {said.flag(key)}, a profile's name")
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ from rlsize.estimates.belief import BandSource, variance_shares
 from rlsize.estimates.constants_step import STAGE
 from rlsize.estimates.figures import DRAWS, apply, numbers
 from rlsize.estimates.step_assembly import REFILLING, assembled
-from rlsize.estimates.step_prediction import Way
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
 from rlsize.planner.evaluation import worked
@@ -23,7 +22,7 @@ from rlsize.planner.predicted_parts import longest_response
 from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -43,7 +42,7 @@ class Mode:
     One way to run the loop beside the others.
 
     Args:
-        way: Which.
+        place: The loop, laid out so.
         step: Its step in figures; None where it cannot run so.
         seconds: The time of that with a band.
         times: How many times longer than the quickest, with the band of common draws; None for the quickest.
@@ -51,7 +50,7 @@ class Mode:
         refused: Why it cannot run so.
     """
 
-    way: Way
+    place: Placement
     step: Step | None = None
     seconds: Figure | None = None
     times: Figure | None = None
@@ -116,48 +115,38 @@ def step_outlook(loop: Loop) -> StepOutlook:
     Raises:
         TypeError: It is none.
     """
-    place, stages = loop.place, loop.stages
-    if place is None or stages is None:
+    place = loop.place
+    if place is None or loop.stages is None:
         raise TypeError("only a loop that runs, of a model that is named, has other modes")
-    own = Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
-    plan = replace(stages.plan, way=own)
-    others = other_ways(plan, loop.pools.gpus.number, loop.outlook.central.values, split=loop.pools.split)
+    others = other_ways(loop.outlook.central, place, loop.pools.gpus.number, split=loop.pools.split)
     doubts, of_stages = _doubts(loop, place)
     return StepOutlook(
         results=answer_of(loop).results,
-        modes=_compared(loop, {own: place, **{way: _moved(place, way) for way in others}}),
-        max_staleness=stages.plan.max_staleness.number,
+        modes=_compared(loop, [place, *others]),
+        max_staleness=place.max_staleness,
         doubts=doubts,
         stages=of_stages,
     )
 
 
-def _moved(place: Placement, way: Way) -> Placement:
-    """The placement, run another way."""
-    moved = replace(place, loop=way.loop, trainer_gpus=way.trainer_gpus)
-    ready = place.fleet.engines.get(moved.shared)
-    size = place.fleet.gpus if place.fleet.rate.known or ready is None or isinstance(ready, str) else ready.numbers.gpus
-    return replace(moved, fleet=replace(place.fleet, gpus=size), instances=way.rollout_gpus // size)
-
-
-def _compared(loop: Loop, places: Mapping[Way, Placement]) -> tuple[Mode, ...]:
+def _compared(loop: Loop, places: Sequence[Placement]) -> tuple[Mode, ...]:
     """Every way with its step; against the quickest, how many times longer it takes on the same draws."""
-    modes: dict[Way, Mode] = {}
-    steps: dict[Way, tuple[Figure, Array]] = {}
-    for way, place in places.items():
+    modes: list[Mode] = []
+    steps: dict[int, tuple[Figure, Array]] = {}
+    for index, place in enumerate(places):
         reason = why_not(loop, place) if place.instances >= 1 else "no instance is left"
-        modes[way] = Mode(way=way, refused=reason)
+        modes.append(Mode(place=place, refused=reason))
         if not reason:
             step, draws = _worked(loop, place)
             longest = longest_response(loop.outlook.central, place) if place.loop in REFILLING else 0.0
             seconds = replace(step.seconds, band=band_of(draws))
-            modes[way] = Mode(way=way, step=step, seconds=seconds, longest_seconds=longest)
-            steps[way] = seconds, draws
-    quickest = min(steps, key=lambda way: steps[way][0].number)
-    for way, own in steps.items():
-        if way != quickest:
-            modes[way] = replace(modes[way], times=_times(own, steps[quickest]))
-    return tuple(modes.values())
+            modes[-1] = Mode(place=place, step=step, seconds=seconds, longest_seconds=longest)
+            steps[index] = seconds, draws
+    quickest = min(steps, key=lambda index: steps[index][0].number)
+    for index, own in steps.items():
+        if index != quickest:
+            modes[index] = replace(modes[index], times=_times(own, steps[quickest]))
+    return tuple(modes)
 
 
 def _worked(loop: Loop, place: Placement) -> tuple[Step, Array]:

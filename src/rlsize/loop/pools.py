@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.step_assembly import Loop
+    from rlsize.facts.gpu import Gpu
     from rlsize.loop.said import Said
 
 LOOPS: Mapping[str, Loop] = MappingProxyType(
@@ -86,6 +87,25 @@ def mode(said: Said, *, two: bool) -> Loop:
     if name == usual and not said.gives("mode"):
         said.notes.append(f"Nobody said how the loop is laid out in time: {name} (--mode).")
     return LOOPS[name]
+
+
+def node_gpus(said: Said, gpu: Gpu | None) -> Figure:
+    """GPUs of a node: said, else as the named cluster has them, if it is of this GPU, else those of its usual node."""
+    stated = said.ask("gpus_per_node")
+    if stated.known or said.by_flag("gpus_per_node") or gpu is None:
+        return stated
+    cluster = said.cluster()
+    if cluster is None or cluster.gpu != gpu.name:
+        fact, sources, name = gpu.specification.gpus_per_node, gpu.sources, f"profile {gpu.name}"
+    else:
+        fact, sources, name = cluster.gpus_per_node, cluster.sources, f"cluster profile {cluster.name}"
+    return Figure(
+        key="gpus_per_node",
+        value=fact.value,
+        provenance="default",
+        source=f"{name}: gpus_per_node; {sources.get(fact.source, fact.source)}",
+        verified=fact.verified,
+    )
 
 
 def _by_flag(said: Said, *keys: str) -> bool:

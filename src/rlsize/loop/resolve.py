@@ -12,27 +12,26 @@ from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import stated_instances
-from rlsize.loop.pools import pools
+from rlsize.loop.pools import node_gpus, pools
 from rlsize.loop.prices import gpu_hours, say_date
 from rlsize.loop.rates import known_rates, waste
 from rlsize.loop.seed import seed_of
-from rlsize.loop.workload import batch_tokens, group_size, lengths, samples
+from rlsize.loop.workload import batch_tokens, group_size, hits, lengths, samples
 from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
 from rlsize.planner.rounding import rounded_down
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.equations._ops import Real
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.estimates.step_prediction import StepQuestion, Way
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.pools import Pools
     from rlsize.loop.rates import KnownRates
     from rlsize.loop.said import Said
+    from rlsize.loop.workload import Lengths
     from rlsize.planner.outlook import Outlook
 
 _SECONDS_PER_HOUR = 3600.0
@@ -50,21 +49,21 @@ class Stages:
 
     Args:
         rollout: One instance and its load.
+        engines: The instance on shared GPUs (True) and on its own (False), or why there is none; the loop's own first.
         stated: Whether somebody said its tensor parallelism.
         train: The trainer and its work.
         transport: Class of the weight sync.
         wire_dtype: Number type of weights on the wire.
-        plan: The loop as its predictions see it.
         fits: The smallest tensor parallelism at which an instance fits; None where none does.
         belief: What is believed about the constants.
     """
 
     rollout: RolloutQuestion
+    engines: Mapping[bool, Replica | str]
     stated: bool
     train: TrainQuestion
     transport: str
     wire_dtype: str
-    plan: StepQuestion
     fits: int | None
     belief: Belief
 
@@ -123,12 +122,16 @@ def described(said: Said) -> bool:
 
     A question about one stage that is asked with less is about that stage alone.
     """
-    gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
     pools = said.gives("gpus") or (said.gives("rollout_gpus") and said.gives("trainer_gpus"))
     shared = said.said("placement.mode") == "colocated" and (said.gives("rollout_gpus") or said.gives("trainer_gpus"))
     samples_known = said.gives("samples_per_step") or (said.gives("prompts_per_step") and said.gives("group_size"))
     lengths_known = said.gives("response_tokens")
-    return said.gives("model") and gpus and (pools or shared) and samples_known and lengths_known
+    return said.gives("model") and _gpus_named(said) and (pools or shared) and samples_known and lengths_known
+
+
+def _gpus_named(said: Said) -> bool:
+    """Whether the GPUs of both sides are named."""
+    return said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
 
 
 def resolve(said: Said, *, placed: bool = True) -> Loop:
@@ -221,8 +224,7 @@ def _modelled(said: Said, found: Pools, known: KnownRates) -> Stages | None:
     Raises:
         InputError: What is missing, where something must be predicted.
     """
-    gpus = said.gives("gpu") or said.gives("cluster") or (said.gives("rollout_gpu") and said.gives("trainer_gpu"))
-    if known.both and not (said.gives("model") and gpus):
+    if known.both and not (said.gives("model") and _gpus_named(said)):
         return None
     from rlsize.estimates.step_prediction import STAGES
 
@@ -246,8 +248,9 @@ def stages_of(said: Said, found: Pools) -> Stages:
     Raises:
         InputError: All that is missing or wrong.
     """
+    from rlsize.estimates.rollout_question import first_fit
     from rlsize.estimates.step_prediction import STAGES
-    from rlsize.loop.instance import instance
+    from rlsize.loop.instance import degrees, instance
     from rlsize.loop.sync import transport, wire_dtype
     from rlsize.loop.trainer import train_question
 
@@ -273,30 +276,31 @@ def stages_of(said: Said, found: Pools) -> Stages:
     if said.faults or one is None or train is None or model is None:
         raise InputError(*dict.fromkeys(said.faults) or [Fault("the loop is not known", "--model")])
     belief = said.belief(*STAGES, planned=setting_of(one.question if one.stated else None, train))
-    rollout = load(said, one.question, length, many)
-    plan, fits = _plan(said, found, rollout, train, one.stated, belief, (way, wire, staleness))
-    chosen = plan.engines[found.shared]
-    if not isinstance(chosen, str):
-        rollout = replace(rollout, engine=chosen.question)
+    values, rollout = belief.central(), load(said, one.question, length, many)
+    cv = rollout.response_cv
+    if cv.provenance == "default":  # a calibration may know the spread better
+        cv = said.keep(replace(cv, value=values["step_length_cv"]))
+        rollout = replace(rollout, response_cv=cv)
+    engines = _engines(said, found, rollout, values, stated=one.stated)
+    chosen = engines[found.shared]
+    both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
+    tokens_cv = apply("sequence_cv", train_step.trained_sequence_cv, response_cv=cv, **both)
     return Stages(
-        rollout=rollout,
+        rollout=rollout if isinstance(chosen, str) else replace(rollout, engine=chosen.question),
+        engines=engines,
         stated=one.stated,
-        train=train,
+        train=replace(train, tokens_cv=tokens_cv),
         transport=way,
         wire_dtype=wire,
-        plan=plan,
-        fits=fits,
+        fits=first_fit(rollout, degrees(rollout.engine.model), values),
         belief=belief,
     )
 
 
-def load(said: Said, asked: EngineQuestion, length: object, many: Figure) -> RolloutQuestion:
+def load(said: Said, asked: EngineQuestion, length: Lengths, many: Figure) -> RolloutQuestion:
     """One instance and its load, one instance counted; how many there are is for the loop to say."""
     from rlsize.estimates.rollout_question import RolloutQuestion
-    from rlsize.loop.workload import Lengths, hits
 
-    if not isinstance(length, Lengths):  # for the type checker: lazily imported above
-        raise TypeError(type(length))
     one = Figure(key="instances", value=1, provenance="default", source="one instance")
     return RolloutQuestion(
         engine=asked,
@@ -320,59 +324,28 @@ def _trainers_gpus(said: Said, found: Pools) -> Figure:
     return replace(own, key="trainer_gpus")
 
 
-def _plan(
-    said: Said,
-    found: Pools,
-    rollout: RolloutQuestion,
-    train: TrainQuestion,
-    stated: bool,
-    belief: Belief,
-    sync: tuple[str, str, Figure],
-) -> tuple[StepQuestion, int | None]:
-    """The loop as predictions see it, and the smallest tensor parallelism at which an instance fits."""
-    from rlsize.estimates.rollout_question import first_fit
-    from rlsize.estimates.step_prediction import StepQuestion, Way
-    from rlsize.loop.instance import degrees, memory_fractions
+def _engines(
+    said: Said, found: Pools, rollout: RolloutQuestion, values: Mapping[str, float], *, stated: bool
+) -> dict[bool, Replica | str]:
+    """The instance on shared GPUs and on its own, or why there is none; as the loop has it first."""
+    from rlsize.loop.instance import QUICKEST_SIZE, memory_fractions
 
-    values, shared = belief.central(), found.shared
-    cv = rollout.response_cv
-    if cv.provenance == "default":  # a calibration may know the spread better
-        cv = said.keep(replace(cv, value=values["step_length_cv"]))
-        rollout = replace(rollout, response_cv=cv)
+    shared = found.shared
+    fractions = memory_fractions(rollout.engine, shared=shared)
     fleet = found.rollout if found.rollout.known else found.gpus
     engines = {
         way: _engine(
-            replace(rollout, engine=replace(rollout.engine, memory_fraction=fraction)),
+            replace(rollout, engine=replace(rollout.engine, memory_fraction=fractions[way])),
             values,
             None if stated else fleet.number,
         )
-        for way, fraction in memory_fractions(rollout.engine, shared=shared).items()
+        for way in (shared, not shared)
     }
     own = engines[shared]
     if not stated and not isinstance(own, str):
-        source = "the size that makes most of the fleet's GPUs; of those within 2 % the smallest"
         degree = own.question.layout.tensor
-        said.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=source))
-    both = {"prompt_tokens": rollout.prompt_tokens, "response_tokens": rollout.response_tokens}
-    way, wire, staleness = sync
-    plan = StepQuestion(
-        way=Way(
-            loop=found.loop,
-            rollout_gpus=(found.rollout if found.split else found.gpus).number,
-            trainer_gpus=(found.trainer if found.split else found.gpus).number,
-        ),
-        engines=engines,
-        train=replace(train, tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=cv, **both)),
-        samples=rollout.samples_per_step,
-        group_size=group_size(said),
-        response_cv=cv if cv.provenance != "default" else absent("response_cv", "--response-cv"),
-        max_tokens=rollout.max_response_tokens,
-        max_staleness=staleness,
-        transport=way,
-        wire_dtype=wire,
-        **both,
-    )
-    return plan, first_fit(rollout, degrees(rollout.engine.model), values)
+        said.keep(Figure(key="rollout_tensor_parallel", value=degree, provenance="default", source=QUICKEST_SIZE))
+    return engines
 
 
 def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float | None) -> Replica | str:
@@ -407,26 +380,27 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
 def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProblem:
     """The work of a step, and what no placement changes."""
     if stages is not None:
-        plan = stages.plan
+        load = stages.rollout
+        cv = load.response_cv
         base = LoopProblem(
-            samples=plan.samples,
-            group_size=plan.group_size,
-            prompt_tokens=plan.prompt_tokens,
-            response_tokens=plan.response_tokens,
-            response_cv=plan.response_cv,
-            max_tokens=plan.max_tokens,
-            wire_dtype=plan.wire_dtype,
+            samples=load.samples_per_step,
+            group_size=group_size(said),
+            prompt_tokens=load.prompt_tokens,
+            response_tokens=load.response_tokens,
+            response_cv=cv if cv.provenance != "default" else absent("response_cv", "--response-cv"),
+            max_tokens=load.max_response_tokens,
+            wire_dtype=stages.wire_dtype,
             hit_fraction=said.ask("hit_fraction"),
             routing=said.choose("routing"),
             block_tokens=said.ask("block_tokens"),
             concurrency=said.ask("concurrency"),
-            model=plan.train.model,
+            model=stages.train.model,
         )
     else:
         base = _with_rates(said, known)
     every, swap = said.ask("sync_every"), said.ask("swap_seconds", default=0.0, why="not said")
     losses, restart = (said.ask(key) if said.gives(key) else None for key in ("losses_per_hour", "restart_seconds"))
-    return replace(
+    found = replace(
         base,
         waste=waste(said),
         headroom=known.headroom,
@@ -437,8 +411,9 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
         swap_seconds=swap,
         steps=said.ask("steps"),
         sync_every=every.number,
-        gpus_per_node=_node(said, stages),
     )
+    node = node_gpus(said, None if stages is None else stages.train.gpu)
+    return replace(found, gpus_per_node=node.number) if node.known else found
 
 
 def _with_rates(said: Said, known: KnownRates) -> LoopProblem:
@@ -461,14 +436,6 @@ def _available(said: Said, losses: Figure | None, restart: Figure | None) -> Fig
     return said.keep(apply(key, planning.availability, up_seconds=up, down_seconds=down))
 
 
-def _node(said: Said, stages: Stages | None) -> float | None:
-    """GPUs of a node: said, else the GPU profile's; None where nodes do not matter."""
-    stated = said.ask("gpus_per_node")
-    if stated.known:
-        return stated.number
-    return None if stages is None else float(stages.train.gpu.specification.gpus_per_node.value)
-
-
 def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOption:
     """The instance as it is written; at the measured rate where there is one."""
     if stages is None:
@@ -478,16 +445,15 @@ def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOpti
     from rlsize.planner.choices import fleet_of
     from rlsize.planner.options import Offer
 
-    plan = stages.plan
-    ready = next((engine for engine in plan.engines.values() if not isinstance(engine, str)), None)
+    ready = next((engine for engine in stages.engines.values() if not isinstance(engine, str)), None)
     size = known.size.number if known.rate.known else 1.0 if ready is None else ready.numbers.gpus
-    return fleet_of(plan.engines, size, Offer(gpu=stages.rollout.engine.gpu, gpu_hour=price), known.rate)
+    return fleet_of(stages.engines, size, Offer(gpu=stages.rollout.engine.gpu, gpu_hour=price), known.rate)
 
 
 def _trainer(stages: Stages | None, known: KnownRates, price: Figure) -> TrainerOption:
     from rlsize.planner.choices import trainer_name
 
-    question = None if stages is None else stages.plan.train
+    question = None if stages is None else stages.train
     return TrainerOption(
         name="as measured" if known.train_seconds.known or question is None else trainer_name(question),
         gpu="" if question is None else question.gpu.name,
@@ -505,7 +471,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
     Raises:
         InputError: Nobody says how GPUs are split, and only rates are known.
     """
-    found, fleet = loop.pools, loop.fleet
+    fleet = loop.fleet
     place: Placement | None
     try:
         rollout, trainer = _sides(said, loop)
@@ -521,20 +487,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
             said.warnings.append(idle)
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
-        staleness, transport = said.ask("max_staleness"), "colocated" if found.shared else "nccl-broadcast"
-        if found.loop != "async" and staleness.provenance == "default":
-            said.used.pop("max_staleness", None)
-        if loop.stages is not None:
-            transport = loop.stages.transport
-        place = Placement(
-            loop=found.loop,
-            fleet=fleet,
-            instances=float(instances),
-            trainer=loop.trainer,
-            trainer_gpus=float(trainer),
-            max_staleness=staleness.number,
-            transport=transport,
-        )
+        place = _placed(said, loop, float(instances), float(trainer))
         reason = why_not(loop, place)
     except Refused as refusal:
         reason, place = str(refusal), None
@@ -542,6 +495,23 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         return replace(loop, place=place)
     smaller = _smaller_passes(said, loop)
     return replace(loop, refused=reason) if smaller is None else as_stated(said, smaller)
+
+
+def _placed(said: Said, loop: Loop, instances: float, trainer_gpus: float) -> Placement:
+    """The loop on so many instances and trainer GPUs."""
+    found, staleness = loop.pools, said.ask("max_staleness")
+    if found.loop != "async" and staleness.provenance == "default":
+        said.used.pop("max_staleness", None)
+    usual = "colocated" if found.shared else "nccl-broadcast"
+    return Placement(
+        loop=found.loop,
+        fleet=loop.fleet,
+        instances=instances,
+        trainer=loop.trainer,
+        trainer_gpus=trainer_gpus,
+        max_staleness=staleness.number,
+        transport=usual if loop.stages is None else loop.stages.transport,
+    )
 
 
 def _whole_instances(gpus: float, size: float) -> int:
@@ -568,18 +538,13 @@ def _smaller_passes(said: Said, loop: Loop) -> Loop | None:
     stages, known = loop.stages, loop.known.train_seconds.known
     if stages is None or said.gives("micro_batch_tokens") or known:
         return None
-    own = stages.plan.train.micro_batch_tokens
+    own = stages.train.micro_batch_tokens
     if not isinstance(own, Figure) or own.number <= longest_tokens(loop.outlook.central):
         return None
     figure = replace(own, value=own.number / 2, source="the most of 16k and its halves that fit")
     said.keep(figure)
-    train = replace(stages.plan.train, micro_batch_tokens=figure)
-    plan = replace(stages.plan, train=train)
-    return replace(
-        loop,
-        stages=replace(stages, plan=plan, train=train),
-        trainer=replace(loop.trainer, question=train),
-    )
+    train = replace(stages.train, micro_batch_tokens=figure)
+    return replace(loop, stages=replace(stages, train=train), trainer=replace(loop.trainer, question=train))
 
 
 def _sides(said: Said, loop: Loop) -> tuple[float, float]:
@@ -599,17 +564,15 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
         todo = "give placement.rollout_gpus and trainer_gpus, or let `rlsize plan` choose"
         raise InputError(Fault("nobody says how the GPUs are split", "placement", todo))
     from rlsize.planner.placing import best_split
+    from rlsize.planner.step_parts import ready_engine
 
     laid_out = _by_layout(said, loop.stages.train.gpus, found)
     if laid_out is not None:
         return laid_out
-    plan = loop.stages.plan
-    own = plan.engines[False]
-    if isinstance(own, str):
-        raise Refused(own)
-    best: Way | None = best_split(plan, found.loop, found.gpus.number, loop.outlook.central.values)
+    ready_engine(loop.fleet, shared=False)
+    best = best_split(loop.outlook.central, _placed(said, loop, 1.0, 1.0), found.gpus.number)
     if best is None:
-        raise Refused(f"{plan.train.model.name} does not fit beside its fleet on {found.gpus.number:g} GPUs")
+        raise Refused(f"{loop.stages.train.model.name} does not fit beside its fleet on {found.gpus.number:g} GPUs")
     for key, value in (("rollout_gpus", best.rollout_gpus), ("trainer_gpus", best.trainer_gpus)):
         said.keep(Figure(key=key, value=int(value), provenance="default", source="the split that is the quickest"))
     split = f"{best.rollout_gpus:g} + {best.trainer_gpus:g}"
@@ -617,7 +580,7 @@ def _sides(said: Said, loop: Loop) -> tuple[float, float]:
     return best.rollout_gpus, best.trainer_gpus
 
 
-def _by_layout(said: Said, own: Real | Figure, found: Pools) -> tuple[float, float] | None:
+def _by_layout(said: Said, own: object, found: Pools) -> tuple[float, float] | None:
     """
     GPUs of both sides where the trainer's layout says how many it takes; None where it does not.
 
@@ -636,31 +599,11 @@ def _by_layout(said: Said, own: Real | Figure, found: Pools) -> tuple[float, flo
 
 def why_not(loop: Loop, place: Placement) -> str:
     """Why a placed loop cannot run: what was not measured on it does not fit; empty where it can."""
-    from rlsize.planner.evaluation import worked
+    from rlsize.planner.evaluation import fitting_step, longest_tokens
 
+    central = loop.outlook.central
     try:
-        worked(loop.outlook.central, place)
-        _check_memory(loop, place)
+        fitting_step(central, place, longest_tokens(central))
     except Refused as refusal:
         return str(refusal)
     return ""
-
-
-def _check_memory(loop: Loop, place: Placement) -> None:
-    """
-    Refuse a placed loop whose memory does not do; a side whose rate was measured has shown that it fits.
-
-    Raises:
-        Refused: With the bytes that are there and those that are needed.
-    """
-    from rlsize.estimates.loop_memory import check_engine, check_trainer
-    from rlsize.planner.evaluation import bare_trainer, known_engine, longest_tokens
-
-    setting = loop.outlook.central
-    longest = longest_tokens(setting)
-    engine = None if place.fleet.rate.known else known_engine(place, shared=place.shared)
-    if engine is not None:
-        check_engine(engine, longest, setting.values)
-    question = None if loop.known.train_seconds.known else bare_trainer(place)
-    if question is not None:
-        check_trainer(question, longest, setting.values)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
     from rlsize.facts.calibration import CalibrationSetting
+    from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Figure, Value
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
@@ -110,6 +111,9 @@ class Said(Protocol):
 
     def belief(self, *stages: Stage, planned: CalibrationSetting | None = None) -> Belief:
         """What is believed about the constants of some stages: the prior, or what a calibration says."""
+
+    def cluster(self) -> Cluster | None:
+        """The cluster's profile; None where none is named, or where a fault was noted."""
 
     def gpu(self, side: str = "") -> Gpu | None:
         """The GPU's profile, of both sides or of one; None where none is named, or where a fault was noted."""

@@ -346,7 +346,7 @@ def _trainers(
         return (loop.trainer,)
     from rlsize.planner.choices import trainer_options
 
-    asked = loop.stages.plan.train
+    asked = loop.stages.train
     kinds = offers or (Offer(gpu=asked.gpu, most=stock),)
     priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.trainer.gpu_hour) for kind in kinds]
     return tuple(option for offer in priced for option in trainer_options(asked, offer, degrees, rejected))

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from random import Random
 
+    from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
     from rlsize.planner.evaluation import Evaluation
@@ -345,8 +347,8 @@ def _instance_alone(said: Said) -> Figure:
     """
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_prediction import check_fits, engine
-    from rlsize.estimates.rollout_question import mean_lengths, usual_degree
-    from rlsize.loop.instance import degrees, instance
+    from rlsize.estimates.rollout_question import mean_lengths
+    from rlsize.loop.instance import instance
     from rlsize.loop.resolve import load
     from rlsize.loop.workload import lengths
 
@@ -359,14 +361,40 @@ def _instance_alone(said: Said) -> Figure:
     belief = said.belief(*STAGES)
     question = replace(load(said, one.question, length, absent("samples_per_step", "--samples")), ending="refill")
     if not one.stated:
-        degree = usual_degree(question, degrees(model), belief.central())
-        layout = replace(one.question.layout, tensor=degree or 1)
-        question = replace(question, engine=replace(question.engine, layout=layout))
-        source = "the smallest at which a few samples fit"
-        said.keep(Figure(key="rollout_tensor_parallel", value=layout.tensor, provenance="default", source=source))
+        nobody = absent("rollout_gpus", "--rollout-gpus")
+        question = replace(question, engine=sized(said, question, belief.central(), nobody))
     ready = engine(question.engine)
     check_fits(ready, mean_lengths(question), belief.central())
     return rollout_outlook(question, ready, belief, seed_of(said)).figure("instance_tokens_per_second")
+
+
+def sized(said: Said, question: RolloutQuestion, values: Mapping[str, float], fleet: Figure) -> EngineQuestion:
+    """
+    An instance by itself on as many GPUs as suit it, where nobody said how many: as in a loop where its fleet is known.
+
+    Args:
+        said: What was said; the choice is noted there.
+        question: The instance and its load; its own degree does not matter.
+        values: Central values of the constants.
+        fleet: GPUs that generate; may be absent. [1]
+
+    Raises:
+        Refused: A number type that the GPU lacks.
+    """
+    from rlsize.estimates.rollout_question import A_FEW, usual_degree
+    from rlsize.loop.instance import QUICKEST_SIZE, degrees
+    from rlsize.planner.placing import quickest_degree
+
+    possible = degrees(question.engine.model)
+    if question.samples_per_step.known and fleet.known:
+        source = QUICKEST_SIZE
+        degree = quickest_degree(question, possible, fleet.number, values)
+    else:
+        source = f"as few GPUs as hold the model and {A_FEW} samples"
+        degree = usual_degree(question, possible, values)
+    tensor = degree or possible[-1]
+    said.keep(Figure(key="rollout_tensor_parallel", value=tensor, provenance="default", source=source))
+    return replace(question.engine, layout=replace(question.engine.layout, tensor=tensor))
 
 
 def _trainer_alone(said: Said) -> Figure:
@@ -378,18 +406,9 @@ def _trainer_alone(said: Said) -> Figure:
     """
     from rlsize.estimates.constants_train import STAGE
     from rlsize.estimates.train_outlook import predicted_train_step
-    from rlsize.loop.trainer import train_question
-    from rlsize.loop.workload import lengths, samples
+    from rlsize.loop.trainer import trainer_by_itself
 
-    model, gpu = said.model(), said.gpu("trainer")
-    length, many = lengths(said, model), samples(said)
-    said.need(length.response, "give the mean response length")
-    said.need(many, "give --samples, or --prompts and --group")
-    own = said.ask("trainer_gpus")
-    question = train_question(said, model, gpu, length, many, own)
-    said.settle()
-    if question is None:
-        raise Refused("the trainer is not known")
+    question = trainer_by_itself(said)
     return predicted_train_step(question, said.belief(STAGE), seed_of(said)).results[0]
 
 

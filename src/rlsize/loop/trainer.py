@@ -6,6 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import train_step
+from rlsize.errors import InputError
 from rlsize.estimates.figures import apply
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
@@ -21,7 +22,8 @@ from rlsize.estimates.trainer_layout import (
 )
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
 from rlsize.facts.figure import Figure
-from rlsize.loop.models import tenants
+from rlsize.loop.models import model_and_gpu, tenants
+from rlsize.loop.workload import lengths, samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -48,7 +50,7 @@ _ORDER = ("old_logprob", "reference", "proximal", "reward", "critic")
 
 
 def train_question(
-    said: Said, model: Model | None, gpu: Gpu | None, lengths: Lengths, samples: Figure, gpus: Figure
+    said: Said, model: Model | None, gpu: Gpu | None, length: Lengths, many: Figure, gpus: Figure
 ) -> TrainQuestion | None:
     """
     The trainer and its work; None where a fault was noted.
@@ -57,8 +59,8 @@ def train_question(
         said: What was said.
         model: The policy.
         gpu: The trainer's GPU.
-        lengths: Lengths of samples.
-        samples: Samples of a step. [1]
+        length: Lengths of samples.
+        many: Samples of a step. [1]
         gpus: The trainer's GPUs; absent where only its layout says how many. [1]
     """
     shape = memory_shape(model, model_size(model).params) if model else None
@@ -68,16 +70,16 @@ def train_question(
     how = _how(said)
     passes, extra, rl = passes_of(said, tenants(said))
     updates, optimizer_steps = said.ask("updates"), said.ask("mini_batches")
-    if said.faults or model is None or gpu is None or spread is None or not (lengths.response.known and samples.known):
+    if said.faults or model is None or gpu is None or spread is None or not (length.response.known and many.known):
         return None
-    both = {"prompt_tokens": lengths.prompt, "response_tokens": lengths.response}
+    both = {"prompt_tokens": length.prompt, "response_tokens": length.response}
     question = TrainQuestion(
         model=model,
         gpu=gpu,
         gpus=spread.gpus,
-        sequences=samples,
+        sequences=many,
         tokens=apply("sequence_tokens", train_step.trained_sequence_tokens, **both),
-        tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=lengths.cv, **both),
+        tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=length.cv, **both),
         updates=updates,
         optimizer_steps=optimizer_steps,
         tensor=int(spread.tensor_parallel.number),
@@ -89,12 +91,33 @@ def train_question(
         **how,
         passes=passes,
         pass_models=extra,
-        capped=lengths.stated_cap,
+        capped=length.stated_cap,
         workload="rl" if rl else "pretraining",
     )
     for objection in objections(question, spread.gpus.number):
         said.fault(objection, _whose(said, objection), "change one of them")
     return None if said.faults else question
+
+
+def trainer_by_itself(said: Said, gpus: Figure | None = None) -> TrainQuestion:
+    """
+    A trainer and its work, whatever loop it is in.
+
+    Args:
+        said: What was said.
+        gpus: Its GPUs, where they are not those that were said for it. [1]
+
+    Raises:
+        InputError: All that is missing or wrong.
+    """
+    model, gpu = model_and_gpu(said, "trainer")
+    length, many = lengths(said, model), samples(said)
+    said.need(length.response, "give --response-tokens")
+    said.need(many, "give --samples, or --prompts and --group")
+    found = train_question(said, model, gpu, length, many, said.ask("trainer_gpus") if gpus is None else gpus)
+    if found is None or said.faults:
+        raise InputError(*dict.fromkeys(said.faults))
+    return found
 
 
 def _whose(said: Said, objection: str) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import long_tail, matching
 from rlsize.estimates.figures import apply
-from rlsize.estimates.prefix_cache import SPREADS, expected_hits
+from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS
@@ -152,10 +152,9 @@ def hits(said: Said, engine: str, prompt: Figure, instances: Figure) -> Figure:
     own = inference_engine(engine)
     block = said.ask("block_tokens", default=float(own.block_tokens), why=f"default of {own.name}")
     routing = said.choose("routing")
-    spread: Figure | float = 1.0
-    if routing in SPREADS and instances.known:
-        spread = apply("instances_per_group", SPREADS[routing], group_size=group, instances=instances)
-    elif routing in SPREADS:
+    if routing in SPREADS:
         said.need(instances, "give --instances: how far a group spreads depends on it")
-    expected: Figure = expected_hits(group, prompt, block, spread)
+    expected: Figure = routed_hits(
+        routing, group_size=group, instances=instances, prompt_tokens=prompt, block_tokens=block
+    )
     return replace(expected, key=key)

@@ -248,6 +248,32 @@ def memory_of(terms: Terms, place: Placement) -> dict[str, Any]:
     return found
 
 
+def fitting_step(terms: Terms, place: Placement, longest: float) -> float:
+    """
+    The step of a placed loop that can run; a side whose rate was measured has shown that it fits.
+
+    Args:
+        terms: In central numbers.
+        place: The placement.
+        longest: The longest sequence, which memory must hold whole. [token]
+
+    Raises:
+        Refused: It cannot run so, with the reason.
+    """
+    seconds = float(assembled(terms.work, loop_parts(terms, place)).seconds)
+    engine = None if place.fleet.rate.known else known_engine(place, shared=place.shared)
+    question = None if place.trainer.seconds.known else bare_trainer(place)
+    if engine is None and question is None:
+        return seconds
+    from rlsize.estimates.loop_memory import check_engine, check_trainer
+
+    if engine is not None:
+        check_engine(engine, longest, terms.values)
+    if question is not None:
+        check_trainer(question, longest, terms.values)
+    return seconds
+
+
 def known_engine(place: Placement, *, shared: bool) -> Replica | None:
     """
     The instance on shared GPUs, or on its own; None where its rate was measured and nobody says how it is built.

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.figures import apply, rounded, with_bands
+from rlsize.estimates.figures import rounded, with_bands
 from rlsize.estimates.flow import flow_of
-from rlsize.estimates.prefix_cache import SPREADS, expected_hits
+from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
 from rlsize.rules.match import CACHING, FLEET
@@ -164,11 +164,13 @@ def caching_savings(known: Mapping[str, Figure], routing: str) -> list[Figure]:
     Returns:
         Figures; those whose inputs are missing say which.
     """
-    spread: Figure | float = 1.0
-    if routing in SPREADS:
-        group = {"group_size": known["group_size"], "instances": known["instances"]}
-        spread = apply("instances_per_group", SPREADS[routing], **group)
-    expected = expected_hits(known["group_size"], known["prompt_tokens"], known["block_tokens"], spread)
+    expected = routed_hits(
+        routing,
+        group_size=known["group_size"],
+        instances=known["instances"],
+        prompt_tokens=known["prompt_tokens"],
+        block_tokens=known["block_tokens"],
+    )
     flow = flow_of(known, CACHING, expected_prefix_cache_hit_fraction=expected)
     *savings, match = (flow[one.result] for one in CACHING)
     whole = rounded_up(match.number) if match.known else 0

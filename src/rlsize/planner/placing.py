@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import matching, rollout_batch
 from rlsize.estimates.figures import numbers
-from rlsize.estimates.loop_memory import check_engine, check_trainer
+from rlsize.estimates.loop_memory import check_trainer
 from rlsize.estimates.rollout_prediction import engine, steady
 from rlsize.estimates.rollout_question import mean_lengths, why_not
-from rlsize.estimates.step_prediction import LOOPS, Way, longest_tokens, predicted_step
 from rlsize.facts.records.record import Refused
+from rlsize.planner.evaluation import fitting_step, longest_tokens
 from rlsize.planner.rounding import MOST_TRAINER_GPUS, WITHIN, first_fit, gpu_counts, rounded_down
 
 if TYPE_CHECKING:
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.estimates.step_prediction import StepQuestion
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Terms
+
+LOOPS: tuple[Loop, ...] = ("colocated", "synchronous", "one-step-off", "async")
+"""The ways to lay a loop out in time that are compared."""
+_MOST_SPLITS = 40  # that are tried; more are thinned out
 
 
 def quickest_degree(
@@ -62,92 +68,91 @@ def quickest_degree(
     return next((degree for degree in sorted(rates) if rates[degree] >= most * (1 - WITHIN)), None)
 
 
-_MOST_SPLITS = 40  # that are tried; more are thinned out
+def moved(place: Placement, loop: Loop, rollout_gpus: float, trainer_gpus: float) -> Placement:
+    """The placement laid out another way, on other GPUs; its instances are whole, and may be none."""
+    found = replace(place, loop=loop, trainer_gpus=trainer_gpus)
+    ready = None if place.fleet.rate.known else place.fleet.ready(shared=found.shared)
+    size = place.fleet.gpus if ready is None else float(ready.numbers.gpus)
+    return replace(found, fleet=replace(place.fleet, gpus=size), instances=float(rounded_down(rollout_gpus / size)))
 
 
-def colocated_way(plan: StepQuestion, gpus: float) -> Way:
-    """Both sides on all GPUs, as far as instances and model replicas fill them."""
-    return Way(loop="colocated", rollout_gpus=_whole(gpus, _size(plan, shared=True)), trainer_gpus=gpus)
+def splits(size: float, replica: int, gpus: float) -> tuple[tuple[float, float], ...]:
+    """
+    Pairs of rollout and trainer GPUs that fill all GPUs with whole instances and whole replicas, but for a rest.
 
-
-def splits(plan: StepQuestion, gpus: float) -> tuple[tuple[float, float], ...]:
-    """Pairs of rollout and trainer GPUs that fill all GPUs with whole instances and whole replicas, but for a rest."""
-    size, replica = _size(plan, shared=False), plan.train.replica
+    Args:
+        size: GPUs of an instance. [1]
+        replica: GPUs of a model replica. [1]
+        gpus: All GPUs. [1]
+    """
     most = rounded_down((gpus - size) / replica)
     step = max(1, -(-most // _MOST_SPLITS))
     found = []
     for replicas in range(step, most + 1, step):
         trainer = float(replicas * replica)
-        rollout = _whole(gpus - trainer, size)
+        rollout = rounded_down((gpus - trainer) / size) * size
         found += [(rollout, trainer)] if rollout >= size else []
     return tuple(found)
 
 
-def best_split(plan: StepQuestion, loop: Loop, gpus: float, values: Mapping[str, float]) -> Way | None:
-    """The split with the shortest central step; None where none works."""
-    bare, longest = plan.bare, longest_tokens(plan, values)
+def best_split(terms: Terms, place: Placement, gpus: float) -> Placement | None:
+    """
+    The placement on the split with the shortest central step; None where none works.
+
+    Args:
+        terms: In central numbers.
+        place: A placement in two pools; its split does not matter.
+        gpus: GPUs of both sides. [1]
+    """
+    longest = longest_tokens(terms)
     best, least = None, float("inf")
-    for rollout, trainer in splits(plan, gpus):
-        way = Way(loop=loop, rollout_gpus=rollout, trainer_gpus=trainer)
+    for rollout, trainer in splits(place.fleet.gpus, place.trainer.replica, gpus):
+        one = replace(place, instances=rollout / place.fleet.gpus, trainer_gpus=trainer)
         try:
-            asked = bare.on(way)
-            check_engine(asked.engine, longest, values)
-            check_trainer(asked.train, longest, values)
-            seconds = float(predicted_step(asked, values).seconds)
+            seconds = fitting_step(terms, one, longest)
         except Refused:
             continue
         if seconds < least:
-            best, least = way, seconds
+            best, least = one, seconds
     return best
 
 
-def other_ways(plan: StepQuestion, gpus: float, values: Mapping[str, float], *, split: bool) -> tuple[Way, ...]:
+def other_ways(terms: Terms, place: Placement, gpus: float, *, split: bool) -> tuple[Placement, ...]:
     """
-    The other ways to run the loop on as many GPUs.
+    The other ways to run the loop on as many GPUs; one may hold no instance.
 
     Args:
-        plan: The loop.
+        terms: In central numbers.
+        place: The loop as it is placed.
         gpus: GPUs of both sides.
-        values: Central values of the constants.
         split: Whether the split was given: the other ways with two pools have the same; else each has its best.
     """
-    found: list[Way] = []
+    found: list[Placement] = []
     for loop in LOOPS:
-        if loop == plan.way.loop:
+        if loop == place.loop:
             continue
         if loop == "colocated":
-            found.append(colocated_way(plan, gpus))
+            found.append(moved(place, loop, gpus, gpus))
         elif split:
-            found.append(Way(loop=loop, rollout_gpus=plan.way.rollout_gpus, trainer_gpus=plan.way.trainer_gpus))
+            found.append(moved(place, loop, place.rollout_gpus, place.trainer_gpus))
         else:
-            way = best_split(plan, loop, gpus, values)
+            way = best_split(terms, moved(place, loop, gpus, gpus), gpus)
             found += [way] if way else []
     return tuple(found)
 
 
-def fitting_trainer(plan: StepQuestion, values: Mapping[str, float]) -> int | None:
+def fitting_trainer(terms: Terms, trainer: TrainQuestion) -> int | None:
     """The fewest GPUs, parts of a node or whole nodes, on which the trainer fits as it is laid out; None for none."""
-    question, replica = plan.train.bare(), plan.train.replica
-    longest = longest_tokens(plan, values)
-    unit = lcm(replica, plan.train.pipeline * plan.train.expert)
-    count = gpu_counts(unit, int(plan.train.gpu.specification.gpus_per_node.value))
+    question, longest = trainer.bare(), longest_tokens(terms)
+    unit = lcm(trainer.replica, trainer.pipeline * trainer.expert)
+    count = gpu_counts(unit, int(terms.problem.gpus_per_node or trainer.gpu.specification.gpus_per_node.value))
 
     def fits(index: int) -> bool:
         try:
-            check_trainer(replace(question, gpus=float(count(index))), longest, values)
+            check_trainer(replace(question, gpus=float(count(index))), longest, terms.values)
         except Refused:
             return False
         return True
 
     found = first_fit(fits, lambda index: count(index) <= MOST_TRAINER_GPUS)
     return None if found is None else count(found)
-
-
-def _size(plan: StepQuestion, *, shared: bool) -> float:
-    found = plan.engines[shared]
-    return 1.0 if isinstance(found, str) else float(found.numbers.gpus)
-
-
-def _whole(gpus: float, size: float) -> float:
-    """GPUs of whole instances."""
-    return rounded_down(gpus / size) * size

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from rlsize.equations import iteration, matching, rl_step, rollout_batch
+from rlsize.equations import decode_step, iteration, matching, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, generation
 from rlsize.estimates.model_size import model_size
-from rlsize.estimates.prefix_cache import SPREADS, expected_hits
+from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
-from rlsize.estimates.step_prediction import generated_figures, overhead_in_loop, suiting, sync_in_loop
+from rlsize.estimates.step_prediction import overhead_in_loop, suiting, sync_in_loop
 from rlsize.estimates.sync_prediction import SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
@@ -22,11 +22,13 @@ from rlsize.facts.records.record import Refused
 from rlsize.planner.step_parts import generated_samples
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
-    from rlsize.planner.options import Placement
+    from rlsize.planner.options import LoopProblem, Placement
     from rlsize.planner.outlook import Terms
 
 
@@ -36,7 +38,7 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> list[Any]
         central = generation_of(terms.bare, place, ready)
         lengths = {"samples": generated_samples(terms), "response_tokens": terms.problem.response_tokens}
         refill = place.loop in REFILLING
-        made, tail = generated_figures(central, place.instances, lengths, refill=refill)
+        made, tail = _generated_figures(central, place.instances, lengths, refill=refill)
     else:
         fleet = generation_of(terms, place, ready)
         made, tail = fleet.seconds, fleet.tail_seconds
@@ -45,6 +47,46 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> list[Any]
         within_a_loop(terms.work, key, seconds, terms.values, moe=moe)
         for key, seconds in (("generation_seconds", made), ("tail_seconds", tail))
     ]
+
+
+def _generated_figures(
+    fleet: Generation, instances: float, lengths: Mapping[str, Figure], *, refill: bool
+) -> tuple[Figure, Figure]:
+    """
+    Time of the fleet as a figure, and its tail; the integral over the drain is told as the time that it adds.
+
+    Args:
+        fleet: What it makes of its samples, in central numbers.
+        instances: Rollout instances.
+        lengths: Figures of `samples` and `response_tokens`.
+        refill: Whether finished samples are replaced at once.
+    """
+    key = "generation_seconds"
+    tail = Figure(
+        key="tail_seconds",
+        value=float(fleet.tail_seconds),
+        provenance="predicted",
+        source="integral of the engine step over the lengths that are left as the batch drains",
+    )
+    if refill:
+        rate = Figure(
+            key="instance_tokens_per_second",
+            value=float(fleet.rate),
+            provenance="predicted",
+            source="rollout_batch.steady_rate, as rlsize predict rollout explains it",
+        )
+        made = apply(key, rollout_batch.fleet_time, instances=instances, instance_rate=rate, **lengths)
+        return made, replace(tail, source="finished samples are replaced at once")
+    if fleet.tail_seconds <= 0:
+        source = "integral of the engine step as the batch drains"
+        return Figure(key=key, value=float(fleet.seconds), provenance="predicted", source=source), tail
+    packed = Figure(
+        key="packed_seconds",
+        value=float(fleet.full_seconds),
+        provenance="predicted",
+        source="rollout_batch.packed_time: all samples at the batch's own rate",
+    )
+    return apply(key, decode_step.both_times, first=packed, second=tail), tail
 
 
 def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
@@ -120,29 +162,53 @@ def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (num
     problem, said = terms.problem, terms.said
     if problem.hit_fraction.known:
         return said(problem.hit_fraction)
-    group, spread = said(problem.group_size), 1.0
-    if problem.routing in SPREADS:
-        spread = SPREADS[problem.routing](group_size=group, instances=instances)
-    block = problem.block_tokens.number if problem.block_tokens.known else inference_engine(engine).block_tokens
-    return expected_hits(group, said(problem.prompt_tokens), block, spread, work=numbers)
+    block = problem.block_tokens
+    return routed_hits(
+        problem.routing,
+        group_size=said(problem.group_size),
+        instances=instances,
+        prompt_tokens=said(problem.prompt_tokens),
+        block_tokens=block.number if block.known else inference_engine(engine).block_tokens,
+        work=numbers,
+    )
 
 
-def predicted_sync(terms: Terms, place: Placement, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
-    """Seconds of one weight sync; over GPUs of two kinds, as long as the slower kind takes."""
-    model, known = terms.problem.model, []
+def sync_questions(
+    problem: LoopProblem, place: Placement, *, shared: bool, transport: str = ""
+) -> list[SyncTimeQuestion]:
+    """
+    One weight sync on each kind of GPU that it crosses.
+
+    Args:
+        problem: The loop.
+        place: The placement.
+        shared: Whether engines run on the trainer's GPUs.
+        transport: Class of the sync; empty for the placement's own, or the usual one where that does not suit.
+
+    Raises:
+        Refused: The model or its GPUs are not known.
+    """
+    model = problem.model
     if model is None:
         raise Refused("the model is not known, so a weight sync cannot be predicted: give sync_seconds")
-    for gpu in sync_gpus(place, shared=shared):
-        wanted = SyncTimeQuestion(
+    return [
+        SyncTimeQuestion(
             model=model,
             gpu=gpu,
-            transport=suiting(place.transport, shared=shared),
-            dtype=terms.problem.wire_dtype,
+            transport=transport or suiting(place.transport, shared=shared),
+            dtype=problem.wire_dtype,
             trainer_gpus=place.trainer_gpus,
             rollout_gpus=place.rollout_gpus,
             instance_gpus=place.fleet.gpus,
         )
-        known.append(sync_in_loop(terms.work, wanted, terms.values))
+        for gpu in sync_gpus(place, shared=shared)
+    ]
+
+
+def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: str = "") -> Any:  # noqa: ANN401 (as `work` makes them)
+    """Seconds of one weight sync, as in `sync_questions`; over GPUs of two kinds, as long as the slower kind takes."""
+    questions = sync_questions(terms.problem, place, shared=shared, transport=transport)
+    known = [sync_in_loop(terms.work, wanted, terms.values) for wanted in questions]
     if len(known) == 1:
         return known[0]
     return terms.work(

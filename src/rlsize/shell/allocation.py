@@ -9,7 +9,7 @@ from rlsize.errors import suggestion
 from rlsize.facts.allocation import Allocation, Degrees
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.inference_engines import ENGINES, inference_engine
-from rlsize.loop.pools import LOOPS, mode
+from rlsize.loop.pools import LOOPS, mode, node_gpus
 from rlsize.planner.rounding import rounded_down
 from rlsize.shell.command import argument
 
@@ -230,15 +230,8 @@ def _engine(inputs: Inputs) -> str:
 
 
 def _node(inputs: Inputs) -> int | None:
-    """GPUs of a node: said, else those of the GPU's usual node."""
-    said = inputs.ask("gpus_per_node")
-    if said.known or inputs.by_flag("gpus_per_node"):
-        return _whole(said)
-    cluster, gpu = inputs.said("cluster.profile"), inputs.name("rollout_gpu")[0] or inputs.name("gpu")[0]
-    kind, name = ("cluster", cluster) if cluster else ("gpu", gpu)
-    profile = inputs.profile(kind, str(name), "gpu") if name else None
-    if profile is None:
-        return None
-    value = int((profile if cluster else profile.specification).gpus_per_node.value)
-    source = f"profile {name}"
-    return _whole(inputs.keep(Figure(key="gpus_per_node", value=value, provenance="default", source=source)))
+    """GPUs of a node: said, or known of the profiles that are named."""
+    aside = inputs.apart()  # which GPU it is, is no input of an allocation
+    found = node_gpus(inputs, None if inputs.gives("gpus_per_node") else aside.gpu("rollout"))
+    inputs.faults += aside.faults
+    return int(inputs.keep(found).number) if found.known else None

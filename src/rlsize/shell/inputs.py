@@ -379,6 +379,12 @@ class Inputs:
         """
         return self.catalogue.get("price", name)
 
+    def cluster(self) -> Cluster | None:
+        """The cluster's profile; None where none is named, or where a fault was noted."""
+        name, where = self.name("cluster")
+        found: Cluster | None = None if name is None else self.profile("cluster", str(name), where)
+        return found
+
     def gpu(self, side: str = "") -> Gpu | None:
         """
         The GPU's profile; None where none is named, or where a fault was noted.

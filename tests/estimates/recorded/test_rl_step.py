@@ -121,5 +121,5 @@ def test_what_was_measured_is_predicted_under_the_same_names() -> None:
 def test_a_colocated_record_takes_turns_and_leaves_memory_to_the_trainer() -> None:
     """Where nobody says a share of the memory, engines that share GPUs get less."""
     asked = rl_step.question(RECORD, profiles(RECORD))
-    assert asked.way.loop == "colocated"
+    assert asked.loop == "colocated"
     assert asked.engine.question.memory_fraction == pytest.approx(0.6)

@@ -11,9 +11,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.commands.alerts.signals import SIGNALS
-from rlsize.equations import budget, imbalance, loop_time, matching, redundancy, rl_step
+from rlsize.equations import budget, imbalance, loop_time, matching, rl_step
 from rlsize.estimates.figures import apply
-from rlsize.estimates.prefix_cache import expected_hits
+from rlsize.estimates.prefix_cache import SPREADS, routed_hits
 from rlsize.facts.figure import Figure, absent
 from rlsize.units import show
 
@@ -320,14 +320,15 @@ def _cache(loop: PlannedLoop) -> AlertLimit | str:
     group, prompt, instances = (loop.figure(key) for key in ("group_size", "prompt_tokens", "instances"))
     if not group.known or not prompt.known:
         return "the plan does not say how large a group and how long a prompt is"
-    spread: Figure | float = 1.0
-    if loop.routing not in {"", "affine"}:
-        if not instances.known:
-            return f"with {loop.routing} routing it depends on the instances, which the plan does not say"
-        known = redundancy.instances_per_group_random
-        equation = known if loop.routing == "random" else redundancy.instances_per_group_round_robin
-        spread = apply("instances_per_group", equation, group_size=group, instances=instances)
-    planned = expected_hits(group, prompt, _ruled("block_tokens", loop.block_tokens, "blocks of the engine"), spread)
+    if loop.routing in SPREADS and not instances.known:
+        return f"with {loop.routing} routing it depends on the instances, which the plan does not say"
+    planned: Figure = routed_hits(
+        loop.routing,
+        group_size=group,
+        instances=instances,
+        prompt_tokens=prompt,
+        block_tokens=_ruled("block_tokens", loop.block_tokens, "blocks of the engine"),
+    )
     if planned.number <= 0:
         return "no prompt is expected in a cache"
     rule = f"0.8 times what groups of {group.number:g} find, {loop.routing or 'affine'} routing"

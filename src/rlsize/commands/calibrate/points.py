@@ -19,19 +19,23 @@ from rlsize.estimates.figures import numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import check_fits, engine, steady
 from rlsize.estimates.simulated_engine import ALL_THAT_FIT
-from rlsize.estimates.step_prediction import Way, predicted_step, sync_in_loop
+from rlsize.estimates.step_prediction import sync_in_loop
 from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
 from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.calibration import CalibrationSetting
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance
 from rlsize.loop.instance_count import instance_gpus
-from rlsize.loop.pools import LOOPS
+from rlsize.loop.models import model_and_gpu
+from rlsize.loop.pools import LOOPS, node_gpus
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.loop.sync import transport, wire_dtype
-from rlsize.loop.trainer import train_question
-from rlsize.loop.workload import hits, lengths, samples
+from rlsize.loop.trainer import trainer_by_itself
+from rlsize.loop.workload import hits, lengths
+from rlsize.planner.evaluation import bare_trainer, worked
+from rlsize.planner.placing import moved
+from rlsize.planner.step_parts import ready_engine
 from rlsize.shell.beliefs import rollout_layout, trainer_layout
 
 if TYPE_CHECKING:
@@ -40,10 +44,9 @@ if TYPE_CHECKING:
     from rlsize.equations._ops import Real
     from rlsize.estimates.engine_work import EngineQuestion
     from rlsize.estimates.step_assembly import Loop
-    from rlsize.estimates.step_prediction import StepQuestion
     from rlsize.estimates.train_prediction import TrainQuestion
-    from rlsize.facts.gpu import Gpu
-    from rlsize.facts.model import Model
+    from rlsize.planner.options import Placement
+    from rlsize.planner.outlook import Terms
     from rlsize.shell.inputs import Inputs
 
 SYNC_STAGES = (SYNC, STEP)
@@ -56,13 +59,13 @@ _OTHER: Mapping[Loop, Loop] = MappingProxyType(
 _MOST_SCATTER = 3.0  # of a logarithm: what is known to a factor of twenty says nothing
 PHASES = MappingProxyType(
     {
-        "step": ("seconds", "step"),
+        "step": ("step_seconds", "step"),
         "generation": ("generation_seconds", "generation of a step"),
         "train": ("train_seconds", "training of a step"),
         "sync": ("sync_seconds", "weight sync of a step"),
     }
 )
-"""Fields of a predicted step, and what they are, by what flags say."""
+"""Keys of a loop's answer, and what they are, by what flags say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +74,32 @@ class LoadedInstance:
 
     question: EngineQuestion
     batch: StepBatch
+
+
+@dataclass(frozen=True, slots=True)
+class PlacedLoop:
+    """A loop on its GPUs, and the terms of its work in central numbers; nothing of it counts as measured."""
+
+    terms: Terms
+    place: Placement
+
+    @property
+    def engine(self) -> EngineQuestion:
+        """Its instance."""
+        return ready_engine(self.place.fleet, shared=self.place.shared).question
+
+    @property
+    def train(self) -> TrainQuestion:
+        """
+        Its trainer, in bare numbers.
+
+        Raises:
+            Refused: The trainer is not known.
+        """
+        found = bare_trainer(self.place)
+        if found is None:
+            raise Refused("the trainer is not known")
+        return found
 
 
 @dataclass(slots=True, kw_only=True)
@@ -95,7 +124,7 @@ class Gathered:
     concurrency: float = ALL_THAT_FIT
     train: TrainQuestion | None = None
     sync: SyncTimeQuestion | None = None
-    step: StepQuestion | None = None
+    step: PlacedLoop | None = None
     seen: set[str] = field(default_factory=set)
 
     def tried(self, what: str, make: Callable[[], Any]) -> Any:
@@ -115,7 +144,7 @@ class Gathered:
         self.concurrency = float(said) if said else ALL_THAT_FIT
         step = self.step = silent.tried("step", lambda: _loop(inputs.apart()))
         self.rollout = silent.tried("rollout", lambda: rollout_of(inputs.apart(), step))
-        self.train = silent.tried("train", lambda: _train(inputs.apart())) if step is None else step.train
+        self.train = silent.tried("train", lambda: _train(inputs.apart()) if step is None else step.train)
         self.sync = silent.tried("sync", lambda: _sync(inputs.apart()))
 
     def add_flags(self, inputs: Inputs, rates: Sequence[tuple[float, Figure]], times: Mapping[str, Figure]) -> None:
@@ -229,15 +258,19 @@ def sync_of(question: SyncTimeQuestion) -> Measurable:
     )
 
 
-def phase_of(question: StepQuestion, phase: str) -> Measurable:
+def phase_of(loop: PlacedLoop, phase: str) -> Measurable:
     """Seconds of a loop's step, or of a part of it."""
-    name, what = PHASES[phase]
+    key, what = PHASES[phase]
+
+    def predict(values: Mapping[str, Real]) -> Any:
+        return worked(replace(loop.terms, values=values, central=values), loop.place)[key]
+
     return Measurable(
-        what=f"{what}, {question.way.loop}",
-        predict=lambda values: getattr(predicted_step(question, values), name),
+        what=f"{what}, {loop.place.loop}",
+        predict=predict,
         stages=step_prediction.STAGES,
         noise=STEP.noise,
-        setting=setting_of(question.engine.question, question.train),
+        setting=setting_of(loop.engine, loop.train),
     )
 
 
@@ -256,9 +289,9 @@ def train_point(
     )
 
 
-def _loop(inputs: Inputs) -> StepQuestion:
+def _loop(inputs: Inputs) -> PlacedLoop:
     """
-    The loop that every command asks, in bare numbers.
+    The loop that every command asks, with what is known of it left to be predicted.
 
     Raises:
         InputError: What is missing for a prediction.
@@ -267,37 +300,28 @@ def _loop(inputs: Inputs) -> StepQuestion:
     loop = resolve(inputs)
     if loop.place is None or loop.stages is None:
         raise Refused(loop.refused or "no model is named, so nothing is predicted")
-    place = loop.place
-    way = Way(loop=place.loop, rollout_gpus=float(place.rollout_gpus), trainer_gpus=float(place.trainer_gpus))
-    question = loop.stages.plan.bare.on(way)
-    return replace(question, engines=dict.fromkeys((True, False), question.engine))  # of this instance in other modes
+    place, terms = loop.place, loop.outlook.central
+    one = ready_engine(place.fleet, shared=place.shared)
+    fleet = replace(
+        place.fleet,
+        rate=absent("instance_tokens_per_second", "--per-instance"),
+        engines=dict.fromkeys((True, False), one),  # of this instance in other modes
+    )
+    bare = replace(
+        place, fleet=fleet, trainer=replace(place.trainer, seconds=absent("train_seconds", "--train-seconds"))
+    )
+    problem = replace(terms.problem, sync_seconds=absent("sync_seconds", "--sync-seconds"))
+    return PlacedLoop(replace(terms, problem=problem), moved(bare, place.loop, place.rollout_gpus, place.trainer_gpus))
 
 
-def other_mode(question: StepQuestion) -> StepQuestion:
+def other_mode(loop: PlacedLoop) -> PlacedLoop:
     """The same work on the same GPUs in another mode."""
-    way, size = question.way, question.engine.numbers.gpus
-    other = replace(way, loop=_OTHER[way.loop])
-    if way.shared:
-        other = replace(other, rollout_gpus=size * max(1.0, float(way.rollout_gpus) // 2 // size))
-    return replace(question, way=other)
+    place = loop.place
+    half = max(1.0, place.instances // 2) if place.shared else place.instances
+    return replace(loop, place=replace(place, loop=_OTHER[place.loop], instances=half))
 
 
-def profiles_of(inputs: Inputs, side: str) -> tuple[Model, Gpu]:
-    """
-    The model and the GPU of a side.
-
-    Raises:
-        InputError: One is missing or unknown.
-    """
-    model, gpu = inputs.model(), inputs.gpu(side)
-    if model is None and not inputs.faults:
-        inputs.fault("the model is missing", "--model", "name a profile or a config.json in the scenario")
-    if gpu is None and not inputs.faults:
-        inputs.fault("the gpu is missing", "--gpu", "name a profile in the scenario, such as h100-sxm")
-    return inputs.settled(model), inputs.settled(gpu)
-
-
-def rollout_of(inputs: Inputs, loop: StepQuestion | None = None) -> LoadedInstance:
+def rollout_of(inputs: Inputs, loop: PlacedLoop | None = None) -> LoadedInstance:
     """
     One instance and its load.
 
@@ -308,14 +332,14 @@ def rollout_of(inputs: Inputs, loop: StepQuestion | None = None) -> LoadedInstan
     Raises:
         InputError: What is missing for a prediction.
     """
-    model, gpu = profiles_of(inputs, "rollout")
+    model, gpu = model_and_gpu(inputs, "rollout")
     found = inputs.settled(instance(inputs, model, gpu, shared=_shared(inputs)))
     length = lengths(inputs, model)
     inputs.need(length.response, "give the mean response length")
     if not found.stated and loop is None:
         inputs.fault("the size of an instance is not known", "--rollout-tensor-parallel", "say how many GPUs it has")
     inputs.settle()
-    asked = found.question if found.stated or loop is None else loop.engine.question
+    asked = found.question if found.stated or loop is None else loop.engine
     one = Figure(key="instances", value=1, provenance="default", source="one instance")
     batch = StepBatch(
         samples=1.0,
@@ -340,13 +364,9 @@ def _train(inputs: Inputs) -> TrainQuestion:
     Raises:
         InputError: What is missing for a prediction, or why there can be no such trainer.
     """
-    model, gpu = profiles_of(inputs, "trainer")
     own, total = inputs.ask("trainer_gpus"), inputs.ask("gpus")
     pool = own if own.known or not _shared(inputs) else replace(total, key="trainer_gpus")
-    length, many = lengths(inputs, model), samples(inputs)
-    inputs.need(length.response, "give the mean response length")
-    inputs.need(many, "give prompts and group")
-    return inputs.settled(train_question(inputs, model, gpu, length, many, pool)).bare()
+    return trainer_by_itself(inputs, pool).bare()
 
 
 def _sync(inputs: Inputs) -> SyncTimeQuestion:
@@ -356,18 +376,17 @@ def _sync(inputs: Inputs) -> SyncTimeQuestion:
     Raises:
         InputError: What is missing for a prediction.
     """
-    model, gpu = profiles_of(inputs, "trainer")
+    model, gpu = model_and_gpu(inputs, "trainer")
     way, wire, size = transport(inputs, shared=_shared(inputs)), wire_dtype(inputs), instance_gpus(inputs)
     total, trainer, rollout = (inputs.ask(key) for key in ("gpus", "trainer_gpus", "rollout_gpus"))
     inputs.settle()
-    node = float(gpu.specification.gpus_per_node.value)
-    trains = trainer.number if trainer.known else total.number if total.known else node
+    trains = next(one.number for one in (trainer, total, node_gpus(inputs, gpu)) if one.known)
     rest = matching.remaining_gpus(gpus=total.number, rollout_gpus=trains) if total.known else 0.0
     generates = rollout.number if rollout.known else rest if rest > 0 else trains
     generates = trains if TRANSPORTS[way].colocated else generates
     return SyncTimeQuestion(
-        model=model,
-        gpu=gpu,
+        model=inputs.settled(model),
+        gpu=inputs.settled(gpu),
         transport=way,
         dtype=wire,
         trainer_gpus=trains,

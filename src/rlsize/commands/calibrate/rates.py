@@ -10,7 +10,6 @@ from rlsize.commands.calibrate.points import (
     Gathered,
     LoadedInstance,
     bounded,
-    profiles_of,
     rate_of,
     rollout_of,
     train_point,
@@ -23,6 +22,7 @@ from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
+from rlsize.loop.models import model_and_gpu
 from rlsize.quantities.table import QUANTITIES
 from rlsize.readers.records.names import gpu_named, model_named
 
@@ -131,13 +131,13 @@ def _levels(one: LoadedInstance, name: str, rates: Rates) -> list[Point]:
 
 def _trained(said: Inputs, rates: Rates, measured: TrainMeasured) -> TrainQuestion:
     """The step that was measured: a plain sharded trainer without a reference model."""
-    model, gpu = profiles_of(said, "trainer")
+    model, gpu = model_and_gpu(said, "trainer")
     seen = rates.conditions
     lengths = {"prompt_tokens": seen.mean_prompt_tokens or 0.0, "response_tokens": seen.mean_response_tokens or 1.0}
     recompute = measured.setting.get("recompute", "full")
     return TrainQuestion(
-        model=model,
-        gpu=gpu,
+        model=said.settled(model),
+        gpu=said.settled(gpu),
         gpus=float(measured.gpus),
         sequences=float(measured.step_samples),
         tokens=measured.step_total_tokens / measured.step_samples,

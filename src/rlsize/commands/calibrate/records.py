@@ -6,16 +6,22 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from rlsize.commands.calibrate.points import PHASES, LoadedInstance
+from rlsize.commands.calibrate.points import PHASES, LoadedInstance, PlacedLoop
 from rlsize.equations.long_tail import assumed_cap
 from rlsize.errors import Fault, InputError
+from rlsize.estimates.belief import prior
 from rlsize.estimates.calibrating import Measurable, Point
 from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.recorded import registry, rl_step
 from rlsize.facts.calibration import CalibrationSetting
+from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.engine import EngineRecord
 from rlsize.facts.records.rl_step import StepRecord
 from rlsize.facts.records.train import TrainRecord
+from rlsize.planner.choices import fleet_of, trainer_of
+from rlsize.planner.options import LoopProblem, Offer, Placement
+from rlsize.planner.outlook import outlook_of
+from rlsize.planner.rounding import rounded_down
 from rlsize.quantities.workload import MOST_MEAN_LENGTHS, RESPONSE_CV
 from rlsize.readers.records.listing import profiles_of, read_records
 from rlsize.shell.beliefs import rollout_layout, trainer_layout
@@ -24,6 +30,7 @@ from rlsize.verdicts.predictions import asked, positive
 if TYPE_CHECKING:
     from rlsize.commands.calibrate.points import Gathered
     from rlsize.estimates.recorded.registry import Predictor, Profiles
+    from rlsize.estimates.step_prediction import StepQuestion
     from rlsize.facts.records.record import Record
     from rlsize.shell.inputs import Inputs
 
@@ -101,10 +108,40 @@ def _plan(found: Gathered, record: Record, profiles: Profiles) -> None:
         response_cv=RESPONSE_CV,
         max_tokens=longest,
     )
-    found.step = found.step or question
+    found.step = found.step or _placed(question)
     found.train = found.train or question.train
     found.rollout = found.rollout or LoadedInstance(question.engine.question, batch)
-    found.seen |= {f"{PHASES[phase][1]}, {question.way.loop}" for name, phase in _PHASES if name in record.measured}
+    found.seen |= {f"{PHASES[phase][1]}, {question.loop}" for name, phase in _PHASES if name in record.measured}
+
+
+def _placed(question: StepQuestion) -> PlacedLoop:
+    """A loop that was recorded, as one that is described has it."""
+
+    def said(key: str, value: float | None) -> Figure:
+        return absent(key, "") if value is None else Figure(key=key, value=value)
+
+    ready = question.engine
+    offer, size = Offer(gpu=ready.question.gpu), float(ready.numbers.gpus)
+    problem = LoopProblem(
+        samples=said("samples_per_step", question.samples),
+        group_size=said("group_size", question.group_size),
+        prompt_tokens=said("prompt_tokens", question.prompt_tokens),
+        response_tokens=said("response_tokens", question.response_tokens),
+        response_cv=said("response_cv", question.response_cv),
+        max_tokens=said("max_response_tokens", question.max_tokens),
+        wire_dtype=question.wire_dtype,
+        model=ready.question.model,
+    )
+    place = Placement(
+        loop=question.loop,
+        fleet=fleet_of(dict.fromkeys((True, False), ready), size, offer),
+        instances=float(rounded_down(question.rollout_gpus / size)),
+        trainer=trainer_of(question.train, offer),
+        trainer_gpus=float(question.train.gpus),
+        max_staleness=question.max_staleness,
+        transport=question.transport,
+    )
+    return PlacedLoop(outlook_of(problem, prior(*rl_step.STAGES)).central, place)
 
 
 def _points(predictor: Predictor, record: Record, profiles: Profiles, path: str) -> list[Point]:

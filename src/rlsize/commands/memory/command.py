@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import InputError
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.inputs import Inputs
@@ -236,6 +235,7 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
     from rlsize.facts.headroom import MEMORY_MARGIN
     from rlsize.facts.inference_engines import inference_engine
     from rlsize.loop.instance import memory_fraction
+    from rlsize.loop.pools import node_gpus
 
     engine = inference_engine(str(inputs.name("engine")[0] or "vllm"))
     rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
@@ -252,25 +252,7 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
         inputs.warnings.append(
             f"{gpu.name} has no {dtype} matrix units: weights take that little room, but run at bf16 speed at best"
         )
-    return gpu_memory(gpu, trainer, rollout, _node(inputs, gpu))
-
-
-def _node(inputs: Inputs, gpu: Gpu) -> Figure:
-    """GPUs of a node: said, or those of the cluster profile where that has the same GPU; else absent."""
-    stated = inputs.ask("gpus_per_node")
-    name, where = inputs.name("cluster")
-    if stated.known or name is None:
-        return stated
-    try:
-        cluster = inputs.catalogue.get("cluster", str(name))
-    except InputError as error:
-        inputs.blame(error, where)
-        return stated
-    fact = cluster.gpus_per_node
-    if cluster.gpu != gpu.name:
-        return stated
-    source = f"cluster profile {cluster.name}: gpus_per_node; {cluster.sources[fact.source]}"
-    return Figure(key="gpus_per_node", value=fact.value, source=source, verified=fact.verified)
+    return gpu_memory(gpu, trainer, rollout, node_gpus(inputs, gpu))
 
 
 def _instance(

@@ -3,16 +3,10 @@
 from __future__ import annotations
 
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Literal
 
 import typer
 
 from rlsize.shell.command import Entry, Group
-
-if TYPE_CHECKING:
-    from rlsize.facts.gpu import Gpu
-    from rlsize.facts.model import Model
-    from rlsize.shell.inputs import Inputs
 
 
 class Predictions(Group):
@@ -46,15 +40,6 @@ class Predictions(Group):
             ),
         }
     )
-
-
-def model_and_gpu(inputs: Inputs, side: Literal["rollout", "trainer"]) -> tuple[Model | None, Gpu | None]:
-    """What a stage by itself cannot do without; faults are noted."""
-    found = inputs.model(), inputs.gpu(side)
-    for key, there in zip(("model", "gpu"), found, strict=True):
-        if there is None and not inputs.faults:
-            inputs.fault(f"the {key} is missing", inputs.flag(key), f"give {inputs.flag(key)}, a profile's name")
-    return found
 
 
 app = typer.Typer(cls=Predictions, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.predict import model_and_gpu
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
@@ -108,7 +107,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
     stages = loop.stages
     if stages is None:
         raise TypeError("a loop of rates alone has no engine")
-    ready = stages.plan.engines[loop.pools.shared]
+    ready = stages.engines[loop.pools.shared]
     if isinstance(ready, str):
         narrower = fits_narrower(stages.rollout, stages.belief.central())
         return _does_not_fit(inputs, stages.rollout, loop.refused, stages.fits, narrower=narrower)
@@ -120,7 +119,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
         engine=ready.question,
         concurrency=Figure(key="concurrency", value=in_flight.value, provenance="predicted", source=in_flight.source),
         instances=fleet,
-        hit_fraction=hits(inputs, ready.question.engine, stages.plan.prompt_tokens, fleet),
+        hit_fraction=hits(inputs, ready.question.engine, loop.problem.prompt_tokens, fleet),
         ending="refill" if loop.pools.loop == "async" else "barrier",
     )
     inputs.settle()
@@ -152,8 +151,10 @@ def _alone(inputs: Inputs) -> Report:
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_question import first_fit, fits_narrower, why_not
     from rlsize.loop.instance import degrees, instance
+    from rlsize.loop.models import model_and_gpu
     from rlsize.loop.pools import LOOPS
     from rlsize.loop.seed import seed_of
+    from rlsize.loop.sides import sized
     from rlsize.loop.workload import lengths, samples
 
     seed, (model, gpu) = seed_of(inputs), model_and_gpu(inputs, "rollout")
@@ -185,7 +186,7 @@ def _alone(inputs: Inputs) -> Report:
         ending="refill" if refill else "barrier",
     )
     if not inputs.gives("rollout_tensor_parallel") and not inputs.gives("gpus_per_instance"):
-        ready = _ready(inputs, _sized(inputs, question, pool, central))
+        ready = _ready(inputs, sized(inputs, question, central, pool))
     question = _with_fleet(inputs, replace(question, engine=ready.question), pool)
     reason = why_not(question, central)
     if reason:
@@ -213,24 +214,6 @@ def _ready(inputs: Inputs, asked: EngineQuestion) -> Replica:
     except Refused as refusal:
         what, _, todo = str(refusal).partition("; ")
         raise InputError(Fault(what, inputs.place("rollout_dtype" if todo else "gpu"), todo)) from None
-
-
-def _sized(inputs: Inputs, question: RolloutQuestion, pool: Figure, values: Mapping[str, float]) -> EngineQuestion:
-    """The engine on as many GPUs as suit it, where nobody said how many: as in a loop where the fleet is known."""
-    from rlsize.estimates.rollout_question import A_FEW, usual_degree
-    from rlsize.loop.instance import degrees
-    from rlsize.planner.placing import quickest_degree
-
-    possible = degrees(question.engine.model)
-    if question.samples_per_step.known and pool.known:
-        source = "the size that makes most of the fleet's GPUs; of those within 2 % the smallest"
-        degree = quickest_degree(question, possible, pool.number, values)
-    else:
-        source = f"as few GPUs as hold the model and {A_FEW} samples"
-        degree = usual_degree(question, possible, values)
-    tensor = degree or possible[-1]
-    inputs.keep(Figure(key="rollout_tensor_parallel", value=tensor, provenance="default", source=source))
-    return replace(question.engine, layout=replace(question.engine.layout, tensor=tensor))
 
 
 def _with_fleet(inputs: Inputs, question: RolloutQuestion, pool: Figure) -> RolloutQuestion:

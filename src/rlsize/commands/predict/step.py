@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
-from rlsize.facts.records.record import Refused
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import interval
@@ -19,12 +17,12 @@ from rlsize.units import listed, show
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rlsize.commands.predict.step_assumptions import Assumption
     from rlsize.estimates.step_assembly import StepPart
-    from rlsize.estimates.step_assumptions import Assumption
-    from rlsize.estimates.step_prediction import Way
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.modes import Mode, StepOutlook
     from rlsize.loop.resolve import Loop, Stages
+    from rlsize.planner.options import Placement
     from rlsize.reports.report import Cell
 
 _PARTS = {
@@ -110,13 +108,13 @@ def predict_step(inputs: Inputs) -> Report:
         return _does_not_fit(inputs, loop, stages)
     outlook = step_outlook(loop)
     results = [outlook.results[key] for key in _RESULTS if key in outlook.results]
-    close, best = _close(outlook), outlook.quickest.way.loop
+    close, best = _close(outlook), outlook.quickest.place.loop
     verdict = f"too close to call: {listed([best, *close])}" if close else best
     quickest = Figure(key="quickest_mode", value=verdict, provenance="predicted", source="table of modes")
     own = outlook.modes[0]
-    parts = step_parts(own.step, own.way.loop) if own.step is not None else ()
+    parts = step_parts(own.step, own.place.loop) if own.step is not None else ()
     tables = {"parts": _parts(parts), "modes": _modes(outlook)}
-    assumed = _assumptions(inputs, loop, stages, own.way)
+    assumed = _assumptions(inputs, loop, own.place)
     if assumed:
         tables["assumed"] = _assumed(assumed)
     return Report(
@@ -132,9 +130,9 @@ def predict_step(inputs: Inputs) -> Report:
     )
 
 
-def _assumptions(inputs: Inputs, loop: Loop, stages: Stages, way: Way) -> tuple[Assumption, ...]:
+def _assumptions(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumption, ...]:
     """Inputs that matter and that nobody gave, those that matter most first; what a known rate settles is none."""
-    from rlsize.estimates.step_assumptions import assumptions
+    from rlsize.commands.predict.step_assumptions import assumptions
 
     asked = ("memory_fraction", "rollout_tensor_parallel", "kv_dtype", "response_cv", "max_staleness", "mode")
     keys = {key for key in asked if key in inputs.used and inputs.used[key].provenance == "default"}
@@ -147,10 +145,7 @@ def _assumptions(inputs: Inputs, loop: Loop, stages: Stages, way: Way) -> tuple[
     keys |= {key for key, ways in said.items() if not any(map(inputs.gives, ways))}
     keys -= _OF_THE_FLEET if loop.known.rate.known else set()
     keys -= _OF_THE_TRAINER if loop.known.train_seconds.known else set()
-    try:
-        found = assumptions(replace(stages.plan, way=way), stages.belief.central(), keys)
-    except Refused:  # what is known of the loop has shown that it runs, and no prediction says how
-        return ()
+    found = assumptions(loop.outlook.central, place, keys)
     return tuple(entry for entry in found if max(entry.times, 1 / entry.times) >= _MATTERS)
 
 
@@ -178,19 +173,19 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
 
 def _way_out(loop: Loop, stages: Stages) -> str:
     """What would make the loop possible."""
-    if isinstance(stages.plan.engines[loop.pools.shared], str):
+    if isinstance(stages.engines[loop.pools.shared], str):
         fits = stages.fits
         return f"It would fit with --rollout-tensor-parallel {fits}." if fits else "No tensor parallelism holds it."
     from rlsize.planner.placing import fitting_trainer
 
-    gpus = fitting_trainer(stages.plan, stages.belief.central())
+    gpus = fitting_trainer(loop.outlook.central, stages.train)
     if gpus is None:
         return "More trainer GPUs alone do not help: shard it further, or offload the optimizer (--offload)."
     return f"It fits on {gpus:g} trainer GPUs, or with --offload on fewer; rlsize memory bills all of it."
 
 
 def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
-    step, way = outlook.results["step_seconds"], outlook.modes[0].way
+    step, way = outlook.results["step_seconds"], outlook.modes[0].place
     least = "at least " if loop.bound else ""
     where = f"{way.trainer_gpus:g} shared" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}"
     text = (
@@ -208,13 +203,13 @@ def _winner(outlook: StepOutlook) -> str:
         return "no other way to lay it out was possible"
     close = _close(outlook)
     if not close:
-        return f"{best.way.loop} is the quickest" + (" way" if best is outlook.modes[0] else " of all modes")
-    return f"{listed([best.way.loop, *close])} are too close to call as the quickest"
+        return f"{best.place.loop} is the quickest" + (" way" if best is outlook.modes[0] else " of all modes")
+    return f"{listed([best.place.loop, *close])} are too close to call as the quickest"
 
 
 def _close(outlook: StepOutlook) -> list[str]:
     """Modes that may be as quick as the quickest."""
-    return [mode.way.loop for mode in outlook.modes if mode.close]
+    return [mode.place.loop for mode in outlook.modes if mode.close]
 
 
 def _parts(parts: Sequence[StepPart]) -> Table:
@@ -242,7 +237,7 @@ def _parts(parts: Sequence[StepPart]) -> Table:
 
 def _modes(outlook: StepOutlook) -> Table:
     rows = tuple(_mode(mode) for mode in outlook.modes)
-    refused = [f"{mode.way.loop}: {mode.refused}" for mode in outlook.modes if mode.refused]
+    refused = [f"{mode.place.loop}: {mode.refused}" for mode in outlook.modes if mode.refused]
     note = (
         "low and high: 80 % bands; times longer than the quickest: 80 % interval on the same draws, too close to call "
         "where it holds 1"
@@ -265,7 +260,7 @@ def _modes(outlook: StepOutlook) -> Table:
 
 
 def _mode(mode: Mode) -> dict[str, Cell]:
-    way = mode.way
+    way = mode.place
     row: dict[str, Cell] = {
         "mode": way.loop,
         "gpus": f"{way.trainer_gpus:g}" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}",
@@ -361,7 +356,7 @@ def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
     from rlsize.estimates.step_assembly import step_parts
 
     heights = {
-        mode.way.loop: {part.name: part.seconds.number for part in step_parts(mode.step, mode.way.loop)}
+        mode.place.loop: {part.name: part.seconds.number for part in step_parts(mode.step, mode.place.loop)}
         for mode in outlook.modes
         if mode.step is not None
     }
@@ -373,7 +368,7 @@ def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
         )
         for bar, names in _BARS.items()
     ]
-    step, own = outlook.results["step_seconds"], outlook.modes[0].way.loop
+    step, own = outlook.results["step_seconds"], outlook.modes[0].place.loop
     return Chart(
         title=_takeaway(outlook),
         x_label="",
@@ -389,5 +384,5 @@ def _takeaway(outlook: StepOutlook) -> str:
     seconds = best.seconds.number if best.seconds else 0.0
     close = _close(outlook)
     if close:
-        return f"{best.way.loop} takes {show(seconds, '_seconds')}; {', '.join(close)} may be as quick"
-    return f"{best.way.loop} is the quickest: {show(seconds, '_seconds')} a step"
+        return f"{best.place.loop} takes {show(seconds, '_seconds')}; {', '.join(close)} may be as quick"
+    return f"{best.place.loop} is the quickest: {show(seconds, '_seconds')} a step"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.predict import model_and_gpu
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Cell, Column, Report, Table
@@ -21,6 +20,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.sync_outlook import SyncOutlook
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
     from rlsize.loop.resolve import Loop
+    from rlsize.planner.options import Placement
 
 _USUAL_GPUS = 8
 _TELLING = 0.1  # of the variance; a smaller share is not worth a measurement
@@ -56,7 +56,10 @@ def predict_sync(inputs: Inputs) -> Report:
 
     loop = resolve(inputs) if described(inputs) and not inputs.by_flag("bucket_bytes") else None
     if loop is not None and loop.stages is not None and loop.place is not None:
-        outlook, told = _in_a_loop(loop, sync_outlook(_of_a_loop(loop), loop.stages.belief, seed_of(inputs)))
+        from rlsize.planner.predicted_parts import sync_questions
+
+        one = sync_questions(loop.problem, loop.place, shared=loop.place.shared)[-1]  # of the trainer's GPUs
+        outlook, told = _in_a_loop(loop, loop.place, sync_outlook(one, loop.stages.belief, seed_of(inputs)))
     else:
         outlook = sync_outlook(_alone(inputs), inputs.belief(STAGE), seed_of(inputs))
         told = (outlook.seconds,)
@@ -71,41 +74,20 @@ def predict_sync(inputs: Inputs) -> Report:
     )
 
 
-def _of_a_loop(loop: Loop) -> SyncTimeQuestion:
-    """A sync of a loop that is placed."""
-    from rlsize.estimates.step_prediction import suiting
-    from rlsize.estimates.sync_prediction import SyncTimeQuestion
-
-    place, stages = loop.place, loop.stages
-    if place is None or stages is None:
-        raise TypeError("a loop that cannot run has no sync")
-    return SyncTimeQuestion(
-        model=stages.train.model,
-        gpu=stages.train.gpu,
-        transport=suiting(place.transport, shared=place.shared),
-        dtype=stages.wire_dtype,
-        trainer_gpus=place.trainer_gpus,
-        rollout_gpus=place.rollout_gpus,
-        instance_gpus=place.fleet.gpus,
-    )
-
-
-def _in_a_loop(loop: Loop, alone: SyncOutlook) -> tuple[SyncOutlook, tuple[Figure, ...]]:
+def _in_a_loop(loop: Loop, place: Placement, alone: SyncOutlook) -> tuple[SyncOutlook, tuple[Figure, ...]]:
     """
     Every class as it runs in a loop, whose trainer's GPUs handle their own shares.
 
     Returns:
         What is predicted, and the seconds as the loop has them; beside it, where they are known, what is predicted.
     """
-    from rlsize.estimates.figures import apply, numbers
-    from rlsize.estimates.step_prediction import sync_in_loop
     from rlsize.loop.answer import agreed, answer_of
     from rlsize.planner.outlook import band_of
+    from rlsize.planner.predicted_parts import predicted_sync
 
     def seconds(name: str) -> Figure:
-        asked = replace(alone.question, transport=name)
-        draws = sync_in_loop(numbers, asked, loop.outlook.drawn.values)
-        found: Figure = sync_in_loop(apply, asked, loop.outlook.explained.values)
+        draws = predicted_sync(loop.outlook.drawn, place, shared=place.shared, transport=name)
+        found: Figure = predicted_sync(loop.outlook.explained, place, shared=place.shared, transport=name)
         return replace(found, band=band_of(draws))
 
     others = sorted(((name, seconds(name)) for name, _ in alone.others), key=lambda entry: entry[1].number)
@@ -126,6 +108,7 @@ def _alone(inputs: Inputs) -> SyncTimeQuestion:
     from rlsize.errors import InputError
     from rlsize.estimates.sync_prediction import TRANSPORTS, SyncTimeQuestion
     from rlsize.loop.instance_count import instance_gpus
+    from rlsize.loop.models import model_and_gpu
     from rlsize.loop.sync import transport, wire_dtype
 
     model, gpu = model_and_gpu(inputs, "trainer")

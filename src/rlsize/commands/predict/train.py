@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.commands.predict import model_and_gpu
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
@@ -72,13 +71,14 @@ def predict_train(inputs: Inputs) -> Report:
     from rlsize.estimates.train_outlook import predicted_train_step
     from rlsize.loop.resolve import described, resolve
     from rlsize.loop.seed import seed_of
+    from rlsize.loop.trainer import trainer_by_itself
     from rlsize.loop.workload import batch_tokens
 
     loop = resolve(inputs) if described(inputs) else None
     if loop is None or loop.stages is None:
-        question, belief, loop = _alone(inputs), inputs.belief(STAGE), None
+        question, belief, loop = trainer_by_itself(inputs), inputs.belief(STAGE), None
     else:
-        question = loop.stages.plan.train
+        question = loop.stages.train
         if loop.place is not None:
             gpus = Figure(key="trainer_gpus", value=loop.place.trainer_gpus, source="GPUs of the trainer")
             question = replace(question, gpus=gpus)
@@ -96,23 +96,6 @@ def predict_train(inputs: Inputs) -> Report:
         notes=(*_notes(question, answer), *inputs.notes),
         chart=_chart(question, answer),
     )
-
-
-def _alone(inputs: Inputs) -> TrainQuestion:
-    """
-    A trainer by itself.
-
-    Raises:
-        InputError: All that is missing or wrong.
-    """
-    from rlsize.loop.trainer import train_question
-    from rlsize.loop.workload import lengths, samples
-
-    model, gpu = model_and_gpu(inputs, "trainer")
-    length, many = lengths(inputs, model), samples(inputs)
-    inputs.need(length.response, "give --response-tokens")
-    inputs.need(many, "give --samples, or --prompts and --group")
-    return inputs.settled(train_question(inputs, model, gpu, length, many, inputs.ask("trainer_gpus")))
 
 
 def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> TrainAnswer:

@@ -10,7 +10,7 @@ from rlsize.estimates.constants_step import STAGE as STEP
 from rlsize.estimates.engine_work import EngineQuestion
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import engine
-from rlsize.estimates.step_prediction import StepQuestion, Way, predicted_step
+from rlsize.estimates.step_prediction import StepQuestion, predicted_step
 from rlsize.estimates.train_prediction import TrainQuestion
 from rlsize.facts.quantisation import uniform
 from rlsize.facts.records.record import Refused
@@ -62,8 +62,9 @@ def _question(record: StepRecord, model: Model, gpu: Gpu) -> StepQuestion:
     loop: Loop = "colocated" if colocated else record.loop
     longest = record.max_tokens
     return StepQuestion(
-        way=Way(loop=loop, rollout_gpus=float(record.rollout_gpus), trainer_gpus=float(record.trainer_gpus)),
-        engines=dict.fromkeys((True, False), asked),
+        loop=loop,
+        engine=asked,
+        rollout_gpus=float(record.rollout_gpus),
         train=_train(record, model, gpu),
         samples=record.samples,
         group_size=record.group_size,
