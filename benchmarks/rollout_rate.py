@@ -30,7 +30,8 @@ from benchmarks.pairs import PAIRS, show
 
 from rlsize.commands.measure.rollout import scrape_as
 from rlsize.estimates.rollout_rate import finite_batch
-from rlsize.measure.instances import Instance, offline, online
+from rlsize.measure.instances import Instance, started
+from rlsize.measure.jobs import command
 from rlsize.measure.rollout import RolloutPlan, measure_rollout
 
 if TYPE_CHECKING:
@@ -154,7 +155,10 @@ def compare_offline(python: str, program: str, model: Path, folder: Path) -> Non
     pairs = []
     for turn in range(PAIRS):
         job = {"engine": engine, "temperature": 1.0, "seed": 0}
-        instance = offline(job, python, folder / f"engine-{turn}", scrape_as("engine"), 300.0)
+        place = folder / f"engine-{turn}"
+        place.mkdir()
+        argv = command(python, "rollout_offline", job, place)
+        instance = started("engine", argv, place, scrape_as("engine"), 300.0)
         try:
             ours = by_rlsize(instance, GROUP, PROMPTS, turn, fresh=True)
         finally:
@@ -167,10 +171,13 @@ def compare_online(program: str, model: Path, folder: Path) -> None:
     """Both through one server."""
     with served(program, model, folder) as port:
         job = {
-            "base": f"http://127.0.0.1:{port}", "login": None, "model": None, "temperature": 1.0, "vocabulary": 1000,
+            "base": f"http://127.0.0.1:{port}", "login": None, "temperature": 1.0, "vocabulary": 1000,
             "timeout_seconds": 30.0, "authority": None, "insecure": False,
         }  # fmt: skip
-        instance = online("server", job, sys.executable, folder / "client", scrape_as("server"))
+        place = folder / "client"
+        place.mkdir()
+        argv = command(sys.executable, "rollout_online", job, place)
+        instance = started("server", argv, place, scrape_as("server"), 300.0)
         try:
             pairs = [
                 (by_rlsize(instance, 1, SERVED, turn, fresh=turn == 0), by_bench_serve(program, model, port, folder))

@@ -22,6 +22,8 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
+    from rlsize.estimates.figures import Worked
+
     Work = Callable[..., Any]
     Rules = Mapping[str, "Sequence[Rule]"]
 
@@ -108,11 +110,11 @@ class Flow:
         if work is not apply:  # no figures, none of which can lack its value
             self.found = {key: said for key, said in known.items() if not isinstance(said, (str, tuple, NoneType))}
 
-    def __getitem__(self, key: str) -> Any:  # noqa: ANN401 (as `work` makes them)
+    def __getitem__(self, key: str) -> Worked:
         """A quantity; what is missing for it where it cannot be known."""
         return self.found[key] if key in self.found else self._resolved(key)
 
-    def _resolved(self, key: str) -> Any:  # noqa: ANN401 (as `work` makes them)
+    def _resolved(self, key: str) -> Worked:
         value = said = self.known.get(key)
         if isinstance(said, str):
             value = self[said]
@@ -123,7 +125,7 @@ class Flow:
         self.found[key] = value
         return value
 
-    def _followed(self, key: str, said: Figure | None) -> Any:  # noqa: ANN401 (as `work` makes them)
+    def _followed(self, key: str, said: Figure | None) -> Worked:
         """What the first rule gives whose quantities are known; else what the first of them lacks."""
         first = None
         for one in self.rules.get(key, ()):
@@ -133,7 +135,7 @@ class Flow:
             first = first or value
         return None if self.work is not apply else first or said or absent(key, key)
 
-    def _applied(self, one: Rule) -> Any:  # noqa: ANN401 (as `work` makes them)
+    def _applied(self, one: Rule) -> Worked:
         takes, found, work = {}, self.found, self.work
         for name, taken in one.takes.items():
             value: Any = taken

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.step_assembly import Step
     from rlsize.facts.figure import Figure
     from rlsize.loop.resolve import Loop
@@ -171,7 +172,7 @@ def _doubts(loop: Loop, place: Placement) -> tuple[tuple[BandSource, ...], tuple
     if belief is None:
         return (), ()
 
-    def seconds(values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (a number or an array, as the values are)
+    def seconds(values: Mapping[str, Any]) -> Worked:
         return worked(replace(loop.outlook.central, values=values, central=values), place)["step_seconds"]
 
     shares = variance_shares(belief, seconds, STAGE.noise)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Step
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -82,7 +83,7 @@ def evaluation(outlook: Outlook, place: Placement, details: Details | None = Non
     return Evaluation(placement=placed(place), results=banded, draws=draws)
 
 
-def worked(terms: Terms, place: Placement, noise: Any = 1.0) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
+def worked(terms: Terms, place: Placement, noise: Worked = 1.0) -> dict[str, Any]:
     """
     What a placement gives by key, memory apart, in numbers or arrays.
 
@@ -102,7 +103,7 @@ def central_results(outlook: Outlook, place: Placement) -> dict[str, float]:
     return {key: float(value) for key, value in worked(outlook.central, place).items()}
 
 
-def _all_results(terms: Terms, place: Placement, noise: Any, details: Details | None) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
+def _all_results(terms: Terms, place: Placement, noise: Worked, details: Details | None) -> dict[str, Any]:
     step = assembled(terms.work, loop_parts(terms, place))
     found = results_of(terms, place, step, noise) | dict(details(terms, place, step) if details else {})
     if terms.work is not apply:
@@ -116,7 +117,7 @@ def _all_results(terms: Terms, place: Placement, noise: Any, details: Details | 
     return told
 
 
-def results_of(terms: Terms, place: Placement, step: Step, noise: Any = 1.0) -> dict[str, Any]:  # noqa: ANN401 (a number or an array)
+def results_of(terms: Terms, place: Placement, step: Step, noise: Worked = 1.0) -> dict[str, Any]:
     """
     What comes of a step, by key; what lacks an input is absent as a figure, and left out as a number.
 
@@ -153,7 +154,7 @@ def results_of(terms: Terms, place: Placement, step: Step, noise: Any = 1.0) -> 
     }
 
 
-def placed_flow(terms: Terms, place: Placement, seconds: Any) -> Flow:  # noqa: ANN401 (as `work` makes them)
+def placed_flow(terms: Terms, place: Placement, seconds: Worked) -> Flow:
     """What follows from GPUs, prices and work of a placement, and the time of its step. [s]"""
     own = not place.shared  # GPUs that are shared are paid for once
     pools = {

@@ -11,6 +11,7 @@ from rlsize.facts.figure import Figure, absent
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -192,12 +193,12 @@ class Placement:
         return f"{self.loop} {self.rollout_gpus:g}{rollout} + {self.trainer_gpus:g}{trainer}"
 
     @property
-    def rollout_gpus(self) -> Any:  # noqa: ANN401 (numbers or arrays)
+    def rollout_gpus(self) -> Worked:
         """GPUs of the fleet."""
         return self.instances * self.fleet.gpus
 
     @property
-    def gpus(self) -> Any:  # noqa: ANN401 (numbers or arrays)
+    def gpus(self) -> Worked:
         """GPUs of both sides."""
         if self.shared:
             return self.trainer_gpus

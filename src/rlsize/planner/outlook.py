@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.estimates.belief import Belief
+    from rlsize.estimates.figures import Worked
     from rlsize.facts.figure import Figure
     from rlsize.planner.options import LoopProblem, Placement, Said
 
@@ -87,7 +88,7 @@ class Draws:
     joint: tuple[Draw, ...]
     found: dict[tuple[str, str, float], NDArray[np.float64]] = field(default_factory=dict)
 
-    def of(self, figure: Figure) -> Any:  # noqa: ANN401 (a number or an array)
+    def of(self, figure: Figure) -> Worked:
         """Draws of an input; its number where it is a point."""
         if not uncertain(figure):
             return figure.number
@@ -144,7 +145,7 @@ class Outlook:
         values = {} if self.belief is None else self.belief.drawn(self.seed)
         return replace(self.central, said=self.joint.of, values=values)
 
-    def noise(self, place: Placement) -> Any:  # noqa: ANN401 (a number or an array)
+    def noise(self, place: Placement) -> Worked:
         """How far a measured step may lie from its prediction, on the draws; 1 where nothing is predicted."""
         if self.belief is None:
             return 1.0

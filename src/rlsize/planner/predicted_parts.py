@@ -24,6 +24,7 @@ from rlsize.planner.step_parts import generated_samples
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.generation import Generation
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
@@ -89,7 +90,7 @@ def _generated_figures(
     return apply(key, decode_step.both_times, first=packed, second=tail), tail
 
 
-def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
+def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Worked) -> dict[bool, tuple[Worked, Worked]]:
     """
     Time of the update, and of the extra forward passes, within the loop: on GPUs of its own (False), and on shared.
 
@@ -102,7 +103,7 @@ def predicted_trainer(terms: Terms, asked: TrainQuestion, gpus: Any) -> dict[boo
     return {shared: trained_in_loop(terms.work, step, terms.values, shared=shared) for shared in (False, True)}
 
 
-def predicted_overhead(terms: Terms, model: Model, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def predicted_overhead(terms: Terms, model: Model, *, shared: bool) -> Worked:
     """What belongs to no phase, as in published loops."""
     params = model_size(model).params.number
     return overhead_in_loop(terms.work, generated_samples(terms), params, terms.values, shared=shared)
@@ -150,7 +151,7 @@ def longest_response(terms: Terms, place: Placement) -> float:
     return float(np.asarray(seconds).ravel()[0])
 
 
-def hits(terms: Terms, engine: str, instances: Any) -> Any:  # noqa: ANN401 (numbers or arrays)
+def hits(terms: Terms, engine: str, instances: Worked) -> Worked:
     """
     Share of prompt tokens in the prefix cache: as it is known, or what the samples of a group find.
 
@@ -205,7 +206,7 @@ def sync_questions(
     ]
 
 
-def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: str = "") -> Any:  # noqa: ANN401 (as `work` makes them)
+def predicted_sync(terms: Terms, place: Placement, *, shared: bool, transport: str = "") -> Worked:
     """Seconds of one weight sync, as in `sync_questions`; over GPUs of two kinds, as long as the slower kind takes."""
     questions = sync_questions(terms.problem, place, shared=shared, transport=transport)
     known = [sync_in_loop(terms.work, wanted, terms.values) for wanted in questions]

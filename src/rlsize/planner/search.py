@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.step_assembly import Loop
     from rlsize.planner.families import Objective
     from rlsize.planner.options import FleetOption
@@ -238,7 +239,7 @@ def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
     )
 
 
-def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Any:  # noqa: ANN401 (a number or an array)
+def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Worked:
     """Weight syncs, worked out once for each number of trainer GPUs."""
     groups = trainers.group[block.columns]
     last = int(groups[-1]) + 1
@@ -314,7 +315,7 @@ def within(
     return fits
 
 
-def _beyond(limit: Limit, result: Any, room: Mask) -> Array:  # noqa: ANN401 (a number or an array)
+def _beyond(limit: Limit, result: Worked, room: Mask) -> Array:
     """How far candidates lie beyond a limit: a share of it, or the amount where it is nothing."""
     value = np.broadcast_to(np.asarray(result, dtype=float), room.shape)
     beyond = np.asarray(planning.overshoot(value=value, limit=limit.value) if limit.value else value)

@@ -18,6 +18,7 @@ from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 
 if TYPE_CHECKING:
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.outlook import Terms
@@ -56,7 +57,7 @@ def unevenness(terms: Terms) -> dict[str, Any]:
     return {"variation": terms.values["step_variation"], "exposed_share": share}
 
 
-def generated_samples(terms: Terms) -> Any:  # noqa: ANN401 (as `work` makes them)
+def generated_samples(terms: Terms) -> Worked:
     """Samples that are generated for a step, those that are thrown away included."""
     return Flow(MEASURED, terms.known, terms.work)["generated_samples"]
 
@@ -101,7 +102,7 @@ def ready_engine(fleet: FleetOption, *, shared: bool) -> Replica:
     return found
 
 
-def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any) -> dict[bool, tuple[Any, Any]]:  # noqa: ANN401 (as `work` makes them)
+def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Worked) -> dict[bool, tuple[Worked, Worked]]:
     """
     Time of the update, and of the extra forward passes, within the loop: on GPUs of its own (False), and on shared.
 
@@ -117,7 +118,7 @@ def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Any) -> dict[bool,
     return dict.fromkeys((False, True), (update, 0.0))
 
 
-def sync_part(terms: Terms, place: Placement) -> Any:  # noqa: ANN401 (as `work` makes them)
+def sync_part(terms: Terms, place: Placement) -> Worked:
     """Seconds of weight syncs that fall on one step."""
     work, problem = terms.work, terms.problem
     if problem.sync_seconds.known:
@@ -133,7 +134,7 @@ def sync_part(terms: Terms, place: Placement) -> Any:  # noqa: ANN401 (as `work`
     )
 
 
-def overhead_part(terms: Terms, *, shared: bool) -> Any:  # noqa: ANN401 (as `work` makes them)
+def overhead_part(terms: Terms, *, shared: bool) -> Worked:
     """What belongs to no phase: of published loops; where only rates are known, what changing over takes."""
     problem = terms.problem
     if problem.model is None:
@@ -143,7 +144,7 @@ def overhead_part(terms: Terms, *, shared: bool) -> Any:  # noqa: ANN401 (as `wo
     return predicted_overhead(terms, problem.model, shared=shared)
 
 
-def lent_parts(terms: Terms, place: Placement, generated: Any) -> tuple[Any, Any]:  # noqa: ANN401 (as `work` makes them)
+def lent_parts(terms: Terms, place: Placement, generated: Worked) -> tuple[Worked, Worked]:
     """
     What lent trainer GPUs generate over what the fleet does, and the time in which they change over, both ways.
 
@@ -160,7 +161,7 @@ def lent_parts(terms: Terms, place: Placement, generated: Any) -> tuple[Any, Any
     return ratio, lent_swap(terms, shared)
 
 
-def lent_swap(terms: Terms, place: Placement) -> Any:  # noqa: ANN401 (as `work` makes them)
+def lent_swap(terms: Terms, place: Placement) -> Worked:
     """Seconds in which lent GPUs change over: predicted as a colocated sync, or given."""
     if terms.problem.predicted:
         from rlsize.planner.predicted_parts import predicted_sync

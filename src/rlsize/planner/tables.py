@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import FleetOption
@@ -236,7 +237,7 @@ def _entries(terms: Terms, space: Space, trainer: TrainerOption, rejected: Rejec
     )
 
 
-def with_micro_batch(trainer: TrainerOption, tokens: Any) -> TrainerOption:  # noqa: ANN401 (a number or an array)
+def with_micro_batch(trainer: TrainerOption, tokens: Worked) -> TrainerOption:
     """The same with micro-batches of so many tokens; 0 leaves them as they are."""
     if trainer.question is None or not np.any(tokens):
         return trainer
@@ -255,7 +256,7 @@ def _headroom(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Ar
     return _spread(headroom_at(question, held.peak), gpus)
 
 
-def _spread(value: Any, entries: Array) -> Array:  # noqa: ANN401 (a number or an array)
+def _spread(value: Worked, entries: Array) -> Array:
     """One value for each entry."""
     return np.asarray(np.broadcast_to(np.asarray(value, dtype=float), entries.shape))
 

@@ -21,6 +21,7 @@ from rlsize.facts.headroom import MEMORY_MARGIN
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from rlsize.estimates.figures import Worked
     from rlsize.facts.budget import Budget
     from rlsize.facts.plan import Plan
 
@@ -165,7 +166,7 @@ def _limit(key: str, bound: Bound, asked: float | Change, before: Figure | None)
     return replace(limit, band=(low, high))
 
 
-def _after_change(work: Callable[..., Any], key: str, bound: Bound, asked: Change, before: Figure | float) -> Any:  # noqa: ANN401 (a figure or a number, as `work` makes it)
+def _after_change(work: Callable[..., Any], key: str, bound: Bound, asked: Change, before: Figure | float) -> Worked:
     """What a quantity may be after the change that is allowed."""
     change = asked.value
     if asked.relative:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Constant, Stage
+    from rlsize.estimates.figures import Worked
     from rlsize.estimates.recorded.registry import Predictor, Profiles
     from rlsize.facts.records.record import Record
     from rlsize.verdicts.predictions import PredictedRecord, ProfilesOf, Say
@@ -124,7 +125,7 @@ def _chosen(
     ]
 
 
-def _residual(predictor: Predictor, record: Record, profiles: Profiles, name: str, values: Mapping[str, Any]) -> Any:  # noqa: ANN401 (numbers or arrays)
+def _residual(predictor: Predictor, record: Record, profiles: Profiles, name: str, values: Mapping[str, Any]) -> Worked:
     """Logarithm of predicted over measured; 0 where the constants are out of reach, which pulls nowhere."""
     try:
         predicted = np.asarray(asked(predictor, record, profiles, values)[name], dtype=float)
