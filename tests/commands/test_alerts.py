@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from rlsize.commands.alerts.cases import Cases
 from rlsize.commands.alerts.dashboard import dashboard_text
 from rlsize.commands.alerts.flags import expressions
-from rlsize.commands.alerts.planned import planned_loop
+from rlsize.commands.alerts.planned_loop import planned_loop
 from rlsize.commands.alerts.rules import AlertSetup, Rules
 from rlsize.commands.alerts.thresholds import alert_plan
 from rlsize.errors import InputError

@@ -21,7 +21,7 @@ from rlsize.commands.alerts.flags import (
     setup_of,
     targets_of,
 )
-from rlsize.commands.alerts.planned import planned_loop
+from rlsize.commands.alerts.planned_loop import planned_loop
 from rlsize.commands.alerts.rules import Rules
 from rlsize.commands.alerts.signals import SIGNALS
 from rlsize.commands.alerts.text import duration, whole_minutes, yaml_below

@@ -57,8 +57,8 @@ def diff(
 
     Example:  rlsize diff before.yaml after.yaml
     """
-    from rlsize.commands.diff.plans import plans_compared
     from rlsize.commands.diff.rates import rates_compared
+    from rlsize.commands.diff.saved_plans import plans_compared
     from rlsize.commands.diff.scenarios import scenarios_compared
     from rlsize.loop.seed import seed_of
     from rlsize.readers.yaml_documents import read_document
