@@ -229,7 +229,7 @@ def measured_on(said: Said) -> Figure:
     if not pool.known:
         where = next((figure.source for key in _BUSY if (figure := said.used.get(key)) and figure.source), pool.missing)
         what = "busy time holds for a number of GPUs, and nobody says which"
-        said.fault(what, where, "give trainer_gpus, or rates.measured_trainer_gpus")
+        said.fault(what, where, "give rates.measured_trainer_gpus (--measured-trainer-gpus), or the trainer's GPUs")
     return pool
 
 
