@@ -111,11 +111,6 @@ class Loop:
         return f"{', '.join(self.lacking)} not in it" if self.lacking else ""
 
 
-def cannot_run(reason: str) -> str:
-    """The sentence by which every command says that a loop cannot run, and why."""
-    return f"The loop cannot run: {reason}."
-
-
 def described(said: Said) -> bool:
     """
     Whether enough is said for a loop: model, GPUs, lengths and samples, or both rates and GPUs; not whether it can run.

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
 
 
+def cannot_run(reason: str) -> str:
+    """The sentence by which every command says that a loop cannot run, and why."""
+    return f"The loop cannot run: {reason}."
+
+
 class Said(Protocol):
     """
     What was said, by flags, a scenario, a saved plan or a rates file.

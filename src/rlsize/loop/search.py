@@ -10,7 +10,8 @@ from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure, absent
 from rlsize.loop.instance import memory_fractions
 from rlsize.loop.pools import Pools, pools
-from rlsize.loop.resolve import as_stated, cannot_run, resolve_on
+from rlsize.loop.resolve import as_stated, resolve_on
+from rlsize.loop.said import cannot_run
 from rlsize.planner.options import Offer, TriedDegrees
 from rlsize.planner.space import Limit, Space
 from rlsize.quantities.rollout import SHARED_MEMORY_FRACTION

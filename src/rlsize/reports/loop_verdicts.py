@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.loop.resolve import cannot_run
+from rlsize.loop.said import cannot_run
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:

@@ -223,7 +223,7 @@ def _asking(
                 return report
             inputs.check_unasked()
             if inputs.refused:
-                from rlsize.loop.resolve import cannot_run
+                from rlsize.loop.said import cannot_run
 
                 why = cannot_run(inputs.refused)
                 told = () if why in report.headline else (why,)

@@ -151,7 +151,7 @@ def _assumptions(inputs: Inputs, loop: Loop, place: Placement) -> tuple[Assumpti
 
 def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     """The report about a loop that cannot run."""
-    from rlsize.loop.resolve import cannot_run
+    from rlsize.loop.said import cannot_run
 
     reason = loop.refused
     gpus, rollout, trainer = loop.pools.gpus, loop.pools.rollout, loop.pools.trainer
