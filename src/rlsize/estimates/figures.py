@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from copy import copy
 from dataclasses import fields, is_dataclass, replace
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -155,8 +156,8 @@ class Draw:
 
     def copied(self) -> Draw:
         """The same draw, to take more values into."""
-        other = Draw(Random(0))  # noqa: S311 (its own stream is not used)
-        other.base, other.roots = self.base, dict(self.roots)
+        other = copy(self)
+        other.roots = dict(self.roots)
         return other
 
     def of(self, figure: Figure) -> Figure:
@@ -190,7 +191,9 @@ def entries(question: object) -> Mapping[str, Any]:
     """What a question holds, by name: a mapping as it is, the fields of a dataclass."""
     if isinstance(question, Mapping):
         return question
-    return {entry.name: getattr(question, entry.name) for entry in fields(question)}  # type: ignore[arg-type]  # a dataclass
+    if not is_dataclass(question):
+        raise TypeError(f"{type(question).__name__} is neither a mapping nor a dataclass")
+    return {entry.name: getattr(question, entry.name) for entry in fields(question)}
 
 
 def uncertain(figure: Figure) -> bool:

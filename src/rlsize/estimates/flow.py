@@ -151,7 +151,7 @@ def _told(key: str) -> str:
     return key.rpartition("/")[2]
 
 
-def _is_there(value: Any) -> bool:  # noqa: ANN401 (a figure, a number, an array or nothing)
+def _is_there(value: Worked | None) -> bool:
     return value.known if isinstance(value, Figure) else value is not None
 
 

@@ -112,8 +112,7 @@ def with_trainer(
         Both, or the one that is known; None where neither is.
     """
     logged = {key: figure.number for key, figure in run.figures.items() if figure.known}
-    known = {key: logged[key] for key in ("train_seconds", "consumption_tokens_per_second") if key in logged}
-    if not known:
+    if logged.keys().isdisjoint({"train_seconds", "consumption_tokens_per_second"}):
         return fleet
     gpus = trainer_gpus if trainer_gpus is not None else logged.get("trainer_gpus")
     whole = round(gpus) if gpus is not None and gpus == round(gpus) else None
@@ -121,4 +120,10 @@ def with_trainer(
         conditions = RateConditions(mean_response_tokens=logged.get("mean_response_tokens"))
         source = RateSource(method="observe", keys={key: run.keys[key] for key in run.keys if key.endswith("_seconds")})
         fleet = Rates(measured_at=measured_at, source=source, conditions=conditions)
-    return replace(fleet, **known, trainer_gpus=whole, doubts=[*fleet.doubts, *run.warnings])  # type: ignore[arg-type]  # fields by name
+    return replace(
+        fleet,
+        train_seconds=logged.get("train_seconds", fleet.train_seconds),
+        consumption_tokens_per_second=logged.get("consumption_tokens_per_second", fleet.consumption_tokens_per_second),
+        trainer_gpus=whole,
+        doubts=[*fleet.doubts, *run.warnings],
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import fmean, median, stdev
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlsize.equations.engine_step import engine_step_time, live_kv_tokens
 from rlsize.equations.redundancy import cacheable_prompt_tokens
@@ -15,6 +15,9 @@ from rlsize.facts.measured import FiniteBatch, RolloutLevel, StepTimeFit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
 
     from rlsize.facts.counters import Snapshot
     from rlsize.facts.rollout_run import PhaseRun, RolloutWork
@@ -232,7 +235,7 @@ def step_time_fit(intervals: Sequence[Interval]) -> StepTimeFit | None:
     Returns:
         The fit; None where there are too few intervals to make one.
     """
-    import numpy as np  # noqa: PLC0415 (a command without a fit does not load it)
+    import numpy as np
 
     used = [entry for entry in intervals if entry.steps and entry.live_tokens is not None]
     if len(used) < 4 + SPARE:
@@ -254,9 +257,9 @@ def step_time_fit(intervals: Sequence[Interval]) -> StepTimeFit | None:
     )
 
 
-def _solved(columns: Any, seconds: Any) -> Any:  # noqa: ANN401 (numpy arrays)
+def _solved(columns: NDArray[np.float64], seconds: NDArray[np.float64]) -> NDArray[np.float64]:
     """The coefficients; those that are left out are zero."""
-    import numpy as np  # noqa: PLC0415 (as above)
+    import numpy as np
 
     kept = [index for index in range(columns.shape[1]) if np.ptp(columns[:, index]) > 0 or index == _FIXED]
     while True:

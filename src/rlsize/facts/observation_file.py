@@ -7,7 +7,7 @@ from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
 from rlsize.facts.plan import PlanFigure  # noqa: TC001 (pydantic resolves the annotations at run time)
-from rlsize.facts.rates import Rates  # noqa: TC001 (as above)
+from rlsize.facts.rates import Rates  # noqa: TC001 (pydantic resolves the annotations at run time)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

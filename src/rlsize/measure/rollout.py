@@ -87,7 +87,12 @@ class RolloutPlan:
         return 2 * max(self._drawn(max(self.prompts, REFILL_GROUPS)))  # a tail without a cap has to end somewhere
 
     def _drawn(self, prompts: int) -> tuple[int, ...]:
-        return response_lengths(prompts, self.mean, self.cv, self.cap, Random(f"lengths {self.seed}"))  # noqa: S311 (a workload, no secret)
+        return drawn_lengths(prompts, self.mean, self.cv, self.cap, self.seed)
+
+
+def drawn_lengths(prompts: int, mean: float, cv: float, cap: float | None, seed: int) -> tuple[int, ...]:
+    """The response lengths of so many prompts, the same ones for the same seed in rollouts and train steps. [token]"""
+    return response_lengths(prompts, mean, cv, cap, Random(f"lengths {seed}"))  # noqa: S311 (a workload, no secret)
 
 
 @dataclass(slots=True)

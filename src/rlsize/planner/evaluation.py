@@ -179,7 +179,7 @@ def _costs(terms: Terms, flow: Flow) -> dict[str, Any]:
     return found | {key: absent(key, steps.missing) for key in lacking}
 
 
-def _one_sync(terms: Terms, step: Step) -> Any:  # noqa: ANN401 (a number, an array or a figure)
+def _one_sync(terms: Terms, step: Step) -> Worked:
     """Seconds of one weight sync; a step has its part of them."""
     every = terms.problem.sync_every
     if every == 1:

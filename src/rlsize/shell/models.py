@@ -80,9 +80,9 @@ def _read(inputs: Inputs, chosen: str, folder: Path | None) -> Model:
         return inputs.catalogue.get("model", chosen)
     except InputError:
         path = os.path.expanduser(chosen)  # noqa: PTH111 (as text: a name that no file can have must not raise)
-        place = path if folder is None else os.path.join(folder, path)  # noqa: PTH118 (as above)
-        is_path = chosen.endswith(_CONFIG) or os.path.isabs(path) or chosen.startswith(".")  # noqa: PTH117 (as above)
-        if not is_path and not os.path.exists(place):  # noqa: PTH110 (as above)
+        place = path if folder is None else os.path.join(folder, path)  # noqa: PTH118 (as text: see expanduser)
+        is_path = chosen.endswith(_CONFIG) or os.path.isabs(path) or chosen.startswith(".")  # noqa: PTH117 (as text: see expanduser)
+        if not is_path and not os.path.exists(place):  # noqa: PTH110 (as text: see expanduser)
             raise
     from rlsize.readers.huggingface import read_model
 

@@ -78,7 +78,7 @@ def _check_stdin(inputs: Inputs, named: list[str]) -> None:
         inputs.fault("stdin is a terminal", STDIN, "pipe a log into it, or name a file")
 
 
-def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A002 (as above)
+def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A002 (the flag's name)
     """Whether a stated format is one of training logs, or of result files."""
     if format is None:
         return False, False

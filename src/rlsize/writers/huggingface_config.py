@@ -181,7 +181,7 @@ def _strange_feeding(shape: Architecture, family: _Family) -> Iterator[str]:
         yield f"MLPs of {dense.matrices} matrices{' with biases' if dense.bias else ''}"
     if bool(moe) != bool(family.experts):
         yield "experts" if moe else "no experts"
-    if moe and (moe.shared_experts or moe.expert_bias or moe.router_bias or moe.matrices != 3):  # noqa: PLR2004 (as above)
+    if moe and (moe.shared_experts or moe.expert_bias or moe.router_bias or moe.matrices != 3):  # noqa: PLR2004 (gated MLPs)
         yield "shared experts, biases of experts or router, or experts that are not gated"
     if moe and dense and family.experts == "num_local_experts":
         yield "dense layers among those with experts"

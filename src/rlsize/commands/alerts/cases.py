@@ -144,7 +144,7 @@ class Cases:
         if signal in {"idle", "sync"}:
             return min(2 * limit or _SOME, (limit + 1) / 2)
         if signal == "age":
-            return limit + 1 if limit < 2 else 2 * limit  # noqa: PLR2004 (twice of nothing is nothing)
+            return max(limit + 1, 2 * limit)  # twice of nothing is nothing
         if signal == "goodput":
             return _NEAR * limit
         return 2 * limit if one.above else _FAR * limit

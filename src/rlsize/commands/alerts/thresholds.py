@@ -348,7 +348,7 @@ def _preemptions(_: PlannedLoop) -> AlertLimit | str:
 
 def _straggler(loop: PlannedLoop) -> AlertLimit | str:
     instances = loop.figure("instances")
-    if instances.known and instances.number < 2:  # noqa: PLR2004 (one has no median beside it)
+    if instances.known and instances.number <= 1:  # it has no median beside it
         return "the plan has one instance"
     key, rule = "instance_rate_fraction", "share of the median instance's rate (a rule of thumb)"
     return _limit(_ruled(key, 1.0, "instances are alike"), _ruled(key, STRAGGLER_FRACTION, rule), rule, above=False)

@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from random import Random
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.measure.asked import NAME_ONE, NO_MODEL, TORCH_DTYPES, measurement
 from rlsize.commands.measure.rollout import engine_arguments, rollout_plan, run_rollout
 from rlsize.errors import Fault, InputError, RlsizeError
-from rlsize.estimates.lengths import response_lengths
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.progress import progress
 
@@ -174,12 +172,13 @@ class UnfinishedStageError(RlsizeError):
 
 def _run_train(bench: Workbench, folder: Path) -> TrainResult:
     """A train step of the workload."""
+    from rlsize.measure.rollout import drawn_lengths
     from rlsize.measure.train import TrainJob, measure_train
 
     asked, gpus = bench.asked, bench.gpus
     model = asked.named_model
     work = asked.work
-    drawn = response_lengths(work.prompts, work.mean, work.cv, work.cap, Random(f"lengths {asked.seed}"))  # noqa: S311 (a workload, no secret)
+    drawn = drawn_lengths(work.prompts, work.mean, work.cv, work.cap, asked.seed)
     usual = QUANTITIES["micro_batch_tokens"].default if gpus else CPU_MICRO_BATCH_TOKENS
     micro = asked.trainer.micro_batch_tokens or max(int(usual or 0), work.prompt_tokens + max(drawn))
     job = TrainJob(

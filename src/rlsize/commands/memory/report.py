@@ -6,6 +6,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.memory import TRAINER_POOL
+from rlsize.estimates.trainer_layout import WEIGHT_STAGE
 from rlsize.planner.memory_fit import most_that_fits
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table
@@ -369,7 +370,7 @@ def _layout_label(layout: TrainerLayout) -> str:
     'FSDP16'
     """
     data, shards = layout.data_parallel.number, layout.shards.number
-    if layout.zero_stage.number == 3:  # noqa: PLR2004 (ZeRO-3 is FSDP)
+    if layout.zero_stage.number == WEIGHT_STAGE:  # ZeRO-3 is FSDP
         said = [f"FSDP{show(shards)}" + (f" x {show(data / shards)}" if shards < data else "")]
     else:
         said = [f"DP{show(data)} ZeRO-{show(layout.zero_stage.value)}"]

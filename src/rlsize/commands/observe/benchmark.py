@@ -255,7 +255,7 @@ def _chart(results: Sequence[BenchmarkResult]) -> Chart | None:
         for result in results
         if result.concurrency is not None and result.response_tokens_per_second is not None
     )
-    if len({at for at, _ in points}) < 2:  # noqa: PLR2004 (one point is no curve)
+    if len({at for at, _ in points}) <= 1:  # no curve
         return None
     return Chart(
         title="Response tokens per second by requests in flight",

@@ -298,7 +298,7 @@ def _phases_chart(run: RunSummary) -> Chart | None:
     """The settled steps, their parts on top of each other; generation where nothing else runs beside it."""
     alone = run.mode in {"synchronous", "colocated"}
     parts = [key for key in _ROLES if key in run.columns and (alone or key != "generation_seconds")]
-    if len(run.steps) < 2 or not parts:  # noqa: PLR2004 (one step is no picture)
+    if len(run.steps) <= 1 or not parts:  # no picture
         return None
     rising = all(second > first for first, second in pairwise(run.steps))
     places = range(0, len(run.steps), -(-len(run.steps) // _DRAWN))

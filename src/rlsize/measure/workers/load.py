@@ -62,7 +62,7 @@ class Group:
         """Its prompt as token ids, drawn evenly from the vocabulary but for the lowest few, which are special."""
         low = min(10, vocabulary - 1)
         prompt = random.Random(self.key).choices(range(low, vocabulary), k=self.prompt_tokens)  # noqa: S311 (a workload, no secret)
-        return prompt + random.Random(f"{self.key}/{self.salt}").choices(range(low, vocabulary), k=self.age)  # noqa: S311 (as above)
+        return prompt + random.Random(f"{self.key}/{self.salt}").choices(range(low, vocabulary), k=self.age)  # noqa: S311 (a workload, no secret)
 
 
 class Phase:

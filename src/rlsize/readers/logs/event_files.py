@@ -154,7 +154,7 @@ def scalars(data: bytes) -> Event | None:
             seconds = struct.unpack("<d", value.to_bytes(8, "little"))[0] if isinstance(value, int) else 0.0
         elif number == 2 and isinstance(value, int):  # noqa: PLR2004 (the field's number in event.proto)
             step = value
-        elif number == 5 and isinstance(value, bytes):  # noqa: PLR2004 (as above)
+        elif number == 5 and isinstance(value, bytes):  # noqa: PLR2004 (the field's number in event.proto)
             values = dict(_summary(value))
     return Event(seconds, step, values) if values else None
 
