@@ -42,6 +42,7 @@ _KINDS = (
     FileKind("model", "facts.model.Model", "models"),
     FileKind("price", "facts.price.Price", "prices"),
     FileKind("cluster", "facts.cluster.Cluster", "clusters"),
+    FileKind("framework", "facts.framework.Framework", "frameworks"),
     FileKind("rates", "facts.rates.Rates", "rates"),
     FileKind("calibration", "facts.calibration.Calibration"),
     FileKind("budget", "facts.budget.Budget"),

@@ -1,0 +1,1 @@
+"""What keys of a framework mean: from settings to quantities and back."""

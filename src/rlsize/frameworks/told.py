@@ -1,0 +1,262 @@
+"""What the settings of a launch tell: quantities, each with the keys that it follows from and where they stand."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from typing import TYPE_CHECKING, Any, Literal
+
+from rlsize.frameworks.expressions import UnreadableError, evaluate, names
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from rlsize.facts.framework import Era, Framework
+    from rlsize.facts.launch import Setting
+
+Provenance = Literal["said", "inherited", "default"]
+QUANTITY = "loop."
+"""What stands before a quantity in an expression; other names are keys."""
+_BESIDE = ("env.", "launcher.", "batch.", "server.", "accelerate.", "deepspeed.", "cluster.", "values.")
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """
+    One quantity as a launch tells it.
+
+    Args:
+        key: The quantity.
+        value: Its value.
+        provenance: said by the launch, inherited from a file that it names, or the framework's default.
+        settings: What it follows from, as it was set.
+        defaults: Keys that it follows from and that nobody set.
+    """
+
+    key: str
+    value: Any
+    provenance: Provenance
+    settings: tuple[Setting, ...] = ()
+    defaults: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _Trace:
+    """Keys that an evaluation looked up: for the value itself, and to decide between values."""
+
+    values: list[str] = field(default_factory=list)
+    tests: list[str] = field(default_factory=list)
+
+
+def normal(key: str) -> str:
+    """
+    A key as profiles write it: without what Hydra puts before it, and with underscores.
+
+    >>> normal("+actor.n"), normal("rollout-batch-size")
+    ('actor.n', 'rollout_batch_size')
+    """
+    return key.lstrip("+~-").replace("-", "_")
+
+
+def inherited(child: Framework, parent: Framework) -> Framework:
+    """A fork, with all that holds for its parent and that it does not say itself."""
+    merged: dict[str, Any] = {
+        name: {**getattr(parent, name), **getattr(child, name)}
+        for name in ("renamed", "defaults", "quantities", "writes")
+    }
+    taken: dict[str, Any] = {
+        name: getattr(child, name) or getattr(parent, name)
+        for name in ("configurations", "silent", "unread", "runs", "servers", "eras")
+    }
+    return replace(child, **merged, **taken)
+
+
+def in_era(framework: Framework, era: Era | None) -> Framework:
+    """A framework as it was in some versions."""
+    if era is None:
+        return framework
+    later = framework.eras[framework.eras.index(era) :]
+    defaults, quantities = dict(framework.defaults), dict(framework.quantities)
+    for one in reversed(later):  # what changed last is undone first
+        defaults |= one.defaults
+        quantities |= one.quantities
+    return replace(framework, defaults=defaults, quantities=quantities)
+
+
+class Reading:
+    """
+    A launch read as its framework does.
+
+    Args:
+        framework: The framework, in the version that is launched.
+        settings: What is set, what counts most last.
+
+    Attributes:
+        settings: What counts, by key.
+        used: Keys that were asked for.
+        faults: Why quantities cannot be worked out from the values that are set, by quantity.
+    """
+
+    def __init__(self, framework: Framework, settings: Iterable[Setting]) -> None:
+        self.framework = framework
+        self.settings: dict[str, Setting] = {}
+        for setting in settings:
+            key = self.key(setting.key)
+            self.settings.pop(key, None)
+            self.settings[key] = setting
+        self.used: set[str] = set()
+        self.faults: dict[str, str] = {}
+        self._told: dict[str, Told | None] = {}
+        self._traces: list[_Trace] = []
+        self._tests = 0
+
+    def key(self, written: str) -> str:
+        """A key as its profile has it today."""
+        key = normal(written)
+        renamed = self.framework.renamed
+        if key in renamed:
+            return renamed[key]
+        for old, new in renamed.items():
+            if old.endswith("*") and key.startswith(old[:-1]):
+                today = new.removesuffix("*") + key[len(old) - 1 :]
+                return renamed.get(today, today)
+        return key
+
+    def value(self, key: str) -> Any:  # noqa: ANN401 (any value of a configuration)
+        """The value of a key or, after `loop.`, of a quantity: set, else the framework's default."""
+        if key.startswith(QUANTITY):
+            told = self.quantity(key.removeprefix(QUANTITY))
+            return None if told is None else told.value
+        key = normal(key)
+        self._note(key)
+        setting = self.settings.get(key)
+        return self.framework.defaults.get(key) if setting is None else setting.value
+
+    def said(self, key: str) -> bool:
+        """Whether a key, or one below it, is set."""
+        if key.startswith(QUANTITY):
+            told = self.quantity(key.removeprefix(QUANTITY))
+            return told is not None and told.provenance != "default"
+        key = normal(key)
+        below = [other for other in self.settings if other == key or other.startswith(f"{key}.")]
+        for one in below or [key]:
+            self._note(one)
+        return bool(below)
+
+    def testing(self, step: int) -> None:
+        """Whether what is looked up decides between values."""
+        self._tests += step
+
+    def _note(self, key: str) -> None:
+        self.used.add(key)
+        if self._traces:
+            (self._traces[-1].tests if self._tests else self._traces[-1].values).append(key)
+
+    def quantity(self, name: str) -> Told | None:
+        """A quantity; None where launch and framework do not tell it, or where its values make no sense together."""
+        if name not in self._told:
+            text = self.framework.quantities.get(name)
+            if text is None:
+                return None
+            self._told[name] = None  # one that hangs on itself is not known
+            self._told[name] = self._worked(name, text)
+        told = self._told[name]
+        if told is not None and self._traces:
+            keys = [self.key(setting.key) for setting in told.settings] + list(told.defaults)
+            (self._traces[-1].tests if self._tests else self._traces[-1].values).extend(keys)
+        return told
+
+    def _worked(self, name: str, text: str) -> Told | None:
+        trace, tests = _Trace(), self._tests
+        self._traces.append(trace)
+        self._tests = 0
+        try:
+            value = evaluate(text, self)
+        except UnreadableError as error:
+            self.faults[name] = str(error)
+            return None
+        finally:
+            self._traces.pop()
+            self._tests = tests
+        if value is None:
+            return None
+        keys = list(dict.fromkeys(trace.values or trace.tests))
+        settings = tuple(self.settings[key] for key in keys if key in self.settings)
+        if not settings and trace.tests:  # what was set decided for a default
+            chosen = tuple(self.settings[key] for key in dict.fromkeys(trace.tests) if key in self.settings)
+            settings = chosen if not any(key in self.framework.defaults for key in keys) else ()
+        defaults = tuple(key for key in keys if key not in self.settings and key in self.framework.defaults)
+        provenance: Provenance = "default"
+        if settings:
+            provenance = "inherited" if all(setting.inherited for setting in settings) else "said"
+        return Told(name, value, provenance, settings, defaults)
+
+    def all(self) -> dict[str, Told]:
+        """Every quantity that is told; those whose names begin with _ only serve others."""
+        found = {name: self.quantity(name) for name in self.framework.quantities if not name.startswith("_")}
+        return {name: told for name, told in found.items() if told is not None}
+
+    def unread(self) -> tuple[Setting, ...]:
+        """What is set and bears on nothing that was read, and is not known to bear on nothing here."""
+        quiet = (*self.framework.silent, *map(normal, self.framework.configurations))
+        known = self.used | keys_of(self.framework)  # some have no effect beside what else is set
+        return tuple(
+            setting
+            for key, setting in self.settings.items()
+            if key not in known
+            and not key.startswith(_BESIDE)
+            and not any(fnmatchcase(key, pattern) for pattern in quiet)
+        )
+
+
+def keys_of(framework: Framework) -> set[str]:
+    """The keys that a framework's expressions ask."""
+    return {
+        normal(key) for text in framework.quantities.values() for key in names(text) if not key.startswith(QUANTITY)
+    }
+
+
+def era_of(framework: Framework, settings: Sequence[Setting], version: str = "") -> Era | None:
+    """
+    The era of a launch: as its version says, else the oldest of which it holds a sign; None for today's.
+
+    Args:
+        framework: The framework.
+        settings: What is set.
+        version: Its version, where somebody says; empty where nobody does.
+    """
+    if version:
+        return next((era for era in framework.eras if _numbers(version) < _numbers(era.below)), None)
+    said = {normal(setting.key) for setting in settings}
+    pairs = {f"{normal(setting.key)}={setting.value}" for setting in settings}
+    return next(
+        (era for era in framework.eras if any(fnmatchcase(one, sign) for sign in era.signs for one in (*said, *pairs))),
+        None,
+    )
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = (part for part in version.lstrip("v").split("."))
+    digits = ("".join(character for character in part if character.isdigit()) for part in parts)
+    return tuple(int(one[:6] or 0) for one in digits)
+
+
+def matching(framework: Framework, settings: Iterable[Setting]) -> int:
+    """How many of the keys that tell a framework are set, by their names of today or as they are written."""
+    today = Reading(framework, ()).key
+    keys = {key for setting in settings for key in (normal(setting.key), today(setting.key))}
+    return sum(any(fnmatchcase(key, normal(sign)) for key in keys) for sign in framework.signs)
+
+
+__all__ = [
+    "QUANTITY",
+    "Reading",
+    "Told",
+    "UnreadableError",
+    "era_of",
+    "in_era",
+    "inherited",
+    "keys_of",
+    "matching",
+    "normal",
+]

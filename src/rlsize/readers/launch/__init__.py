@@ -1,0 +1,1 @@
+"""Launch scripts and configurations, read as facts: nothing in them is ever executed."""

@@ -1,0 +1,285 @@
+"""
+Settings in Python scripts: arguments of `GRPOConfig(...)`, `LLM(...)`, trainers and the like, by the syntax tree.
+
+Nothing is imported or run. A name has the value of its last assignment above, in its function or in the module; what
+only a run would tell is left out.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_left
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError
+from rlsize.readers.launch.arithmetic import UnknownError, number
+from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from rlsize.facts.launch import Span, Value
+    from rlsize.readers.launch.nodes import Held
+
+_LARGEST = 2**19
+_LONGEST = 10_000
+_CALLED = re.compile(r"\w*(?:Config|Trainer|Arguments|Args|Params|LLM|Engine)")
+_FIRST = {"LLM": "model", "from_pretrained": "pretrained_model_name_or_path"}
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+
+
+@dataclass(slots=True)
+class _Scope:
+    """
+    A function or the module.
+
+    Args:
+        outer: The scope around it; None for the module.
+        bound: Line and expression of each assignment by name, in order; None for what no expression gives.
+    """
+
+    outer: _Scope | None = None
+    bound: dict[str, list[tuple[int, ast.expr | None]]] = field(default_factory=dict)
+
+
+def python_settings(text: str, name: str, notes: list[str]) -> Node:
+    """
+    The settings of a Python script.
+
+    Args:
+        text: Its text.
+        name: Its name.
+        notes: Takes arguments that only a run would tell.
+
+    Raises:
+        InputError: It is not Python, or too large.
+    """
+    if len(text) > _LARGEST:
+        raise InputError(Fault("is larger than 512 KiB", name, "is it the script you meant?"))
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        where = f"{name}:{error.lineno}" if error.lineno else name
+        raise InputError(Fault(f"is not valid Python: {error.msg}", where, "mend the line")) from None
+    except (ValueError, RecursionError, MemoryError):
+        raise InputError(Fault("is nested too deeply, or no text", name, "is it the script you meant?")) from None
+    reader = _Reader(text, name, notes)
+    reader.read(tree)
+    return Node(reader.found, Places("", name).span(0, 0))
+
+
+class _Reader:
+    def __init__(self, text: str, name: str, notes: list[str]) -> None:
+        self._name = name
+        self._notes = notes
+        self._count = Count(name)
+        self._defaults: dict[str, ast.expr] = {}
+        # Lines as the parser counts them, whose columns are bytes already.
+        self._starts = [0]
+        for line in re.split(rb"(?<=\n)|(?<=\r)(?!\n)", text.encode("utf-8", "replace")):
+            self._starts.append(self._starts[-1] + len(line))
+        self.found: dict[str, Node] = {}
+
+    def read(self, tree: ast.Module) -> None:
+        """Find all calls that set something."""
+        module = _Scope()
+        scopes = [module]
+        calls: list[tuple[ast.Call, _Scope]] = []
+        stack: list[tuple[ast.AST, _Scope]] = [(tree, module)]
+        while stack:
+            node, scope = stack.pop()
+            if isinstance(node, _SCOPES):
+                scope = _Scope(scope)
+                scopes.append(scope)
+                if not isinstance(node, ast.ClassDef):
+                    parameters = (part for part in ast.walk(node.args) if isinstance(part, ast.arg))
+                    scope.bound |= {part.arg: [(node.lineno, None)] for part in parameters}
+            elif isinstance(node, ast.Call):
+                calls.append((node, scope))
+            else:
+                _bind(node, scope)
+            stack += [(child, scope) for child in ast.iter_child_nodes(node)]
+        for bound in chain.from_iterable(one.bound.values() for one in scopes):
+            bound.sort(key=lambda assigned: assigned[0])
+        calls.sort(key=lambda call: (call[0].lineno, call[0].col_offset))
+        self._argparse([call for call, _ in calls])
+        for call, scope in calls:
+            self._call(call, scope)
+
+    def _span(self, node: ast.expr) -> Span:
+        from rlsize.facts.launch import Span
+
+        start = self._starts[node.lineno - 1] + node.col_offset
+        end = self._starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or node.col_offset)
+        return Span(self._name, node.lineno, start, end)
+
+    def _argparse(self, calls: list[ast.Call]) -> None:
+        """The defaults of options of the script's own."""
+        for call in calls:
+            if not (isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"):
+                continue
+            flags = [str(flag.value) for flag in call.args if isinstance(flag, ast.Constant)]
+            flag = next((flag for flag in flags if flag.startswith("--")), flags[0] if flags else "").lstrip("-")
+            default = next((keyword.value for keyword in call.keywords if keyword.arg == "default"), None)
+            if flag and default is not None:
+                self._defaults[flag.replace("-", "_")] = default
+                try:
+                    self._set("argparse", flag, Node(self._held(default, _Scope()), self._span(default)))
+                except UnknownError:
+                    self._notes.append(f"{self._span(default)}: the default of --{shown(flag)} is left out")
+
+    def _call(self, call: ast.Call, scope: _Scope) -> None:
+        """The settings of one call, if it is one that sets something."""
+        owner = _called(call)
+        if owner is None:
+            return
+        first = _FIRST.get(getattr(call.func, "attr", owner), "model" if owner.endswith("Trainer") else "")
+        if first and call.args and isinstance(call.args[0], ast.Constant | ast.Name | ast.JoinedStr):
+            self._argument(owner, first, call.args[0], scope, [])
+        missed: list[str] = []
+        for keyword in call.keywords:
+            if keyword.arg is not None:
+                self._argument(owner, keyword.arg, keyword.value, scope, missed)
+                continue
+            try:
+                items = self._held(keyword.value, scope)
+            except UnknownError:
+                missed.append("**")
+                continue
+            for key, node in items.items() if isinstance(items, dict) else ():
+                self._set(owner, key, node)
+        if missed:
+            names = ", ".join(shown(name) for name in missed)
+            self._notes.append(f"{self._span(call)}: {owner}: {names}: left out, as only a run would tell")
+
+    def _argument(self, owner: str, key: str, value: ast.expr, scope: _Scope, missed: list[str]) -> None:
+        if isinstance(value, ast.Call) and _called(value) is not None:
+            return
+        try:
+            held = self._held(value, scope)
+        except UnknownError:
+            bound = self._bound(value, scope) if isinstance(value, ast.Name) else None
+            if not (isinstance(bound, ast.Call) and _called(bound) is not None):
+                missed.append(key)
+            return
+        self._set(owner, key, Node(held, self._span(value)))
+
+    def _set(self, owner: str, key: str, node: Node) -> None:
+        group = self.found.setdefault(owner, Node({}, node.span)).value
+        if not isinstance(group, dict):
+            return
+        if key in group and group[key].plain != node.plain:
+            self._notes.append(f"{node.span}: {owner}.{shown(key)} is set more than once: the last one counts")
+        group[key] = node
+
+    def _held(self, node: ast.expr, scope: _Scope, depth: int = 0) -> Held:  # noqa: PLR0911 (one for each kind)
+        """
+        What an expression gives.
+
+        Raises:
+            UnknownError: Only a run would tell.
+        """
+        self._count.one(0, self._span(node))
+        if depth > DEEPEST:
+            raise UnknownError("it is nested too deeply")
+        if isinstance(node, ast.Constant) and isinstance(node.value, str | int | float | None):
+            return node.value
+        if isinstance(node, ast.List | ast.Tuple):
+            return [Node(self._held(item, scope, depth + 1), self._span(item)) for item in node.elts]
+        if isinstance(node, ast.Dict):
+            return self._items(list(zip(node.keys, node.values, strict=True)), scope, depth)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict" and not node.args:
+            pairs: list[tuple[ast.expr | None, ast.expr]] = [
+                (ast.Constant(word.arg) if word.arg else None, word.value) for word in node.keywords
+            ]
+            return self._items(pairs, scope, depth)
+        if isinstance(node, ast.JoinedStr):
+            return self._joined(node, scope, depth)
+        if isinstance(node, ast.Name | ast.Attribute):
+            return self._named(node, scope, depth)
+        return number(node, lambda inner, _: self._plain(inner, scope, depth))
+
+    def _plain(self, node: ast.expr, scope: _Scope, depth: int) -> Value:
+        if not isinstance(node, ast.Name | ast.Attribute):
+            raise UnknownError("it is no arithmetic")
+        return Node(self._held(node, scope, depth + 1), self._span(node)).plain
+
+    def _items(self, pairs: list[tuple[ast.expr | None, ast.expr]], scope: _Scope, depth: int) -> dict[str, Node]:
+        held: dict[str, Node] = {}
+        for key, value in pairs:
+            if key is None:
+                inner = self._held(value, scope, depth + 1)
+                held |= inner if isinstance(inner, dict) else {}
+            elif isinstance(key, ast.Constant):
+                held[str(key.value)] = Node(self._held(value, scope, depth + 1), self._span(value))
+            else:
+                raise UnknownError("its keys are worked out")
+        return held
+
+    def _joined(self, node: ast.JoinedStr, scope: _Scope, depth: int) -> str:
+        text = ""
+        for part in node.values:
+            inner = part.value if isinstance(part, ast.FormattedValue) else part
+            if isinstance(part, ast.FormattedValue) and part.format_spec is not None:
+                raise UnknownError("it is formatted")
+            value = self._held(inner, scope, depth + 1)
+            if isinstance(value, dict | list) or len(text) > _LONGEST:
+                raise UnknownError("it is no short text")
+            text += str(value)
+        return text
+
+    def _named(self, node: ast.Name | ast.Attribute, scope: _Scope, depth: int) -> Held:
+        """What a name stands for; `torch.bfloat16` is itself, `args.x` the default of the option."""
+        if isinstance(node, ast.Name):
+            value = self._bound(node, scope)
+            if value is None:
+                raise UnknownError("it is worked out")
+            return self._held(value, scope, depth + 1)
+        if isinstance(node.value, ast.Name) and node.value.id == "torch":
+            return f"torch.{node.attr}"
+        if isinstance(node.value, ast.Name) and node.attr in self._defaults:
+            parsed = self._bound(node.value, scope)
+            if isinstance(parsed, ast.Call) and getattr(parsed.func, "attr", "") == "parse_args":
+                return self._held(self._defaults[node.attr], _Scope(), depth + 1)
+        raise UnknownError("it is worked out")
+
+    @staticmethod
+    def _bound(node: ast.expr, scope: _Scope) -> ast.expr | None:
+        """The expression of the last assignment above to a name, in the nearest scope that has one."""
+        around: _Scope | None = scope
+        while around is not None and isinstance(node, ast.Name):
+            if (bound := around.bound.get(node.id)) is not None:
+                above = bisect_left(bound, node.lineno, key=lambda one: one[0])
+                return bound[above - 1][1] if above else bound[-1][1] if around is not scope else None
+            around = around.outer
+        return None
+
+
+def _called(call: ast.Call) -> str | None:
+    """The class of a call that sets something; None for any other."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if name == "from_pretrained" and isinstance(call.func, ast.Attribute):
+        return str(getattr(call.func.value, "id", getattr(call.func.value, "attr", name)))
+    return str(name) if _CALLED.fullmatch(name) else None
+
+
+def _bind(node: ast.AST, scope: _Scope) -> None:
+    """Note what a statement assigns to names; what no single expression gives is unknown."""
+    for target, value in _assigned(node):
+        for name in ast.walk(target):
+            if isinstance(name, ast.Name) and isinstance(name.ctx, ast.Store):
+                scope.bound.setdefault(name.id, []).append((name.lineno, value if name is target else None))
+
+
+def _assigned(node: ast.AST) -> Iterator[tuple[ast.AST, ast.expr | None]]:
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, ast.AnnAssign | ast.NamedExpr):
+        yield node.target, node.value
+    elif isinstance(node, ast.AugAssign | ast.For | ast.AsyncFor | ast.comprehension):
+        yield node.target, None
+    elif isinstance(node, ast.withitem) and node.optional_vars is not None:
+        yield node.optional_vars, None

@@ -1,0 +1,139 @@
+"""A launch as a scenario: what its keys mean, in the places that a scenario has for it, each with where it was said."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import InputError
+from rlsize.facts.inference_engines import ENGINES, inference_engine
+from rlsize.quantities.row import Switch, Word
+from rlsize.quantities.table import QUANTITIES
+from rlsize.readers.yaml_documents import Document, Path_
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlsize.frameworks.told import Told
+    from rlsize.readers.launch.launch import Launch
+    from rlsize.readers.profiles import Catalogue
+
+_TUNED = re.compile(
+    r"[-_.](?:instruct|chat|it|base|thinking|hf|sft|rl|zero|distill|pt|fp8)(?:[-_]?(?:\d{4}|v[\d.]+))?$", re.IGNORECASE
+)
+_SIZED = re.compile(r"\d[bm](?:$|[-_.])", re.IGNORECASE)  # a name that still says how large the model is
+_SIZES = re.compile(
+    r"batch|len|token|gpu|node|parallel|offload|memory|cache|dtype|precision|lora|recompute|checkpointing|micro|worker|"
+    r"replica|engine|world|tp|pp|cp|ep|dp|quant|fp8|concurren|num_seqs|stale|off_policy|async|sleep|zero",
+    re.IGNORECASE,
+)
+"""What keys are named like that have to do with sizes."""
+_MOST_NAMED = 12
+
+
+def scenario_of_launch(launch: Launch, catalogue: Catalogue) -> tuple[Document, dict[str, str]]:
+    """
+    What a launch says, as the document of a scenario.
+
+    Args:
+        launch: The launch.
+        catalogue: The profiles, in which its model and GPU are looked up.
+
+    Returns:
+        The document; where each of its keys was said, in the framework's words.
+    """
+    told = launch.reading.all()
+    data: dict[str, Any] = {"framework": launch.framework.name}
+    lines: dict[Path_, int] = {}
+    places: dict[str, str] = {}
+    for key, one in _kept(told):
+        row = QUANTITIES.get(key)
+        if row is None or not row.scenario:
+            continue
+        value = _value(key, one.value, catalogue)
+        if value is None or (one.provenance == "default" and value == row.default):
+            continue
+        *above, last = row.scenario.split(".")
+        node = data
+        for part in above:
+            node = node.setdefault(part, {})
+        node[last] = value
+        if one.settings:
+            lines[*above, last] = one.settings[-1].span.line
+        places[row.scenario] = launch.said_by(one)
+    return Document(launch.name, data, lines), places
+
+
+def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
+    """What goes into a scenario: nothing that follows from something else in it."""
+    shared = told["mode"].value == "colocated" if "mode" in told else False
+    left_out = {"instances"} if "rollout_gpus" in told and "rollout_tensor_parallel" in told else set()
+    left_out |= {"rollout_gpus", "trainer_gpus"} if shared and "gpus" in told else {"gpus"}
+    left_out |= {"samples_per_step"} if "prompts_per_step" in told and "group_size" in told else set()
+    left_out |= set() if "mode" in told and told["mode"].value == "async" else {"max_staleness"}
+    for key, one in told.items():
+        if key not in left_out and not (key == "lora_rank" and not one.value):
+            yield key, one
+
+
+def _value(key: str, value: Any, catalogue: Catalogue) -> Any:  # noqa: ANN401 (any value of a configuration)
+    """A value as a scenario takes it; None where it has no place there."""
+    kind = QUANTITIES[key].kind
+    if key == "model":
+        return model_name(str(value), catalogue)
+    if key == "gpu":
+        return _known(catalogue, "gpu", str(value)) or str(value)
+    if key == "engine":
+        found = inference_engine(str(value)).name
+        return found if any(name[:3] in str(value).lower() for name in ENGINES) else None
+    if isinstance(kind, Word):
+        return _words(kind, value)
+    return bool(value) if isinstance(kind, Switch) else value
+
+
+def _words(kind: Word, value: object) -> str | list[str] | None:
+    """The words that are known of those that were said; an empty list says that there is none."""
+    listed = [str(one) for one in value] if isinstance(value, (list, tuple)) else [str(value)]
+    known = [one for one in listed if one in kind.known]
+    if kind.listed:
+        return known if known or not listed else None
+    return next(iter(known), None)
+
+
+def model_name(written: str, catalogue: Catalogue) -> str:
+    """
+    The profile of a model as scripts name it: a repository, a path, a name with what it was tuned for.
+
+    Args:
+        written: The name in the script.
+        catalogue: The profiles.
+
+    Returns:
+        The profile's name; what was written where there is none.
+    """
+    text = written.strip().rstrip("/")
+    names = [text, text.rpartition("/")[2]]
+    shorter = names[-1]
+    while (rest := _TUNED.sub("", shorter)) != shorter or _SIZED.search(rest := shorter.rpartition("-")[0]):
+        shorter = rest
+        names.append(shorter)
+    names += [name.replace("_", ".") for name in names[1:]]
+    found = (_known(catalogue, "model", name) for name in dict.fromkeys(names) if name)
+    path = text.startswith((".", "/", "~"))  # of a checkpoint that is elsewhere: its last part is the better name
+    return next((name for name in found if name), text.rpartition("/")[2] if path else text)
+
+
+def _known(catalogue: Catalogue, kind: str, name: str) -> str:
+    try:
+        return catalogue.path_of(kind, name).stem
+    except InputError:
+        return ""
+
+
+def doubts(launch: Launch) -> Iterator[str]:
+    """What a reader must know of a launch: what was not understood and could matter."""
+    yield from (f"{launch.name}: {key} is not read: {why}." for key, why in launch.reading.faults.items())
+    named = [f"{one.key} ({one.span})" for one in launch.reading.unread() if _SIZES.search(one.key)]
+    if named:
+        more = f" and {len(named) - _MOST_NAMED} more" if len(named) > _MOST_NAMED else ""
+        yield f"Not understood, and could matter: {', '.join(named[:_MOST_NAMED])}{more}."

@@ -1,0 +1,188 @@
+"""
+YAML launch configurations: their parents (`defaults`), interpolations, and the shell scripts that they hold.
+
+Parents are those of NeMo-RL (files, the later ones over the earlier, the file itself last) and of Hydra (`group:
+option`, `_self_`, `name@package`), as far as files of that name lie beside.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+import shlex
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from rlsize.errors import Fault, InputError
+from rlsize.facts.launch import Setting, Span
+from rlsize.readers.launch.interpolation import interpolated
+from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, shown
+from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator
+
+_MOST_FILES = 50
+_SCRIPTS = ("setup", "run", "entrypoint", "script", "cmd", "command", "args")
+_PACKAGE = re.compile(r"\A(?:[ \t]*(?:#[^\n]*)?\n)*?[ \t]*#[ \t]*@package[ \t]+([\w.]+)")
+
+
+@dataclass(slots=True)
+class _Parents:
+    """
+    Reads files and those that they name as their parents.
+
+    Args:
+        beside: The text of a file by its path from the first one.
+        count: The nodes of all files.
+        notes: What a reader must know.
+        folder: The first file's folder, as it was named.
+        files: How many files were read.
+    """
+
+    beside: Callable[[str], str | None]
+    count: Count
+    notes: list[str]
+    folder: str
+    files: int = 0
+
+    def tree(self, text: str, path: str, chain: tuple[str, ...]) -> Node | None:
+        """The configuration that a file gives, its parents under it; None where it is no mapping."""
+        file = posixpath.join(self.folder, path)
+        root = one_tree(yaml_trees(text, Places(text, file), self.notes, self.count), self.notes)
+        if root is None or not isinstance(root.value, dict):
+            return None
+        named = root.value.get("defaults")
+        if named is None or not isinstance(named.value, str | list):
+            return root
+        own = Node({key: node for key, node in root.value.items() if key != "defaults"}, root.span)
+        entries = [named] if isinstance(named.value, str) else named.value
+        if not any(entry.value == "_self_" for entry in entries):
+            entries = [*entries, Node("_self_", named.span)]
+        whole = Node({}, root.span)
+        for entry in entries:
+            over = own if entry.value == "_self_" else self._parent(entry, path, (*chain, path))
+            whole = merged(whole, over) if over is not None else whole
+        return whole
+
+    def _parent(self, entry: Node, path: str, chain: tuple[str, ...]) -> Node | None:
+        """What an entry of `defaults` gives; None where nothing beside has its name."""
+        wanted = _wanted(entry)
+        if wanted is None:
+            return None
+        name, package = wanted
+        place = posixpath.normpath(posixpath.join(posixpath.dirname(path), name))
+        if place in chain:
+            loop = " -> ".join(shown(file) for file in (*chain, place))
+            raise InputError(Fault(f"the parents go in a circle: {loop}", str(entry.span), "name each parent once"))
+        self.files += 1
+        if self.files > _MOST_FILES:
+            raise InputError(Fault(f"more than {_MOST_FILES} parents are named", str(entry.span), "merge some of them"))
+        text = None if posixpath.isabs(name) or "\0" in name else self.beside(place)
+        if text is None:
+            self.notes.append(f"parent {shown(name)} is missing: the framework's own defaults stand in for it")
+            return None
+        root = self.tree(text, place, chain)
+        header = _PACKAGE.match(text)
+        for part in reversed((header[1] if header else package).split(".")):
+            if root is not None and part not in {"", "_global_", "_here_", "_group_"}:
+                root = Node({part: root}, root.span)
+        return root
+
+
+def _wanted(entry: Node) -> tuple[str, str] | None:
+    """The file that an entry of `defaults` names, and the key that it fills; None for Hydra's own settings."""
+    group, option = "", entry.value
+    if isinstance(option, dict) and len(option) == 1:
+        ((group, node),) = option.items()
+        option = node.value
+    words = group.split()
+    if not isinstance(option, str) or not option or {"override"} & set(words) or group.startswith("hydra/"):
+        return None
+    folder, _, package = (words[-1] if words else "").partition("@")
+    if option.split(maxsplit=1)[0] in {"override", "optional"} and " " in option:
+        option = option.split(maxsplit=1)[1]
+    option, at, target = option.partition("@")
+    if option.startswith("hydra/"):
+        return None
+    whole_name = option.endswith((".yaml", ".yml"))
+    if at:
+        package = target
+    elif not package and not whole_name:
+        parts = [*folder.split("/"), *option.split("/")[:-1]]
+        package = ".".join(part for part in parts if part not in {"", ".", ".."} and ".." not in option)
+    return posixpath.join(folder, option if whole_name else f"{option}.yaml"), package
+
+
+def yaml_settings(
+    text: str,
+    name: str,
+    beside: Callable[[str], str | None],
+    notes: list[str],
+    overrides: Iterable[Setting] = (),
+) -> tuple[Node, tuple[tuple[str, Span], ...]]:
+    """
+    A YAML configuration with its parents, and the scripts that it holds.
+
+    Args:
+        text: Its text.
+        name: Its name.
+        beside: The text of a file by its path from this one; None where there is none.
+        notes: Takes what a reader must know.
+        overrides: What is set in place of what it says.
+
+    Raises:
+        InputError: It is not YAML, no mapping, too large, or its parents go in a circle.
+    """
+    folder, own = posixpath.split(name)
+    root = _Parents(beside, Count(name), notes, folder).tree(text, own, ())
+    if root is None:
+        raise InputError(Fault("holds no settings: it is no mapping of keys to values", name, "write `key: value`"))
+    for setting in overrides:
+        root = _overridden(root, setting)
+    scripts = list(_scripts(root))
+    raw = frozenset(id(node) for _, _, nodes in scripts for node in nodes)
+    return interpolated(root, raw, notes), tuple((words, span) for words, span, _ in scripts)
+
+
+def _overridden(root: Node, setting: Setting) -> Node:
+    """A configuration in which a key below one of its own has another value."""
+    path = setting.key.lstrip("+~").split(".")
+    known = isinstance(root.value, dict) and path[0] in root.value
+    if not known or len(path) > DEEPEST or isinstance(setting.value, dict | list):
+        return root
+    span = setting.span
+    return merged(root, reduce(lambda node, key: Node({key: node}, span), reversed(path), Node(setting.value, span)))
+
+
+@dataclass(slots=True)
+class _Command:
+    """Words of a command that stand under several keys, and their nodes."""
+
+    words: list[str] = field(default_factory=list)
+    nodes: list[Node] = field(default_factory=list)
+
+
+def _scripts(node: Node) -> Iterator[tuple[str, Span, list[Node]]]:
+    """Texts that are shell, with their places and nodes; `command` and `args` of a container are one command."""
+    held = node.value
+    for child in held if isinstance(held, list) else held.values() if isinstance(held, dict) else ():
+        yield from _scripts(child)
+    if not isinstance(held, dict):
+        return
+    listed = _Command()
+    for key in _SCRIPTS:
+        value = held[key].value if key in held else None
+        if isinstance(value, str) and re.search(r"\s", value.strip()):
+            yield value, held[key].span, [held[key]]
+        elif isinstance(value, list) and all(isinstance(word.value, str | int | float) for word in value):
+            listed.words += [str(word.plain) for word in value]
+            listed.nodes += [held[key], *value]
+    if listed.words:
+        first, last = listed.nodes[0].span, listed.nodes[-1].span
+        yield (
+            shlex.join(listed.words),
+            Span(first.file, first.line, first.start, max(first.end, last.end)),
+            listed.nodes,
+        )

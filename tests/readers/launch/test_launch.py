@@ -1,0 +1,184 @@
+"""A launch, whatever it is written in: whose it is, what counts where it is said twice, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from rlsize.errors import InputError
+from rlsize.readers.frameworks import framework, frameworks
+from rlsize.readers.launch.launch import Launch, read_launch
+from rlsize.readers.launch.scenario import doubts, model_name, scenario_of_launch
+from rlsize.readers.profiles import Catalogue
+
+CATALOGUE = Catalogue()
+KNOWN = frameworks(CATALOGUE)
+VERL = "python3 -m verl.trainer.main_ppo trainer.nnodes=2 "
+
+
+def _launch(folder: Path, text: str, name: str = "run.sh", framework: str = "") -> Launch:
+    file = folder / name
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, encoding="utf-8")
+    return read_launch(str(file), KNOWN, framework=framework)
+
+
+def test_every_framework_that_ships_can_be_read() -> None:
+    """Each names what it can run, and forks have what holds for their parents."""
+    assert {"verl", "openrlhf", "trl", "nemo-rl", "slime"} <= KNOWN.keys()
+    fork = framework(CATALOGUE, "easyr1")
+    assert fork.quantities["group_size"] == KNOWN["verl"].quantities["group_size"]
+    assert fork.runs == KNOWN["verl"].runs
+
+
+@pytest.mark.parametrize(
+    "wrapped",
+    [
+        "{}",
+        "ray job submit --address=http://h:8265 --runtime-env-json='{{\"a\": 1}}' -- {}",
+        'docker run --gpus all -v /a:/b image bash -c "{}"',
+        "srun --nodes=2 --ntasks-per-node=1 {}",
+        "uv run --frozen {}",
+        "CUDA_VISIBLE_DEVICES=0,1 nohup {} > log.txt 2>&1 &",
+        'if [ -n "$X" ]; then\n  echo no\nelse\n  {}\nfi',
+    ],
+)
+def test_a_program_is_found_in_what_it_is_wrapped_in(tmp_path: Path, wrapped: str) -> None:
+    """Submission, containers, schedulers, redirections and conditions change nothing of what it is told."""
+    launch = _launch(tmp_path, "#!/bin/bash\n" + wrapped.format(VERL + "actor_rollout_ref.rollout.n=7"))
+    assert launch.framework.name == "verl"
+    assert launch.reading.value("loop.group_size") == 7
+    assert launch.reading.value("loop.trainer_gpus") == 16
+
+
+def test_what_is_said_last_counts_and_says_where(tmp_path: Path) -> None:
+    """An override goes before an earlier one; a quantity names file, line and key."""
+    launch = _launch(tmp_path, VERL + "\\\n data.train_batch_size=8 \\\n data.train_batch_size=16\n")
+    told = launch.reading.quantity("prompts_per_step")
+    assert told is not None
+    assert (told.value, told.provenance) == (16, "said")
+    assert launch.said_by(told) == "run.sh:3: data.train_batch_size"
+
+
+def test_the_command_line_goes_before_the_file_that_it_names(tmp_path: Path) -> None:
+    """What only the file says is inherited, from the folder of the script or one above it."""
+    (tmp_path / "recipes").mkdir()
+    (tmp_path / "recipes" / "one.yaml").write_text(
+        "grpo: {num_prompts_per_step: 32, num_generations_per_prompt: 4}\ncluster: {num_nodes: 2, gpus_per_node: 8}\n",
+        encoding="utf-8",
+    )
+    text = "uv run examples/run_grpo.py --config recipes/one.yaml grpo.num_prompts_per_step=64\n"
+    launch = _launch(tmp_path, text, "scripts/run.sh")
+    assert launch.framework.name == "nemo-rl"
+    prompts, group = (launch.reading.quantity(key) for key in ("prompts_per_step", "group_size"))
+    assert prompts is not None
+    assert group is not None
+    assert (prompts.value, prompts.provenance) == (64, "said")
+    assert (group.value, group.provenance) == (4, "inherited")
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    """And the framework's defaults stand in."""
+    launch = _launch(tmp_path, "python -m verl.trainer.main_ppo --config-name other_trainer data.train_batch_size=8")
+    assert any("other_trainer" in note for note in launch.notes)
+
+
+@pytest.mark.parametrize("path", ["/etc/hostname.yaml", "../../../../../../etc/x.yaml", "~/x.yaml", "/dev/zero"])
+def test_files_elsewhere_are_not_read(tmp_path: Path, path: str) -> None:
+    """Absolute names, devices, homes, and names that climb out of the script's folders are told as missing."""
+    launch = _launch(tmp_path, f"uv run examples/run_grpo.py --config {path} grpo.num_prompts_per_step=64")
+    assert set(launch.texts) == {str(tmp_path / "run.sh")}
+    assert launch.reading.value("loop.prompts_per_step") == 64
+
+
+def test_nothing_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not in a substitution, not in eval, not in a value, not in a configuration's tag."""
+    monkeypatch.chdir(tmp_path)
+    text = (
+        "N=$(touch CANARY; echo 8)\neval 'touch CANARY'\n`touch CANARY`\n"
+        + VERL
+        + "data.train_batch_size=$N x=`touch CANARY`\n"
+    )
+    launch = _launch(tmp_path, text)
+    assert launch.reading.value("loop.prompts_per_step") == 1024
+    for name, content in (
+        (
+            "a.yaml",
+            "actor_rollout_ref: !!python/object/apply:os.system ['touch CANARY']\ndata: {train_batch_size: 4}\n",
+        ),
+        (
+            "a.py",
+            "import os\nos.system('touch CANARY')\nconfig = GRPOConfig(num_generations=os.system('touch CANARY'))\n",
+        ),
+    ):
+        try:
+            _launch(tmp_path, content, name)
+        except InputError:
+            continue
+    assert not (tmp_path / "CANARY").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("echo hello\n", "run.sh"),
+        ("a: 1\n", "a.yaml"),
+        ("x = 3\n", "a.py"),
+        ("{}", "a.json"),
+        ("", "run.sh"),
+        ("a = 1\n", "a.toml"),
+        ("((((\n", "run.sh"),
+        ("\x00\x01", "run.sh"),
+    ],
+)
+def test_what_launches_nothing_is_refused_with_its_name(tmp_path: Path, text: str, name: str) -> None:
+    """By file, and with what could be done."""
+    with pytest.raises(InputError) as raised:
+        _launch(tmp_path, text, name)
+    assert any(name in fault.where for fault in raised.value.faults)
+
+
+def test_another_framework_can_be_said_and_must_be_known(tmp_path: Path) -> None:
+    """With its version, which decides about defaults."""
+    old = _launch(tmp_path, VERL, framework="verl@0.4")
+    assert old.reading.value("loop.max_num_seqs") == 1024
+    assert _launch(tmp_path, VERL, framework="verl@0.9").reading.value("loop.max_num_seqs") == 256
+    with pytest.raises(InputError, match="no framework 'vrel'"):
+        _launch(tmp_path, VERL, framework="vrel")
+
+
+def test_a_key_that_is_not_understood_and_could_matter_is_named(tmp_path: Path) -> None:
+    """One that bears on nothing here is not."""
+    launch = _launch(tmp_path, VERL + "actor_rollout_ref.actor.new_micro_batch=3 trainer.logger=wandb")
+    (told,) = doubts(launch)
+    assert "actor_rollout_ref.actor.new_micro_batch (" in told
+    assert "logger" not in told
+
+
+def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
+    """No note, no scenario, no quantity repeats what looks like a token."""
+    secret = "hf_" + "q" * 30
+    text = f"export HF_TOKEN={secret}\nexport WANDB_API_KEY={secret}\n{VERL} trainer.hub_token={secret} data.seed=8\n"
+    launch = _launch(tmp_path, text)
+    document, places = scenario_of_launch(launch, CATALOGUE)
+    told = [str(one.value) for one in launch.reading.all().values()]
+    assert secret not in json.dumps([document.data, places, launch.notes, told, list(doubts(launch))])
+
+
+@pytest.mark.parametrize(
+    ("written", "profile"),
+    [
+        ("Qwen/Qwen3-8B", "qwen3-8b"),
+        ("/mnt/models/Qwen2.5-7B-Instruct", "qwen2.5-7b"),
+        ("deepseek-ai/DeepSeek-R1-Distill-Qwen-7B", "r1-distill-qwen-7b"),
+        ("meta-llama/Llama-3.1-8B-Instruct/", "llama3.1-8b"),
+        ("OpenRLHF/Llama-3-8b-sft-mixture", "llama3-8b"),
+        ("Qwen/Qwen3-30B-A3B-Instruct-2507", "qwen3-30b-a3b"),
+        ("somebody/unheard-of-9b", "somebody/unheard-of-9b"),
+    ],
+)
+def test_a_model_is_known_by_its_repository_path_or_tuned_name(written: str, profile: str) -> None:
+    """What is no model that is known stays as it was written."""
+    assert model_name(written, CATALOGUE) == profile
