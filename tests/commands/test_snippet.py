@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 Run = Callable[..., Any]
 SCENARIO = """\
@@ -48,18 +49,21 @@ def body(text: str) -> str:
 
 
 def test_scenario_and_flags_that_say_the_same_make_the_same_snippet(rlsize: Run, scenario: str) -> None:
-    """Nothing is taken from anywhere else; the header says version, split and what is not set."""
+    """Nothing is taken from anywhere else; the header says version and split; a file adds what flags do not say."""
     ran = rlsize("snippet", scenario, "--framework", "verl")
     assert ran.code == 0
     assert ran.stderr == ""
-    assert "verl 0.9.0" in ran.stdout
+    assert "verl-project/verl@1dda039b" in ran.stdout
     said = ran.stdout.replace("\n#  ", "")
     assert "16 rollout GPUs (8 instances of 2 GPUs, tensor parallel 2), 16 trainer GPUs; async" in said
     assert all(len(line) <= 80 for line in ran.stdout.splitlines() if scenario not in line)
-    assert "Not set: how the trainer is spread (tensor 2)" in ran.stdout
     flagged = rlsize("snippet", "-f", "verl", *lines(FLAGS))
-    utilisation = " \\\n  actor_rollout_ref.rollout.gpu_memory_utilization=0.85"
-    assert body(ran.stdout) == body(flagged.stdout).rstrip("\n") + utilisation + "\n"
+    more = set(body(ran.stdout).replace(" \\", "").split()) - set(body(flagged.stdout).replace(" \\", "").split())
+    assert more == {
+        "actor_rollout_ref.rollout.gpu_memory_utilization=0.85", "actor_rollout_ref.model.path=Qwen/Qwen3-32B",
+        "actor_rollout_ref.actor.megatron.tensor_model_parallel_size=2", "model_engine=megatron",
+        "actor_rollout_ref.actor.use_kl_loss=false", "algorithm.use_kl_in_reward=false",
+    }  # fmt: skip
 
 
 def test_a_flag_goes_before_the_file(rlsize: Run, scenario: str) -> None:
@@ -68,7 +72,6 @@ def test_a_flag_goes_before_the_file(rlsize: Run, scenario: str) -> None:
     keys = tomllib.loads(ran.stdout)
     assert keys["deployment"]["num_infer_nodes"] == 4
     assert keys["orchestrator"]["max_off_policy_steps"] == 1
-    assert "Not read in the source of that version, so check: orchestrator.batch_size" in ran.stdout
 
 
 def test_json_has_every_key_and_whether_it_was_read(rlsize: Run, scenario: str) -> None:
@@ -78,7 +81,11 @@ def test_json_has_every_key_and_whether_it_was_read(rlsize: Run, scenario: str) 
     assert answer.results["snippet"] == printed.stdout
     rows = {row["key"]: row for row in answer.document["rows"]["settings"]}
     assert rows["grpo.async_grpo.max_trajectory_age_steps"]["value"] == 2
-    assert not rows["grpo.num_prompts_per_step"]["read"]
+    assert rows["grpo.num_prompts_per_step"]["read"]
+    said = ("snippet", scenario, "-f", "areal", "--set", "rollout.max_num_seqs=64")
+    assert "Not read in the source of that version, so check: vllm.max_num_seqs." in rlsize(*said).stdout
+    unread = {row["key"] for row in rlsize(*said, "--json").document["rows"]["settings"] if not row["read"]}
+    assert unread == {"vllm.max_num_seqs"}
     assert yaml.safe_load(printed.stdout)["cluster"] == {"num_nodes": 4, "gpus_per_node": 8}
 
 
@@ -99,12 +106,15 @@ def test_a_file_is_written_whole_and_never_over_another(rlsize: Run, scenario: s
         (("-f", "slime", "--mode", "hybrid"), ("trainer GPUs that generate while", "nearest: --mode one-step-off")),
         (
             ("-f", "trl", "--rollout-tensor-parallel", "16", "--rollout-gpus", "32"),
-            ("nearest: --rollout-gpus 8 --rollout-tensor-parallel 8",),
+            ("nearest: --rollout-gpus 8", "nearest: --rollout-tensor-parallel 8"),
         ),
         (("-f", "verl", "--mode", "partial"), ("long samples go on in the next step", "--mode sync")),
         (("-f", "verl", "--variant", "sync"), ("verl's sync cannot run a loop that is async", "--mode colocated")),
         (("-f", "verl", "--rollout-gpus", "12"), ("12 rollout GPUs do not fill whole nodes of 8", "8 or 16")),
-        (("-f", "nemo-rl", "--engine", "sglang", "--mini-batches", "3"), ("NeMo-RL runs vllm", "no multiple of 3")),
+        (
+            ("-f", "nemo-rl", "--engine", "tensorrt-llm", "--mini-batches", "3"),
+            ("NeMo-RL runs vllm", "no multiple of 3"),
+        ),
     ],
 )
 def test_what_cannot_be_expressed_is_answered_with_no(
@@ -149,7 +159,7 @@ def test_flags_alone_say_all_that_they_lack(rlsize: Run) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_junk_is_a_traceback(rlsize: Run, spoilt: Run, checked: Run, data: st.DataObject) -> None:
     """Whatever is typed, there is an answer, a no or a fault."""
     names = "verl|nemo-rl|openrlhf|trl|prime-rl|areal|skyrl|roll|pipeline-rl"

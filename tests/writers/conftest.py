@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 
 import pytest
 
@@ -29,8 +27,6 @@ from rlsize.simulator.setting import (
     TroubleSetting,
     WorkSetting,
 )
-
-sys.path.append(str(Path(__file__).resolve().parents[2]))  # so that `from tests.writers...` works
 
 
 @pytest.fixture

@@ -6,9 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from tests.effort import THOROUGH
 
 from rlsize.commands.simulate.chart import gantt, over_steps
-from rlsize.reports.chart import Bar, Chart, Gantt, Panels
+from rlsize.reports.chart import Chart
+from rlsize.reports.pictures import Bar, Gantt, Panels
 from rlsize.simulator.setting import TroubleSetting
 from rlsize.writers.colours import COLOURS, shaded
 from rlsize.writers.plot import FORMATS, picture
@@ -37,8 +39,10 @@ def figure(monkeypatch: pytest.MonkeyPatch) -> Any:
     plt.close("all")
 
 
-@pytest.mark.parametrize("instances", [1, 16, 300])
-@pytest.mark.parametrize("mode", ["sync", "async"])
+@pytest.mark.parametrize(
+    ("instances", "mode"),
+    [(1, "sync"), (16, "async"), (300, "async"), *([(1, "async"), (16, "sync"), (300, "sync")] if THOROUGH else [])],
+)
 def test_fleets_of_every_size_are_drawn(instances: int, mode: str, simulated: Any) -> None:
     """One instance, as many as have a name each, and a crowd."""
     chart = gantt(simulated(instances, mode, 2).spans, 64, "Title", "inputs")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from rlsize.errors import DoesNotFitError, Fault, suggestion
 from rlsize.facts.figure import Figure
+from rlsize.quantities.row import Switch, Text, Word
+from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.shell.allocation import ALLOCATION, Source, allocation_of, read_pools
@@ -17,21 +19,28 @@ from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rlsize.facts.allocation import Allocation
-    from rlsize.writers.snippets.snippet import Framework, Snippet
-    from rlsize.writers.snippets.split import Split
+    from rlsize.facts.framework import Framework
+    from rlsize.frameworks.demands import Unmet
+    from rlsize.frameworks.new import NewLaunch
 
 _ASKED = (
     "mode", *ALLOCATION, "rollout_tensor_parallel", "max_staleness", "sync_every", "prompts_per_step", "group_size",
     "mini_batches",
 )  # fmt: skip
-"""What a snippet sets."""
+"""What a snippet sets, by flag."""
 
 _NEEDED = (
     "instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus", "gpus_per_node", "prompts_per_step", "group_size",
 )  # fmt: skip
+_LIKED = (
+    "memory_fraction", "max_num_seqs", "rollout_dtype", "kv_dtype", "max_response_tokens", "updates",
+    "tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel", "fsdp", "zero_stage",
+    "micro_batch_tokens", "recompute", "offload", "lora_rank", "reference",
+)  # fmt: skip
+"""What it sets besides, where a file says it and the framework has keys for it."""
 Name = Annotated[
     str | None,
     option(
@@ -67,42 +76,40 @@ def snippet(
     read_pools(inputs, source, changes)
     found = allocation_of(inputs, source or "flags")
     known, way = _chosen(inputs, framework, variant, found.mode)
-    split = _split(inputs, found, known.title if known else "", way)
-    framework_of = inputs.settled(known)
-    made = framework_of.snippet(split)
-    if split.refusals:
-        raise DoesNotFitError(*split.refusals)
-    text = _text(framework_of, split, made, found.source)
+    numbers = _numbers(inputs, found)
+    chosen = inputs.settled(known)
+    made = _made(inputs, found, numbers, chosen, way)
+    text = _text(chosen, way, made, found, numbers)
     figures = {
         "snippet": text,
         "file": output,
-        "framework": framework_of.name,
-        "variant": split.variant,
-        "framework_version": framework_of.source,
-        "instances": split.instances,
-        "rollout_gpus": split.rollout_gpus,
-        "trainer_gpus": split.trainer_gpus,
-        "staleness_steps": split.staleness,
+        "framework": chosen.name,
+        "variant": way,
+        "framework_version": chosen.source,
+        "instances": numbers["instances"],
+        "rollout_gpus": numbers["rollout_gpus"],
+        "trainer_gpus": numbers["trainer_gpus"],
+        "staleness_steps": numbers["max_staleness"],
     }
     rows = tuple(
-        {"part": group.title, "key": key, "value": value, "read": key not in framework_of.unread}
-        for group in made.groups
-        for key, value in group.keys.items()
+        {"key": key, "value": value, "read": key not in chosen.unread}
+        for key, value in made.keys.items()
+        if value is not None and not key.endswith(".program")
     )
     columns = (Column("key", "key", side="left", wide=True), Column("value", "value", wide=True))
-    gpus = f"{split.rollout_gpus} rollout and {split.trainer_gpus} trainer GPUs"
+    gpus = f"{numbers['rollout_gpus']} rollout and {numbers['trainer_gpus']} trainer GPUs"
     report = Report(
         command="snippet",
-        headline=f"{f'Wrote {output}. ' if output else ''}{framework_of.title}, {split.variant}: {gpus}.",
+        headline=f"{f'Wrote {output}. ' if output else ''}{chosen.title}, {way}: {gpus}.",
         results=tuple(
             Figure(key=key, value=value, provenance="predicted", source="the split")
             for key, value in figures.items()
             if value is not None
         ),
         inputs=inputs.shown(),
-        tables={"settings": Table(title=f"Keys of {framework_of.source}", columns=columns, rows=rows)},
-        warnings=(*inputs.warnings, *made.warnings),
-        notes=(*inputs.notes, *made.notes),
+        tables={"settings": Table(title=f"Keys of {chosen.source}", columns=columns, rows=rows)},
+        warnings=tuple(inputs.warnings),
+        notes=(*inputs.notes, *chosen.variants[way].notes, *_unset(made)),
         quiet=frozenset({"snippet", "file", "framework", "variant", "framework_version"}),
     )
     return delivered(report, text, context.obj or {}, output, force=force)
@@ -115,9 +122,9 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
     Raises:
         DoesNotFitError: The framework cannot run the loop so.
     """
-    from rlsize.writers.snippets import frameworks
+    from rlsize.readers.frameworks import frameworks
 
-    known = frameworks()
+    known = {name: one for name, one in frameworks(inputs.catalogue).items() if one.variants}
     if framework is None:
         inputs.fault("for which framework?", "--framework", f"give one of {', '.join(known)}")
         return None, ""
@@ -131,12 +138,12 @@ def _chosen(inputs: Inputs, framework: str | None, variant: str | None, mode: st
         return found, ""
     if variant is not None:
         way = _known(inputs, "--variant", variant, found.variants, f"{found.title} has no {{!r}}")
-        if way and mode not in found.variants[way]:
+        if way and mode not in found.variants[way].modes:
             inputs.settle()
             what = f"{found.title}'s {way} cannot run a loop that is {mode}"
-            raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.variants[way])}"))
+            raise DoesNotFitError(Fault(what, "--variant", f"it runs --mode {' or '.join(found.variants[way].modes)}"))
         return found, way
-    way = next((way for way, modes in found.variants.items() if mode in modes), "")
+    way = next((way for way, one in found.variants.items() if mode in one.modes), "")
     if not way:
         inputs.settle()
         raise DoesNotFitError(_refusal(found, mode))
@@ -154,15 +161,15 @@ def _known(inputs: Inputs, flag: str, text: str, known: Iterable[str], wrong: st
 
 def _refusal(found: Framework, mode: str) -> Fault:
     """Why a framework cannot run a loop so, and what comes nearest."""
-    reason, near = found.refused.get(mode, ("", ""))
+    reason, near = found.refuses.get(mode, ("", ""))
     if not reason:
-        _, other = found.refused.get("async", ("", "--mode async"))
+        _, other = found.refuses.get("async", ("", "--mode async"))
         reason = "no key was read for trainer GPUs that generate while they wait"
         near = f"{other}, with longer steps"
     return Fault(f"{found.title} cannot run a loop that is {mode}: {reason}", "--mode", f"nearest: {near}")
 
 
-def _split(inputs: Inputs, found: Allocation, title: str, variant: str) -> Split:
+def _numbers(inputs: Inputs, found: Allocation) -> dict[str, int]:
     """
     The split in whole numbers.
 
@@ -170,8 +177,6 @@ def _split(inputs: Inputs, found: Allocation, title: str, variant: str) -> Split
         InputError: All that is missing or wrong so far.
         DoesNotFitError: No framework has a key for it.
     """
-    from rlsize.writers.snippets.split import Split
-
     numbers = {key: _whole(inputs, key, getattr(found, key)) for key in _NEEDED}
     if found.rollout.tensor is None and found.gpus_per_instance not in {None, 1}:
         todo = "give the GPUs that share each layer of an instance"
@@ -179,27 +184,15 @@ def _split(inputs: Inputs, found: Allocation, title: str, variant: str) -> Split
     if found.mode and found.staleness is None:
         inputs.fault("max_staleness is missing", "--max-staleness", "give the staleness cap in optimizer steps")
     inputs.settle()
-    whole = _whole(inputs, "max_staleness", found.staleness)
-    if found.mode in {"async", "hybrid"} and whole < 1:
+    numbers["max_staleness"] = _whole(inputs, "max_staleness", found.staleness)
+    if found.mode in {"async", "hybrid"} and numbers["max_staleness"] < 1:
         todo = "give 1 or more, or --mode sync"
         inputs.fault("an asynchronous loop has samples that are a step old", "--max-staleness", todo)
     inputs.settle()
     if found.carried:
         what = "long samples go on in the next step (mode partial), and no key for that was read"
         raise DoesNotFitError(Fault(what, "--mode", "nearest: --mode sync, or --mode async"))
-    return Split(
-        title=title,
-        said=found,
-        variant=variant,
-        instances=numbers["instances"],
-        size=numbers["gpus_per_instance"],
-        rollout_gpus=numbers["rollout_gpus"],
-        trainer_gpus=numbers["trainer_gpus"],
-        node=numbers["gpus_per_node"],
-        staleness=whole,
-        prompts=numbers["prompts_per_step"],
-        group=numbers["group_size"],
-    )
+    return numbers
 
 
 def _whole(inputs: Inputs, key: str, value: float | None) -> int:
@@ -215,30 +208,104 @@ def _whole(inputs: Inputs, key: str, value: float | None) -> int:
     return int(value)
 
 
-def _text(found: Framework, split: Split, made: Snippet, source: str) -> str:
+def _made(inputs: Inputs, found: Allocation, numbers: Mapping[str, int], framework: Framework, way: str) -> NewLaunch:
+    """
+    The keys.
+
+    Raises:
+        InputError: What is wrong with what a file says.
+        DoesNotFitError: The framework has no keys for the loop; all of it, with what comes nearest.
+    """
+    from rlsize.frameworks.new import framework_mode, new_launch
+
+    given: dict[str, Any] = {key: numbers[key] for key in ("gpus_per_node", "gpus_per_instance")}
+    given |= {"mode": framework_mode(found.mode), "algorithm": inputs.name("algorithm")[0] or "grpo"}
+    given |= {"gpus": _gpus(found, numbers), "shared": found.shared, "mixture": bool(found.mixture)}
+    needed: dict[str, Any] = {key: value for key, value in numbers.items() if key not in given}
+    needed |= {f"rollout_{name}_parallel": degree for name, degree in found.rollout.said().items()}
+    needed |= {
+        "rollout_tensor_parallel": found.rollout.tensor or 1,
+        "mini_batches": found.mini_batches,
+        "sync_every": found.sync_every,
+        "engine": found.engine or None,
+    }
+    liked = _liked(inputs)
+    liked |= {"inflight_weight_updates": found.in_flight or None, "lends": found.mode == "hybrid" or None}
+    inputs.settle()
+    made = new_launch(framework, framework.variants[way], _told(needed), _told(liked), _told(given))
+    if made.unmet:
+        raise DoesNotFitError(*(_no(inputs, one) for one in made.unmet))
+    return made
+
+
+def _gpus(found: Allocation, numbers: Mapping[str, int]) -> int:
+    """GPUs of both sides."""
+    return numbers["trainer_gpus"] + (0 if found.shared else numbers["rollout_gpus"])
+
+
+def _told(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _liked(inputs: Inputs) -> dict[str, Any]:
+    """What a file says besides; a model by its name on the hub."""
+    found: dict[str, Any] = {}
+    for key in _LIKED:
+        kind = QUANTITIES[key].kind
+        if not inputs.gives(key):
+            continue
+        if isinstance(kind, Switch):
+            found[key] = inputs.yes(key)
+        elif isinstance(kind, (Word, Text)):
+            found[key] = inputs.name(key)[0]
+        else:
+            number = inputs.ask(key).value
+            if number != 1 or not key.endswith("_parallel"):  # what is not spread is so by default
+                found[key] = int(number) if isinstance(number, float) and number.is_integer() else number
+    model, _ = inputs.name("model")
+    if isinstance(model, str):
+        profile = inputs.apart().profile("model", model, "")
+        found["model"] = (profile.hf_repo if profile is not None else None) or model
+    return found
+
+
+def _no(inputs: Inputs, one: Unmet) -> Fault:
+    """Why a framework cannot run the loop, and what comes nearest."""
+    if one.quantity not in QUANTITIES:
+        return Fault(one.what, "", "nearest: another split")
+    flag = inputs.flag(one.quantity)
+    near = " or ".join(str(value) for value in one.nearest if value is not None)
+    return Fault(one.what, flag, f"nearest: {flag} {near}".rstrip())
+
+
+def _unset(made: NewLaunch) -> tuple[str, ...]:
+    return (f"Not set, as no key for it was read: {', '.join(made.unset)}.",) if made.unset else ()
+
+
+def _text(chosen: Framework, way: str, made: NewLaunch, found: Allocation, numbers: Mapping[str, int]) -> str:
     """The keys, below a few lines that say what they are."""
     from rlsize.version import VERSION
+    from rlsize.writers.launch.new import launch_text
     from rlsize.writers.manifests.text import commented
-    from rlsize.writers.snippets.snippet import group_text
 
-    fleet = f"{numbered(split.instances, 'instance')} of {numbered(split.size, 'GPU')}"
-    pools = f"{numbered(split.gpus, 'GPU')} for both sides, {fleet} (tensor parallel {split.tensor})."
-    if not split.shared:
+    tensor = f"tensor parallel {found.rollout.tensor or 1}"
+    fleet = f"{numbered(numbers['instances'], 'instance')} of {numbered(numbers['gpus_per_instance'], 'GPU')}"
+    pools = f"{numbered(numbers['trainer_gpus'], 'GPU')} for both sides, {fleet} ({tensor})."
+    if not found.shared:
         pools = (
-            f"{numbered(split.rollout_gpus, 'rollout GPU')} ({fleet}, tensor parallel {split.tensor}), "
-            f"{numbered(split.trainer_gpus, 'trainer GPU')}; {split.said.mode}, staleness up to {split.staleness}, "
-            f"sync every {split.said.sync_every}."
+            f"{numbered(numbers['rollout_gpus'], 'rollout GPU')} ({fleet}, {tensor}), "
+            f"{numbered(numbers['trainer_gpus'], 'trainer GPU')}; {found.mode}, staleness up to "
+            f"{numbers['max_staleness']}, sync every {found.sync_every}."
         )
+    batch = f"{numbers['prompts_per_step']} prompts x {numbers['group_size']} samples"
     lines = [
-        f"{found.source}: {split.variant}. Written by rlsize {VERSION} from {source}.",
+        f"{chosen.title} ({chosen.source}): {way}. Written by rlsize {VERSION} from {found.source}.",
         f"Split: {pools}",
-        f"Batch: {split.prompts} prompts x {split.group} samples, weight updates: {split.said.mini_batches}.",
-        *made.notes,
-        *(f"Caution: {warning}" for warning in made.warnings),
+        f"Batch: {batch}, weight updates: {found.mini_batches}.",
+        *chosen.variants[way].notes,
+        *_unset(made),
     ]
-    unread = [key for group in made.groups for key in group.keys if key in found.unread]
+    unread = [key for key in made.keys if key in chosen.unread]
     if unread:
         lines.append(f"Not read in the source of that version, so check: {', '.join(unread)}.")
-    several = len(made.groups) > 1
-    bodies = [(commented([group.title]) if several else "") + group_text(group) for group in made.groups]
-    return commented(lines) + ("\n" if several else "") + "\n".join(bodies)
+    return commented(lines) + launch_text(chosen, chosen.variants[way], made.keys)

@@ -19,8 +19,8 @@ from rlsize.writers.inline_picture import inline_picture
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from rlsize.reports.chart import Picture
     from rlsize.reports.page import Page, Section
+    from rlsize.reports.pictures import Picture
     from rlsize.reports.report import Cell, Column, Table
     from rlsize.writers.inline_picture import Key
 

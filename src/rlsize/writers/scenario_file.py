@@ -94,16 +94,17 @@ _HEADER = """\
 rlsize: {{kind: scenario, version: 1}}"""
 _COMMENTS_FROM = 38  # the column of comments, where lines leave it free
 _INDENT = 2
-_TOPS = ("model", *(section for section in SECTIONS if "." not in section), "budget")
+_TOPS = ("framework", "model", *(section for section in SECTIONS if "." not in section), "budget")
 
 
-def scenario_text(answers: Answers, schema_name: str) -> str:
+def scenario_text(answers: Answers, schema_name: str, *, places: Mapping[str, str] | None = None) -> str:
     """
     A commented scenario with these answers; lines that nobody answered are left out, or stand behind a `#`.
 
     Args:
         answers: Values by dotted key, in base units; in `budget`, limits that stand alone.
         schema_name: Name of the JSON Schema file beside it.
+        places: Where values were said, by key: their comments; nothing but what was said is shown then.
 
     Raises:
         KeyError: A scenario has no such key.
@@ -112,18 +113,18 @@ def scenario_text(answers: Answers, schema_name: str) -> str:
     known = [*PLACES, *(f"budget.{name}" for name in quantities())]
     if not said.keys() <= set(known):
         raise KeyError(f"a scenario has no {', '.join(sorted(said.keys() - set(known)))}")
-    values = {**STARTER, **OFFERED, **said}
+    values = {**STARTER, **OFFERED, **said} if places is None else said
     if any(key.startswith("model.") for key in said):
         values.pop("model")
     shown = sorted((key for key in known if key in values), key=lambda key: _TOPS.index(key.partition(".")[0]))
     blocks = [_HEADER.format(schema=schema_name)]
     for top in dict.fromkeys(key.partition(".")[0] for key in shown):
         own = {key: values[key] for key in shown if key.partition(".")[0] == top}
-        blocks.append("\n".join(_lines(own, said, 0, None)))
+        blocks.append("\n".join(_lines(own, said, 0, None, places or {})))
     return "\n\n".join(blocks) + "\n"
 
 
-def _lines(values: Answers, said: Answers, depth: int, off: int | None) -> Iterator[str]:
+def _lines(values: Answers, said: Answers, depth: int, off: int | None, places: Mapping[str, str]) -> Iterator[str]:
     """
     The lines of some keys, and of those below them.
 
@@ -132,6 +133,7 @@ def _lines(values: Answers, said: Answers, depth: int, off: int | None) -> Itera
         said: What was answered.
         depth: How many sections they lie in.
         off: Where the `#` of a section stands that nobody answered.
+        places: Where values were said, by key.
     """
     sections: dict[str, dict[str, Any]] = {}
     for key, value in values.items():
@@ -142,10 +144,10 @@ def _lines(values: Answers, said: Answers, depth: int, off: int | None) -> Itera
         margin = " " * column if start is None else " " * start + "# " + " " * (column - start)
         value = f" {_value(name, own[name])}" if name in own else ""
         shown = f"{margin}{name.rpartition('.')[2]}:{value}"
-        remark = _remark(name)
+        remark = places.get(name) or _remark(name)
         yield f"{f'{shown}  '.ljust(_COMMENTS_FROM)}# {remark}" if remark else shown
         if name not in own:
-            yield from _lines(own, said, depth + 1, start)
+            yield from _lines(own, said, depth + 1, start, places)
 
 
 def _value(key: str, value: Any) -> str:  # noqa: ANN401 (any value of a scenario)

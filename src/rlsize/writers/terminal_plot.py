@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from rlsize.reports.chart import Gantt, Panels
+from rlsize.reports.pictures import Gantt, Panels
 from rlsize.units import short
 from rlsize.writers.table import console
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from rlsize.reports.chart import Bar, Chart, Picture, Series
+    from rlsize.reports.chart import Chart, Series
+    from rlsize.reports.pictures import Bar, Picture
 
 HEIGHT, PANEL_HEIGHT = 14, 8
 LEFT = 9

@@ -1,0 +1,1 @@
+"""Launches written back: the same file, with other values of some keys."""

@@ -1,0 +1,143 @@
+"""YAML and JSON: values as they stand, and new keys in the mapping of their kin."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rlsize.writers.launch.edits import Edit, Lines
+from rlsize.writers.scalars import text as yaml_text
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from rlsize.facts.launch import Setting
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaf:
+    """A value of a new key; a mapping holds others."""
+
+    value: Any
+
+
+class TreeEditor:
+    """
+    Edits of a YAML or JSON file.
+
+    Args:
+        data: The file.
+        name: Its name.
+        settings: What it sets, by key.
+        spelled: How a key is written.
+    """
+
+    def __init__(self, data: bytes, name: str, settings: Mapping[str, Setting], spelled: Callable[[str], str]) -> None:
+        import yaml
+
+        self.lines, self.data, self.spelled = Lines(data), data, spelled
+        self.text = data.decode()
+        self.json = self.text.lstrip()[:1] in ("{", "[")
+        spans = Counter(setting.span for setting in settings.values())
+        self.own = {
+            key: setting
+            for key, setting in settings.items()
+            if setting.span.file == name and setting.span.end > setting.span.start and spans[setting.span] == 1
+        }
+        try:
+            roots = list(yaml.compose_all(self.text, Loader=yaml.SafeLoader))
+        except yaml.YAMLError:
+            roots = []
+        self.root = roots[0] if len(roots) == 1 else None
+        self.new: dict[int, tuple[Any, dict[str, Any]]] = {}
+
+    def edits(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+        """What gives a key a value; None where that cannot be done."""
+        setting = self.own.get(key)
+        if value is None:
+            gone = setting and not self.json and self.lines.without(setting.span.start, setting.span.end)
+            return iter([gone]) if gone else None
+        if setting is not None:
+            return iter([Edit(setting.span.start, setting.span.end, self._value(value, setting).encode())])
+        return self._new(self.spelled(key).lstrip("+~"), value)
+
+    def _value(self, value: Any, setting: Setting | None = None) -> str:  # noqa: ANN401 (any value of a configuration)
+        if not isinstance(value, str) or self.json:
+            return json.dumps(value)
+        quote = self.data[setting.span.start : setting.span.start + 1] if setting is not None else b""
+        if quote == b"'":
+            return "'" + value.replace("'", "''") + "'"
+        return json.dumps(value, ensure_ascii=False) if quote == b'"' else yaml_text(value)
+
+    def _new(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+        """A key put behind the last one of the mapping that is nearest to it."""
+        node, parts = self.root, key.split(".")
+        children = _children(node)
+        if any("." in name for name in children):  # keys that are written with their dots
+            parts = [key]
+        while len(parts) > 1 and parts[0] in children and _children(children[parts[0]][1]):
+            node = children[parts.pop(0)][1]
+            children = _children(node)
+        if not children or parts[0] in children or node is None:
+            return None
+        _, nested = self.new.setdefault(id(node), (node, {}))
+        for part in parts[:-1]:
+            nested = nested.setdefault(part, {})
+        nested[parts[-1]] = _Leaf(value)
+        return iter(())
+
+    def rest(self) -> Iterator[Edit]:
+        """New keys, those of one mapping together, behind the last one that it has."""
+        for node, nested in self.new.values():
+            key, value = node.value[-1]
+            at = self._byte(value.end_mark.index)
+            if node.flow_style:
+                own = self.lines.indent(self._byte(key.start_mark.index))
+                before = b"," + (b" " if own is None else self.lines.newline + own)
+                yield Edit(at, at, before + before.join(item.encode() for item in self._items(nested)))
+                continue
+            while at and self.data[at - 1 : at].isspace():  # the mark of a block is where the next one begins
+                at -= 1
+            end = self.lines.end(at)
+            lines = self._rows(nested, key.start_mark.column)
+            yield Edit(end, end, b"".join(self.lines.newline + line.encode() for line in lines))
+
+    def _items(self, nested: dict[str, Any]) -> list[str]:
+        """Keys and values between braces."""
+        return [
+            f"{self._key(part)}: "
+            + (self._value(inner.value) if isinstance(inner, _Leaf) else "{" + ", ".join(self._items(inner)) + "}")
+            for part, inner in nested.items()
+        ]
+
+    def _rows(self, nested: dict[str, Any], column: int) -> Iterator[str]:
+        """Keys and values on lines of their own."""
+        for part, inner in nested.items():
+            if isinstance(inner, _Leaf):
+                yield " " * column + f"{part}: {self._value(inner.value)}"
+            else:
+                yield " " * column + f"{part}:"
+                yield from self._rows(inner, column + self._step())
+
+    def _key(self, part: str) -> str:
+        return json.dumps(part) if self.json else part
+
+    def _byte(self, index: int) -> int:
+        return len(self.text[:index].encode())
+
+    def _step(self) -> int:
+        """Blanks by which a mapping inside another one goes in."""
+        for key, inner in _children(self.root).values():
+            for deeper, _ in _children(inner).values():
+                if deeper.start_mark.line > key.start_mark.line:
+                    return int(deeper.start_mark.column - key.start_mark.column) or 2
+        return 2
+
+
+def _children(node: Any) -> dict[str, tuple[Any, Any]]:  # noqa: ANN401 (nodes of yaml)
+    """Keys of a mapping with their nodes; none of anything else."""
+    if node is None or node.id != "mapping":
+        return {}
+    return {str(key.value): (key, value) for key, value in node.value}

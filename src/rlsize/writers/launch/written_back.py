@@ -1,0 +1,188 @@
+"""A launch with what is wanted written into it: only what changes, where it stands, proven by reading it again."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
+
+from rlsize.errors import DoesNotFitError, Fault, InputError
+from rlsize.frameworks.wanted import changes, same, spelled
+from rlsize.writers.launch.differences import difference
+from rlsize.writers.launch.edits import Edit, edited
+from rlsize.writers.launch.rows import RowEditor
+from rlsize.writers.launch.shell import AROUND, ShellEditor, plain, uses
+from rlsize.writers.launch.tree import TreeEditor
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from rlsize.frameworks.told import Reading
+
+_BOM = b"\xef\xbb\xbf"
+_TABLE = re.compile(rb"^\s*\[[\w.]+\]\s*$", re.MULTILINE)
+_ROUNDS = 3  # what follows from a key that changes is pinned, and that may have followers of its own
+
+
+class _Editor(Protocol):
+    def edits(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+        """What gives a key a value; None where that cannot be done."""
+
+    def rest(self) -> Iterator[Edit]:
+        """What brings the new keys that it was asked for, together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """
+    A launch as it is to be.
+
+    Args:
+        content: The whole file.
+        difference: What changes in it, as a unified diff.
+        notes: What changes with it, and what must be looked at by hand.
+    """
+
+    content: bytes
+    difference: str
+    notes: tuple[str, ...] = ()
+
+
+def written_back(
+    original: bytes,
+    name: str,
+    reading: Reading,
+    wanted: Mapping[str, Any],
+    again: Callable[[str], Reading],
+    *,
+    target: str = "",
+) -> Written:
+    """
+    A launch that tells what is wanted.
+
+    Args:
+        original: The bytes of its file.
+        name: The file, as its spans name it.
+        reading: What it tells.
+        wanted: Quantities as they are to be; None for one that is not to hold.
+        again: Reads a text in place of the file.
+        target: The file that is written, for the diff.
+
+    Raises:
+        DoesNotFitError: It cannot be written so; what is to be changed by hand, with the lines.
+    """
+    asked = changes(reading, wanted)
+    if asked.refused:
+        raise DoesNotFitError(*asked.refused)
+    bom = _BOM if original.startswith(_BOM) else b""
+    data = original[len(bom) :]
+    keys = {key: value for key, value in asked.keys.items() if not _elsewhere(reading, key, name)}
+    content, missed = _proven(data, name, reading, keys, again)
+    if not missed:
+        after = changes(again(content.decode()), wanted)
+        missed = {key: None for key in after.keys if key in keys}
+    if missed:
+        raise DoesNotFitError(*_by_hand(reading, keys, missed, name))
+    notes = [f"With it {told} changes from {old} to {new}." for told, (old, new) in asked.follows.items()]
+    listed = [
+        f"Change by hand: {_line(reading, key, value, name)}" for key, value in asked.keys.items() if key not in keys
+    ]
+    shown = difference(data.decode(), content.decode(), name, target or name)
+    return Written(bom + content, shown, (*listed, *asked.notes, *_kept(data, content, name, reading, keys), *notes))
+
+
+def _elsewhere(reading: Reading, key: str, name: str) -> bool:
+    """Whether a key around the program is said in another file, which no override reaches; a new one may be, too."""
+    group = next((prefix for prefix in AROUND if key.startswith(prefix)), "")
+    setting = reading.settings.get(key)
+    if setting is not None:
+        return setting.span.file != name and group not in ("", "launcher.", "server.")
+    return bool(group) and not any(
+        other.startswith(group) and one.span.file == name for other, one in reading.settings.items()
+    )
+
+
+def _proven(
+    data: bytes, name: str, reading: Reading, keys: Mapping[str, Any], again: Callable[[str], Reading]
+) -> tuple[bytes, dict[str, Any]]:
+    """
+    The file with keys changed, and nothing else.
+
+    Returns:
+        The file, and what could not be had: keys with the values that they have instead.
+    """
+    before = _said(reading)
+    expected = {key: value for key, value in {**before, **keys}.items() if value is not None}
+    asked, missed = dict(keys), dict[str, Any]()
+    for _ in range(_ROUNDS):
+        editor = _editor(data, name, reading)
+        found = {key: editor.edits(key, value) for key, value in asked.items()}
+        undone = {key: before.get(key) for key, edits in found.items() if edits is None}
+        if undone:
+            return data, undone
+        own = [edit for edits in found.values() if edits is not None for edit in edits]
+        content = edited(data, [*own, *editor.rest()])
+        try:
+            after = _said(again(content.decode()))
+        except InputError:
+            return data, dict(keys)
+        missed = {key: after.get(key) for key in {**expected, **after} if not same(after.get(key), expected.get(key))}
+        if not missed:
+            return content, {}
+        if any(key in asked or key not in before for key in missed):
+            break
+        asked |= {key: before[key] for key in missed}
+    return data, missed
+
+
+def _kept(data: bytes, content: bytes, name: str, reading: Reading, keys: Iterable[str]) -> Iterator[str]:
+    """Variables that fed what is written out now, and that go on feeding other things."""
+    editor = _editor(data, name, reading)
+    if isinstance(editor, ShellEditor):
+        for variable in sorted({one for key in keys for one in editor.variables(key)}):
+            lines = uses(content, variable)
+            if lines:
+                yield f"${variable.decode()} keeps its value for its other uses: line {', '.join(map(str, lines))}."
+
+
+def _said(reading: Reading) -> dict[str, Any]:
+    """Values by key, but for what follows from others: variables of batch systems, programs, scripts, nothing."""
+    follows = ("env.SLURM_", "env.SKYPILOT_", "values.", "launcher.program")
+    return {
+        key: setting.value
+        for key, setting in reading.settings.items()
+        if not key.startswith(follows) and setting.value != {}
+    }
+
+
+def _editor(data: bytes, name: str, reading: Reading) -> _Editor:
+    """What edits a file of its form; a script inside another file is a script."""
+    ending = name.rpartition(".")[2].lower()
+    said = partial(spelled, reading)
+    program = reading.settings.get("launcher.program")
+    if program is None or program.span.file != name or ending == "py":
+        if ending in {"toml", "py"} or (ending == "txt" and _TABLE.search(data)):
+            return RowEditor(data, name, reading.settings, said, python=ending == "py")
+        if ending in {"yaml", "yml", "json"}:
+            return TreeEditor(data, name, reading.settings, said)
+    return ShellEditor(data, name, reading.settings, said, flags=False)
+
+
+def _by_hand(reading: Reading, keys: Mapping[str, Any], missed: Iterable[str], name: str) -> Iterator[Fault]:
+    """What cannot be written safely, with the lines to change."""
+    for key in missed:
+        setting = reading.settings.get(key)
+        where = str(setting.span) if setting is not None else name
+        if key in keys:
+            yield Fault(f"{key} cannot be set here without changing more", where, _line(reading, key, keys[key], name))
+        else:
+            yield Fault(f"{key} would change as well", where, "change the keys by hand, each on its own line")
+
+
+def _line(reading: Reading, key: str, value: Any, name: str) -> str:  # noqa: ANN401 (any value of a configuration)
+    """A change in words, with its place."""
+    setting = reading.settings.get(key)
+    place = f"{setting.span}: " if setting is not None else f"{name}: "
+    written = setting.key if setting is not None else spelled(reading, key)
+    return f"{place}{written} = {plain(value)}"

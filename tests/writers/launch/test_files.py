@@ -1,0 +1,215 @@
+"""Configurations are written back with only what changes: YAML, TOML, JSON, Python, scripts inside YAML."""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from rlsize.errors import DoesNotFitError
+from rlsize.frameworks.told import Reading
+from rlsize.readers.frameworks import frameworks
+from rlsize.readers.launch.launch import read_launch
+from rlsize.readers.profiles import Catalogue
+from rlsize.writers.launch.written_back import Written, written_back
+
+NEMO = """\
+# recipe
+grpo:
+  num_prompts_per_step: 32   # prompts
+  num_generations_per_prompt: 8
+
+policy:
+  model_name: "Qwen/Qwen3-8B"
+  generation:
+    backend: vllm
+    vllm_cfg: {tensor_parallel_size: 2}
+cluster:
+  num_nodes: 1
+  gpus_per_node: 8
+"""
+PRIME = """\
+[trainer.model]
+name = "Qwen/Qwen3-8B"
+
+[orchestrator]
+batch_size = 128  # rollouts
+group_size = 8
+[inference.vllm]
+tensor_parallel_size = 1
+"""
+TRL = """\
+from trl import GRPOConfig, GRPOTrainer
+
+args = GRPOConfig(
+    output_dir="out",  # here
+    num_generations=8,
+)
+trainer = GRPOTrainer(model="Qwen/Qwen3-8B", args=args)
+"""
+SKY = """\
+num_nodes: 2
+resources: {accelerators: "H100:8"}
+run: |
+  set -e
+  python3 -m verl.trainer.main_ppo \\
+    trainer.nnodes=$SKYPILOT_NUM_NODES \\
+    actor_rollout_ref.rollout.n=8
+"""
+POD = """\
+apiVersion: batch/v1
+kind: Job
+spec:
+  template:
+    spec:
+      containers:
+        - name: train
+          command: ["python3", "-m", "verl.trainer.main_ppo"]
+          args:
+            - trainer.nnodes=1
+            # group
+            - actor_rollout_ref.rollout.n=8
+"""
+
+
+@cache
+def known() -> Any:
+    """All frameworks."""
+    return frameworks(Catalogue())
+
+
+def back(text: str, name: str, **wanted: Any) -> Written:
+    """A file with quantities written into it."""
+
+    def again(changed: str) -> Reading:
+        return read_launch(name, known(), text=changed).reading
+
+    return written_back(text.encode(), name, again(text), wanted, again)
+
+
+def content(text: str, name: str, **wanted: Any) -> str:
+    """The file."""
+    return back(text, name, **wanted).content.decode()
+
+
+def test_yaml_keeps_comments_and_order() -> None:
+    """A value is replaced as it stands, a new key goes behind its kin, missing parents are made."""
+    assert content(NEMO, "x.yaml", prompts_per_step=64) == NEMO.replace("step: 32 ", "step: 64 ")
+    assert content(NEMO, "x.yaml", rollout_tensor_parallel=4) == NEMO.replace("size: 2}", "size: 4}")
+    assert content(NEMO, "x.yaml", memory_fraction=0.7) == NEMO.replace(
+        "size: 2}", "size: 2, gpu_memory_utilization: 0.7}"
+    )
+    both = content(NEMO, "x.yaml", recompute="full", context_parallel=2)
+    assert both == NEMO.replace(
+        "cluster:\n", "  dtensor_cfg:\n    activation_checkpointing: true\n    context_parallel_size: 2\ncluster:\n"
+    )
+    assert content(NEMO, "x.yaml", recompute="full") == NEMO.replace(
+        "cluster:\n", "  dtensor_cfg:\n    activation_checkpointing: true\ncluster:\n"
+    )
+
+
+def test_what_a_parent_says_is_overridden_in_the_file(tmp_path: Path) -> None:
+    """A parent is never edited."""
+    (tmp_path / "base.yaml").write_text(NEMO, encoding="utf-8")
+    path = tmp_path / "child.yaml"
+    path.write_text("defaults: base.yaml\ngrpo:\n  num_generations_per_prompt: 16\n", encoding="utf-8")
+
+    def again(text: str) -> Reading:
+        return read_launch(str(path), known(), text=text).reading
+
+    reading = again(path.read_text(encoding="utf-8"))
+    written = written_back(
+        path.read_bytes(), str(path), reading, {"prompts_per_step": 64, "memory_fraction": 0.7}, again
+    )
+    assert yaml.safe_load(written.content) == {
+        "defaults": "base.yaml",
+        "grpo": {"num_generations_per_prompt": 16, "num_prompts_per_step": 64},
+        "policy": {"generation": {"vllm_cfg": {"gpu_memory_utilization": 0.7}}},
+    }
+
+
+def test_what_follows_in_yaml_keeps_its_value() -> None:
+    """Only the key that was asked for changes; one that stands for it is written out."""
+    text = NEMO.replace("per_prompt: 8\n", "per_prompt: 8\n  val_batch_size: ${grpo.num_prompts_per_step}\n")
+    assert content(text, "x.yaml", prompts_per_step=64) == text.replace("step: 32 ", "step: 64 ").replace(
+        "${grpo.num_prompts_per_step}", "32"
+    )
+
+
+def test_toml_keeps_comments_and_tables() -> None:
+    """A new key goes into its table, a new table to the end."""
+    whole = content(PRIME, "x.toml", group_size=16, prompts_per_step=8)
+    assert whole == PRIME.replace("group_size = 8", "group_size = 16")
+    assert content(PRIME, "x.toml", rollout_tensor_parallel=2) == PRIME.replace(
+        "parallel_size = 1", "parallel_size = 2"
+    )
+    assert content(PRIME, "x.toml", memory_fraction=0.7) == PRIME + "gpu_memory_utilization = 0.7\n"
+    assert content(PRIME, "x.toml", trainer_gpus=2, rollout_gpus=4).endswith(
+        "\n[deployment]\nnum_train_gpus = 2\nnum_infer_gpus = 4\n"
+    )
+    assert content(PRIME, "x.toml", max_response_tokens=4096) == (
+        PRIME + "\n[orchestrator.train.sampling]\nmax_completion_tokens = 4096\n"
+    )
+
+
+def test_json_keeps_its_layout() -> None:
+    """Values, and new keys behind their kin."""
+    text = json.dumps(yaml.safe_load(NEMO), indent=2)
+    assert content(text, "x.json", prompts_per_step=64) == text.replace('step": 32', 'step": 64')
+    written = content(text, "x.json", memory_fraction=0.7)
+    assert json.loads(written)["policy"]["generation"]["vllm_cfg"]["gpu_memory_utilization"] == 0.7
+    assert written.count("\n") == text.count("\n") + 1
+
+
+def test_keyword_arguments_of_python() -> None:
+    """A value as it stands, a new one on a line of its own."""
+    assert content(TRL, "x.py", group_size=16) == TRL.replace("=8,", "=16,")
+    assert content(TRL, "x.py", max_response_tokens=4096) == TRL.replace("=8,", "=8,\n    max_completion_length=4096,")
+
+
+def test_a_script_inside_a_job_file_is_edited_where_it_stands() -> None:
+    """SkyPilot: nodes change with it; Kubernetes: an argument is an item of its list."""
+    written = back(SKY, "x.yaml", gpus=32, group_size=16, memory_fraction=0.7)
+    new = "rollout.n=16 \\\n    actor_rollout_ref.rollout.gpu_memory_utilization=0.7"
+    after = SKY.replace("num_nodes: 2", "num_nodes: 4").replace("$SKYPILOT_NUM_NODES", "4").replace("rollout.n=8", new)
+    assert written.content.decode() == after
+    assert content(POD, "x.yaml", group_size=16, memory_fraction=0.7) == POD.replace("rollout.n=8", "rollout.n=16") + (
+        "            - actor_rollout_ref.rollout.gpu_memory_utilization=0.7\n"
+    )
+
+
+def test_a_log_has_no_place_to_write_to() -> None:
+    """It is refused, with what is to be changed."""
+    lines = ["{'actor_rollout_ref': {'rollout': {'n': 8,", "'name': 'vllm'}},", "'data': {'train_batch_size': 64},"]
+    lines += ["'algorithm': {'adv_estimator': 'grpo'},", "'trainer': {'n_gpus_per_node': 8, 'nnodes': 1}}"]
+    log = "".join(f"(TaskRunner pid=1) {line}\n" for line in lines)
+    with pytest.raises(DoesNotFitError, match=r"rollout\.n cannot be set here"):
+        back(log, "run.log", group_size=16)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_yaml_read_changed_and_read_again_has_exactly_the_change(data: st.DataObject) -> None:
+    """Whatever is changed: the rest of the file parses to what it was."""
+    said = {
+        "prompts_per_step": data.draw(st.sampled_from([None, 32, 64])),
+        "group_size": data.draw(st.sampled_from([None, 8, 16])),
+        "memory_fraction": data.draw(st.sampled_from([None, 0.4, 0.7])),
+        "max_response_tokens": data.draw(st.sampled_from([None, 1024])),
+        "rollout_tensor_parallel": data.draw(st.sampled_from([None, 2, 4])),
+    }
+    wanted = {key: value for key, value in said.items() if value is not None}
+    ending = data.draw(st.sampled_from(["\n", "\r\n"]))
+    text = NEMO.replace("\n", ending)
+    written = content(text, "x.yaml", **wanted)
+    told = read_launch("x.yaml", known(), text=written).reading
+    assert {key: told.value(f"loop.{key}") for key in wanted} == wanted
+    assert written.count("\n") == written.count(ending)
+    if not wanted:
+        assert written == text
