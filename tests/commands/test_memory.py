@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.effort import THOROUGH, tries
 
 from rlsize.readers.profiles import Catalogue
 
@@ -389,7 +390,7 @@ def test_the_good_command_line_is_answered(rlsize: Run, named: dict[str, str]) -
     assert rlsize("memory", *(f"{flag}={value}" for flag, value in (named | GOOD).items())).code == 0
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=tries(30))
 @given(st.sampled_from(NAMED), st.dictionaries(st.sampled_from(FLAGS), VALUES, min_size=1, max_size=3))
 @example({"--params": "8B"}, BEYOND)
 def test_junk_gives_an_answer_or_a_message(rlsize: Run, named: dict[str, str], said: dict[str, str]) -> None:
@@ -442,7 +443,7 @@ def test_shapes_of_all_kinds_are_answered(rlsize: Run, model: str, said: dict[st
     assert answered(rlsize("memory", "--model", model, *(f"{flag}={value}" for flag, value in said.items()), "--json"))
 
 
-@pytest.mark.parametrize("model", Catalogue().names("model"))
+@pytest.mark.parametrize("model", Catalogue().names("model")[:: 1 if THOROUGH else 4])
 def test_every_shipped_model_has_a_bill_and_a_fit(rlsize: Run, model: str) -> None:
     """Each fits on some number of H200s, with room for a sample of 2,000 tokens."""
     ran = rlsize(
@@ -451,3 +452,54 @@ def test_every_shipped_model_has_a_bill_and_a_fit(rlsize: Run, model: str) -> No
     assert ran.code == 0
     assert ran.results["trainer_first_fit_gpus"] >= 1
     assert ran.results["max_concurrency"] >= 1
+
+
+SHARED = """
+model: qwen2.5-7b
+cluster: {gpu: h100-sxm, gpus: 2}
+workload:
+  prompts_per_step: 1024
+  group_size: 5
+  mini_batches: 4
+  prompt_tokens: 105
+  max_prompt_tokens: 1024
+  response_tokens: {mean: 220, max: 1024}
+placement: {mode: colocated}
+rollout: {engine: vllm, tensor_parallel: 2, memory_fraction: 0.6}
+trainer: {backend: fsdp, micro_batch_samples: 16, fused_loss: true, reference_offload: true, parallelism: {fsdp: 2}}
+"""
+
+
+def test_a_loop_has_its_phases_told(rlsize: Run, tmp_path: Path) -> None:
+    """Each with parts that add up to what it holds; nearly full is no bill that refuses a loop."""
+    ran = rlsize("memory", scenario(tmp_path, SHARED), "--json")
+    assert ran.code == 0
+    assert ran.results["memory_verdict"] == "not sure"
+    phases = {row["phase"]: row for row in ran.document["rows"]["phases"]}
+    assert next(iter(phases)) == "load"
+    for row in phases.values():
+        own = {"held_bytes", "low_bytes", "high_bytes", "first_step_bytes", "visible_memory_bytes"}
+        parts = sum(value for key, value in row.items() if key.endswith("_bytes") and key not in own)
+        assert parts == pytest.approx(row["held_bytes"])
+    worst = phases[ran.results["worst_phase"]]
+    assert ran.results["worst_phase_bytes_per_gpu"] == worst["held_bytes"]
+    assert any("its phases decide" in warning for warning in ran.document["warnings"])
+
+
+def test_a_phase_that_does_not_fit_refuses_the_loop_under_every_command(rlsize: Run, tmp_path: Path) -> None:
+    """An engine that never sleeps: the same phase and bytes in `memory` and `predict step`, and exit code 1."""
+    awake = ("--set", "rollout.sleep=none")
+    ran = rlsize("memory", scenario(tmp_path, SHARED), *awake, "--json")
+    assert ran.code == 1
+    assert ran.results["memory_verdict"] == "dies"
+    assert ran.results["short_bytes_per_gpu"] > 0
+    words = ran.document["headline"].partition(" GiB")[0]
+    assert words.startswith(f"Dies at {ran.results['first_dying_phase']}: needs ")
+    step = rlsize("predict", "step", scenario(tmp_path, SHARED), *awake, "--json")
+    assert step.code == 1
+    assert f"it d{words.removeprefix('D')} GiB" in step.document["headline"]
+
+
+def test_a_bill_without_a_loop_has_no_phases(rlsize: Run) -> None:
+    """Nobody says what runs beside what."""
+    assert "phases" not in rlsize("memory", *LESSON, "--json").document["rows"]

@@ -1,11 +1,12 @@
 """
-Every equation and every golden case, found by walking: a test that asks for `equation_name` or `case` runs for each.
+Every equation and every golden case, found by walking: a test that asks for `equation_name` or `case` is given each.
 
 Golden cases stand in `cases*.yaml`: `file.function`, then a list of inputs, answer and who computed it.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,7 +19,7 @@ from rlsize.readers.yaml_documents import read_document
 from rlsize.reports.equation_page import equation, equation_names
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
 HERE = Path(__file__).parent
 DEFAULT_TOLERANCE = 1e-9
@@ -38,8 +39,7 @@ class Case:
     tolerance: float = DEFAULT_TOLERANCE
     extra: tuple[str, ...] = field(default=())
 
-    @property
-    def label(self) -> str:
+    def __str__(self) -> str:
         """A short name for the test's report."""
         return f"{self.name}-{self.position}"
 
@@ -62,13 +62,41 @@ def golden_cases() -> tuple[Case, ...]:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run a test once for each equation, or once for each golden case."""
-    if "equation_name" in metafunc.fixturenames:
-        metafunc.parametrize("equation_name", equation_names())
-    if "case" in metafunc.fixturenames:
-        known = set(equation_names())
-        cases = [case for case in golden_cases() if case.name in known]
-        metafunc.parametrize("case", cases, ids=[case.label for case in cases])
+    """Run a test once for each file of equations; `pytest_pyfunc_call` goes through what there is of the file."""
+    known = equation_names()
+    everything: dict[str, Sequence[str | Case]] = {
+        "equation_name": known,
+        "case": [case for case in golden_cases() if case.name in set(known)],
+    }
+    for asked in everything.keys() & set(metafunc.fixturenames):
+        by_file: dict[str, list[str | Case]] = {}
+        for one in everything[asked]:
+            by_file.setdefault(str(one).partition(".")[0], []).append(one)
+        metafunc.parametrize(asked, by_file.values(), ids=list(by_file))
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
+    """
+    Call a test with each equation, or with each golden case, of its file, and tell all that fail.
+
+    Thousands of tests of a millisecond would take most of their time to be listed and reported.
+    """
+    asked = next((name for name in ("equation_name", "case") if name in pyfuncitem.fixturenames), None)
+    if asked is None:
+        return None
+    given: dict[str, Any] = dict(pyfuncitem.funcargs)
+    arguments = {name: given[name] for name in inspect.signature(pyfuncitem.obj).parameters}
+    failed = []
+    for one in given[asked]:
+        try:
+            pyfuncitem.obj(**{**arguments, asked: one})
+        except Exception as error:  # noqa: BLE001 (whatever it is, it is raised with the others)
+            error.add_note(f"of {one}")
+            failed.append(error)
+    if failed:
+        raise ExceptionGroup("fails for some", failed)
+    return True
 
 
 @pytest.fixture

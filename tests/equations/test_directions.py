@@ -128,7 +128,7 @@ def test_the_answer_moves_as_the_table_says(case: Case) -> None:
     """Around each golden case, a larger input moves the answer the one way only."""
     if case.name not in DIRECTIONS:
         return
-    random = Random(case.label)
+    random = Random(str(case))
     for argument, sign in directions(case.name).items():
         for _ in range(DRAWS if sign != "~" else 0):
             smaller, larger = sorted(case.inputs[argument] * random.uniform(0.8, 1.2) for _ in range(2))

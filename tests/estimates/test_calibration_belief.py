@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.errors import InputError
 from rlsize.estimates.all_constants import all_constants, all_stages
@@ -53,7 +54,7 @@ rows = st.lists(st.tuples(powers, st.floats(0.5, 2.0)), min_size=1, max_size=4)
 
 
 @given(rows)
-@settings(max_examples=20)
+@settings(max_examples=tries(20))
 def test_a_belief_survives_its_file(found: list[tuple[dict[str, float], float]]) -> None:
     """Written and read, mean and covariance are what they were, to the last digits."""
     before, after = measured(*found)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.estimates.belief import Belief, prior
 from rlsize.estimates.engine_work import EngineQuestion
@@ -50,7 +51,7 @@ def outlook(asked: RolloutQuestion, belief: Belief = BELIEF, seed: int = 0) -> R
     cv=st.floats(0.0, 3.0),
     ending=st.sampled_from(["barrier", "refill"]),
 )
-@settings(max_examples=30)
+@settings(max_examples=tries(30))
 def test_each_figure_lies_inside_its_band(
     model: str, concurrency: float | None, samples: int | None, cv: float, ending: str
 ) -> None:

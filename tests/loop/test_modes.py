@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import pytest
 
@@ -21,6 +22,7 @@ NODES = {"rollout_gpus": "32", "trainer_gpus": "32"}
 MODES = ("colocated", "sync", "one-step-off", "async")
 
 
+@cache
 def outlook(mode: str = "async", **said: str) -> StepOutlook:
     """What to expect of 512 samples of 300 + 2000 tokens on 16 GPUs."""
     gpus = {"gpus": "16"} if mode == "colocated" else SPLIT

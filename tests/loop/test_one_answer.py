@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.effort import THOROUGH, tries
 from tests.loop.one_answer import (
     COMMANDS,
     HEAD,
@@ -29,7 +30,7 @@ from tests.loop.one_answer import (
 
 import rlsize.commands
 
-EXAMPLES = int(os.environ.get("RLSIZE_ONE_ANSWER", "15"))
+EXAMPLES = int(os.environ.get("RLSIZE_ONE_ANSWER", tries(20)))
 """Random loops to ask about; more find more."""
 
 ASYNC = """\
@@ -135,7 +136,7 @@ def test_the_same_named_loop_has_the_same_numbers_under_every_command(desk: Desk
     assert not (found := disagreements(desk, desk.file(HEAD + text))), _listed(found)
 
 
-@pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, GIVEN_SPLIT])
+@pytest.mark.parametrize("text", [LORA, GIVEN_SPLIT, ASYNC, SHARED] if THOROUGH else [LORA])
 def test_a_saved_plan_is_asked_as_a_scenario_is(desk: Desk, text: str) -> None:
     """Every command takes it, and gives the numbers that stand in it."""
     plan = desk.saved_plan(desk.file(HEAD + text))
@@ -143,7 +144,7 @@ def test_a_saved_plan_is_asked_as_a_scenario_is(desk: Desk, text: str) -> None:
     assert not (found := disagreements(desk, plan)), _listed(found)
 
 
-@pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN])
+@pytest.mark.parametrize("text", [ASYNC, SHARED, LORA, UNEVEN] if THOROUGH else [SHARED, UNEVEN])
 def test_a_plan_that_is_applied_keeps_its_numbers(desk: Desk, text: str) -> None:
     """`plan --apply` writes a scenario of the chosen loop: the same step, cost and GPUs, whoever is asked about it."""
     path = desk.file(HEAD + text)
@@ -211,10 +212,10 @@ def test_a_side_of_shared_gpus_that_has_others_is_refused_by_every_command(desk:
     assert not (found := list(verdicts(answers))), _listed(found)
 
 
-def test_responses_beyond_the_context_of_the_model_are_refused_by_every_command(desk: Desk) -> None:
-    """300 + 40,960 tokens are more than the model's 40,960."""
+def test_responses_beyond_the_context_of_the_model_are_told_by_every_command(desk: Desk) -> None:
+    """300 + 40,960 tokens are more than the model's own 40,960; runs that stretch its positions have such caps."""
     answers = desk.ask_all(desk.file(HEAD + ASYNC.replace("mean: 4096", "mean: 4096, max: 40960")))
-    assert [answer.command for answer in answers if answer.code == 0] == []
+    assert [answer.command for answer in answers if "qwen3-32b's own 40,960" not in answer.prose] == []
     assert not (found := list(verdicts(answers))), _listed(found)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from rlsize.equations._ops import Real, maximum
+from rlsize.equations._ops import Real, log, maximum, minimum, sqrt
 
 
 def training_peak_bytes(
@@ -37,6 +37,29 @@ def training_peak_bytes(
     58000000000.0
     """
     return overhead * (state_bytes + maximum(activation_bytes + logits_bytes, gradient_bytes) + gathered_bytes)
+
+
+def gradients_beyond(gradient_bytes: Real, activation_bytes: Real, logits_bytes: Real) -> Real:
+    """
+    What gradients that grow in a backward pass add to its peak.
+
+    G' = max(G - A - Z, 0)
+
+    Args:
+        gradient_bytes: Gradients that grow while activations are freed, G. [B]
+        activation_bytes: What the layers keep, and the layer at work, A. [B]
+        logits_bytes: Logits and what the loss keeps beside them, Z. [B]
+
+    Returns:
+        G'. [B]
+
+    Assumes that they take the place of activations, as in training_peak_bytes.
+    Source: own derivation from training_peak_bytes.
+
+    >>> gradients_beyond(gradient_bytes=50e9, activation_bytes=30e9, logits_bytes=10e9)
+    10000000000.0
+    """
+    return maximum(gradient_bytes - activation_bytes - logits_bytes, 0.0)
 
 
 def kept_copies(hidden_copies: Real, kept_share: Real) -> Real:
@@ -208,6 +231,100 @@ def whole_micro_batch_tokens(micro_batch_tokens: Real, longest_tokens: Real) -> 
     20000
     """
     return maximum(micro_batch_tokens, longest_tokens)
+
+
+def rank_samples(sequences: Real, ranks: Real, optimizer_steps: Real) -> Real:
+    """
+    Samples that a data-parallel rank has for one optimizer step.
+
+    s = max(S / (d m), 1)
+
+    Args:
+        sequences: Sequences of the step, S. [1]
+        ranks: Data-parallel ranks, d. [1]
+        optimizer_steps: Optimizer steps that share them, m. [1]
+
+    Returns:
+        s. [1]
+
+    Assumes even shares.
+    Source: counting.
+
+    >>> rank_samples(sequences=5120, ranks=32, optimizer_steps=4)
+    40.0
+    """
+    return maximum(sequences / (ranks * optimizer_steps), 1.0)
+
+
+def tokens_at_hand(micro_batch_tokens: Real, rank_tokens: Real) -> Real:
+    """
+    Tokens of a micro batch, which holds no more than there is for an optimizer step.
+
+    T = min(T_m, T_r)
+
+    Args:
+        micro_batch_tokens: Tokens that it may hold, T_m. [token]
+        rank_tokens: Tokens that a rank has for an optimizer step, T_r. [token]
+
+    Returns:
+        T. [token]
+
+    Assumes nothing.
+    Source: counting.
+
+    >>> tokens_at_hand(micro_batch_tokens=24000, rank_tokens=13600)
+    13600
+    """
+    return minimum(micro_batch_tokens, rank_tokens)
+
+
+def padded_tokens(samples: Real, longest_tokens: Real) -> Real:
+    """
+    Tokens of a micro batch whose samples are padded to the longest.
+
+    T = s l
+
+    Args:
+        samples: Samples of the micro batch, s. [1]
+        longest_tokens: The longest sequence, l. [token]
+
+    Returns:
+        T. [token]
+
+    Assumes that some micro batch holds a sample of that length.
+    Source: counting.
+
+    >>> padded_tokens(samples=4, longest_tokens=2048)
+    8192
+    """
+    return samples * longest_tokens
+
+
+def packed_tokens(samples: Real, mean_tokens: Real, tokens_cv: Real, longest_tokens: Real, sequences: Real) -> Real:
+    """
+    Tokens of the largest micro batch of a step, whose samples are put end to end without padding.
+
+    T = min(s l, max(s m + m c sqrt(2 s ln(1 + S / s)), l))
+
+    Args:
+        samples: Samples of a micro batch, s. [1]
+        mean_tokens: Mean tokens of a sequence, m. [token]
+        tokens_cv: Standard deviation of that over its mean, c. [1]
+        longest_tokens: The longest sequence, l. [token]
+        sequences: Sequences of the step, S. [1]
+
+    Returns:
+        T. [token]
+
+    Assumes samples are dealt out at random, so that sums of s are about normal; the largest of n such lies
+    sqrt(2 ln n) standard deviations above the mean, n + 1 here, so that one alone varies too.
+    Source: extreme values of normal variables, Leadbetter, Lindgren and Rootzen (1983), section 1.5; own sum.
+
+    >>> packed_tokens(samples=16, mean_tokens=1000, tokens_cv=0, longest_tokens=4000, sequences=512)
+    16000.0
+    """
+    spread = mean_tokens * tokens_cv * sqrt(2.0 * samples * log(1.0 + sequences / samples))
+    return minimum(samples * longest_tokens, maximum(samples * mean_tokens + spread, longest_tokens))
 
 
 def allocator_bytes(peak_bytes: Real, overhead: Real) -> Real:

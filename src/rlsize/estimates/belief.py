@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import zlib
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +62,8 @@ class Belief:
         share their draws.
         """
         normal = np.array([_normal(seed, name, draws) for name in self.names]).reshape(len(self.names), draws)
-        values = np.exp(self.mean[:, None] + _root(self.covariance) @ normal)
+        root = _root(np.ascontiguousarray(self.covariance, dtype=np.float64).tobytes(), len(self.names))
+        values = np.exp(self.mean[:, None] + root @ normal)
         return dict(zip(self.names, values, strict=True))
 
 
@@ -173,12 +175,14 @@ def _normal(seed: int, name: str, draws: int) -> NDArray[np.float64]:
     return np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(draws)
 
 
-def _root(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+@lru_cache(maxsize=8)
+def _root(content: bytes, size: int) -> NDArray[np.float64]:
     """
-    The symmetric square root.
+    The symmetric square root of a covariance, kept as it takes longer than most of what is asked about one belief.
 
     A diagonal covariance keeps each constant's own draws, and one that is narrowed a little changes them a little.
     """
+    covariance = np.frombuffer(content, dtype=np.float64).reshape(size, size)
     values, vectors = np.linalg.eigh(covariance)
     root: NDArray[np.float64] = (vectors * np.sqrt(np.clip(values, 0.0, None))) @ vectors.T
     return root

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rlsize.equations import engine_cache, engine_memory, kv_cache
+from rlsize.equations import engine_cache, engine_memory, kv_cache, memory_fit
 from rlsize.estimates.engine_shape import engine_shape, plainly
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import KV_WIDTHS, WIDTHS, native
@@ -57,7 +57,11 @@ class KvCapacity:
 
 
 def kv_capacity(
-    work: Work, question: EngineQuestion, values: Mapping[str, Real], sequence_tokens: Worked | None = None
+    work: Work,
+    question: EngineQuestion,
+    values: Mapping[str, Real],
+    sequence_tokens: Worked | None = None,
+    held_bytes: Worked | None = None,
 ) -> KvCapacity:
     """
     What an engine has for its KV cache, and how much that holds.
@@ -67,6 +71,8 @@ def kv_capacity(
         question: The engine on its GPUs.
         values: The constants of `constants_memory.STAGE` by name: numbers, or arrays of draws.
         sequence_tokens: Length of the sequences in the cache; the model's longest where None. [token]
+        held_bytes: What others hold on each GPU when it starts, which engines that take a share of what is free then do
+            without. [B]
     """
     engine, layout = inference_engine(question.engine), question.layout
     shape = engine_shape(question.model, KV_WIDTHS[question.kv_dtype])
@@ -82,7 +88,12 @@ def kv_capacity(
         communicator_bytes=values["memory_communicator_bytes"],
         gpus=work("engine_gpus", engine_memory.engine_gpus, tensor=layout.tensor, pipeline=layout.pipeline, data=ranks),
     )
-    budget = _budget(work, question, engine, (memory, weights, activations, other), values)
+    there = memory
+    if engine.budget != "profiled" and held_bytes is not None:
+        there = work(
+            "free_bytes", memory_fit.budget_left, gpu_memory=memory, usable_fraction=1.0, held_bytes=held_bytes
+        )
+    budget = _budget(work, question, engine, (there, weights, activations, other), values)
     parts = _sequence_parts(work, question, shape)
     sequence = work(
         "sequence_bytes",

@@ -31,6 +31,8 @@ class EngineQuestion:
         memory_fraction: Share of the memory that it plans with; its default where None. [1]
         max_sequences: Most sequences of a step on one attention rank; its default where None. [1]
         batched_tokens: Most tokens of a step, for which it keeps memory free; its default where None. [token]
+        promised_tokens: Longest sequence that it promises to hold, and does not start without room for; 0 for the
+            longest that there is. [token]
         chunk_tokens: Tokens that one step prefills at most. [token]
         served: Whether requests come through its server, which streams tokens.
         graphs_counted: Whether CUDA graphs are taken off before the cache is sized (vLLM since 0.19).
@@ -47,6 +49,7 @@ class EngineQuestion:
     memory_fraction: Real | None = None
     max_sequences: Real | None = None
     batched_tokens: Real | None = None
+    promised_tokens: float = 0.0
     chunk_tokens: float = 8192.0
     served: bool = False
     graphs_counted: bool = True

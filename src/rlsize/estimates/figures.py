@@ -50,12 +50,17 @@ def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -
     """
     figures = {name: value if isinstance(value, Figure) else _constant(name, value) for name, value in inputs.items()}
     lacking = [figure.missing for figure in figures.values() if not figure.known]
-    name = f"{equation.__module__.rpartition('.')[2]}.{equation.__name__}"
-    result = Figure(key=key, value=None, provenance="predicted", equation=name, inputs=figures, function=equation)
-    if lacking:
-        return replace(result, missing=", ".join(dict.fromkeys(", ".join(lacking).split(", "))))
-    value = equation(**{name: figure.value for name, figure in figures.items()})
-    return replace(result, value=value, verified=all(figure.verified for figure in figures.values()))
+    missing = ", ".join(dict.fromkeys(", ".join(lacking).split(", ")))
+    return Figure(
+        key=key,
+        value=None if lacking else equation(**{name: figure.value for name, figure in figures.items()}),
+        provenance="predicted",
+        equation=f"{equation.__module__.rpartition('.')[2]}.{equation.__name__}",
+        inputs=figures,
+        missing=missing,
+        verified=bool(lacking) or all(figure.verified for figure in figures.values()),
+        function=equation,
+    )
 
 
 def numbers(_key: str, equation: Callable[..., Any], /, **inputs: Real) -> Real:

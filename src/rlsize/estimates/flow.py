@@ -12,9 +12,8 @@ as `flops_per_token`.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import NoneType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.estimates.figures import added, apply, entries, numbers
 from rlsize.facts.figure import Figure, absent
@@ -51,8 +50,7 @@ KEYS = {
 """Quantities that arguments of equations, and fields of questions, have shorter names for; the others are their own."""
 
 
-@dataclass(frozen=True, slots=True)
-class Rule:
+class Rule(NamedTuple):
     """
     How a quantity follows from others.
 

@@ -9,6 +9,7 @@ from rlsize.estimates.engine_memory import kv_capacity
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
+from rlsize.estimates.trainer_keeping import RankStep, as_kept, micro_batch
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.figure import Figure
 from rlsize.facts.headroom import MEMORY_MARGIN
@@ -44,6 +45,7 @@ def check_engine(engine: Replica, longest_tokens: float, values: Mapping[str, An
     Raises:
         Refused: With the bytes that are there and those that are needed.
     """
+    longest_tokens = max(longest_tokens, engine.question.promised_tokens)
     held = kv_capacity(numbers, engine.question, values, longest_tokens)
     if float(held.kv_bytes) >= float(held.sequence_bytes):
         return
@@ -64,7 +66,6 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
         longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
     """
     shape = memory_shape(question.model, model_size(question.model).params)
-    longest = longest_tokens if question.capped else 0.0
     adapters = None
     if question.lora_rank is not None:
         rank = Figure(key="lora_rank", value=question.lora_rank, source="the question")
@@ -79,9 +80,11 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
         )
     else:
         shards = question.shards / degrees["context"]  # those of a question are data x context ranks
-    return TrainerLoad(
+    keeps = question.keeps
+    tokens, whole = micro_batch_of(question, longest_tokens, question.micro_batch_tokens, keeps.samples)
+    load = TrainerLoad(
         shape=shape,
-        tokens=pass_tokens(numbers, question.micro_batch_tokens, longest, degrees["context"]),
+        tokens=tokens,
         **degrees,
         shards=shards,
         sharding=question.sharding,
@@ -90,12 +93,44 @@ def trainer_load(question: TrainQuestion, longest_tokens: Real) -> TrainerLoad:
         gradient_width=question.gradient_bytes,
         optimizer_width=0.0 if question.offload else question.state_bytes,
         adapter_params=adapters,
-        beside=tuple(_beside(question)),
+        beside=tuple(beside(question)),
         compiled=question.fused,
     )
+    return as_kept(load, keeps, whole=whole)
 
 
-def _beside(question: TrainQuestion) -> Iterator[ModelBeside]:
+def micro_batch_of(
+    question: TrainQuestion, longest_tokens: Real, tokens: Real, samples: float | None
+) -> tuple[Real, bool]:
+    """
+    Tokens of the largest micro-batch on each GPU of a trainer, and whether it holds all that a rank has for a step.
+
+    Args:
+        question: The trainer, in numbers or arrays.
+        longest_tokens: The longest sequence, which a micro-batch must hold whole. [token]
+        tokens: Tokens that micro-batches are packed to. [token]
+        samples: Samples of a micro-batch, where these are what is counted. [1]
+    """
+    packed = pass_tokens(numbers, tokens, longest_tokens if question.capped else 0.0, float(question.context))
+    ranks = memory_fit.data_parallel_ranks(
+        gpus=question.gpus,
+        tensor_parallel=float(question.tensor),
+        pipeline_parallel=float(question.pipeline),
+        context_parallel=float(question.context),
+    )
+    step = RankStep(
+        mean_tokens=question.tokens,
+        tokens_cv=question.tokens_cv,
+        longest_tokens=longest_tokens,
+        sequences=question.sequences,
+        ranks=ranks,
+        optimizer_steps=question.optimizer_steps,
+        context=float(question.context),
+    )
+    return micro_batch(numbers, question.keeps, step, packed, samples)
+
+
+def beside(question: TrainQuestion) -> Iterator[ModelBeside]:
     """The models beside the policy; with adapters the reference is the policy without them, unless it is another."""
     for name in question.passes:
         if name not in {*_FROZEN, "critic"}:

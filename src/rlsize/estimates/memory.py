@@ -10,13 +10,14 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import kv_cache, memory, memory_fit, training_peak
+from rlsize.equations import kv_cache, memory, memory_fit, train_step, training_peak
 from rlsize.estimates.constants_memory import constant_figures
 from rlsize.estimates.engine_memory import weight_bytes
 from rlsize.estimates.engine_shape import engine_shape
 from rlsize.estimates.figures import apply, total, with_bands
 from rlsize.estimates.memory_shape import MemoryShape, shapeless
 from rlsize.estimates.rollout_memory import rollout_weights, sample_cache
+from rlsize.estimates.trainer_keeping import Keeping, RankStep, as_kept, micro_batch
 from rlsize.estimates.trainer_memory import ModelBeside, TrainerLoad, lora_params, pass_tokens, trainer_memory
 from rlsize.facts.algorithm import ALGORITHMS, RECOMPUTATIONS
 from rlsize.facts.figure import Figure, absent
@@ -41,6 +42,7 @@ _WEIGHT_BYTES = Figure(key="bytes_per_param", value=2, provenance="default", sou
 _ALIKE = Figure(key="unquantised_params", value=0, provenance="default", source="all alike")
 _BF16 = Figure(key="bytes_per_gradient", value=2, provenance="default", source="bf16 gradients")
 _ONE_INSTANCE = Figure(key="instances", value=1, provenance="default", source="one instance")
+_ONE_UPDATE = Figure(key="mini_batches", value=1, provenance="default", source="one update of the weights")
 _NO_PIPELINE = Figure(key="rollout_pipeline_parallel", value=1, provenance="default", source="no pipeline")
 _UNEVEN = Figure(key="response_cv", value=1, provenance="default", source="lengths as uneven as an exponential's")
 _ROLLOUT_DTYPE = Figure(key="rollout_dtype", value="bf16", provenance="default", source="default of --rollout-dtype")
@@ -121,6 +123,9 @@ class MemoryQuestion:
             how long samples are. [token]
         recompute: What activations are recomputed.
         engine: One rollout instance on its GPU; None where model or GPU is not named.
+        keeps: How the trainer keeps what it holds.
+        sequences: Sequences of a step; absent where nobody says. [1]
+        mini_batches: Optimizer steps that share them. [1]
         constants: The constants of memory by name.
     """
 
@@ -151,6 +156,9 @@ class MemoryQuestion:
     capped: bool = True
     recompute: Recomputation = RECOMPUTATIONS["full"]
     engine: EngineQuestion | None = None
+    keeps: Keeping = field(default_factory=Keeping)
+    sequences: Figure = absent("samples_per_step", "--samples")
+    mini_batches: Figure = _ONE_UPDATE
     constants: Mapping[str, Figure] = field(default_factory=constant_figures)
 
     @property
@@ -338,9 +346,11 @@ def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory
     """What each GPU of the trainer holds at its peak, spread in this way."""
     tokens = question.micro_batch_tokens if question.micro_batch_tokens.known else _NO_TOKENS
     longest = question.longest_tokens if question.longest_tokens.known and question.capped else _NO_TOKENS
+    packed = pass_tokens(apply, tokens, longest, layout.context_parallel)
+    largest, whole = _micro_batch(question, layout, packed)
     load = TrainerLoad(
         shape=question.shape,
-        tokens=pass_tokens(apply, tokens, longest, layout.context_parallel),
+        tokens=largest,
         tensor=layout.tensor_parallel,
         pipeline=layout.pipeline_parallel,
         context=layout.context_parallel,
@@ -355,7 +365,24 @@ def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory
         adapter_params=question.adapter_params if question.lora_rank.known else None,
         beside=tuple(_beside(question)),
     )
-    return trainer_memory(apply, load, question.constants)
+    return trainer_memory(apply, as_kept(load, question.keeps, whole=whole), question.constants)
+
+
+def _micro_batch(question: MemoryQuestion, layout: TrainerLayout, packed: Figure) -> tuple[Figure, bool]:
+    """Tokens of the largest micro-batch on each GPU, and whether it holds all that a rank has for a step."""
+    if not (question.sequences.known and question.response_tokens.known and question.longest_tokens.known):
+        return packed, False
+    both = {"prompt_tokens": question.prompt_tokens, "response_tokens": question.response_tokens}
+    step = RankStep(
+        mean_tokens=apply("sequence_tokens", train_step.trained_sequence_tokens, **both),
+        tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=question.response_cv, **both),
+        longest_tokens=question.longest_tokens,
+        sequences=question.sequences,
+        ranks=layout.data_parallel,
+        optimizer_steps=question.mini_batches,
+        context=layout.context_parallel,
+    )
+    return micro_batch(apply, question.keeps, step, packed, question.keeps.samples)
 
 
 def _beside(question: MemoryQuestion) -> Iterator[ModelBeside]:

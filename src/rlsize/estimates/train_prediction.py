@@ -19,6 +19,7 @@ from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated, working_width
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.train_rules import ATTENDING, BESIDE, PASS, RULES
+from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.estimates.trainer_layout import Degrees, model_objections, rank_objections
 from rlsize.facts.figure import Figure
 from rlsize.facts.kernels import among, pick
@@ -143,6 +144,7 @@ class TrainQuestion:
         capped: Whether somebody said how long a sequence gets, so that a micro-batch is known to hold the longest; a
             trainer whose longest sequence nobody knows is run with micro-batches that hold it.
         workload: pretraining, or rl with its ragged sequences and small micro-batches.
+        keeps: How it keeps what its memory holds; times do not depend on it.
     """
 
     model: Model
@@ -175,6 +177,7 @@ class TrainQuestion:
     native_attention: bool = False
     capped: bool = True
     workload: Workload = "rl"
+    keeps: Keeping = field(default_factory=Keeping)
 
     @property
     def replica(self) -> int:

@@ -10,7 +10,15 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import activations, memory, memory_fit, mixture_of_experts, parameters, training_peak
+from rlsize.equations import (
+    activations,
+    engine_memory,
+    memory,
+    memory_fit,
+    mixture_of_experts,
+    parameters,
+    training_peak,
+)
 from rlsize.estimates.engine_shape import plainly
 from rlsize.estimates.figures import apply, total
 from rlsize.facts.figure import Figure, absent
@@ -29,6 +37,8 @@ _INPUT = 1.0  # hidden-sized tensors that a layer keeps under full recomputation
 _GATHERED_COPIES = 3.0  # inputs of attention and MLP, and one gradient, gathered over tensor-parallel ranks
 _PREFETCHED = 1.0
 _CHUNKS = 8.0  # of a chunked loss
+_FUSED_LOGITS = 0.4  # of what a loss keeps of its logits: bf16 and the gradient, 4 of 10 bytes
+_ENTROPY_LOGITS = 0.6  # beside that: probabilities, their products with logits, and the gradient of these, 2 bytes each
 _NONE = 0.0
 
 
@@ -76,6 +86,9 @@ class TrainerLoad:
         compiled: Whether the layers are compiled.
         chunked_loss: Whether logits exist for a chunk only.
         activations_offloaded: Whether what the layers keep goes to the host.
+        fused_loss: Whether one kernel works the loss out, without a copy of the logits in fp32.
+        entropy: Whether a graph of the entropy of the logits is kept.
+        backward: Whether the pass has a backward; log-probabilities need none.
     """
 
     shape: MemoryShape
@@ -100,6 +113,9 @@ class TrainerLoad:
     compiled: bool = False
     chunked_loss: bool = False
     activations_offloaded: bool = False
+    fused_loss: bool = False
+    entropy: bool = False
+    backward: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +134,7 @@ class TrainerMemory:
         gathered: Layers that are gathered; absent where the layers are not known.
         activations: What the layers keep, and the layer at work; absent likewise.
         logits: Logits and what the loss keeps beside them; absent likewise.
+        growing: Gradients that grow in a pass while activations are freed; 0 where they outlive a pass.
         overhead: What the allocator reserves beyond all that.
         peak: The whole.
     """
@@ -132,6 +149,7 @@ class TrainerMemory:
     gathered: Worked
     activations: Worked
     logits: Worked
+    growing: Worked
     overhead: Worked
     peak: Worked
 
@@ -159,7 +177,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
         for one in load.beside
     }
     standing = _sum(work, "state_bytes_per_gpu", [policy, *beside.values()])
-    gathered = _gathered(work, load, own, trained)
+    gathered = _gathered(work, load, own, trained if load.backward else _NONE)
     kept = _activations(work, load, values)
     logits = _logits(work, load, values)
     growing = _nothing(work, "growing_gradient_bytes_per_gpu", "gradients outlive a pass")
@@ -189,6 +207,7 @@ def trainer_memory(work: Work, load: TrainerLoad, values: Mapping[str, Real]) ->
         gathered=gathered,
         activations=kept,
         logits=logits,
+        growing=growing,
         overhead=overhead,
         peak=peak,
     )
@@ -315,33 +334,73 @@ def _gathered(work: Work, load: TrainerLoad, own: tuple[Worked, Worked], gradien
         return _nothing(work, key, "no weights are sharded over data-parallel ranks")
     if shape.architecture is None:
         return absent(key, "--model")
-    say = plainly(work)
-    dense, routed = (
-        _slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True)
-    )
-    unit = work("stage_params", training_peak.dense_and_routed, dense=dense, routed=routed)
-    if not load.gathered_whole:
-        layers = work(
-            "stage_layers", memory_fit.layers_per_stage, layers=say(shape.layers), pipeline_parallel=load.pipeline
-        )
-        unit = work(
-            "unit_params",
-            training_peak.largest_unit_params,
-            layer_params=work(
-                "layer_params", memory_fit.mean_layer_params, params=unit, outer_params=_NONE, layers=layers
-            ),
-            outer_params=say(shape.outer_params),
-            outer_units=1.0 if shape.architecture.tied_embeddings else 2.0,
-            tensor_parallel=load.tensor,
-        )
     return work(
         key,
         memory.unsharded_layer_bytes,
-        layer_params=unit,
+        layer_params=_unit(work, load, own),
         bytes_per_param=load.gathered_width,
         bytes_per_gradient=gradient,
         prefetched_layers=_NONE if load.gathered_whole else _PREFETCHED,
     )
+
+
+def _unit(work: Work, load: TrainerLoad, own: tuple[Worked, Worked]) -> Worked:
+    """Parameters that are gathered at once: the largest layer, embedding or head, or all of a pipeline's stage."""
+    say, shape = plainly(work), load.shape
+    dense, routed = (
+        _slice(work, load, some, experts=experts) for some, experts in zip(own, (False, True), strict=True)
+    )
+    unit = work("stage_params", training_peak.dense_and_routed, dense=dense, routed=routed)
+    if load.gathered_whole:
+        return unit
+    layers = work(
+        "stage_layers", memory_fit.layers_per_stage, layers=say(shape.layers), pipeline_parallel=load.pipeline
+    )
+    tied = shape.architecture is not None and shape.architecture.tied_embeddings
+    return work(
+        "unit_params",
+        training_peak.largest_unit_params,
+        layer_params=work("layer_params", memory_fit.mean_layer_params, params=unit, outer_params=_NONE, layers=layers),
+        outer_params=say(shape.outer_params),
+        outer_units=1.0 if tied else 2.0,
+        tensor_parallel=load.tensor,
+    )
+
+
+def unit_bytes(work: Work, load: TrainerLoad, width: Worked) -> Worked:
+    """
+    Bytes of the largest unit of the weights, whole: what loading, a weight sync or a checkpoint gathers at once.
+
+    Args:
+        work: `figures.apply` or `figures.numbers`.
+        load: The trainer.
+        width: Bytes of a parameter in it. [B/param]
+    """
+    say, whole = plainly(work), replace(load, tensor=1.0, expert=1.0)
+    own = (say(load.shape.dense_params), say(load.shape.routed_params))
+    return work(
+        "unit_bytes",
+        memory.unsharded_layer_bytes,
+        layer_params=_unit(work, whole, own),
+        bytes_per_param=width,
+        bytes_per_gradient=_NONE,
+        prefetched_layers=_NONE,
+    )
+
+
+def step_bytes(work: Work, load: TrainerLoad, width: float) -> Worked:
+    """
+    Bytes on each GPU that the optimizer's step holds beside the states.
+
+    Args:
+        work: `figures.apply` or `figures.numbers`.
+        load: The trainer.
+        width: Bytes for each trained parameter. [B/param]
+    """
+    say = plainly(work)
+    own = (say(load.shape.dense_params), say(load.shape.routed_params))
+    trained = own if load.adapter_params is None else (load.adapter_params, _NONE)
+    return _states(work, load, "step_bytes_per_gpu", trained, (_NONE, _NONE, width))
 
 
 def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked:
@@ -350,6 +409,8 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> W
     if shape.architecture is None:
         return absent(key, "--model")
     say = plainly(work)
+    if not load.backward:
+        return _passing(work, load, values)
     full = work(
         "hidden_copies",
         activations.gated_mlp_hidden_copies,
@@ -394,6 +455,24 @@ def _activations(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> W
     )
 
 
+def _passing(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked:
+    """The one layer at work in a pass without backward, which keeps none of the others."""
+    say, shape = plainly(work), load.shape
+    return work(
+        "activation_bytes_per_gpu",
+        engine_memory.profiled_activation_bytes,
+        batched_tokens=load.tokens,
+        bytes_per_activation=_WIDTH,
+        hidden_size=say(shape.hidden_size),
+        hidden_copies=values["memory_stream_copies"],
+        mlp_width=say(shape.mlp_width),
+        tensor_parallel=load.tensor,
+        sequences=_NONE,
+        vocab_size=say(shape.vocab_size),
+        bytes_per_logit=_NONE,
+    )
+
+
 def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked:
     """Logits of the pass, or of a chunk of it."""
     key, shape = "logits_bytes_per_gpu", load.shape
@@ -407,12 +486,21 @@ def _logits(work: Work, load: TrainerLoad, values: Mapping[str, Real]) -> Worked
             micro_batch_tokens=load.tokens,
             context_parallel=_CHUNKS,
         )
+    width = values["memory_training_logit_bytes"]
+    if load.entropy or load.fused_loss:  # a pass without backward has a log-softmax in place of the gradient
+        width = work(
+            "logit_width",
+            activations.logit_width,
+            bytes_per_logit=width,
+            kept_share=_FUSED_LOGITS if load.fused_loss else 1.0,
+            entropy_share=_ENTROPY_LOGITS if load.entropy and load.backward else _NONE,
+        )
     return work(
         key,
         activations.logits_bytes,
         tokens=chunk,
         vocab_size=plainly(work)(shape.vocab_size),
-        bytes_per_logit=values["memory_training_logit_bytes"],
+        bytes_per_logit=width,
         tensor_parallel=load.tensor,
     )
 

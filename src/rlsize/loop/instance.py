@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.engine_work import EngineQuestion
@@ -58,7 +58,7 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
     kv_dtype = said.choose("kv_dtype", KV_WIDTHS)
     weights = _weights(said, model)
     fraction = memory_fraction(said, own, shared=shared)
-    most = said.ask("max_num_seqs")
+    most, batched, promised = said.ask("max_num_seqs"), said.ask("max_batched_tokens"), said.ask("max_model_len")
     version, where = said.name("engine_version")
     if version is not None:
         said.keep(Figure(key="engine_version", value=version[:_LONGEST_WORD], source=where))
@@ -75,6 +75,8 @@ def instance(said: Said, model: Model | None, gpu: Gpu | None, *, shared: bool) 
         kv_dtype=kv_dtype,
         memory_fraction=fraction.number if fraction.known else None,
         max_sequences=most.number if most.known else None,
+        batched_tokens=batched.number if batched.known else None,
+        promised_tokens=promised.number if promised.known else 0.0,
         served=served,
     )
     return Instance(question=question, stated=stated)
@@ -141,6 +143,8 @@ def _layout(said: Said, model: Model | None) -> tuple[Layout, bool]:
     )
     if model is not None and not said.faults:
         _check(said, layout, model, tensor)
+    if layout.expert > 1 and tensor.known:
+        layout = replace(layout, expert=layout.tensor * layout.data)
     return layout, tensor.known
 
 
@@ -164,6 +168,9 @@ def _check(said: Said, layout: Layout, model: Model, tensor: Figure) -> None:
     ranks, where = layout.tensor * layout.data, said.place("rollout_expert_parallel")
     if layout.expert > 1 and shape.moe is None:
         said.fault(f"{model.name} has no experts to share out", where, "leave it out")
-    elif layout.expert > 1 and tensor.known and layout.expert != ranks:
-        what = f"experts lie over tensor x data ranks, {ranks} here, not over {layout.expert}"
+    elif layout.expert > 1 and tensor.known and ranks % layout.expert:
+        what = f"{ranks} tensor x data ranks cannot share experts out over {layout.expert}"
         said.fault(what, where, f"give {ranks}, or leave it out")
+    elif layout.expert > 1 and tensor.known and layout.expert != ranks:
+        told = f"experts are taken to lie over all {ranks} ranks of an instance, as in vLLM, not over {layout.expert}"
+        said.notes += [] if told in said.notes else [told]

@@ -12,11 +12,13 @@ from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import stated_instances
+from rlsize.loop.known_rates import known_rates
+from rlsize.loop.lengths import hits, lengths
 from rlsize.loop.pools import node_gpus, pools
 from rlsize.loop.prices import gpu_hours, say_date
-from rlsize.loop.rates import known_rates, waste
+from rlsize.loop.rates import waste
 from rlsize.loop.seed import seed_of
-from rlsize.loop.workload import batch_tokens, group_size, hits, lengths, samples
+from rlsize.loop.workload import batch_tokens, group_size, samples
 from rlsize.planner.options import FleetOption, LoopProblem, Placement, TrainerOption
 from rlsize.planner.rounding import rounded_down
 
@@ -25,13 +27,14 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.engine_work import EngineQuestion
+    from rlsize.estimates.memory_phases import Turns
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.loop.known_rates import KnownRates
+    from rlsize.loop.lengths import Lengths
     from rlsize.loop.pools import Pools
-    from rlsize.loop.rates import KnownRates
     from rlsize.loop.said import Said
-    from rlsize.loop.workload import Lengths
     from rlsize.planner.outlook import Outlook
 
 _SECONDS_PER_HOUR = 3600.0
@@ -56,6 +59,7 @@ class Stages:
         wire_dtype: Number type of weights on the wire.
         fits: The smallest tensor parallelism at which an instance fits; None where none does.
         belief: What is believed about the constants.
+        turns: What both sides do with their memory while the other one runs.
     """
 
     rollout: RolloutQuestion
@@ -66,6 +70,7 @@ class Stages:
     wire_dtype: str
     fits: int | None
     belief: Belief
+    turns: Turns
 
     @property
     def setting(self) -> CalibrationSetting:
@@ -246,6 +251,7 @@ def stages_of(said: Said, found: Pools) -> Stages:
     from rlsize.estimates.rollout_question import first_fit
     from rlsize.estimates.step_prediction import STAGES
     from rlsize.loop.instance import degrees, instance
+    from rlsize.loop.phases import turns_of
     from rlsize.loop.sync import transport, wire_dtype
     from rlsize.loop.trainer import train_question
 
@@ -265,6 +271,7 @@ def stages_of(said: Said, found: Pools) -> Stages:
     own = _trainers_gpus(said, found)
     train = train_question(said, model, sides["trainer"], length, many, own)
     way, wire = transport(said, shared=found.shared), wire_dtype(said)
+    turns = turns_of(said, shared=found.shared)
     staleness = said.ask("max_staleness")
     if found.loop != "async" and staleness.provenance == "default":
         said.used.pop("max_staleness", None)
@@ -289,6 +296,7 @@ def stages_of(said: Said, found: Pools) -> Stages:
         wire_dtype=wire,
         fits=first_fit(rollout, degrees(rollout.engine.model), values),
         belief=belief,
+        turns=turns,
     )
 
 
@@ -383,6 +391,7 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
             prompt_tokens=load.prompt_tokens,
             response_tokens=load.response_tokens,
             response_cv=cv if cv.provenance != "default" else absent("response_cv", "--response-cv"),
+            max_prompt_tokens=said.ask("max_prompt_tokens"),
             max_tokens=load.max_response_tokens,
             wire_dtype=stages.wire_dtype,
             hit_fraction=said.ask("hit_fraction"),
@@ -483,7 +492,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
         place = _placed(said, loop, float(instances), float(trainer))
-        reason = why_not(loop, place)
+        reason = why_not(loop, place) or _dies(said, replace(loop, place=place))
     except Refused as refusal:
         reason, place = str(refusal), None
     if not reason:
@@ -531,7 +540,7 @@ def _smaller_passes(said: Said, loop: Loop) -> Loop | None:
     from rlsize.planner.evaluation import longest_tokens
 
     stages, known = loop.stages, loop.known.train_seconds.known
-    if stages is None or said.gives("micro_batch_tokens") or known:
+    if stages is None or said.gives("micro_batch_tokens") or said.gives("micro_batch_samples") or known:
         return None
     own = stages.train.micro_batch_tokens
     if not isinstance(own, Figure) or own.number <= longest_tokens(loop.outlook.central):
@@ -590,6 +599,16 @@ def _by_layout(said: Said, own: object, found: Pools) -> tuple[float, float] | N
     for key, value in (("rollout_gpus", rest), ("trainer_gpus", own.number)):
         said.keep(Figure(key=key, value=int(value), provenance="default", source="what the trainer's layout takes"))
     return rest, own.number
+
+
+def _dies(said: Said, loop: Loop) -> str:
+    """Where a loop that nobody measured runs out of memory, if somebody said how it keeps it; empty for nowhere."""
+    if loop.stages is None or loop.known.rate.known or loop.known.train_seconds.known:
+        return ""
+    from rlsize.loop.phases import PHASE_KEYS, dies_at, phases_of
+
+    found = phases_of(loop) if any(map(said.gives, PHASE_KEYS)) else None
+    return "" if found is None or found.dying is None else dies_at(found.dying)
 
 
 def why_not(loop: Loop, place: Placement) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from rlsize.errors import Fault, InputError
     from rlsize.estimates.belief import Belief
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from rlsize.facts.calibration import CalibrationSetting
     from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Figure, Value
+    from rlsize.facts.framework import Framework
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.facts.price import Price
@@ -96,6 +97,14 @@ class Said(Protocol):
     def instead(self, **texts: Value) -> Said:
         """The same apart, where some quantities are said otherwise."""
 
+    def changed(self, values: Mapping[str, Value | list[str]]) -> Said:
+        """
+        The same apart, where a scenario says some things otherwise, and no flag does.
+
+        Args:
+            values: What it says, by dotted key; None where it no longer says anything.
+        """
+
     def model(self) -> Model | None:
         """The model's profile; None where none is named, or where a fault was noted."""
 
@@ -104,6 +113,9 @@ class Said(Protocol):
 
     def gpu_named(self, name: str) -> Gpu:
         """A GPU's profile."""
+
+    def framework(self) -> Framework | None:
+        """The framework that runs the loop; None where none is named, or where a fault was noted."""
 
     def price_named(self, name: str) -> Price:
         """A price profile."""

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, TypeVar
 from rlsize.equations import planning
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure, absent
+from rlsize.frameworks.abilities import runs_layout
 from rlsize.loop.instance import memory_fractions
-from rlsize.loop.pools import Pools, pools
+from rlsize.loop.pools import LOOPS, Pools, pools
 from rlsize.loop.resolve import as_stated, resolve_on
 from rlsize.loop.said import cannot_run
 from rlsize.planner.options import Offer, TriedDegrees
@@ -21,7 +22,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
     from rlsize.estimates.step_assembly import Loop as Kind
+    from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.budget import Budget
+    from rlsize.facts.framework import Abilities, Framework
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
     from rlsize.planner.families import Objective
@@ -187,6 +190,7 @@ class _Wanted:
     trainer: tuple[Offer, ...]
     degrees: TriedDegrees
     modes: tuple[Kind, ...]
+    runs: Abilities | None
     micro_batches: tuple[float, ...]
     rollout_gpus: tuple[float, ...]
     trainer_gpus: tuple[float, ...]
@@ -198,12 +202,14 @@ class _Wanted:
 
 def _wanted(said: Said) -> _Wanted:
     """What was said of the search; faults are noted."""
+    framework = said.framework()
     return _Wanted(
         objective=_objective(said),
+        runs=_runs(said, framework),
         rollout=_offers(said, "rollout_pools"),
         trainer=_offers(said, "trainer_pools"),
         degrees=_degrees(said),
-        modes=tuple(_words(said, "searched_modes", MODES)),
+        modes=_modes(said, framework),
         micro_batches=_numbers(said, "searched_micro_batch_tokens"),
         rollout_gpus=_numbers(said, "searched_rollout_gpus"),
         trainer_gpus=_numbers(said, "searched_trainer_gpus"),
@@ -212,6 +218,27 @@ def _wanted(said: Said) -> _Wanted:
         deadlines=tuple(_deadlines(said)),
         whole_nodes=bool(said.yes("whole_nodes")),
     )
+
+
+def _runs(said: Said, framework: Framework | None) -> Abilities | None:
+    """What the framework can run, with the trainer that was said where it has several; None where nobody knows."""
+    if framework is None or framework.runs is None:
+        return None
+    backend = str(said.said("trainer.backend") or "")
+    own = {name: kinds for name, kinds in framework.runs.layouts.items() if backend and name.startswith(backend)}
+    return replace(framework.runs, layouts=own) if own else framework.runs
+
+
+def _modes(said: Said, framework: Framework | None) -> tuple[Kind, ...]:
+    """Ways to lay a loop out in time: as said, else all that the framework runs; what it cannot run is a fault."""
+    asked = tuple(_words(said, "searched_modes", MODES))
+    if framework is None or framework.runs is None:
+        return asked or _UNASKED
+    runs = {LOOPS[mode] for mode in framework.runs.modes if mode in LOOPS}
+    for mode in (mode for mode in asked if mode not in runs):
+        what = f"{framework.title} cannot run a loop that is {mode}"
+        said.fault(what, said.flag("searched_modes"), f"it runs {', '.join(framework.runs.modes)}")
+    return asked or tuple(mode for mode in _UNASKED if mode in runs)
 
 
 def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None, str], rejected: Rejections) -> Space:
@@ -244,8 +271,8 @@ def _space(said: Said, loop: Loop, wanted: _Wanted, budget: tuple[Budget | None,
         micro_batches = tuple(sorted({max(size, longest) for size in wanted.micro_batches or _MICRO_BATCHES}))
     return Space(
         fleets=_fleets(loop, wanted.rollout, stock[0], wanted.degrees, rejected),
-        trainers=_trainers(loop, wanted.trainer, stock[1], wanted.degrees, rejected),
-        loops=wanted.modes or _UNASKED,
+        trainers=_trainers(loop, wanted, stock[1], rejected),
+        loops=wanted.modes,
         staleness=wanted.staleness,
         transports=transports,
         micro_batches=micro_batches,
@@ -339,18 +366,29 @@ def _fits(loop: Loop, option: FleetOption) -> bool:
     return not isinstance(engine, str) and float(fleet_headroom(engine, longest_tokens(central), central.values)) > 0
 
 
-def _trainers(
-    loop: Loop, offers: tuple[Offer, ...], stock: float | None, degrees: TriedDegrees, rejected: Rejections
-) -> tuple[TrainerOption, ...]:
-    """Ways to spread the trainer: as measured where its time is known, else all."""
+def _trainers(loop: Loop, wanted: _Wanted, stock: float | None, rejected: Rejections) -> tuple[TrainerOption, ...]:
+    """Ways to spread the trainer: as measured where its time is known, else all that the framework takes."""
     if loop.known.train_seconds.known or loop.stages is None:
         return (loop.trainer,)
     from rlsize.planner.choices import trainer_options
 
     asked = loop.stages.train
-    kinds = offers or (Offer(gpu=asked.gpu, most=stock),)
+    kinds = wanted.trainer or (Offer(gpu=asked.gpu, most=stock),)
     priced = [kind if kind.gpu_hour.known else replace(kind, gpu_hour=loop.trainer.gpu_hour) for kind in kinds]
-    return tuple(option for offer in priced for option in trainer_options(asked, offer, degrees, rejected))
+    found = [option for offer in priced for option in trainer_options(asked, offer, wanted.degrees, rejected)]
+    runs = wanted.runs
+    if runs is None:
+        return tuple(found)
+    taken = [one for one in found if one.question is None or runs_layout(runs, *layout_of(one.question))]
+    for option in found:
+        if option not in taken:
+            rejected.add("framework", what=option.name)
+    return tuple(taken)
+
+
+def layout_of(question: TrainQuestion) -> tuple[str, dict[str, int], str]:
+    """What the ranks of a trainer share, its degrees of parallelism and its recomputation, as frameworks are asked."""
+    return question.sharding, question.degrees._asdict(), question.recompute
 
 
 # ---- what holds several things: numbers and words with commas between them, and pools of GPUs ----
@@ -366,7 +404,7 @@ def _number(said: Said, key: str, text: str, where: str) -> Figure:
     side = said.instead(**{key: text})
     side.faults.clear()
     figure = side.ask(key)
-    said.faults += [replace(fault, where=where) for fault in side.faults]
+    said.faults += [fault._replace(where=where) for fault in side.faults]
     return figure
 
 

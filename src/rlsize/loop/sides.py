@@ -15,7 +15,6 @@ from rlsize.errors import InputError
 from rlsize.estimates.figures import Draw, apply
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM
-from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import instance_gpus
 from rlsize.loop.plausible import judge
 from rlsize.loop.rates import busy_seconds, consumed, instance_rate
@@ -322,6 +321,8 @@ def _alone(said: Said, unknown: Figure, predict: Callable[[Said], Figure]) -> tu
         return unknown, ""
     if not (said.gives("model") and any(map(said.gives, ("gpu", "cluster", "rollout_gpu", "trainer_gpu")))):
         return unknown, _HINT
+    from rlsize.facts.records.record import Refused
+
     asked = said.apart()
     try:
         found = predict(asked)
@@ -348,9 +349,10 @@ def _instance_alone(said: Said) -> Figure:
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_prediction import check_fits, engine
     from rlsize.estimates.rollout_question import mean_lengths
+    from rlsize.facts.records.record import Refused
     from rlsize.loop.instance import instance
+    from rlsize.loop.lengths import lengths
     from rlsize.loop.resolve import load
-    from rlsize.loop.workload import lengths
 
     model, gpu = said.model(), said.gpu("rollout")
     one, length = instance(said, model, gpu, shared=False), lengths(said, model)

@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.equations import train_step
+from rlsize.equations import train_step, training_peak
 from rlsize.errors import InputError
 from rlsize.estimates.figures import apply
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.train_prediction import TrainQuestion, objections
+from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.estimates.trainer_layout import (
     FULLY_SHARDED,
     WEIGHT_STAGE,
@@ -22,8 +23,9 @@ from rlsize.estimates.trainer_layout import (
 )
 from rlsize.facts.algorithm import BYTES_PER_GRADIENT, OPTIMIZERS
 from rlsize.facts.figure import Figure
+from rlsize.loop.lengths import lengths
 from rlsize.loop.models import model_and_gpu, tenants
-from rlsize.loop.workload import lengths, samples
+from rlsize.loop.workload import samples
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -32,9 +34,9 @@ if TYPE_CHECKING:
     from rlsize.estimates.trainer_layout import Objection
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
+    from rlsize.loop.lengths import Lengths
     from rlsize.loop.models import Tenants
     from rlsize.loop.said import Said
-    from rlsize.loop.workload import Lengths
 
 DEGREES = ("tensor_parallel", "pipeline_parallel", "context_parallel", "expert_parallel")
 """Kinds of parallelism that divide a model, or its experts."""
@@ -73,12 +75,17 @@ def train_question(
     if said.faults or model is None or gpu is None or spread is None or not (length.response.known and many.known):
         return None
     both = {"prompt_tokens": length.prompt, "response_tokens": length.response}
+    tokens = apply("sequence_tokens", train_step.trained_sequence_tokens, **both)
+    keeps = keeping(said)
+    if keeps.samples is not None:
+        how["micro_batch_tokens"] = _counted_tokens(said, tokens)
     question = TrainQuestion(
         model=model,
         gpu=gpu,
         gpus=spread.gpus,
         sequences=many,
-        tokens=apply("sequence_tokens", train_step.trained_sequence_tokens, **both),
+        tokens=tokens,
+        keeps=keeps,
         tokens_cv=apply("sequence_cv", train_step.trained_sequence_cv, response_cv=length.cv, **both),
         updates=updates,
         optimizer_steps=optimizer_steps,
@@ -231,6 +238,36 @@ def _how(said: Said) -> dict[str, Any]:
         "overlapped": bool(said.yes("overlapped")),
         "native_attention": bool(said.yes("native_attention")),
     }
+
+
+def keeping(said: Said) -> Keeping:
+    """How the trainer keeps what its memory holds; tokens of a micro-batch go before its samples."""
+    samples = said.ask("micro_batch_samples")
+    return Keeping(
+        backend=said.choose("trainer_backend"),
+        master_dtype=said.choose("master_dtype"),
+        samples=samples.number if samples.known and not said.gives("micro_batch_tokens") else None,
+        padded=bool(said.yes("padded")),
+        chunked_loss=bool(said.yes("chunked_loss")),
+        param_offload=bool(said.yes("param_offload")),
+        reference_offload=bool(said.yes("reference_offload")),
+        fused_loss=bool(said.yes("fused_loss")),
+        entropy=bool(said.yes("entropy")),
+        activation_offload=bool(said.yes("activation_offload")),
+    )
+
+
+def _counted_tokens(said: Said, tokens: Figure) -> Figure:
+    """Tokens of a micro-batch whose samples are counted, from the mean tokens of a sequence."""
+    found = apply(
+        "micro_batch_tokens",
+        training_peak.micro_batch_tokens,
+        sequences=said.ask("micro_batch_samples"),
+        sequence_tokens=tokens,
+        context_parallel=1.0,
+        micro_batches=1.0,
+    )
+    return said.keep(found)
 
 
 def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Model], bool]:

@@ -1,97 +1,17 @@
-"""What one optimizer step is made of: lengths, samples, and what prompts find in the prefix cache."""
+"""What one optimizer step is made of: samples and their response tokens."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from rlsize.equations import long_tail, matching
+from rlsize.equations import matching
 from rlsize.estimates.figures import apply
-from rlsize.estimates.prefix_cache import SPREADS, routed_hits
-from rlsize.facts.figure import Figure
-from rlsize.facts.inference_engines import inference_engine
-from rlsize.quantities.workload import MOST_MEAN_LENGTHS
 
 if TYPE_CHECKING:
-    from rlsize.facts.model import Model
+    from rlsize.facts.figure import Figure
     from rlsize.loop.said import Said
 
-USUAL_RESPONSE = 4096.0
-"""Tokens of a response where a question about an engine alone says nothing; a question about a step must say it."""
-
-ROUTINGS = ("affine", "random", "round-robin")
-"""Ways to deal out samples whose prefix hits are known in closed form."""
-
 _AGREEMENT = 0.01  # a number and what it is made of may differ by rounding, not by more
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lengths:
-    """
-    Lengths of samples.
-
-    Args:
-        prompt: Mean prompt length. [token]
-        response: Mean response length. [token]
-        cv: Coefficient of variation of response lengths. [1]
-        cap: The longest response: said, what the model holds, or a length that hardly a sample reaches. [token]
-    """
-
-    prompt: Figure
-    response: Figure
-    cv: Figure
-    cap: Figure
-
-    @property
-    def stated_cap(self) -> bool:
-        """Whether somebody said the cap."""
-        return self.cap.provenance == "given"
-
-
-def lengths(said: Said, model: Model | None, *, guess: bool = False) -> Lengths:
-    """
-    The lengths of samples; faults are noted.
-
-    Args:
-        said: What was said.
-        model: Whose context they must fit into; None where nobody knows.
-        guess: Whether a usual response stands in where nobody says: a question about an engine alone.
-    """
-    prompt = said.ask("prompt_tokens")
-    response = said.ask("response_tokens", default=USUAL_RESPONSE if guess else None, why="a usual response")
-    guessed = [figure for figure in (prompt, response) if figure.provenance == "default" and figure.known]
-    if guessed:
-        names = " and ".join(f"{figure.key} {figure.number:g}" for figure in guessed)
-        said.notes.append(f"Nobody said {names}: an assumption; rates depend on both lengths.")
-    cap = said.ask("max_response_tokens")
-    if model is not None and prompt.known and response.known:
-        cap = _cap(said, model, prompt, response, cap)
-    elif cap.known and response.known and response.number > cap.number:
-        what = f"a mean of {response.number:g} tokens lies above the cap of {cap.number:g}"
-        said.fault(what, said.place("max_response_tokens"), "check both")
-    return Lengths(prompt=prompt, response=response, cv=said.ask("response_cv"), cap=cap)
-
-
-def _cap(said: Said, model: Model, prompt: Figure, response: Figure, cap: Figure) -> Figure:
-    """The cap that was said, else the model's longest context, or lengths that no sample reaches."""
-    longest, stated = model.architecture.max_context, cap.known
-    if not stated:
-        cap = apply(
-            "max_response_tokens",
-            long_tail.assumed_cap,
-            max_context=float(longest),
-            prompt_tokens=prompt,
-            mean_tokens=response,
-            mean_lengths=MOST_MEAN_LENGTHS,
-        )
-    where = cap.source if stated else response.source
-    most = max(cap.number, response.number) if stated else response.number
-    if prompt.number + most > longest:
-        what = f"{prompt.number:,.0f} + {most:,.0f} tokens are more than {model.name}'s {longest:,}"
-        said.fault(what, where, "shorten it, or take a model with a longer context")
-    elif stated and response.number > cap.number:
-        said.fault(f"a mean of {response.number:g} tokens lies above the cap of {cap.number:g}", where, "check both")
-    return cap
 
 
 def agree(said: Said, stated: Figure, derived: Figure, unit: str, how: str) -> None:
@@ -132,29 +52,3 @@ def batch_tokens(said: Said) -> Figure:
 def group_size(said: Said) -> Figure:
     """Samples of one prompt; one where nobody says."""
     return said.ask("group_size", default=1, why="each prompt is sampled once")
-
-
-def hits(said: Said, engine: str, prompt: Figure, instances: Figure) -> Figure:
-    """
-    Share of prompt tokens found in the prefix cache: as said, or what the samples of a group find.
-
-    Args:
-        said: What was said.
-        engine: The engine, whose blocks count where nobody says how large they are.
-        prompt: Mean prompt length. [token]
-        instances: Rollout instances, over which groups are spread; may lack a value.
-    """
-    key, stated, group = "hit_fraction", said.ask("hit_fraction"), said.ask("group_size")
-    if stated.known:
-        return stated
-    if not (group.known and prompt.known) or group.number <= 1 or not prompt.number:
-        return Figure(key=key, value=0.0, provenance="default", source="no groups, so no prompt is seen twice")
-    own = inference_engine(engine)
-    block = said.ask("block_tokens", default=float(own.block_tokens), why=f"default of {own.name}")
-    routing = said.choose("routing")
-    if routing in SPREADS:
-        said.need(instances, "give --instances: how far a group spreads depends on it")
-    expected: Figure = routed_hits(
-        routing, group_size=group, instances=instances, prompt_tokens=prompt, block_tokens=block
-    )
-    return replace(expected, key=key)

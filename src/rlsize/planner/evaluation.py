@@ -270,7 +270,7 @@ def fitting_step(terms: Terms, place: Placement, longest: float) -> float:
 
     if engine is not None:
         check_engine(engine, longest, terms.values)
-    if question is not None:
+    if question is not None and not question.keeps.backend:  # phases judge a trainer of which more is known
         check_trainer(question, longest, terms.values)
     return seconds
 
@@ -302,7 +302,8 @@ def longest_tokens(terms: Terms) -> float:
     from rlsize.estimates.generation import StepBatch, longest_sequence
 
     problem = terms.problem
-    prompt = problem.prompt_tokens.number if problem.prompt_tokens.known else 0.0
+    longest_prompt = problem.max_prompt_tokens if problem.max_prompt_tokens.known else problem.prompt_tokens
+    prompt = longest_prompt.number if longest_prompt.known else 0.0
     cap = problem.max_tokens
     capped = cap.known and cap.provenance == "given"
     if not (capped or problem.predicted):

@@ -301,7 +301,9 @@ def _micro_batch(question: MemoryQuestion, trainer: Candidate) -> Figure:
     key = "max_micro_batch_tokens"
     if trainer.layout is None or question.known_shape is None:
         return absent(key, "--model")
-    shortest = replace(question, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN)
+    shortest = replace(
+        question, micro_batch_tokens=_ONE_TOKEN, longest_tokens=_ONE_TOKEN, keeps=replace(question.keeps, samples=None)
+    )
     one = on_trainer(shortest, trainer.layout)
     growing = [part for part in trainer.parts if part.key in _GROWING]
     spare = total("spare_bytes", [trainer.left, reserved(question, "growing_bytes", growing)])

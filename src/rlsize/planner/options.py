@@ -102,6 +102,7 @@ class LoopProblem:
         prompt_tokens: Mean prompt length; may be absent where rates are known. [token]
         response_tokens: Mean response length. [token]
         response_cv: Coefficient of variation of response lengths; absent for the usual one. [1]
+        max_prompt_tokens: Longest prompt; absent where the mean stands for it. [token]
         max_tokens: Longest response; absent for no cap. [token]
         waste: Response tokens generated for each one that is trained. [1]
         headroom: Derating of a known instance rate. [1]
@@ -125,6 +126,7 @@ class LoopProblem:
     group_size: Figure
     response_tokens: Figure
     prompt_tokens: Figure = absent("prompt_tokens", "--prompt-tokens")
+    max_prompt_tokens: Figure = absent("max_prompt_tokens", "workload.max_prompt_tokens")
     response_cv: Figure = absent("response_cv", "--response-cv")
     max_tokens: Figure = absent("max_response_tokens", "--max-response-tokens")
     waste: Figure = _NOTHING_LOST

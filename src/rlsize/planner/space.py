@@ -30,6 +30,7 @@ REASONS = {
     "rollout_memory": "an instance does not hold its weights and the longest sample",
     "trainer_memory": "the trainer's peak is more than its memory less the margin",
     "engine": "the engine cannot run so",
+    "framework": "the framework cannot run the trainer's layout",
 }
 """What leaves a candidate out, before limits."""
 

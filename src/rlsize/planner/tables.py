@@ -241,7 +241,12 @@ def with_micro_batch(trainer: TrainerOption, tokens: Worked) -> TrainerOption:
     """The same with micro-batches of so many tokens; 0 leaves them as they are."""
     if trainer.question is None or not np.any(tokens):
         return trainer
-    return replace(trainer, question=replace(trainer.question, micro_batch_tokens=tokens))
+    return replace(trainer, question=_packed(trainer.question, tokens))
+
+
+def _packed(question: TrainQuestion, tokens: Worked) -> TrainQuestion:
+    """The same with micro-batches of so many tokens, however many samples they were said to have."""
+    return replace(question, micro_batch_tokens=tokens, keeps=replace(question.keeps, samples=None))
 
 
 def _headroom(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Array) -> Array:
@@ -250,8 +255,7 @@ def _headroom(terms: Terms, asked: TrainQuestion | None, gpus: Array, tokens: Ar
         return np.ones_like(gpus)
     from rlsize.estimates.loop_memory import bare_trainer_memory, headroom_at
 
-    micro = tokens if tokens.any() else asked.micro_batch_tokens
-    question = replace(asked, gpus=gpus, micro_batch_tokens=micro)
+    question = replace(_packed(asked, tokens) if tokens.any() else asked, gpus=gpus)
     held = bare_trainer_memory(question, longest_tokens(terms), terms.values)
     return _spread(headroom_at(question, held.peak), gpus)
 

@@ -9,6 +9,13 @@ from rlsize.quantities.row import Row, Switch, Text, Word
 MODES = ("colocated", "disaggregated", "sync", "overlapped", "one-step-off", "async", "partial")
 
 ROWS = (
+    Row(
+        "framework",
+        Text("NAME[@VERSION]"),
+        "The framework that runs the loop; a launch script tells its own.",
+        "framework",
+        "--framework",
+    ),
     Row("model", Text("NAME|FILE"), "A model profile, or the path of a config.json.", "model", "--model"),
     Row("params", PARAMS, "Parameters in total, where there is no profile: 70B.", "model.params", "--params"),
     Row(

@@ -75,6 +75,33 @@ ROWS = (
         "rollout.max_num_seqs",
         "--max-num-seqs",
     ),
+    Row(
+        "max_batched_tokens",
+        TOKENS,
+        "Most tokens of an engine's step, for which it keeps memory free; its default when not given.",
+        "rollout.max_batched_tokens",
+    ),
+    Row(
+        "max_model_len",
+        TOKENS,
+        "Longest sequence that the engine promises to hold; the longest of the workload when not given.",
+        "rollout.max_model_len",
+    ),
+    Row(
+        "engine_sleep",
+        Word(("none", "kv", "weights")),
+        "What the engine gives up while a trainer on the same GPUs works: nothing, its KV cache, or weights as well.",
+        "rollout.sleep",
+        "",
+        "weights",
+        "each side has the GPUs to itself while it runs",
+    ),
+    Row(
+        "staged_wake_up",
+        Switch(),
+        "Weights wake up and are synced first, the KV cache after the trainer has moved out; so when not given.",
+        "rollout.staged_wake_up",
+    ),
     Row("served", Switch(), "Requests come through the engine's HTTP server.", "rollout.served", "--served"),
     Row(
         "refill",

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 from rlsize.facts.fields import Quantity
 
@@ -11,8 +10,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 
-@dataclass(frozen=True, slots=True)
-class Word:
+class Word(NamedTuple):
     """
     One of a few words.
 
@@ -25,8 +23,7 @@ class Word:
     listed: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Text:
+class Text(NamedTuple):
     """
     A name or a path.
 
@@ -41,8 +38,7 @@ class Text:
     many: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
+class Switch(NamedTuple):
     """
     Yes or no.
 
@@ -56,8 +52,7 @@ class Switch:
 Kind: TypeAlias = Quantity | Word | Text | Switch
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(NamedTuple):
     """
     One quantity.
 

@@ -45,7 +45,7 @@ SECTIONS = {
 }
 """The sections of a scenario, with what each is about."""
 
-_ONLY_WHOLE = {"workload.response_tokens": "mean"}  # sections that mean nothing without one key, which may stand alone
+_ALONE = {"workload.response_tokens": "mean"}  # the key of a section that may stand alone in its place
 
 
 def _type(place: str) -> Any:  # noqa: ANN401 (a type hint)
@@ -75,15 +75,6 @@ def _class_of(section: str) -> type:
             continue
         seen.add(name)
         fields.append((name, *_field(f"{section}.{name}")) if deeper else (name, _type(place), field(default=None)))
-    needed = _ONLY_WHOLE.get(section)
-    if needed:
-        whole = PLACES[f"{section}.{needed}"]
-        fields = [
-            (name, Annotated[float, whole.quantity.saying(whole.meaning)], field())
-            if name == needed
-            else (name, hint, default)
-            for name, hint, default in fields
-        ]
     label = section.title().replace("_", "").replace(".", "")
     made = make_dataclass(
         f"{label}Section", fields, frozen=True, slots=True, kw_only=True, namespace={"__doc__": SECTIONS[section]}
@@ -95,9 +86,9 @@ def _class_of(section: str) -> type:
 def _field(section: str) -> tuple[Any, Any]:
     """Type and default of a section."""
     made = _class_of(section)
-    needed = _ONLY_WHOLE.get(section)
-    if needed:
-        return Annotated[made | None, Bare(SECTIONS[section], needed)], field(default=None)
+    alone = _ALONE.get(section)
+    if alone:
+        return Annotated[made | None, Bare(SECTIONS[section], alone)], field(default=None)
     return Annotated[made, Says(SECTIONS[section])], field(default_factory=made)
 
 
@@ -106,6 +97,7 @@ def _scenario() -> type:
     tops = [section for section in SECTIONS if "." not in section]
     budget = Annotated[Budget, Says("Limits to keep; `check` judges them.")]
     fields: list[Any] = [
+        ("framework", _type("framework"), field(default=None)),
         ("model", model, field(default=None)),
         *((name, *_field(name)) for name in tops),
         ("budget", budget, field(default_factory=Budget)),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rlsize.facts.fields import Quantity
-from rlsize.quantities.kinds import COUNT, TOKENS
+from rlsize.quantities.kinds import COUNT, POSITIVE, TOKENS
 from rlsize.quantities.row import Row, Switch, Word
 
 
@@ -123,5 +123,78 @@ ROWS = (
         "Attention kernels made for the GPU: FlashAttention-3, cuDNN.",
         "trainer.native_attention",
         "--native-attention",
+    ),
+    Row(
+        "trainer_backend",
+        Word(("fsdp", "fsdp2", "megatron", "deepspeed", "ddp")),
+        "What shards the trainer, where memory depends on it: what is kept in fp32, and what is there from the start.",
+        "trainer.backend",
+    ),
+    Row(
+        "master_dtype",
+        Word(("fp32", "bf16")),
+        "Number type of the parameters that the optimizer works on; fp32 when not given.",
+        "trainer.master_dtype",
+    ),
+    Row(
+        "micro_batch_samples",
+        POSITIVE,
+        "Samples of a micro-batch of one data-parallel rank, where nobody says its tokens.",
+        "trainer.micro_batch_samples",
+    ),
+    Row(
+        "logprob_micro_batch_tokens",
+        TOKENS,
+        "Tokens of a micro-batch of passes without backward; those of training when not given.",
+        "trainer.logprob_micro_batch_tokens",
+    ),
+    Row(
+        "logprob_micro_batch_samples",
+        POSITIVE,
+        "Samples of such a micro-batch, where nobody says its tokens.",
+        "trainer.logprob_micro_batch_samples",
+    ),
+    Row(
+        "padded",
+        Switch(),
+        "Micro-batches are padded, to their tokens or their longest sample; samples lie end to end when not given.",
+        "trainer.padded",
+    ),
+    Row(
+        "offloaded_between",
+        Word(("params", "gradients", "optimizer"), listed=True),
+        "What moves to the host while engines on the same GPUs generate; all of it when not given.",
+        "trainer.offloaded_between",
+    ),
+    Row(
+        "param_offload",
+        Switch(),
+        "Weights and all states live on the host, and layers come in as they run (ZeRO-3 or FSDP2 with CPU offload).",
+        "trainer.param_offload",
+    ),
+    Row(
+        "reference_offload",
+        Switch(),
+        "The reference is on the host but in its own pass; it moves with the policy when not given.",
+        "trainer.reference_offload",
+    ),
+    Row(
+        "activation_offload",
+        Switch(),
+        "What layers keep for backward goes to the host.",
+        "trainer.activation_offload",
+    ),
+    Row("chunked_loss", Switch(), "The loss works on chunks of the logits.", "trainer.chunked_loss"),
+    Row(
+        "fused_loss",
+        Switch(),
+        "One kernel works the loss out in place, without a copy of the logits in fp32 (flash-attn, Liger).",
+        "trainer.fused_loss",
+    ),
+    Row(
+        "entropy",
+        Switch(),
+        "An entropy of the logits is part of the loss, so that its graph is kept.",
+        "trainer.entropy",
     ),
 )

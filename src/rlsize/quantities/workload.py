@@ -36,6 +36,12 @@ ROWS = (
         "a usual prompt",
     ),
     Row(
+        "max_prompt_tokens",
+        TOKENS,
+        "Cap on the prompt length, which the longest sample has; the mean counts when not given.",
+        "workload.max_prompt_tokens",
+    ),
+    Row(
         "response_tokens",
         TOKENS,
         "Mean response length in tokens.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +26,7 @@ UNREADABLE = {
 PARAMS = re.compile(r"params (\d+)")
 
 
+@cache
 def rows(name: str) -> list[dict[str, Any]]:
     """The rows of one file."""
     found: list[dict[str, Any]] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))

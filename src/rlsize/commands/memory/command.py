@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
+from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
 
@@ -18,6 +19,10 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
 
+Write = Annotated[
+    str | None,
+    option("--write", "Write the launch with the change in it that makes it fit.", "Output", "FILE"),
+]
 _PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
 
 
@@ -45,13 +50,13 @@ _PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
     Loop=tuple(key for key in LOOP if key not in {"model", "max_staleness", "transport"}),
     Inputs=ANSWER,
 )
-def memory(inputs: Inputs) -> Report:
+def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     """
     What each tenant needs in memory, and which GPU count fits.
 
     Example:  rlsize memory --params 70e9 --algorithm grpo --reward-model
     """
-    from rlsize.commands.memory.report import memory_report
+    from rlsize.commands.memory.report import headline, memory_report
     from rlsize.estimates.constants_memory import STAGE, constant_figures
     from rlsize.estimates.memory import bill_memory
     from rlsize.loop.resolve import described, resolve
@@ -59,6 +64,9 @@ def memory(inputs: Inputs) -> Report:
     from rlsize.planner.memory_fit import fit_memory
 
     loop = resolve(inputs) if described(inputs) else None
+    if write is not None and loop is None:
+        todo = "give what the launch does not tell: --gpu, --gpus, --response-tokens"
+        inputs.fault("only of a whole loop is it known what makes it fit", "--write", todo)
     profile = inputs.model()
     question = _question(inputs, profile)
     gpu = inputs.gpu()
@@ -81,10 +89,22 @@ def memory(inputs: Inputs) -> Report:
         layout = Layout(tensor=judged.tensor_parallel, pipeline=pipeline)
         start = _engine_start(replace(question.engine, layout=layout), belief, seed)
     report = memory_report(question, answer, fit, inputs, start)
-    if loop is None or loop.refused or not report.no:
+    if loop is None:
         return report
-    shown = "what was measured of the loop has shown that it runs: this bill is too high for it"
-    return replace(report, no=False, warnings=(*report.warnings, shown))
+    from rlsize.commands.memory.phases import with_phases
+    from rlsize.commands.memory.saving import with_savers
+    from rlsize.loop.phases import phases_of
+
+    measured = loop.known.rate.known or loop.known.train_seconds.known
+    if report.no and not loop.refused:
+        shown = "what was measured of the loop has shown that it runs: this bill is too high for it"
+        if question.keeps.backend and not measured:
+            shown = "the bill keeps 5 % of the memory free, and this loop does not: its phases decide whether it runs"
+        report = replace(report, no=False, warnings=(*report.warnings, shown))
+    if question.keeps.backend and not measured:
+        report = replace(report, headline=headline(answer, None))  # what fits is for the phases to say
+    judged_report = with_phases(report, phases_of(loop, seed), measured=measured)
+    return with_savers(judged_report, inputs, loop, write, force=force)
 
 
 def _engine_start(question: EngineQuestion, belief: Belief, seed: int) -> tuple[Figure, ...]:
@@ -133,7 +153,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     if adapters_off and kept.algorithm.reference:
         inputs.notes.append("The reference is the policy with its adapters off: no copy (--reference counts one).")
     if inputs.said("placement.mode") == "colocated":
-        inputs.notes.append("Colocated: each side is judged alone, as if the other were offloaded while it runs.")
+        inputs.notes.append("Colocated: the bill judges each side alone, as if the other were offloaded while it runs.")
     context = inputs.ask("context_tokens")
     lengths = {} if context.known else _lengths(inputs)
     tensor = inputs.ask("rollout_tensor_parallel")
@@ -153,9 +173,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
-        layout=trainer_layout(
-            inputs, inputs.ask("trainer_gpus"), shape or (shapeless(params) if params.known else None)
-        ),
+        layout=trainer_layout(inputs, _trainer_gpus(inputs), shape or (shapeless(params) if params.known else None)),
         instances=inputs.ask("instances", default=None if "instances" in inputs.used else 1, why="one instance"),
         rollout_dtype=inputs.used.get("rollout_dtype", Figure(key="rollout_dtype", value=dtype)),
         rollout_tensor_parallel=tensor,
@@ -166,7 +184,25 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
     )
     if shape is not None:
         _check_shape(inputs, shape, tensor, question.context)
-    return question
+    return _with_micro_batch(inputs, question)
+
+
+def _with_micro_batch(inputs: Inputs, question: MemoryQuestion) -> MemoryQuestion:
+    """With the samples that there are for a micro-batch, where it is known how the trainer takes them."""
+    from rlsize.loop.trainer import keeping
+    from rlsize.loop.workload import samples
+
+    keeps = keeping(inputs)
+    if keeps.backend or keeps.samples is not None:
+        question = replace(question, sequences=samples(inputs), mini_batches=inputs.ask("mini_batches"))
+    return replace(question, keeps=keeps)
+
+
+def _trainer_gpus(inputs: Inputs) -> Figure:
+    """The trainer's GPUs; all where both sides share them."""
+    own = inputs.ask("trainer_gpus")
+    shared = not own.known and inputs.said("placement.mode") == "colocated"
+    return replace(inputs.ask("gpus"), key="trainer_gpus") if shared else own
 
 
 def _gradient_bytes(inputs: Inputs) -> Figure:
@@ -206,14 +242,16 @@ def _lengths(inputs: Inputs) -> dict[str, Any]:
     if not response.known:
         return {}
     from rlsize.estimates.generation import StepBatch, longest_sequence
+    from rlsize.loop.lengths import prompt_length
 
-    prompt, cv, cap = inputs.ask("prompt_tokens"), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
+    prompt, cv, cap = prompt_length(inputs), inputs.ask("response_cv"), inputs.ask("max_response_tokens")
+    most = inputs.ask("max_prompt_tokens")
     prompts, group = inputs.ask("prompts_per_step"), inputs.ask("group_size")
     capped = cap.known and cap.provenance == "given"
     batch = StepBatch(
         samples=(prompts.number if prompts.known else 1.0) * (group.number if group.known else 1.0),
         instances=1.0,
-        prompt_tokens=prompt.number,
+        prompt_tokens=most.number if most.known else prompt.number,
         response_tokens=response.number,
         response_cv=cv.number,
         max_tokens=cap.number if cap.known else None,
@@ -265,6 +303,7 @@ def _instance(
     if profile is None or question.known_shape is None:
         return None
     fraction, cache = hardware.rollout_fraction, inputs.used.get("kv_dtype")
+    batched = inputs.ask("max_batched_tokens")
     return EngineQuestion(
         model=profile,
         gpu=gpu,
@@ -272,4 +311,5 @@ def _instance(
         weights=uniform(str(question.rollout_dtype.value)),
         kv_dtype=str(cache.value) if cache else "bf16",
         memory_fraction=fraction.number if fraction.known else None,
+        batched_tokens=batched.number if batched.known else None,
     )

@@ -90,7 +90,7 @@ def memory_report(
         tables["fit"] = _fit_table(question, fit)
     return Report(
         command="memory",
-        headline=_headline(answer, fit),
+        headline=headline(answer, fit),
         results=results,
         inputs=inputs.shown(),
         tables=tables,
@@ -109,7 +109,8 @@ def _told(figure: Figure) -> bool:
     return figure.key in _TOLD and (figure.known or figure.key not in _ONE_SAMPLE)
 
 
-def _headline(answer: MemoryAnswer, fit: FitAnswer | None) -> str:
+def headline(answer: MemoryAnswer, fit: FitAnswer | None) -> str:
+    """The bill, and what fits where that is asked."""
     known = [tenant for tenant in answer.tenants if tenant.held.known]
     listed = ", ".join(f"{_NAMES[tenant.name]} {show(tenant.held.value, '_bytes')}" for tenant in known)
     without = " without KV cache" if len(known) < len(answer.tenants) else ""

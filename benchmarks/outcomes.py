@@ -1,0 +1,95 @@
+"""Published outcomes: loops that ran or ran out of GPU memory, and what rlsize says of each, as a table."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from rlsize.errors import InputError
+from rlsize.loop.phases import Phases, phases_of
+from rlsize.loop.resolve import resolve
+from rlsize.shell.inputs import Inputs
+
+FILE = Path(__file__).parent / "published" / "outcomes" / "memory.yaml"
+_GIB = 2.0**30
+
+
+@dataclass(frozen=True)
+class Judged:
+    """
+    An outcome and what is said of it.
+
+    Args:
+        row: The published outcome.
+        phases: Its memory phase by phase; None where it cannot be told.
+        refused: Why it cannot be told.
+    """
+
+    row: dict[str, Any]
+    phases: Phases | None
+    refused: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """Fits, not sure or dies; unknown where it cannot be told."""
+        return self.phases.verdict if self.phases else "unknown"
+
+    @property
+    def right(self) -> bool:
+        """Whether one that ran is not said to die, or one that died is."""
+        return self.verdict in ({"dies"} if self.row["result"] == "died" else {"fits", "not sure"})
+
+
+def read_outcomes() -> list[dict[str, Any]]:
+    """The published outcomes that say enough for a scenario."""
+    found: list[dict[str, Any]] = yaml.safe_load(FILE.read_text(encoding="utf-8"))["outcomes"]
+    return found
+
+
+def judged(row: dict[str, Any]) -> Judged:
+    """
+    What is said of an outcome.
+
+    Args:
+        row: The outcome.
+    """
+    changes = [
+        f"{key}={yaml.safe_dump(value, default_flow_style=True).splitlines()[0]}"
+        for key, value in row["scenario"].items()
+    ]
+    try:
+        return Judged(row, phases_of(resolve(Inputs(changes=changes))))
+    except InputError as error:
+        return Judged(row, None, "; ".join(fault.what for fault in error.faults))
+
+
+def lines(found: list[Judged]) -> list[str]:
+    """The table: who ran, what is said, and what the fullest or dying phase holds."""
+    told = ["| Outcome | Published | rlsize | Phase | GiB | of |", "| --- | --- | --- | --- | --- | --- |"]
+    for one in found:
+        row, phases = one.row, one.phases
+        said = f"{row['result']} ({row['phase']})" if "phase" in row else row["result"]
+        if phases is None:
+            told.append(f"| {row['id']} | {said} | unknown: {one.refused} | - | - | - |")
+            continue
+        phase = phases.dying or phases.worst
+        held = f"{phase.held.number / _GIB:.1f} | {phase.memory / _GIB:.1f}"
+        told.append(f"| {row['id']} | {said} | {one.verdict} | {phase.name} | {held} |")
+    return told
+
+
+def main() -> None:
+    """Print the table and how many are right."""
+    found = [judged(row) for row in read_outcomes()]
+    sys.stdout.write("\n".join(lines(found)) + "\n")
+    for result in ("ran", "died"):
+        ones = [one for one in found if one.row["result"] == result]
+        sys.stdout.write(f"{result}: {sum(one.right for one in ones)} of {len(ones)} right\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,129 @@
+"""What `rlsize memory` says of a loop's phases: what each GPU holds in each, and which dies first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+
+from rlsize.estimates.memory_phases import PARTS
+from rlsize.facts.figure import Figure
+from rlsize.loop.phases import dies_at
+from rlsize.reports.report import Column, Table
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.loop.phases import PhaseMemory, Phases
+    from rlsize.reports.report import Cell, Report
+
+_GIB = 2.0**30
+_SEEN = 5e7  # bytes of a part that a table shows
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "trainer_weights": "weights",
+        "engine_weights": "engine weights",
+        "kv_cache": "KV",
+        "engine_runtime": "engine runtime",
+        "reward": "reward model",
+        "contexts": "CUDA contexts",
+    }
+)
+_VERDICTS: Mapping[str, str] = MappingProxyType({"fits": "yes", "not sure": "not sure", "dies": "no"})
+
+
+def with_phases(report: Report, found: Phases | None, *, measured: bool) -> Report:
+    """
+    The report of a bill with the phases of its loop.
+
+    Args:
+        report: The bill.
+        found: The phases; None where they are not known.
+        measured: Whether something was measured of the loop, so that it is known to run.
+    """
+    if found is None:
+        return report
+    results, dies = _results(found), found.dying is not None
+    return replace(
+        report,
+        headline=f"{verdict(found)} {report.headline}",
+        results=(*report.results, *results),
+        tables={**report.tables, "phases": _table(found)},
+        quiet=report.quiet | {figure.key for figure in results},
+        no=report.no or (dies and not measured),
+    )
+
+
+def verdict(found: Phases) -> str:
+    """Whether a loop fits in all phases, and if not, where it dies first and by how much."""
+    dying, worst = found.dying, found.worst
+    if dying is not None:
+        return f"Dies{dies_at(dying).removeprefix('it dies')}."
+    fullest = f"{worst.name} takes {_gib(worst.held.number)} of {_gib(worst.memory)} GiB"
+    if found.verdict == "fits":
+        return f"Fits: {fullest}."
+    return f"Fits, not sure: {fullest}, and may take {_gib(worst.high)}."
+
+
+def _gib(size: float) -> str:
+    return f"{size / _GIB:.1f}"
+
+
+def _results(found: Phases) -> tuple[Figure, ...]:
+    """The verdict, the fullest phase, and the first that dies, for programs."""
+    worst, dying = found.worst, found.dying
+    told = [
+        _word("memory_verdict", found.verdict, "the worst of all phases"),
+        _word("worst_phase", worst.name, "the phase that fills the GPU most"),
+        replace(worst.held, key="worst_phase_bytes_per_gpu"),
+        _word("visible_memory_bytes", worst.memory, "what processes see of the GPU"),
+    ]
+    if dying is not None:
+        told.append(_word("first_dying_phase", dying.name, "the first that does not fit"))
+        short = (dying.held.number if dying.later else dying.first) - dying.memory
+        told.append(_word("short_bytes_per_gpu", short, "what that phase needs beyond the GPU's memory"))
+    return tuple(told)
+
+
+def _word(key: str, value: float | str, source: str) -> Figure:
+    return Figure(key=key, value=value, provenance="predicted", source=source)
+
+
+def _table(found: Phases) -> Table:
+    pools = {phase.pool for phase in found.phases}
+    columns = [
+        Column("phase", "phase", "left"),
+        Column("held_bytes", "held/GPU"),
+        Column("high_bytes", "up to"),
+        Column("verdict", "fits", "left"),
+        Column("_most", "most of it, GB", "left", wide=True),
+    ]
+    if len(pools) > 1:
+        columns.insert(0, Column("pool", "pool", "left"))
+    memory = {phase.pool: phase.memory for phase in found.phases}
+    shown = ", ".join(dict.fromkeys(show(size, "_bytes") for size in memory.values()))
+    return Table(
+        title=f"Phase by phase ({shown} of a GPU)",
+        columns=tuple(columns),
+        rows=tuple(_row(phase) for phase in found.phases),
+        marked=found.phases.index(found.dying or found.worst),
+        note="up to: the high end of an 80 % band; it fits where that fits",
+    )
+
+
+def _row(phase: PhaseMemory) -> dict[str, Cell]:
+    largest = sorted(phase.parts, key=lambda name: phase.parts[name], reverse=True)[:3]
+    most = (f"{_NAMES.get(name, name)} {phase.parts[name] / 1e9:.1f}" for name in largest if phase.parts[name] > _SEEN)
+    return {
+        "phase": phase.name,
+        "pool": phase.pool,
+        "held_bytes": phase.held,
+        "first_step_bytes": phase.first,
+        "low_bytes": phase.held.band[0] if phase.held.band else phase.held.number,
+        "high_bytes": phase.high,
+        "visible_memory_bytes": phase.memory,
+        "verdict": _VERDICTS[phase.verdict],
+        **{f"{name}_bytes": phase.parts.get(name, 0.0) for name in PARTS},
+        "_most": ", ".join(most),
+    }

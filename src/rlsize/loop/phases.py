@@ -1,0 +1,222 @@
+"""The memory of a loop phase by phase: what each GPU holds in each, which phase dies first, and whether all fit."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from rlsize.estimates.belief import interval, scattered
+from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
+from rlsize.estimates.engine_memory import visible_memory
+from rlsize.estimates.figures import numbers
+from rlsize.estimates.loop_memory import beside, micro_batch_of, trainer_load
+from rlsize.estimates.memory_phases import EVERYTHING, PASSES, PhaseQuestion, TrainerSide, Turns, memory_phases
+from rlsize.facts.figure import Figure
+from rlsize.planner.evaluation import bare_asked, longest_tokens
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlsize.equations._ops import Real
+    from rlsize.estimates.memory_phases import Phase
+    from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.loop.resolve import Loop, Stages
+    from rlsize.loop.said import Said
+
+Verdict: TypeAlias = Literal["fits", "not sure", "dies"]
+
+PHASE_KEYS = (
+    "trainer_backend", "master_dtype", "offloaded_between", "param_offload", "reference_offload", "engine_sleep",
+    "staged_wake_up", "logprob_micro_batch_tokens", "logprob_micro_batch_samples",
+)  # fmt: skip
+"""What says how a loop keeps its memory, so that its phases decide whether it can run."""
+
+_GIB = 2.0**30
+_OF_ENGINES = ("engine_weights", "kv_cache", "engine_runtime")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseMemory:
+    """
+    A phase with its band.
+
+    Args:
+        name: load, engine_start, wake_up, weight_sync, generation, logprob, reference, update, optimizer or checkpoint.
+        pool: Whose GPUs: shared, trainer or rollout.
+        parts: What each GPU holds, by name. [B]
+        held: All of it, with its band. [B]
+        first: All of it in the first step. [B]
+        memory: Memory of the GPU that processes see. [B]
+    """
+
+    name: str
+    pool: str
+    parts: Mapping[str, float]
+    held: Figure
+    first: float
+    memory: float
+
+    @property
+    def high(self) -> float:
+        """The high end of its band. [B]"""
+        return self.held.band[1] if self.held.band else self.held.number
+
+    @property
+    def fill(self) -> float:
+        """Share of the GPU that the high end of its band takes. [1]"""
+        return self.high / self.memory
+
+    @property
+    def later(self) -> bool:
+        """Whether the first step does not show yet that it does not fit, as the optimizer has no states then."""
+        return self.first <= self.memory < self.held.number
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether it fits even at the high end of its band, only at its centre, or not."""
+        if self.high <= self.memory:
+            return "fits"
+        return "not sure" if self.held.number <= self.memory else "dies"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phases:
+    """
+    The phases of a loop.
+
+    Args:
+        phases: All of them, in the order in which a run comes to them.
+    """
+
+    phases: tuple[PhaseMemory, ...]
+
+    @property
+    def worst(self) -> PhaseMemory:
+        """The one that fills the GPU most, at the high end of its band."""
+        return max(self.phases, key=lambda phase: phase.fill)
+
+    @property
+    def dying(self) -> PhaseMemory | None:
+        """The first that does not fit, in the first step or later; None where all do."""
+        dead = [phase for phase in self.phases if phase.verdict == "dies"]
+        return min(dead, key=lambda phase: phase.later, default=None)
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether all fit."""
+        found = {phase.verdict for phase in self.phases}
+        return "dies" if "dies" in found else "not sure" if "not sure" in found else "fits"
+
+
+def dies_at(phase: PhaseMemory) -> str:
+    """The words for a phase that does not fit."""
+    when = " from the second step on" if phase.later else ""
+    needs = (phase.held.number if phase.later else phase.first) / _GIB
+    return f"it dies at {phase.name}{when}: needs {needs:.1f} of {phase.memory / _GIB:.1f} GiB"
+
+
+def turns_of(said: Said, *, shared: bool) -> Turns:
+    """
+    What both sides do with their memory while the other one runs.
+
+    Args:
+        said: What was said.
+        shared: Whether they have the same GPUs; a trainer on its own moves nothing unless somebody says so.
+    """
+    listed = said.said("trainer.offloaded_between")
+    if listed is not None:
+        shown = ", ".join(listed) or "none"
+        said.keep(Figure(key="offloaded_between", value=shown, source=said.place("offloaded_between")))
+    tokens, samples = said.ask("logprob_micro_batch_tokens"), said.ask("logprob_micro_batch_samples")
+    staged = said.yes("staged_wake_up")
+    turns = Turns(
+        offloaded=frozenset(listed) if listed is not None else EVERYTHING if shared else frozenset(),
+        reference_offload=said.yes("reference_offload"),
+        staged=True if staged is None else staged,
+        forward_tokens=tokens.number if tokens.known else None,
+        forward_samples=samples.number if samples.known else None,
+    )
+    return replace(turns, sleep=said.choose("engine_sleep")) if said.gives("engine_sleep") else turns
+
+
+def phases_of(loop: Loop, seed: int = 0) -> Phases | None:
+    """
+    What each GPU of a loop holds, phase by phase.
+
+    Args:
+        loop: The loop, whether it can run or not.
+        seed: Of the draws behind the bands.
+
+    Returns:
+        The phases; None where models or GPUs are not known, or no instance fits at all.
+    """
+    if loop.stages is None:
+        return None
+    belief = loop.stages.belief
+    central, drawn = belief.central(), belief.drawn(seed)
+    found = []
+    for question in _questions(loop, loop.stages):
+        gpu = (loop.stages.train if question.engine is None else question.engine).gpu
+        memory = float(visible_memory(numbers, gpu, central))
+        pairs = zip(memory_phases(numbers, question, central), memory_phases(numbers, question, drawn), strict=True)
+        found += [_banded(phase, spread, memory, seed) for phase, spread in pairs]
+    return Phases(phases=tuple(found)) if found else None
+
+
+def _questions(loop: Loop, stages: Stages) -> Iterator[PhaseQuestion]:
+    """The pools of a loop."""
+    shared, asked = loop.pools.shared, bare_asked(loop.trainer)
+    engine = stages.engines[shared]
+    if isinstance(engine, str) or asked is None:
+        return
+    longest = longest_tokens(loop.outlook.central)
+    if loop.place is not None:
+        asked = replace(asked, gpus=loop.place.trainer_gpus)
+    side = _trainer_side(asked, stages.turns, longest)
+    both = PhaseQuestion(
+        engine=engine.question, trainer=side, synced=side.load, longest_tokens=longest, turns=stages.turns
+    )
+    yield from (both,) if shared else (replace(both, trainer=None), replace(both, engine=None))
+
+
+def _trainer_side(asked: TrainQuestion, turns: Turns, longest: Real) -> TrainerSide:
+    """The trainer in its passes with and without backward."""
+    load = trainer_load(asked, longest)
+    tokens = load.tokens
+    if turns.forward_tokens is not None or turns.forward_samples is not None:
+        samples = turns.forward_samples if turns.forward_tokens is None else None
+        one = replace(asked, optimizer_steps=1.0)  # log-probabilities are worked out for the step as a whole
+        tokens, _ = micro_batch_of(one, longest, turns.forward_tokens or asked.micro_batch_tokens, samples)
+    backend = asked.keeps.facts
+    width = asked.keeps.master_width
+    return TrainerSide(
+        load=load,
+        forward=replace(load, backward=False, gradients_held=True, tokens=tokens, beside=tuple(beside(asked))),
+        gpus=asked.gpus,
+        step_width=0.0 if asked.offload else backend.step_copies * width,
+        states_at_start=backend.states_at_start,
+        gradient_buffer=backend.gradient_buffer,
+        logprob=not {"old_logprob", "proximal"}.isdisjoint(asked.passes),
+    )
+
+
+def _banded(phase: Phase, spread: Phase, memory: float, seed: int) -> PhaseMemory:
+    """A phase with the interval of its draws and of the scatter of one run."""
+    engine = sum(spread.parts[name] for name in _OF_ENGINES if name in spread.parts)
+    noise = TRAINING_NOISE if phase.name in PASSES else STAGE.noise
+    draws = engine + scattered(spread.held - engine, noise, seed, f"{phase.pool}/{phase.name}")
+    source = f"what each GPU of the {phase.pool} pool holds in this phase"
+    return PhaseMemory(
+        name=phase.name,
+        pool=phase.pool,
+        parts={name: float(part) for name, part in phase.parts.items()},
+        held=Figure(
+            key="held_bytes",
+            value=float(phase.held),
+            provenance="predicted",
+            source=source,
+            band=interval(draws),
+        ),
+        first=float(phase.first),
+        memory=memory,
+    )

@@ -1,0 +1,137 @@
+"""A loop's memory phase by phase: published minima, where a loop dies first, and what refuses it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from rlsize.loop.phases import Phases, phases_of
+from rlsize.loop.resolve import Loop, resolve
+from rlsize.shell.inputs import Inputs
+
+SMALLEST = {
+    "model": "qwen2-7b", "cluster.gpu": "h800-sxm", "cluster.gpus": "2", "workload.prompts_per_step": "1024",
+    "workload.group_size": "5", "workload.mini_batches": "4", "workload.prompt_tokens": "105",
+    "workload.max_prompt_tokens": "1024", "workload.response_tokens.mean": "220",
+    "workload.response_tokens.max": "1024",
+    "placement.mode": "colocated", "rollout.tensor_parallel": "2", "rollout.memory_fraction": "0.6",
+    "rollout.sleep": "weights", "rollout.staged_wake_up": "false", "trainer.backend": "fsdp",
+    "trainer.micro_batch_samples": "16", "trainer.logprob_micro_batch_samples": "16", "trainer.fused_loss": "true",
+    "trainer.offloaded_between": "[params, gradients, optimizer]", "trainer.reference_offload": "true",
+}  # fmt: skip
+"""GRPO of Qwen2-7B on two H800, which verl publishes as its minimum (docs/perf/device_tuning.rst at 1dda039b)."""
+
+LARGEST = SMALLEST | {
+    "model": "qwen2-72b", "cluster.gpus": "32", "rollout.tensor_parallel": "16", "trainer.micro_batch_tokens": "24000",
+    "workload.max_prompt_tokens": "512", "workload.response_tokens.max": "512",
+}  # fmt: skip
+"""The same of Qwen2-72B on 32."""
+
+
+def loop(said: dict[str, str], **changed: str) -> Loop:
+    """The loop that was said; underscores twice stand for dots."""
+    changes = {key.replace("__", "."): value for key, value in changed.items()}
+    return resolve(Inputs(changes=[f"{key}={value}" for key, value in (said | changes).items()]))
+
+
+def phases(said: dict[str, str], **changed: str) -> Phases:
+    """Its phases."""
+    found = phases_of(loop(said, **changed))
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("said", [SMALLEST, LARGEST], ids=["7B", "72B"])
+def test_published_minima_fit(said: dict[str, str]) -> None:
+    """On the GPUs that verl names, nearly full."""
+    found = phases(said)
+    assert found.dying is None
+    assert found.worst.name == "update"
+    assert found.worst.held.number > 0.85 * found.worst.memory
+    assert loop(said).refused == ""
+
+
+@pytest.mark.parametrize(
+    ("said", "changed"),
+    [(SMALLEST, {"cluster__gpus": "1", "rollout__tensor_parallel": "1"}), (LARGEST, {"cluster__gpus": "16"})],
+    ids=["7B", "72B"],
+)
+def test_half_of_a_published_minimum_dies_in_training(said: dict[str, str], changed: dict[str, str]) -> None:
+    """And says so in the words that every command uses."""
+    dying = phases(said, **changed).dying
+    assert dying is not None
+    assert dying.name in {"update", "optimizer"}
+    assert f"it dies at {dying.name}: needs " in loop(said, **changed).refused
+
+
+def test_an_engine_that_never_sleeps_takes_its_share_from_the_trainer() -> None:
+    """47 GiB of vLLM beside the weights of policy and reference, 4 and 2 bytes a parameter over two GPUs."""
+    found = phases(SMALLEST, rollout__sleep="none", trainer__offloaded_between="[]")
+    assert found.dying is not None
+    assert found.dying.name == "reference"
+
+
+@pytest.mark.parametrize(("staged", "survives"), [("true", True), ("false", False)])
+def test_a_cache_that_wakes_up_with_the_weights_may_not_fit(staged: str, *, survives: bool) -> None:
+    """72B on eight GPUs ran out at wake-up until vLLM woke its cache after the sync (verl-project/verl#987)."""
+    found = phases(LARGEST, cluster__gpus="8", rollout__tensor_parallel="8", rollout__staged_wake_up=staged)
+    verdicts = {phase.name: phase.verdict for phase in found.phases}
+    assert (verdicts["wake_up"] != "dies") is survives
+    assert verdicts["generation"] == "fits"
+
+
+def test_without_backward_logits_of_long_samples_die_first() -> None:
+    """Four samples of 16k tokens and 152k entries in one pass, unfused (NVIDIA-NeMo/RL#456)."""
+    found = phases(
+        SMALLEST,
+        model="r1-distill-qwen-1.5b",
+        cluster__gpus="8",
+        workload__max_prompt_tokens="4096",
+        workload__response_tokens__max="12288",
+        trainer__fused_loss="false",
+        trainer__padded="true",
+        trainer__micro_batch_samples="1",
+        trainer__logprob_micro_batch_samples="4",
+    )
+    assert found.dying is not None
+    assert found.dying.name == "logprob"
+
+
+def test_what_only_the_optimizers_states_overfill_dies_from_the_second_step_on() -> None:
+    """They are made by its first step, and stay while engines generate."""
+    found = phases(SMALLEST, trainer__offloaded_between="[params]", rollout__memory_fraction="0.7")
+    generation = next(phase for phase in found.phases if phase.name == "generation")
+    assert generation.first <= generation.memory < generation.held.number
+    assert generation.later
+
+
+def test_nothing_said_of_memory_means_what_each_side_takes_by_itself() -> None:
+    """The engine sleeps, the trainer moves out, and no phase refuses the loop."""
+    bare: dict[str, Any] = {key: value for key, value in SMALLEST.items() if not key.startswith("trainer.")}
+    bare |= {"cluster.gpus": "8", "trainer.micro_batch_tokens": "8192"}
+    for key in ("rollout.sleep", "rollout.staged_wake_up"):
+        del bare[key]
+    found = phases(bare)
+    parts = {phase.name: set(phase.parts) for phase in found.phases}
+    assert not {"trainer_weights", "optimizer", "reference"} & parts["generation"]
+    assert not {"engine_weights", "kv_cache"} & parts["update"]
+    assert "kv_cache" not in parts["weight_sync"]
+
+
+def test_bands_hold_their_centre_and_the_same_seed_gives_them_again() -> None:
+    """The 80 % interval of the draws, which training passes scatter more."""
+    one, other = phases(SMALLEST), phases(SMALLEST)
+    for phase, again in zip(one.phases, other.phases, strict=True):
+        assert phase.held.band is not None
+        assert phase.held.band == again.held.band
+        assert phase.held.band[0] <= phase.held.number <= phase.held.band[1]
+
+
+def test_rates_alone_have_no_phases() -> None:
+    """Without a model nobody knows what is held."""
+    texts = {
+        "rollout_gpus": "8", "trainer_gpus": "8", "instance_tokens_per_second": "4000", "train_seconds": "20",
+        "gpus_per_instance": "2", "prompts_per_step": "64", "group_size": "8", "response_tokens": "1000",
+    }  # fmt: skip
+    assert phases_of(resolve(Inputs(texts=texts))) is None
