@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -24,8 +23,7 @@ _COUNT = MappingProxyType({"": 1.0, "k": 1e3, "K": 1e3, "M": 1e6, "m": 1e6, "B":
 _BITS_PER_BYTE = 8.0
 
 
-@dataclass(frozen=True, slots=True)
-class Dimension:
+class Dimension(NamedTuple):
     """
     A kind of quantity.
 

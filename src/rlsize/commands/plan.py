@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
 
+from rlsize.errors import DoesNotFitError, Fault
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import PLANNED, asks
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from rlsize.planner.options import Placement
 
 Save = Annotated[
     str | None,
@@ -20,8 +27,14 @@ Apply = Annotated[
 ]
 
 
+Write = Annotated[
+    str | None,
+    option("--write", "Write the launch that was given with the plan in it.", "Output", "FILE"),
+]
+
+
 @asks(**PLANNED)
-def plan(inputs: Inputs, save: Save = None, apply: Apply = None, force: Force = False) -> Report:
+def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = None, force: Force = False) -> Report:
     """
     Which mode, split and layouts are best, at what cost, and what if.
 
@@ -29,21 +42,74 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, force: Force = 
     """
     from rlsize.loop.applied import applied, nested
     from rlsize.reports.plan import plan_report
+    from rlsize.shell.launches import keep_mode, wanted_of, write_back
     from rlsize.shell.planning import save_plan, search
     from rlsize.writers.files import check_target, write_whole
     from rlsize.writers.yaml_file import applied_text
 
-    for path in filter(None, (save, apply)):
+    for path in filter(None, (save, apply, write)):
         check_target(path, force)
+    if write is not None:
+        keep_mode(inputs)
     found, ranked = search(inputs)
     loop, chosen = found.loop, found.planned.chosen
     if chosen is not None and apply is not None:
         values = nested(applied(inputs.said_values(apply), loop, chosen.best.place))
         write_whole(apply, applied_text(values, inputs.command_line("plan", {"--apply": apply})), force=force)
         sys.stderr.write(f"wrote {apply}\n")
+    if chosen is not None and write is not None:
+        values = applied(inputs.said_values(write), loop, chosen.best.place)
+        inputs.notes += write_back(
+            inputs, {**wanted_of(inputs, values), **_kept_within(inputs, values)}, write, force=force
+        )
     if chosen is not None and save is not None:
         lacking = save_plan(save, inputs, "plan", loop, chosen.best.place, chosen.evaluation, force=force)
         sys.stderr.write(f"wrote {save}\n")
         if lacking:
             inputs.notes.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
+    if chosen is not None and not inputs.gives("framework"):
+        inputs.notes += _runners(inputs, chosen.best.place)
     return plan_report(found.planned, inputs.shown(), inputs.warnings, inputs.notes, ranked)
+
+
+def _kept_within(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    What must change besides so that a plan fits with what the launch says of its memory, such as what it moves out.
+
+    Args:
+        inputs: What was said; by a launch.
+        values: All values of the scenario with the plan in it, by dotted place.
+
+    Raises:
+        DoesNotFitError: No single change that leaves the training as it is makes it fit.
+    """
+    from rlsize.loop.resolve import resolve
+    from rlsize.loop.savers import KINDS, savers
+    from rlsize.shell.launches import can_change
+
+    before = inputs.file.leaves() if inputs.file is not None else {}
+    planned = inputs.changed({**dict.fromkeys(before), **values})
+    loop = resolve(planned)
+    if not loop.refused:
+        return {}
+    found = savers(planned, loop, partial(can_change, inputs), lambda _share: None)
+    best = next((one for one in found if one.kind == KINDS[0]), None)
+    if best is None:
+        todo = "see `rlsize memory` for what each phase holds, or leave --write out"
+        raise DoesNotFitError(Fault(f"with what the launch says of its memory, {loop.refused}", "--write", todo))
+    return best.values
+
+
+def _runners(inputs: Inputs, place: Placement) -> Iterator[str]:
+    """Which frameworks could run a plan that was made for none."""
+    from rlsize.frameworks.abilities import could_run
+    from rlsize.loop.applied import MODES
+    from rlsize.loop.search import layout_of
+    from rlsize.readers.frameworks import frameworks
+
+    question = place.trainer.question
+    if question is None or place.loop not in MODES:
+        return
+    able = could_run(frameworks(inputs.catalogue).values(), MODES[place.loop], layout_of(question.bare()))
+    names = ", ".join(one.title for one in able if not one.parent)
+    yield f"Frameworks that can run it: {names or 'none that is known'}. --framework plans for one."

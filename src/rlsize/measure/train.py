@@ -398,9 +398,9 @@ def _first_fault(error: ChildDiedError, failed: Mapping[str, Any] | None, *, kil
     """The fault that a rank told, or was too dead to tell; torchrun itself only says that one failed."""
     fault = error.faults[0]
     if killed:  # before what other ranks told: they fail because they lost this one
-        return replace(fault, what="a rank was killed, as the kernel does where memory runs out")
+        return fault._replace(what="a rank was killed, as the kernel does where memory runs out")
     if failed:
-        return replace(fault, what=f"rank {failed['rank']} failed: {failed['text']}")
+        return fault._replace(what=f"rank {failed['rank']} failed: {failed['text']}")
     return fault
 
 

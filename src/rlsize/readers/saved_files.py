@@ -65,7 +65,7 @@ def read_plan(source: str | Document) -> Plan:
     try:
         document = opened(document, "plan")
     except InputError as error:
-        old = [replace(fault, todo=_SAVE_AGAIN) if "version" in fault.what else fault for fault in error.faults]
+        old = [fault._replace(todo=_SAVE_AGAIN) if "version" in fault.what else fault for fault in error.faults]
         raise InputError(*old) from None
     plan = validated(Plan, document)
     parts = {"placement": plan.placement, "results": plan.results, "inputs": plan.inputs}

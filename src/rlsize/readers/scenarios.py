@@ -6,17 +6,32 @@ What else holds a scenario is read as one: a saved plan, and of an observation i
 
 from __future__ import annotations
 
+import re
+import sys
 from copy import deepcopy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.readers.validation import opened, validated
-from rlsize.readers.yaml_documents import Document, Path_, parse_document, read_document
+from rlsize.readers.yaml_documents import (
+    LARGEST_FILE,
+    Document,
+    Path_,
+    parse_document,
+    read_document,
+    read_text,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from rlsize.readers.launch.launch import Launch
+    from rlsize.readers.profiles import Catalogue
+
+_HEADER = re.compile(r"^\s*[\"']?rlsize[\"']?\s*:", re.MULTILINE)
+_OWN = (".yaml", ".yml")  # endings of rlsize's own files, whose faults are told as theirs
 
 _IN_PLAN = "scenario"  # the key of a saved plan below which its scenario stands
 _SPREAD = ("rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel", "rollout_expert_parallel")
@@ -38,10 +53,18 @@ class ScenarioFile:
     Args:
         scenario: What the file says.
         document: The file, for lines.
+        places: Where keys were said, where that is not the line of a scenario: keys of a framework.
+        notes: What a reader of the file must know.
+        warnings: What of it could not be understood.
+        launch: The launch that it was read from; None where it is a scenario of its own.
     """
 
     scenario: Any
     document: Document
+    places: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    launch: Launch | None = None
 
     def value(self, key: str) -> Any:  # noqa: ANN401 (any field)
         """The value at a dotted key; None where the file does not say."""
@@ -54,7 +77,7 @@ class ScenarioFile:
 
     def where(self, key: str) -> str:
         """File, line and key."""
-        return self.document.where(tuple(key.split(".")))
+        return self.places.get(key) or self.document.where(tuple(key.split(".")))
 
     def leaves(self) -> dict[str, Any]:
         """What it says, as it is written, by dotted key."""
@@ -66,18 +89,79 @@ class ScenarioFile:
         return Path(self.document.name).parent
 
 
-def read_scenario(path: str | Path | None, changes: Iterable[str] = ()) -> ScenarioFile:
+def read_scenario(
+    path: str | Path | None,
+    changes: Iterable[str] = (),
+    *,
+    framework: str = "",
+    catalogue: Callable[[], Catalogue] | None = None,
+) -> ScenarioFile:
     """
-    A scenario: a file of its own, or the one that a saved plan holds.
+    A scenario: a file of its own, the one that a saved plan holds, or what a framework's launch says.
 
     Args:
-        path: The file; an empty scenario when None.
+        path: The file, `-` for a launch on standard input; an empty scenario when None.
         changes: What is said in its place: `key=value`, the key dotted.
+        framework: The framework that a launch is for, `NAME` or `NAME@VERSION`; told by its content when empty.
+        catalogue: The profiles that a launch is read by; the shipped ones when None.
 
     Raises:
         InputError: Everything that is wrong with it, with file, line and key.
     """
-    return scenario_of(Document("--set", {}) if path is None else _opened(read_document(path)), changes)
+    if path is None:
+        return scenario_of(Document("--set", {}), changes)
+    text = _text(path)
+    if framework or not _HEADER.search(text):
+        from rlsize.readers.profiles import Catalogue
+
+        profiles = Catalogue() if catalogue is None else catalogue()
+        try:
+            return launched_scenario(str(path), framework, profiles, tuple(changes), text)[0]
+        except InputError:
+            if framework or not str(path).endswith(_OWN):
+                raise
+    return scenario_of(_opened(parse_document(text, str(path))), changes)
+
+
+def launched_scenario(
+    path: str, framework: str, catalogue: Catalogue, changes: Iterable[str] = (), text: str | None = None
+) -> tuple[ScenarioFile, Launch]:
+    """
+    What a launch says, as a scenario.
+
+    Args:
+        path: The file; `-` for standard input.
+        framework: The framework that it is for, `NAME` or `NAME@VERSION`; told by its content when empty.
+        catalogue: The profiles.
+        changes: What is said in its place: `key=value`, the key dotted; `framework=NAME` goes before `framework`.
+        text: What it holds, where it was read before.
+
+    Raises:
+        InputError: Everything that is wrong with it.
+    """
+    from rlsize.readers.frameworks import frameworks
+    from rlsize.readers.launch.launch import read_launch
+    from rlsize.readers.launch.scenario import doubts, scenario_of_launch
+
+    kept = [change for change in changes if not change.startswith("framework=")]
+    named = next((change.partition("=")[2] for change in changes if change not in kept), framework)
+    launch = read_launch(
+        path, frameworks(catalogue), framework=named.strip(), text=_text(path) if text is None else text
+    )
+    document, places = scenario_of_launch(launch, catalogue)
+    said = {change.partition("=")[0].strip() for change in kept}
+    found = replace(
+        scenario_of(document, kept),
+        places={key: place for key, place in places.items() if key not in said},
+        notes=(f"{path} launches {launch.framework.title}.", *launch.notes),
+        warnings=tuple(doubts(launch)),
+        launch=launch,
+    )
+    return found, launch
+
+
+def _text(path: str | Path) -> str:
+    return sys.stdin.read(LARGEST_FILE + 1) if path == "-" else read_text(path)
 
 
 def scenario_of(document: Document, changes: Iterable[str] = ()) -> ScenarioFile:
@@ -105,6 +189,24 @@ def _opened(document: Document) -> Document:
         raise InputError(Fault(what, document.name, todo))
     lines = {path[1:]: line for path, line in plan.lines.items() if path[:1] == (_IN_PLAN,)}
     return Document(document.name, found, lines)
+
+
+def with_values(file: ScenarioFile, values: Mapping[str, Any]) -> ScenarioFile:
+    """
+    A scenario that says some things otherwise.
+
+    Args:
+        file: The scenario.
+        values: What it says, by dotted key; None where it no longer says anything.
+
+    Raises:
+        InputError: A scenario cannot say that.
+    """
+    data = deepcopy(file.document.data)
+    for place, value in values.items():
+        if not _put(data, place.split("."), value):
+            raise InputError(Fault(f"{place} lies below a key that holds a value", place, "change that key instead"))
+    return replace(scenario_of(replace(file.document, data=data)), places=file.places, launch=file.launch)
 
 
 def _changed(document: Document, changes: Iterable[str]) -> Document:

@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 from rlsize.facts.figure import Figure, Value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.reports.chart import Picture
+    from rlsize.reports.pictures import Picture
 
 
 Cell: TypeAlias = "Figure | Value"
 Side: TypeAlias = Literal["left", "right"]
 
 
-@dataclass(frozen=True, slots=True)
-class Column:
+class Column(NamedTuple):
     """
     A column of a table.
 

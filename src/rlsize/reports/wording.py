@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
@@ -133,8 +132,7 @@ def origin_word(figure: Figure) -> str:
     return figure.provenance
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """One line of the results: a quantity at nameplate, as expected with headroom, or just so."""
 
     name: str

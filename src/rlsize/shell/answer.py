@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -128,6 +127,8 @@ def facts_digest(folders: list[str]) -> str:
     Args:
         folders: The user's own profile folders.
     """
+    import hashlib  # loads OpenSSL, which only a digest needs
+
     import rlsize.equations
     import rlsize.facts
     from rlsize.readers.profiles import Catalogue, user_folders

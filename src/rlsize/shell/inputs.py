@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rlsize.facts.calibration import CalibrationSetting
     from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Value
+    from rlsize.facts.framework import Framework
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
     from rlsize.facts.price import Price
@@ -104,9 +105,17 @@ class Inputs:
         if scenario is not None or self.changes:
             from rlsize.readers.scenarios import read_scenario
 
-            self.file = (reader if reader is not None and scenario is not None else read_scenario)(
-                scenario, self.changes
-            )
+            if reader is not None and scenario is not None:
+                self.file = reader(scenario, self.changes)
+            else:
+                self.file = read_scenario(
+                    scenario,
+                    self.changes,
+                    framework=str(self.texts.get("framework") or ""),
+                    catalogue=lambda: self.catalogue,
+                )
+            self.notes += self.file.notes
+            self.warnings += self.file.warnings
 
     def command_line(self, name: str, own: Mapping[str, str | None] = MappingProxyType({})) -> str:
         """
@@ -307,6 +316,24 @@ class Inputs:
                 other.texts[key] = value if isinstance(value, (str, bool)) else f"{value:.17g}"
         return other
 
+    def changed(self, values: Mapping[str, Value | list[str]]) -> Inputs:
+        """
+        The same inputs apart, where the scenario says some things otherwise, and no flag does.
+
+        Args:
+            values: What it says, by dotted key; None where it no longer says anything.
+
+        Raises:
+            InputError: A scenario cannot say that.
+        """
+        from rlsize.readers.scenarios import read_scenario, with_values
+
+        other = self.instead()
+        for place in values:
+            other.texts.pop(PLACES[place].key, None)
+        other.file = with_values(self.file or read_scenario(None), values)
+        return other
+
     def check_texts(self) -> None:
         """Note a fault for every flag whose text is nothing that its quantity takes, whether it is used or not."""
         for key, text in self.texts.items():
@@ -333,9 +360,9 @@ class Inputs:
     def unused(self) -> tuple[str, ...]:
         """Keys of the scenario, and flags, that were said and that nothing asked for."""
         named = {figure.source for figure in self.used.values()}
-        silent = ("calibration", "seed", "accept_lower_bound")
+        silent = ("framework", "calibration", "seed", "accept_lower_bound")
         flags = [self.flag(key) for key in self.texts if key not in silent and key not in self.asked]
-        leaves = self.file.leaves() if self.file is not None else ()
+        leaves = [leaf for leaf in self.file.leaves() if leaf != "framework"] if self.file is not None else ()
         return (*flags, *(leaf for leaf in leaves if not self._seen(leaf) and self.where(leaf) not in named))
 
     def _seen(self, leaf: str) -> bool:
@@ -369,6 +396,21 @@ class Inputs:
             InputError: There is none of that name.
         """
         return self.catalogue.get("gpu", name)
+
+    def framework(self) -> Framework | None:
+        """The framework that runs the loop; None where none is named, or where a fault was noted."""
+        from rlsize.readers.frameworks import framework
+
+        chosen, where = self.name("framework")
+        if chosen is None:
+            return None
+        try:
+            found = framework(self.catalogue, str(chosen).partition("@")[0])
+        except InputError as error:
+            self.blame(error, where)
+            return None
+        self.keep(Figure(key="framework", value=found.name, source=where))
+        return found
 
     def price_named(self, name: str) -> Price:
         """
@@ -449,7 +491,7 @@ class Inputs:
     def blame(self, error: InputError, where: str) -> None:
         """Note the faults of an error; those without a place of their own get `where`."""
         for fault in error.faults:
-            self._note(fault if fault.where else replace(fault, where=where))
+            self._note(fault if fault.where else fault._replace(where=where))
 
     def _note(self, fault: Fault) -> None:
         """A fault is told once, however often it is met."""

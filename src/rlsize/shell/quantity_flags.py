@@ -77,7 +77,7 @@ KNOWN_RATES = (
     "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "batch_tokens",
 )  # fmt: skip
 PLANNED: Mapping[str, tuple[Asked, ...]] = MappingProxyType({
-    "Loop": ("model", "gpu", "gpus", "max_staleness"),
+    "Loop": ("model", "gpu", "gpus", "framework", "max_staleness"),
     "Goal_and_limits": ("objective", "least_steps_per_day", "finish_by_seconds", "budget_file", "memory_margin"),
     "Search": (
         "searched_modes", "searched_rollout_gpus", "searched_trainer_gpus", "searched_transports",
@@ -149,7 +149,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         takes = list[str] | None
     declared = typer.Option(
         *names,
-        help=_help(row if assumed else replace(row, default=None)),
+        help=_help(row if assumed else row._replace(default=None)),
         rich_help_panel=panel,
         metavar=None if yes_or_no else metavar,
         show_default=False,

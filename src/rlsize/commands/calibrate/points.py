@@ -27,12 +27,12 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance import instance
 from rlsize.loop.instance_count import instance_gpus
+from rlsize.loop.lengths import hits, lengths
 from rlsize.loop.models import model_and_gpu
 from rlsize.loop.pools import LOOPS, node_gpus
 from rlsize.loop.resolve import resolve, setting_of
 from rlsize.loop.sync import transport, wire_dtype
 from rlsize.loop.trainer import trainer_by_itself
-from rlsize.loop.workload import hits, lengths
 from rlsize.planner.evaluation import bare_trainer, worked
 from rlsize.planner.placing import moved
 from rlsize.planner.step_parts import ready_engine

@@ -145,7 +145,7 @@ class Mixer:
             return evaluated_side(name, self._inputs(file()), other)
         except InputError as error:
             told = in_own_words(error.faults, self._context, name)
-            raise InputError(*(fault if fault.where else replace(fault, where=name) for fault in told)) from None
+            raise InputError(*(fault if fault.where else fault._replace(where=name) for fault in told)) from None
 
     def _mixed(self, keys: frozenset[str]) -> ScenarioFile:
         from rlsize.readers.scenario_changes import mixed

@@ -90,8 +90,8 @@ def contradictions(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
 
 def _as_loops_say(answers: Mapping[str, Any], desk: Desk) -> list[Fault]:
     """GPUs that do not add up and lengths that cannot be, in the words of every command that asks a loop."""
+    from rlsize.loop.lengths import lengths
     from rlsize.loop.pools import pools
-    from rlsize.loop.workload import lengths
 
     texts = {PLACES[key].key: answers[key] for key in _LOOPS if answers.get(key) is not None}
     said = desk.inputs.instead(**texts)

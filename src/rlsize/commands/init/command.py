@@ -30,6 +30,15 @@ Budget = Annotated[
     list[str] | None,
     option("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
 ]
+Source = Annotated[
+    str | None,
+    option("--from", "A launch script or configuration of a framework, or - : what it says.", "Launch", "FILE"),
+]
+FrameworkName = Annotated[
+    str | None,
+    option("--framework", "Its framework; told by its content when not given.", "Launch", "NAME[@VERSION]"),
+]
+AsJson = Annotated[bool, switch("--json", "With --from: print what was read, as JSON.")]
 Yes = Annotated[bool, switch("--yes|-y", "Ask nothing: flags and usual answers decide.")]
 
 
@@ -41,6 +50,9 @@ def init(
     yes: Yes = False,
     force: Force = False,
     profiles: Profiles = None,
+    source: Source = None,
+    framework: FrameworkName = None,
+    json_: AsJson = False,
     **answers: str | None,
 ) -> None:
     """
@@ -51,6 +63,12 @@ def init(
 
     Example:  rlsize init scenario.yaml
     """
+    if source is not None:
+        desk = Desk(inputs=Inputs(None, profiles), file=file)
+        schema = _schema_beside(desk, force=force)
+        texts = texts_of(answers) | ({"framework": framework} if framework else {})
+        _of_launch(source, texts, budget or [], desk, schema, force=force, output={"json": json_, "profiles": profiles})
+        return
     said = {QUANTITIES[key].said_by: text for key, text in texts_of(answers).items()}
     if rates is not None:
         said[RATES_FLAG] = rates
@@ -60,6 +78,23 @@ def init(
     _write(file, found, desk.inputs.settled(schema), force=force)
     _warn(found, desk)
     _lead_on(file, found, desk)
+
+
+def _of_launch(
+    source: str,
+    said: Mapping[str, str],
+    limits: Sequence[str],
+    desk: Desk,
+    schema: Path | None,
+    *,
+    force: bool,
+    output: Mapping[str, Any],
+) -> None:
+    """Write the scenario of a launch, and say what was read."""
+    from rlsize.commands.init.launch import from_launch
+    from rlsize.shell.answer import deliver
+
+    deliver(from_launch(source, said, limits, desk, schema, force=force), output)
 
 
 def _with_flags_of_questions() -> None:

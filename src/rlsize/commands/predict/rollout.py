@@ -102,7 +102,7 @@ def _in_a_loop(inputs: Inputs, loop: Loop) -> Report:
     from rlsize.estimates.rollout_outlook import rollout_outlook
     from rlsize.estimates.rollout_question import fits_narrower
     from rlsize.loop.answer import agreed, answer_of
-    from rlsize.loop.workload import hits
+    from rlsize.loop.lengths import hits
 
     stages = loop.stages
     if stages is None:
@@ -151,11 +151,12 @@ def _alone(inputs: Inputs) -> Report:
     from rlsize.estimates.rollout_outlook import STAGES, rollout_outlook
     from rlsize.estimates.rollout_question import first_fit, fits_narrower, why_not
     from rlsize.loop.instance import degrees, instance
+    from rlsize.loop.lengths import lengths
     from rlsize.loop.models import model_and_gpu
     from rlsize.loop.pools import LOOPS
     from rlsize.loop.seed import seed_of
     from rlsize.loop.sides import sized
-    from rlsize.loop.workload import lengths, samples
+    from rlsize.loop.workload import samples
 
     seed, (model, gpu) = seed_of(inputs), model_and_gpu(inputs, "rollout")
     mode = LOOPS.get(str(inputs.said("placement.mode")))
@@ -219,7 +220,7 @@ def _ready(inputs: Inputs, asked: EngineQuestion) -> Replica:
 def _with_fleet(inputs: Inputs, question: RolloutQuestion, pool: Figure) -> RolloutQuestion:
     """The question with the instances of the fleet, and what groups that are spread over them find in the cache."""
     from rlsize.loop.instance_count import instances
-    from rlsize.loop.workload import hits
+    from rlsize.loop.lengths import hits
 
     ranks = _gpus(question.engine)
     size = Figure(key="gpus_per_instance", value=ranks, provenance="predicted", source="tensor x pipeline x data")

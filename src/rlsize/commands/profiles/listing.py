@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
     from rlsize.facts.cluster import Cluster
+    from rlsize.facts.framework import Framework
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.link import Link
     from rlsize.facts.model import Model
@@ -23,9 +24,14 @@ if TYPE_CHECKING:
 
 TITLES = MappingProxyType({
     "gpu": "GPUs", "link": "Links", "model": "Models", "price": "Prices", "cluster": "Clusters", "rates": "Rates",
+    "framework": "Frameworks",
 })  # fmt: skip
 _HINT = "`rlsize profiles show NAME` prints every number of one with its source."
-_LEFT = frozenset({"name", "link", "scope", "gpu", "interconnect", "region", "as_of", "reached_says", "measured_at"})
+_LEFT = frozenset({
+    "name", "link", "scope", "gpu", "interconnect", "region", "as_of", "reached_says", "measured_at", "modes",
+    "backends", "engines",
+})  # fmt: skip
+_WRAPPING = frozenset({"region", "modes", "backends", "engines"})
 _COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({
     "gpu": (("name", "GPU"), ("bf16_flops", "bf16"), ("memory_bytes", "memory"),
             ("memory_bandwidth_bytes_per_second", "bandwidth"), ("scale_up_bytes_per_second", "scale-up")),
@@ -38,6 +44,7 @@ _COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({
                 ("nic_bytes_per_second", "network")),
     "rates": (("name", "rates"), ("instance_tokens_per_second", "instance"), ("train_seconds", "train"),
               ("measured_at", "measured")),
+    "framework": (("name", "framework"), ("modes", "modes"), ("backends", "trainers"), ("engines", "engines")),
 })  # fmt: skip
 _NOTES = MappingProxyType({
     "gpu": "bf16 is the dense peak; scale-up is one direction per GPU",
@@ -94,7 +101,7 @@ def check_report(counts: Mapping[str, int]) -> Report:
 
 def _table(kind: str, named: Sequence[tuple[str, Any]]) -> Table:
     columns = tuple(  # a mark may wrap, a name not
-        Column(key, title, "left" if key in _LEFT else "right", wide=key not in _LEFT or key == "region")
+        Column(key, title, "left" if key in _LEFT else "right", wide=key not in _LEFT or key in _WRAPPING)
         for key, title in _COLUMNS[kind]
     )
     rows = tuple(
@@ -201,7 +208,21 @@ def _rates_row(rates: Rates) -> dict[str, Any]:
     }
 
 
+def _framework_row(framework: Framework) -> dict[str, Any]:
+    runs = framework.runs
+    modes = f"as {framework.parent}" if runs is None else ", ".join(runs.modes)
+    return {
+        "title": framework.title,
+        "parent": framework.parent,
+        "modes": modes,
+        "backends": ", ".join(() if runs is None else runs.layouts),
+        "engines": ", ".join(() if runs is None else runs.engines),
+        "read_at": framework.source,
+    }
+
+
 _ROWS: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType({
     "gpu": _gpu_row, "link": _link_row, "model": _model_row,
     "price": _price_row, "cluster": _cluster_row, "rates": _rates_row,
+    "framework": _framework_row,
 })  # fmt: skip

@@ -82,7 +82,7 @@ def profile_page(kind: str, name: str, profile: Any, path: str) -> Report:
         headline=f"{getattr(profile, 'title', name)} ({kind} {name})",
         results=tuple(Figure(key=key, value=value, source=path) for key, value in results.items()),
         quiet=frozenset(results),
-        tables=_tables(profile),
+        tables=_tables(profile, long_keys=kind == "framework"),
         warnings=(f"nobody has verified {', '.join(doubtful)}",) if doubtful else (),
         notes=(*getattr(profile, "notes", ()), *also, f"file: {path}"),
     )
@@ -132,7 +132,8 @@ def _unit(hint: Any) -> str:
     return ""
 
 
-def _tables(profile: Any) -> dict[str, Table]:
+def _tables(profile: Any, *, long_keys: bool) -> dict[str, Table]:
+    """The values by section; where keys are long, they may wrap too."""
     sections: dict[str, list[Entry]] = {}
     for entry in entries(profile):
         head, _, rest = entry.path.partition(".")
@@ -140,7 +141,7 @@ def _tables(profile: Any) -> dict[str, Table]:
     tables = {
         section: Table(
             title=section,
-            columns=_COLUMNS if any(entry.source for entry in found) else _COLUMNS[:-1],
+            columns=_columns(found, long_keys=long_keys),
             rows=tuple(_row(section, entry) for entry in found),
         )
         for section, found in sections.items()
@@ -150,6 +151,11 @@ def _tables(profile: Any) -> dict[str, Table]:
         rows = tuple({"key": key, "says": text} for key, text in sources.items())
         tables["sources"] = Table(title="sources", columns=_SOURCE_COLUMNS, rows=rows)
     return tables
+
+
+def _columns(found: list[Entry], *, long_keys: bool) -> tuple[Column, ...]:
+    shown = _COLUMNS if any(entry.source for entry in found) else _COLUMNS[:-1]
+    return tuple(one._replace(wide=True) for one in shown) if long_keys else shown
 
 
 def _row(section: str, entry: Entry) -> dict[str, Cell]:

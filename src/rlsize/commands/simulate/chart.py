@@ -7,7 +7,8 @@ from math import ceil
 from typing import TYPE_CHECKING
 
 from rlsize.commands.simulate.span_bars import bars_of
-from rlsize.reports.chart import Chart, Gantt, Mark, Panels, Series
+from rlsize.reports.chart import Chart, Mark, Series
+from rlsize.reports.pictures import Gantt, Panels
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -16,7 +16,7 @@ from rlsize.commands.simulate.measures import (
     number_shown,
 )
 from rlsize.facts.figure import Figure
-from rlsize.reports.chart import Panels
+from rlsize.reports.pictures import Panels
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import numbered
 from rlsize.simulator.causes import rungs

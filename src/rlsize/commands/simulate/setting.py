@@ -13,11 +13,12 @@ from rlsize.estimates.simulated_engine import StepLine, constant_line
 from rlsize.facts.figure import Figure, Provenance
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import instance_gpus, instances
+from rlsize.loop.lengths import lengths
 from rlsize.loop.pools import LOOPS, mode, pools
 from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import busy_seconds, instance_rate, measured_on, waste
 from rlsize.loop.resolve import described, resolve
-from rlsize.loop.workload import group_size, lengths
+from rlsize.loop.workload import group_size
 from rlsize.planner.simulation import MODES, USUAL_SLOTS, engine_setting, simulation_of
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.setting import (

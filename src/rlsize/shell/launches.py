@@ -1,0 +1,150 @@
+"""The launch that a command was given, changed: in which keys of its framework, and written to a file."""
+
+from __future__ import annotations
+
+import sys
+from math import prod
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlsize.errors import Fault, InputError
+from rlsize.loop.pools import LOOPS
+from rlsize.loop.trainer import DEGREES
+from rlsize.quantities.table import PLACES, QUANTITIES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from rlsize.frameworks.told import Reading
+    from rlsize.readers.launch.launch import Launch
+    from rlsize.shell.inputs import Inputs
+
+
+_AS_SAID = ("model", "gpu", "framework", "data_parallel", "fsdp")
+"""What plans leave as it is, and what follows from the trainer's GPUs and the other degrees, as plans use all ranks."""
+
+
+def launch_of(inputs: Inputs) -> Launch | None:
+    """The launch that the loop was read from; None where a scenario says it."""
+    return None if inputs.file is None else inputs.file.launch
+
+
+def can_change(inputs: Inputs, values: Mapping[str, Any]) -> bool:
+    """
+    Whether a change can be said where the loop runs: all of it in a scenario, in a launch what has keys.
+
+    Args:
+        inputs: What was said.
+        values: What is to be, by quantity.
+    """
+    launch = launch_of(inputs)
+    if launch is None:
+        return True
+    from rlsize.frameworks.wanted import changes
+
+    found = changes(launch.reading, values)
+    return bool(found.keys) and not found.refused
+
+
+def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
+    """A change in the keys of the framework of a launch, else in those of a scenario."""
+    launch = launch_of(inputs)
+    if launch is None:
+        return ", ".join(f"{QUANTITIES[key].scenario}={_text(value)}" for key, value in values.items())
+    from rlsize.frameworks.wanted import changes, spelled
+
+    keys = changes(launch.reading, values).keys
+    return ", ".join(
+        f"{spelled(launch.reading, key)}={_text(value)}" if value is not None else f"no {spelled(launch.reading, key)}"
+        for key, value in keys.items()
+    )
+
+
+def _text(value: object) -> str:
+    if isinstance(value, (list, tuple)):
+        return "+".join(map(str, value))
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def keep_mode(inputs: Inputs) -> None:
+    """Search only the mode of the launch that is to be written, unless a flag says others."""
+    mode = inputs.said("placement.mode")
+    if launch_of(inputs) is None or mode not in LOOPS or inputs.gives("searched_modes"):
+        return
+    inputs.texts["searched_modes"] = LOOPS[mode]
+    flag = inputs.flag("searched_modes")
+    inputs.notes.append(f"Only {mode} is searched, as the launch runs so: another mode is another program ({flag}).")
+
+
+def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    What a launch must tell so that its scenario has some values.
+
+    Args:
+        inputs: What was said.
+        values: All values of the scenario, by dotted place.
+
+    Returns:
+        What differs, by quantity; None for what is not to hold.
+    """
+    before = {} if inputs.file is None else inputs.file.leaves()
+    quantities = {} if (launch := launch_of(inputs)) is None else launch.framework.quantities
+    known = {place: PLACES[place].key for place in (*values, *before) if place in PLACES}
+    found: dict[str, Any] = {}
+    for place, key in known.items():
+        old, new = before.get(place), values.get(place)
+        if key in DEGREES:
+            old, new = old or 1, new or 1
+        if key in quantities and key not in _AS_SAID and new is not None and new != old:
+            found[key] = new
+    if "mode" in found or values.get("placement.mode") != "colocated":
+        found.pop("gpus", None)  # what both pools add up to
+    engines = values.get("placement.rollout_gpus") or values.get("cluster.gpus")
+    counted = "loop." not in quantities.get("instances", "loop.")  # engines are told by number, not by their GPUs
+    if found and engines and counted:
+        size = prod(int(values.get(f"rollout.{kind}_parallel") or 1) for kind in ("tensor", "pipeline", "data"))
+        found["instances"] = int(engines) // size
+    if "micro_batch_tokens" in found:  # where both are set, a framework may count samples
+        found["micro_batch_samples"] = None
+    return found
+
+
+def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force: bool) -> tuple[str, ...]:
+    """
+    Write the launch with what is wanted in it; the difference is shown first.
+
+    Args:
+        inputs: What was said; by a launch.
+        wanted: What is to be, by quantity; None for what is not to hold.
+        target: The file.
+        force: Whether one that exists may be replaced.
+
+    Returns:
+        What changes with it, and what must be changed by hand.
+
+    Raises:
+        InputError: There is no launch to write, or no file can be written.
+        DoesNotFitError: It cannot be written so; what is to be changed by hand.
+    """
+    from rlsize.readers.frameworks import frameworks
+    from rlsize.readers.launch.launch import read_launch
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.launch.written_back import written_back
+
+    launch = launch_of(inputs)
+    if launch is None:
+        todo = "name a launch script or configuration of a framework, or write a scenario (`plan --apply`)"
+        raise InputError(Fault("there is no launch to write back", "--write", todo))
+    known = frameworks(inputs.catalogue)
+
+    def again(text: str) -> Reading:
+        return read_launch(launch.name, known, framework=launch.framework.name, text=text).reading
+
+    original = launch.texts[launch.name].encode() if launch.name == "-" else Path(launch.name).read_bytes()
+    found = written_back(original, launch.name, launch.reading, wanted, again, target=target)
+    sys.stderr.write(found.difference)
+    write_whole(target, found.content, force=force)
+    if launch.name != "-":
+        Path(target).chmod(Path(launch.name).stat().st_mode)
+    sys.stderr.write(f"wrote {target}\n")
+    return found.notes
