@@ -1,4 +1,4 @@
-# The two set-up commands of the README are `make demo` and `make test`; `make check` is what CI runs.
+# The two set-up commands of the README are `make demo` and `make test`; `make check` is what CI runs first.
 # `make quick` is what a change to one equation or command needs, with `ALSO=tests/commands/test_cost.py` what belongs to it.
 # Nothing but Python >= 3.11 and make is needed; everything else goes into .venv.
 
@@ -9,13 +9,13 @@ WHEEL_VENV := .venv-wheel
 GENERATED := README.md profiles/README.md $(wildcard docs/*.md docs/*/*.md)
 SCHEMA := docs/reference/scenario.schema.json
 REVIEW := docs/reviews/review-32b
-PYTEST_FLAGS ?= -q -n auto
+PYTEST_FLAGS ?= -q -n auto --dist worksteal
 QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts tests/architecture tests/examples \
 	tests/docs/test_commands.py tests/commands/test_startup.py tests/commands/test_bad_input.py tests/commands/test_alerts.py \
 	tests/commands/test_init.py
 
 .PHONY: demo quick test check lint format types imports docs docs-write test-wheel engine test-engine browser test-browser \
-	prometheus test-prometheus \
+	prometheus test-prometheus frameworks test-frameworks \
 	bench bench-engine clean help
 
 help:  ## list the targets
@@ -99,6 +99,14 @@ test-prometheus: $(VENV)/.dev  ## the tests against a real Prometheus and promto
 	@folder=$$($(BIN)/python tests/prometheus/install.py) || test $$? -eq 77 || exit 1; \
 	test -n "$$folder" || echo "skipped: no Prometheus can be had here"; \
 	RLSIZE_PROMETHEUS_BIN=$$folder $(BIN)/python -m pytest -q tests/prometheus
+
+frameworks: $(VENV)/.dev  ## packages of RL frameworks in the cache folder, for the target below
+	@$(BIN)/python tests/frameworks_loaded/install.py || test $$? -eq 77
+
+test-frameworks: $(VENV)/.dev  ## written configurations, loaded by frameworks' own code; skipped where it cannot be had
+	@folder=$$($(BIN)/python tests/frameworks_loaded/install.py) || test $$? -eq 77 || exit 1; \
+	test -n "$$folder" || echo "skipped: no framework can be loaded here"; \
+	RLSIZE_FRAMEWORKS_FOLDER=$$folder $(BIN)/python -m pytest -q tests/frameworks_loaded
 
 bench: $(VENV)/.dev  ## speed of the program itself
 	$(BIN)/python benchmarks/startup.py

@@ -10,16 +10,21 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from tests.effort import tries
 from typer.testing import CliRunner
 
+# Every worker of a run has a core to itself: threads of its own for small matrices would only wait for each other's.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 settings.register_profile(
-    "rlsize", deadline=None, max_examples=60, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
+    "rlsize", deadline=None, max_examples=tries(60), derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile("rlsize")
 
@@ -93,6 +98,16 @@ def rlsize(monkeypatch: pytest.MonkeyPatch) -> Any:
         return Ran(result.stdout, result.stderr, result.exit_code)
 
     return run
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _the_shipped_facts_have_one_digest() -> None:
+    """A command reads all of them for it; in a process of many commands, which change none of them, one does."""
+    from rlsize.shell import answer
+
+    digest = answer.facts_digest
+    shipped = cache(lambda: digest([]))
+    answer.facts_digest = lambda folders: digest(folders) if folders or "RLSIZE_PROFILES" in os.environ else shipped()
 
 
 @pytest.fixture(scope="session")

@@ -23,7 +23,6 @@ from rlsize.reports.page import Page
 from rlsize.reports.sliders import Widget
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.append(str(ROOT))  # so that `from tests.writers...` works
 PACKAGES = os.environ.get("RLSIZE_BROWSER_PACKAGES", "")
 CHROMIUM = os.environ.get("RLSIZE_CHROMIUM") or next(
     filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), ""
@@ -41,14 +40,10 @@ MOST_MILLISECONDS = 20_000
 LOOPS = ("overlapped", "in turn", "colocated")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_runtest_setup() -> None:
     """Skip what needs a browser where there is none, with the way to get one."""
-    if PACKAGES and CHROMIUM:
-        return
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=REASON))
+    if not (PACKAGES and CHROMIUM):
+        pytest.skip(REASON)
 
 
 @dataclass

@@ -13,6 +13,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.commands.alerts.cases import Cases
 from rlsize.commands.alerts.dashboard import dashboard_text
@@ -183,7 +184,7 @@ def test_what_is_wrong_is_told(args: tuple[str, ...], told: str, alerts: Callabl
     assert sorted(Path().iterdir()) == before
 
 
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.sampled_from(re.findall(r"(\w+): \{value: [0-9.]+", PLAN)),
     st.sampled_from(["0", "-1", "1e-300", "1e-9", "0.999", "1.5", "1e14", "1e300", "true", "text", "null", ".nan"]),
@@ -265,7 +266,7 @@ def promised() -> Callable[..., None]:
     return check
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(max_size=30) | st.from_regex(r'[a-z]{1,3}(=|!=|=~)"[a-z"\\{},.*]{0,6}",?', fullmatch=True))
 def test_a_selector_is_taken_whole_or_not_at_all(text: str) -> None:
     """What is taken is written so that it reads back as the same matchers: nothing gets out of its braces."""
@@ -277,7 +278,7 @@ def test_a_selector_is_taken_whole_or_not_at_all(text: str) -> None:
         assert not faults
 
 
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 @given(st.text("ab(){}[]\"'`\\# \n", max_size=12))
 def test_an_expression_cannot_leave_its_brackets(text: str) -> None:
     """What is taken has its brackets and quotes in order, so `avg(...)` around it is closed where it was opened."""

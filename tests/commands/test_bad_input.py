@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 Run = Callable[..., Any]
 GOOD = {"--consume": "39321", "--per-instance": "4000"}
@@ -255,7 +256,7 @@ GOOD_LINES = {
 }
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=100)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=tries(100))
 @given(
     data=st.data(),
     command=st.sampled_from(sorted(GOOD_LINES)),

@@ -11,6 +11,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.errors import DoesNotFitError, UnfinishedError
 from rlsize.facts.budget import BOUNDS, quantities
@@ -429,7 +430,7 @@ junk = st.sampled_from(
 )
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(25), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.dictionaries(st.sampled_from([*quantities(), *BOUNDS]), junk, max_size=3), st.booleans())
 def test_junk_is_answered_or_refused(check: Callable[..., Any], limits: dict[str, str], strict: bool) -> None:
     """Any budget ends in a verdict or in a message, never in anything else."""

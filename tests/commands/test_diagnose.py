@@ -11,6 +11,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.named_inputs import named_inputs
@@ -228,7 +229,7 @@ def test_wrong_input_is_told_with_its_way_out(rlsize: Any, tmp_path: Path, name:
         assert part in told.stderr
 
 
-@settings(max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(12), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(cut=st.integers(0, 9000), junk=st.binary(max_size=12))
 def test_a_log_cut_or_spoilt_anywhere_is_read_or_refused(rlsize: Any, starving: str, cut: int, junk: bytes) -> None:
     """And what is read are whole steps: no verdict from half a record."""

@@ -170,7 +170,7 @@ def test_a_person_who_errs_is_told_at_once_and_asked_again(start: Start, rlsize:
     assert "'lots' is not a count" in session.answer("Prompts per", "lots", "128")
     session.answer("Samples of one prompt", "4")
     assert "has a ±, which is not taken here" in session.answer("Prompt tokens", "300 ± 20", "1k")
-    assert "tokens are more than qwen3-8b's 40,960" in session.answer("Response tokens", "64k", "3.2k")
+    assert "tokens are more than qwen3-8b's own 40,960" in session.answer("Response tokens", "64k", "3.2k")
     assert "a mean of 3200 tokens lies above the cap of 2000" in session.answer("Longest", "2k", "16k")
     assert "did you mean" in session.answer("Mode", "asinc", "async")
     assert "-1 is too small" in session.answer("Staleness cap", "-1", "1")

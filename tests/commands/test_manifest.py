@@ -10,6 +10,7 @@ import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 Run = Callable[..., Any]
 PLAN = """\
@@ -232,7 +233,7 @@ FLAGS = {
 
 @pytest.mark.parametrize("form", ["", "--json"])
 @given(data=st.data())
-@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(15), suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_no_junk_is_a_traceback(rlsize: Run, spoilt: Run, checked: Run, data: st.DataObject, form: str) -> None:
     """Whatever is typed, there is no traceback; what is written is YAML."""
     good = [{"--instances": "13", "--gpus-per-instance": "2", "--platform": "deployment"}]

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from typer.testing import CliRunner
 
 from rlsize.readers.saved_files import read_rates
@@ -439,7 +440,7 @@ GOOD = ({"--seconds": "100"}, {"--seconds": "100", "--group": "8", "--max-num-se
 VALUES = ("0", "1e18", "1e19", "-1", "NaN", "1e-300", "7", "999999", "x", "")
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=tries(50))
 @given(data=st.data(), form=st.sampled_from(["", "--json", "--csv", "--markdown", "--explain", "--plot"]))
 def test_junk_in_saved_pages_ends_in_an_answer_or_in_an_exit_code(
     rlsize: Any, spoilt: Any, checked: Any, tmp_path: Path, data: st.DataObject, form: str

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.effort import tries
 
 from rlsize.readers.saved_files import read_plan
 
@@ -464,7 +465,7 @@ def test_spoilt_flags_are_answered_or_refused(
     small = {key: value for key, value in FIELDS.items() if key != "--gpus"} | {"--gpus": "3|12|0|-1|1.5|many"}
 
     @given(spoilt([good, good | {"--gpu-hour": "2"}], small))
-    @settings(max_examples=50)
+    @settings(max_examples=tries(50))
     def run(line: dict[str, str]) -> None:
         ran = rlsize("plan", *[part for pair in line.items() for part in pair], "--json")
         checked(ran, "plan", "--json")

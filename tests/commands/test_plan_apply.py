@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
+from tests.effort import THOROUGH
 
 WORK = ("--prompts", "64", "--group", "16", "--prompt-tokens", "300", "--response-tokens", "2k")
 MODEL = ("--model", "qwen3-8b", "--gpu", "h100-sxm", *WORK)
@@ -35,13 +36,28 @@ LOOPS = {
 }  # fmt: skip
 
 
-@pytest.fixture(params=LOOPS)
-def planned(request: pytest.FixtureRequest, rlsize: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    """A plan, applied to a file and saved to another one."""
-    monkeypatch.chdir(tmp_path)
-    ran = rlsize("plan", *LOOPS[request.param], "--apply", "s.yaml", "--save", "p.yaml", "--json")
-    assert ran.code == 0, ran.stderr
-    return ran.document
+@pytest.fixture(scope="module")
+def plans() -> dict[str, tuple[Path, Any]]:
+    """Each plan that was made, with the folder of its files."""
+    return {}
+
+
+@pytest.fixture(params=[*LOOPS][:: 1 if THOROUGH else 2])
+def planned(
+    request: pytest.FixtureRequest,
+    rlsize: Any,
+    plans: dict[str, tuple[Path, Any]],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Any:
+    """A plan, applied to a file and saved to another one, in the folder where the test runs; made once."""
+    folder, _ = plans.get(request.param, (tmp_path, None))
+    monkeypatch.chdir(folder)
+    if folder == tmp_path:
+        ran = rlsize("plan", *LOOPS[request.param], "--apply", "s.yaml", "--save", "p.yaml", "--json")
+        assert ran.code == 0, ran.stderr
+        plans[request.param] = folder, ran.document
+    return plans[request.param][1]
 
 
 @pytest.mark.parametrize("file", ["s.yaml", "p.yaml"])

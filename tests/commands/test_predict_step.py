@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.commands.predict.step import predict_step
 
@@ -273,7 +274,7 @@ VALUES = {
 }
 
 
-@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=tries(20), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(st.dictionaries(st.sampled_from(sorted(VALUES)), st.integers(0, 9), max_size=5))
 def test_any_question_is_answered_or_refused(predicted: Run, drawn: dict[str, int]) -> None:
     """Exit code 0, 1 or 2, never a traceback, and every number of an answer is finite."""

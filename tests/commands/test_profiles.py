@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from typer.testing import CliRunner
 
 from rlsize.readers.profiles import FOLDERS, VARIABLE, Catalogue
@@ -286,7 +287,7 @@ WORDS = st.one_of(
     ],
     ids=lambda good: good[0],
 )
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=40)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=tries(40))
 @given(data=st.data())
 def test_junk_gives_an_answer_or_a_message(folder: Path, data: st.DataObject, good: list[str]) -> None:
     """A good command line with one or two words replaced: exit code 0 or 2, never a traceback."""

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 Run = Callable[..., Any]
 
@@ -389,7 +390,7 @@ TEXTS = st.one_of(
 )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=tries(40), suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(
     st.dictionaries(st.sampled_from(sorted(NUMERIC)), st.booleans(), min_size=1, max_size=5),
     st.lists(TEXTS, min_size=5, max_size=5),

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from rlsize.commands.simulate import span_bars
 from rlsize.commands.simulate.chart import MOST_POINTS, gantt, over_steps
 from rlsize.commands.simulate.span_bars import bars_of
-from rlsize.reports.chart import Bar
+from rlsize.reports.pictures import Bar
 from rlsize.simulator.history import Span
 from rlsize.simulator.ledger import COLUMNS, Ledger
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-HEAVY = ("numpy", "pydantic", "httpx", "matplotlib", "yaml", "prometheus_client", "torch")
+HEAVY = ("numpy", "pydantic", "httpx", "matplotlib", "yaml", "prometheus_client", "torch", "hashlib")
 PROGRAM = """
 import json, sys
 sys.argv = ["rlsize", *{arguments!r}]

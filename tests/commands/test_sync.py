@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.readers.profiles import Catalogue
 
@@ -337,7 +338,7 @@ GOOD = (
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=30)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], max_examples=tries(30))
 @given(data=st.data(), form=st.sampled_from(["", "--json", "--csv", "--markdown", "--explain", "--plot"]))
 def test_junk_ends_in_an_answer_or_in_exit_code_2(
     rlsize: Run, spoilt: Run, checked: Run, data: st.DataObject, form: str

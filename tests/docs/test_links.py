@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from typing import TYPE_CHECKING
 
 import pytest
@@ -24,6 +25,7 @@ def _links(text: str) -> Iterator[str]:
             yield found["target"]
 
 
+@cache
 def _anchors(text: str) -> set[str]:
     """The anchors of a page, made of its headings as GitHub makes them."""
     headings = [found["text"].lower() for found in _HEADING.finditer(_FENCED.sub("", text))]

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.planner.plain_search import SIZED, Tried, plain_search, within
 from tests.planner.small_problems import Posed, measured_problems, predicted_problems
 
@@ -136,14 +137,14 @@ def the_front_is_the_front(found: Found, kept: Sequence[Tried]) -> None:
 
 
 @given(measured_problems(), st.data())
-@settings(max_examples=460, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
+@settings(max_examples=tries(460), suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 def test_a_plan_from_measured_rates_is_what_plain_loops_find(posed: Posed, data: st.DataObject) -> None:
     """Best, counts and front, on 460 problems with and without limits, prices, nodes and pools of two kinds."""
     agree(posed, data)
 
 
 @given(predicted_problems(), st.data())
-@settings(max_examples=40)
+@settings(max_examples=tries(40))
 def test_a_predicted_plan_is_what_plain_loops_find(posed: Posed, data: st.DataObject) -> None:
     """The same of 40 problems of small models, with memory that does not hold everything."""
     agree(posed, data)

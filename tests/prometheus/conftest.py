@@ -35,14 +35,10 @@ _LISTENING = re.compile(r'msg="Listening on" address=(\S+)')
 _READY = "Server is ready to receive web requests"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_runtest_setup() -> None:
     """Skip what needs Prometheus where there is none, with the way to get one."""
-    if PROMETHEUS and PROMTOOL:
-        return
-    here = Path(__file__).parent
-    for item in items:
-        if here in item.path.parents:
-            item.add_marker(pytest.mark.skip(reason=REASON))
+    if not (PROMETHEUS and PROMTOOL):
+        pytest.skip(REASON)
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 import pytest
 
+from rlsize.estimates.memory_phases import EVERYTHING
 from rlsize.facts.algorithm import ALGORITHMS, BYTES_PER_GRADIENT, OPTIMIZERS, RECOMPUTATIONS
 from rlsize.facts.fields import Quantity, Says, Uncertain
 from rlsize.facts.quantisation import BYTES_PER_PARAM
+from rlsize.facts.trainer_backends import TRAINER_BACKENDS
 from rlsize.loop.pools import LOOPS
 from rlsize.quantities.row import Row, Switch, Text, Word, by_key
 from rlsize.quantities.scenario import Scenario
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
         ("optimizer", OPTIMIZERS),
         ("gradients", BYTES_PER_GRADIENT),
         ("recompute", RECOMPUTATIONS),
+        ("trainer_backend", TRAINER_BACKENDS),
+        ("offloaded_between", EVERYTHING),
     ],
 )
 def test_the_words_of_a_row_are_those_that_something_is_known_of(key: str, known: Collection[str]) -> None:

@@ -114,17 +114,17 @@ def test_all_changes_together_make_the_second_file(first: dict[str, object], sec
 
 
 def test_faults_of_a_mixture_name_the_file_that_says_so(write: Write) -> None:
-    """A mean that is taken away leaves a cap that needs one; a value that is taken over stands in its own file."""
-    before = write("workload:\n  response_tokens: {mean: 8k, max: 16k}\nplacement: {mode: async}\n")
+    """A size that is taken away leaves active parameters of nothing; a value that is taken over stands in its file."""
+    before = write("model:\n  {params: 30e9, active_params: 3e9}\nplacement: {mode: async}\n")
     after = write("\n\nplacement: {mode: sync}\n", "b.yaml")
     leaves = {leaf.key: leaf for leaf in changed_scenario(before, after)}
     with pytest.raises(InputError, match="is missing"):
-        mixed(before, after, [leaves["workload.response_tokens.mean"]])
+        mixed(before, after, [leaves["model.params"]])
     half = mixed(before, after, [leaves["placement.mode"]])
     assert half.where("placement.mode").endswith("b.yaml:4: placement.mode")
-    assert half.where("workload.response_tokens.max").endswith("a.yaml:3: workload.response_tokens.max")
+    assert half.where("model.active_params").endswith("a.yaml:3: model.active_params")
     everything = mixed(before, after, leaves.values())
-    assert everything.value("workload.response_tokens") is None
+    assert everything.value("model") is None
 
 
 def test_files_of_one_name_in_two_folders_are_compared_by_content(write: Write, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from hypothesis import HealthCheck, given, settings
+from tests.effort import tries
 from tests.simulator.plain_model import plain_run
 from tests.simulator.small_scenarios import small_scenarios
 
@@ -39,7 +40,7 @@ class Tabled(SeededOutcomes):
         return self._table.place(group, member)
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@settings(max_examples=tries(200), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
 @given(small_scenarios())
 def test_step_times_idle_fractions_and_staleness_are_those_of_a_plain_model(scenario: Scenario) -> None:
     """A model written plainly with SimPy, token by token, gives the same steps, waits, syncs, staleness and tokens."""

@@ -6,13 +6,14 @@ import random
 from typing import Any
 
 import pytest
+from tests.effort import tries
 
 from rlsize.estimates.recorded.registry import predictors
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.listing import _rows, classes, listed, profiles_of, published_files
 from rlsize.verdicts.predictions import predictions
 
-ROWS = 300
+ROWS = tries(300)
 ODD: tuple[Any, ...] = (
     "", "unset", "TP2", "TP16 PP2", "TP8 DP8 EP64", None, True, 0, -1, 7, 3.5, 1e9, float("nan"), "x" * 50, [], {},
     "B200", "A100-80GB", "MI300X", "H100 PCIe 80GB", "Qwen/Qwen2.5-7B", "deepseek-ai/DeepSeek-V3", "fp8", "FP4",

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
+from tests.effort import tries
 
 from rlsize.errors import InputError
 from rlsize.readers.logs.reading import read_log
@@ -100,7 +101,7 @@ def test_a_number_in_a_wrapper_is_that_number(name: str, change: Callable[[bytes
     assert dressed.steps == plain.steps
 
 
-@settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(250), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(FILES), st.floats(0, 1), st.sampled_from([bytes, coloured, windows, barred]))
 @example(DATA / "slime.log", 0.75, bytes)
 def test_a_cut_log_gives_the_steps_before_the_cut(
@@ -127,7 +128,7 @@ def test_a_log_may_end_at_any_line(file: Path, folder: Path) -> None:
             assert cut is None or cut.steps == whole.steps[: len(cut.steps)]
 
 
-@settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(120), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(LINES), st.data())
 def test_a_cut_record_is_counted(folder: Path, file: Path, data: st.DataObject) -> None:
     """A cut inside a record is in the answer, or the log is refused."""
@@ -142,7 +143,7 @@ def test_a_cut_record_is_counted(folder: Path, file: Path, data: st.DataObject) 
         assert [skipped for skipped in cut.skipped if skipped.why in UNWHOLE]
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=tries(150), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.sampled_from(FILES), st.floats(0, 1), st.binary(min_size=1, max_size=40))
 def test_damage_is_never_a_traceback(folder: Path, file: Path, share: float, damage: bytes) -> None:
     """Foreign bytes anywhere: the log is refused, or read without them."""
@@ -151,7 +152,7 @@ def test_damage_is_never_a_traceback(folder: Path, file: Path, share: float, dam
     read(folder, content[:at] + damage + content[at + len(damage) :])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=tries(40), deadline=None)
 @given(st.sampled_from(FILES), st.sampled_from([1, 3, 17, 64, 1000]))
 def test_blocks_do_not_matter(file: Path, size: int) -> None:
     """However a stream is chopped into blocks, its rows are the same."""

@@ -1,0 +1,159 @@
+"""Launch scripts in place of scenarios: asked, judged, planned, written back, and never run."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Run = Callable[..., Any]
+
+SCRIPT = """\
+#!/usr/bin/env bash
+# one node of 8 x H100
+export WANDB_API_KEY=0123456789abcdef0123456789abcdef01234567
+ANSWER=$((1024 * 3))
+python3 -m verl.trainer.main_ppo \\
+  algorithm.adv_estimator=grpo \\
+  actor_rollout_ref.model.path=Qwen/Qwen2.5-14B-Instruct \\
+  data.train_batch_size=256 data.max_prompt_length=1024 data.max_response_length=$ANSWER \\
+  actor_rollout_ref.actor.ppo_mini_batch_size=64 \\
+  actor_rollout_ref.actor.fsdp_config.param_offload=True \\
+  actor_rollout_ref.actor.fsdp_config.optimizer_offload=True \\
+  actor_rollout_ref.actor.use_dynamic_bsz=True \\
+  actor_rollout_ref.actor.ppo_max_token_len_per_gpu=65536 \\
+  actor_rollout_ref.rollout.n=8 \\
+  actor_rollout_ref.rollout.tensor_model_parallel_size=2 \\
+  actor_rollout_ref.rollout.gpu_memory_utilization=0.7 \\
+  trainer.nnodes=1 trainer.n_gpus_per_node=8
+"""
+LENGTH = ("--response-tokens", "900")
+
+
+@pytest.fixture
+def script(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A script that runs out of memory, in a folder that takes what commands write beside it."""
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "train.sh"
+    file.write_text(SCRIPT, encoding="utf-8")
+    file.chmod(0o755)
+    return str(file)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("memory",),
+        ("predict", "step"),
+        ("fleet",),
+        ("cost", "--gpu-hour", "2.5"),
+        ("iteration",),
+        ("plan",),
+        ("report",),
+    ],
+    ids=" ".join,
+)
+def test_every_command_that_takes_a_scenario_takes_a_launch(rlsize: Run, script: str, command: tuple[str, ...]) -> None:
+    """The same inputs, each with the key that said it."""
+    at = 2 if command[0] == "predict" else 1
+    ran = rlsize(*command[:at], script, *command[at:], *LENGTH, "--json")
+    assert ran.code in {0, 1}, ran.stderr
+    assert ran.document["inputs"]["group_size"] == 8
+
+
+def test_what_the_script_does_not_tell_is_asked_for_by_its_flag(rlsize: Run, script: str) -> None:
+    """The mean length; nothing else is missing."""
+    ran = rlsize("predict", "step", script)
+    assert ran.code == 2
+    assert "--response-tokens" in ran.stderr
+    assert "--gpu" not in ran.stderr.replace("--gpus", "")
+
+
+def test_a_loop_that_dies_is_told_with_what_saves_it_in_the_frameworks_keys(rlsize: Run, script: str) -> None:
+    """The phase, and the micro-batch as the cheapest change that leaves the training as it is."""
+    ran = rlsize("memory", script, *LENGTH, "--json")
+    assert ran.code == 1
+    assert ran.document["results"]["first_dying_phase"] == "update"
+    saver, *_ = ran.document["rows"]["savers"]
+    assert "ppo_max_token_len_per_gpu" in saver["change"]
+    assert saver["training"] == "unchanged"
+
+
+def test_the_saved_script_differs_in_the_saving_key_alone_and_fits(rlsize: Run, script: str, tmp_path: Path) -> None:
+    """A diff is shown without secrets; mode bits stay; the new script no longer dies."""
+    target = tmp_path / "new.sh"
+    ran = rlsize("memory", script, *LENGTH, "--write", str(target))
+    shown = [line for line in ran.stderr.splitlines() if line[:1] in "+-" and line[:3] not in {"+++", "---"}]
+    assert [line[:1] for line in shown] == ["-", "+"]
+    assert "0123456789abcdef" not in ran.stdout + ran.stderr
+    old, new = SCRIPT.splitlines(), target.read_text(encoding="utf-8").splitlines()
+    (changed,) = (index for index, (before, after) in enumerate(zip(old, new, strict=True)) if before != after)
+    assert "ppo_max_token_len_per_gpu" in new[changed]
+    assert target.stat().st_mode & 0o777 == 0o755
+    again = rlsize("memory", str(target), *LENGTH, "--json")
+    assert again.document["results"]["memory_verdict"] != "dies"
+
+
+def test_a_plan_is_written_into_the_script_and_read_back(rlsize: Run, script: str, tmp_path: Path) -> None:
+    """What the plan chose is what the new script tells."""
+    target = tmp_path / "planned.sh"
+    ran = rlsize("plan", script, *LENGTH, "--write", str(target), "--json")
+    assert ran.code == 0, ran.stderr
+    read = rlsize("predict", "step", str(target), *LENGTH, "--json")
+    layout = ran.document["results"]["best_rollout_layout"]
+    assert f"tp{read.document['inputs']['rollout_tensor_parallel']}" in str(layout).lower()
+    assert read.code == 0, read.stderr
+
+
+def test_a_plan_that_the_launch_has_no_room_for_is_written_with_what_makes_it_fit(
+    rlsize: Run, script: str, tmp_path: Path
+) -> None:
+    """Without offload the states stay beside the engine: the written script has some, or is refused."""
+    Path(script).write_text(SCRIPT.replace("_offload=True", "_offload=False"), encoding="utf-8")
+    target = tmp_path / "planned.sh"
+    ran = rlsize("plan", script, *LENGTH, "--write", str(target))
+    if ran.code == 0:
+        assert rlsize("predict", "step", str(target), *LENGTH).code == 0
+    else:
+        assert "what the launch says of its memory" in ran.stderr
+        assert not target.exists()
+
+
+def test_nothing_is_written_where_nothing_must_change(rlsize: Run, tmp_path: Path) -> None:
+    """A script that fits is refused a saver, and a scenario has no script to write."""
+    file = tmp_path / "small.sh"
+    file.write_text(SCRIPT.replace("65536", "8192").replace("14B", "0.5B"), encoding="utf-8")
+    ran = rlsize("memory", str(file), *LENGTH, "--write", str(tmp_path / "x.sh"))
+    assert ran.code == 1
+    assert "nothing to write" in ran.stderr
+    assert not (tmp_path / "x.sh").exists()
+
+
+def test_init_writes_the_scenario_of_a_launch(rlsize: Run, script: str, tmp_path: Path) -> None:
+    """It gives the same answers as the script, and says which line said what; JSON has every quantity."""
+    target = tmp_path / "s.yaml"
+    ran = rlsize("init", str(target), "--from", script, "--json")
+    assert ran.code == 0, ran.stderr
+    document = json.loads(ran.stdout)
+    rows = {row["quantity"]: row for row in document["rows"]["quantities"]}
+    assert (rows["group_size"]["value"], rows["group_size"]["provenance"]) == (8, "said")
+    assert rows["group_size"]["said_by"] == "train.sh:14: actor_rollout_ref.rollout.n"
+    assert document["results"]["missing"] == "--response-tokens"
+    answers = [rlsize("memory", file, *LENGTH, "--json").document["results"] for file in (script, str(target))]
+    assert answers[0]["worst_phase_bytes_per_gpu"] == answers[1]["worst_phase_bytes_per_gpu"]
+
+
+def test_set_and_flags_go_before_the_script(rlsize: Run, script: str) -> None:
+    """A value that is said otherwise no longer names the script."""
+    ran = rlsize("memory", script, *LENGTH, "--set", "workload.group_size=4", "--json")
+    assert ran.document["inputs"]["group_size"] in (4, 4.0)
+
+
+def test_a_framework_that_cannot_run_a_mode_is_not_planned_so(rlsize: Run, script: str) -> None:
+    """Asked for by name, it is refused with what the framework runs."""
+    ran = rlsize("plan", script, *LENGTH, "--framework", "verl", "--mode", "synchronous")
+    assert ran.code == 2
+    assert "verl cannot run a loop that is synchronous" in ran.stderr
