@@ -13,6 +13,7 @@ from generate.desk import Desk
 from generate.equation_reference import equations
 from generate.files import shown_file
 from generate.flag_reference import cli
+from generate.frameworks import framework_index, framework_page, framework_unread
 from generate.log_tables import log_tables
 from generate.nomenclature import nomenclature
 from generate.profile_tables import profiles
@@ -29,6 +30,9 @@ __all__ = [
     "derived",
     "equations",
     "excerpt",
+    "framework_index",
+    "framework_page",
+    "framework_unread",
     "log_tables",
     "nomenclature",
     "out_of_order",

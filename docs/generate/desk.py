@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from difflib import unified_diff
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import mkdtemp
+from weakref import finalize
 
 from generate import commands
 from generate.files import fenced
@@ -18,8 +20,8 @@ class Desk:
     """
 
     def __init__(self) -> None:
-        self._made = TemporaryDirectory()
-        self._folder = Path(self._made.name)
+        self._folder = Path(mkdtemp())
+        finalize(self, rmtree, self._folder)
 
     def run(self, line: str, exit_code: int = 0) -> str:
         """A command and its whole output."""

@@ -38,6 +38,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--engine-python": _STARTS,
         "--engine-update": "its keys are in the measurement that `--show` shows",
         "--every": _ENGINES,
+        "--framework": "it says what may be searched, or whose keys are written",
         "--github": "it tells GitHub",
         "--insecure": _ENGINES,
         "--junit": "it writes a file",
@@ -90,6 +91,7 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--seed": "it says which draws are behind a band",
         "--set": "it says any key of a scenario, whose own flag is given by a line where it has one",
         "--strict": "it says what a verdict of warn counts as",
+        "--write": "it names a launch to write",
     }
 )
 
@@ -169,6 +171,10 @@ rlsize memory --model qwen3-32b --algorithm ppo --critic --reference --reward-mo
     --rollout-pipeline-parallel 1 --rollout-dtype bf16 --kv-dtype fp8 --concurrency 64 --prompt-tokens 300 \\
     --response-tokens 1536 --response-cv 0.8 --max-response-tokens 8k --prompts 64 --group 8 --old-logprob --offload \\
     --mode sync --gpus 80 --rollout-gpus 16 --gpu h100-sxm --memory-fraction 0.85
+rlsize memory examples/minimum-7b.yaml --set rollout.sleep=none --set trainer.master_dtype=fp32 \\
+    --set trainer.logprob_micro_batch_tokens=8192 --set trainer.padded=false --set trainer.param_offload=false \\
+    --set trainer.activation_offload=false --set trainer.chunked_loss=false --set trainer.entropy=true \\
+    --set rollout.max_batched_tokens=8192 --set rollout.max_model_len=2048
 rlsize memory --params 70e9 --algorithm grpo --zero 1 --data-parallel 8 --tensor-parallel 8 \\
     --pipeline-parallel 2 --context-parallel 1
 rlsize memory --model qwen3-30b-a3b --expert-parallel 8 --fsdp 8 --lora-rank 16 --context 4000 --concurrency 8
