@@ -49,7 +49,7 @@ def test_fleets_of_every_size_are_drawn(instances: int, mode: str, simulated: An
     assert picture(chart, "png").startswith(STARTS["png"])
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@pytest.mark.parametrize("form", FORMATS if THOROUGH else ("svg",))
 def test_the_same_picture_has_the_same_bytes(form: str, simulated: Any) -> None:
     """Lanes, with shades as shapes and as an image, and panels."""
     few, many = simulated(2, "sync", 2), simulated(16, "async", 5)
