@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from rlsize.facts.framework import Abilities, Framework
+    from rlsize.quantities.row import Kind
 
 _LATE = {"wait": "none: it waits", "drop": "dropped", "continue": "trained on"}
 _UNREAD = "†"
@@ -118,14 +119,14 @@ def _quantities(one: Framework) -> str:
     return "\n".join(parts)
 
 
-def _takes(kind: object) -> str:
+def _takes(kind: Kind) -> str:
     if isinstance(kind, Switch):
         return "yes or no"
     if isinstance(kind, Word):
         return "words" if kind.listed else "a word"
     if isinstance(kind, Text):
         return "a name"
-    unit = units.DIMENSIONS[kind.unit].base  # type: ignore[attr-defined] (what is left is a number with a unit)
+    unit = units.DIMENSIONS[kind.unit].base
     return f"a number [{unit}]" if unit not in {"", "1"} else "a number"
 
 

@@ -58,6 +58,8 @@ def _ways_out(tree: ast.expr, known: Plain) -> Iterator[tuple[str, tuple[Any, ..
     for node in tests:
         if isinstance(node.left, ast.BinOp) and isinstance(node.left.op, ast.Mod):
             number, by = (evaluate(ast.unparse(side), known) for side in (node.left.left, node.left.right))
+            if not isinstance(number, int) or not isinstance(by, int):
+                continue
             if _quantity(node.left.left):
                 low = number - number % by
                 yield _quantity(node.left.left), tuple(near for near in (low, low + by) if near > 0)

@@ -10,6 +10,7 @@ import ast
 import math
 import operator
 import re
+from collections.abc import Container
 from functools import cache
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,7 +34,7 @@ class UnreadableError(ValueError):
 class Lookup(Protocol):
     """What expressions ask."""
 
-    def value(self, key: str) -> Any:  # noqa: ANN401 (any value of a configuration)
+    def value(self, key: str) -> object:
         """The value of a key; None where it has none."""
 
     def said(self, key: str) -> bool:
@@ -192,7 +193,7 @@ class Plain:
     def __init__(self, values: Mapping[str, Any]) -> None:
         self.values = values
 
-    def value(self, key: str) -> Any:  # noqa: ANN401 (any value of a configuration)
+    def value(self, key: str) -> object:
         """The value of a key; None where it has none."""
         return self.values.get(key)
 
@@ -204,7 +205,7 @@ class Plain:
         """Nothing is kept of what was looked up."""
 
 
-def evaluate(text: str, lookup: Lookup) -> Any:  # noqa: ANN401 (any value of a configuration)
+def evaluate(text: str, lookup: Lookup) -> object:
     """
     The value of an expression; None where it is not known.
 
@@ -226,13 +227,25 @@ def evaluate(text: str, lookup: Lookup) -> Any:  # noqa: ANN401 (any value of a 
         raise UnreadableError(f"{text[:80]!r} cannot be worked out from these values") from None
 
 
+def _members(value: object) -> Container[object]:
+    """
+    What something may be in.
+
+    Raises:
+        UnreadableError: It holds nothing.
+    """
+    if isinstance(value, Container):
+        return value
+    raise UnreadableError("only lists and texts have members")
+
+
 class _Evaluation:
     """One evaluation, over given values."""
 
     def __init__(self, lookup: Lookup) -> None:
         self.lookup = lookup
 
-    def of(self, node: ast.AST) -> Any:  # noqa: ANN401 (any value of a configuration)
+    def of(self, node: ast.AST) -> object:
         """The value of a part."""
         way = getattr(self, f"_{type(node).__name__.lower()}", None)
         if way is None:
@@ -270,7 +283,9 @@ class _Evaluation:
         if isinstance(node.op, ast.Not):
             return not value
         if isinstance(node.op, ast.USub):
-            return None if value is None else -value
+            if value is None or isinstance(value, (int, float)):
+                return None if value is None else -value
+            raise UnreadableError("only numbers have a sign")
         raise UnreadableError("only `not` and `-` stand before a value")
 
     def _binop(self, node: ast.BinOp) -> object:
@@ -296,15 +311,14 @@ class _Evaluation:
             left = right
         return True
 
-    def _holds(self, test: ast.cmpop, left: Any, right: Any) -> bool:  # noqa: ANN401 (any value of a configuration)
+    def _holds(self, test: ast.cmpop, left: object, right: object) -> bool:
         if isinstance(test, (ast.Eq, ast.Is)):
             return bool(left == right)
         if isinstance(test, (ast.NotEq, ast.IsNot)):
             return bool(left != right)
-        if isinstance(test, ast.In):
-            return right is not None and left in right
-        if isinstance(test, ast.NotIn):
-            return right is None or left not in right
+        if isinstance(test, (ast.In, ast.NotIn)):
+            there = right is not None and left in _members(right)
+            return there == isinstance(test, ast.In)
         if left is None or right is None:
             return False
         return _ORDER[type(test)](_number(left), _number(right))

@@ -122,7 +122,7 @@ class Reading:
                 return renamed.get(today, today)
         return key
 
-    def value(self, key: str) -> Any:  # noqa: ANN401 (any value of a configuration)
+    def value(self, key: str) -> object:
         """The value of a key or, after `loop.`, of a quantity: set, else the framework's default."""
         if key.startswith(QUANTITY):
             told = self.quantity(key.removeprefix(QUANTITY))

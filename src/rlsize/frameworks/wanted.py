@@ -59,7 +59,7 @@ class _Goals:
     def __init__(self, reading: Reading, goals: Mapping[str, Any]) -> None:
         self.reading, self.goals = reading, goals
 
-    def value(self, key: str) -> Any:  # noqa: ANN401 (any value of a configuration)
+    def value(self, key: str) -> object:
         """A wanted quantity, or what is told."""
         name = key.removeprefix(QUANTITY)
         return self.goals[name] if key.startswith(QUANTITY) and name in self.goals else self.reading.value(key)
@@ -305,38 +305,38 @@ class _Inverse:
     def __init__(self, current: Reading, *, sums: bool) -> None:
         self.current, self.sums = current, sums
 
-    def ways(self, node: ast.AST, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def ways(self, node: ast.AST, value: object) -> Iterator[tuple[str, object]]:
         """Names and values."""
         way = getattr(self, f"_{type(node).__name__.lower()}", None)
         if way is not None:
             yield from way(node, value)
 
-    def _now(self, node: ast.AST) -> Any:  # noqa: ANN401 (any value of a configuration)
+    def _now(self, node: ast.AST) -> object:
         return evaluate(ast.unparse(node), self.current)
 
-    def _name(self, node: ast.Name, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _name(self, node: ast.Name, value: object) -> Iterator[tuple[str, object]]:
         yield ast.unparse(node), value
 
-    def _attribute(self, node: ast.Attribute, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _attribute(self, node: ast.Attribute, value: object) -> Iterator[tuple[str, object]]:
         yield ast.unparse(node), value
 
-    def _unaryop(self, node: ast.UnaryOp, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _unaryop(self, node: ast.UnaryOp, value: object) -> Iterator[tuple[str, object]]:
         if isinstance(node.op, ast.Not):
             yield from self.ways(node.operand, not value)
 
-    def _boolop(self, node: ast.BoolOp, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _boolop(self, node: ast.BoolOp, value: object) -> Iterator[tuple[str, object]]:
         alike = bool(value) == isinstance(node.op, ast.And)  # all parts have it, else one is enough
         for part in node.values if alike else node.values[:1]:
             yield from self.ways(part, value)
 
-    def _call(self, node: ast.Call, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _call(self, node: ast.Call, value: object) -> Iterator[tuple[str, object]]:
         """`first(a, b)`: the one that counts."""
         parts = [part for part in node.args if not isinstance(part, ast.Constant)]
         if isinstance(node.func, ast.Name) and node.func.id in {"first", "base", "lower", "number", "int"} and parts:
             counts = next((part for part in parts if self._now(part) is not None), parts[0])
             yield from self.ways(counts, value)
 
-    def _ifexp(self, node: ast.IfExp, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _ifexp(self, node: ast.IfExp, value: object) -> Iterator[tuple[str, object]]:
         """`a if test else b`: the side that counts; the other one where this is a constant and no such value."""
         holds = bool(self._now(node.test))
         counts, other = (node.body, node.orelse) if holds else (node.orelse, node.body)
@@ -350,7 +350,7 @@ class _Inverse:
         elif isinstance(other, ast.Constant) and isinstance(node.test, (ast.Attribute, ast.Name)):
             yield from self.ways(node.test, holds)
 
-    def _compare(self, node: ast.Compare, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _compare(self, node: ast.Compare, value: object) -> Iterator[tuple[str, object]]:
         """`key == x` that should hold, `key != x` that should not, `key > 0` that should not."""
         side, test = self._now(node.comparators[0]), node.ops[0]
         if isinstance(test, ast.Eq if value else (ast.NotEq, ast.Gt)):
@@ -358,10 +358,10 @@ class _Inverse:
         elif isinstance(side, bool):
             yield from self.ways(node.left, not side)
 
-    def _binop(self, node: ast.BinOp, value: Any) -> Iterator[tuple[str, Any]]:  # noqa: ANN401 (any value of a configuration)
+    def _binop(self, node: ast.BinOp, value: object) -> Iterator[tuple[str, object]]:
         """The left side of a product, a quotient, a sum; whole numbers stay whole."""
         right = self._now(node.right)
-        if not self.sums or value is None or not right:
+        if not self.sums or not right or not isinstance(value, (int, float)) or not isinstance(right, (int, float)):
             return
         if isinstance(node.op, ast.Mult):
             if value % right == 0:

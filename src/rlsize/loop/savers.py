@@ -28,6 +28,7 @@ KINDS: tuple[Kind, ...] = ("training unchanged", "numerics changed", "training c
 _LEAST_SHARE = 0.2  # of the memory that an engine is left with
 _SHARE_STEP = 0.05
 _FACTORS = (2.0, 4.0, 8.0)  # of GPUs and ranks
+_SHARES = tuple(0.5**times for times in range(1, 9))  # of a number that is halved again and again
 _MOST_PAIRED = 6  # changes of which pairs are tried
 _BETTER: Mapping[str, frozenset[str]] = MappingProxyType(
     {"dies": frozenset({"fits", "not sure"}), "not sure": frozenset({"fits"})}
@@ -193,13 +194,16 @@ def _halved(said: Said, keys: tuple[str, ...], kind: Kind) -> Iterator[Knob]:
     numbers = [asked.ask(key, assume=False) for key in keys]
     if not all(figure.known for figure in numbers):
         return
-    tries: list[dict[str, Any]] = []
-    share = 1.0
-    while share * min(figure.number for figure in numbers) >= 2.0 and len(tries) < 8:  # noqa: PLR2004 (a half is a whole number)
-        share /= 2.0
-        tries.append({key: float(int(figure.number * share)) for key, figure in zip(keys, numbers, strict=True)})
-    if tries:
-        yield Knob(kind, tuple(tries))
+    least = min(figure.number for figure in numbers)
+    shares = [share for share in _SHARES if share * least >= 1.0]
+    if shares:
+        yield Knob(
+            kind,
+            tuple(
+                {key: float(int(figure.number * share)) for key, figure in zip(keys, numbers, strict=True)}
+                for share in shares
+            ),
+        )
 
 
 def _between(said: Said, kind: Kind) -> Iterator[Knob]:

@@ -43,7 +43,8 @@ def back(text: str, **wanted: Any) -> Written:
 def changed(text: str, **wanted: Any) -> tuple[list[str], list[str]]:
     """Lines that go and lines that come."""
     lines = back(text, **wanted).difference.splitlines()[2:]
-    return tuple([line[1:] for line in lines if line.startswith(sign)] for sign in "-+")  # type: ignore[return-value]
+    gone, come = ([line[1:] for line in lines if line.startswith(sign)] for sign in "-+")
+    return gone, come
 
 
 @pytest.mark.parametrize(

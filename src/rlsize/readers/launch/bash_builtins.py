@@ -128,7 +128,8 @@ def _script(words: list[Expanded]) -> int:
             if re.fullmatch(r"-\w*c", texts[after]):
                 return after + 1 if after + 1 < len(texts) else 0
             after += 1
-    if posixpath.basename(texts[0]) in ("ssh", "pdsh") and len(texts) > 2 and " " in texts[-1]:  # noqa: PLR2004
+    host_and_script = len(texts[1:]) > 1 and " " in texts[-1]
+    if posixpath.basename(texts[0]) in ("ssh", "pdsh") and host_and_script:
         return len(texts) - 1
     return 0
 

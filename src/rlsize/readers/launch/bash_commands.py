@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar
 
 from rlsize.facts.launch import Word
 from rlsize.readers.launch.bash_builtins import LeaveError, simple_command
@@ -24,7 +25,7 @@ from rlsize.readers.launch.bash_shell import NOWHERE
 from rlsize.readers.launch.bash_source import Piece, Source, as_bytes, as_text
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from tree_sitter import Node
 
@@ -123,7 +124,7 @@ class Commands:
         """Follow statements; whether the last one succeeds."""
         status = True
         for node in nodes:
-            if node.is_named and node.type in _STATEMENTS:
+            if node.is_named and node.type in self._STATEMENTS:
                 status = self.statement(node)
         return status
 
@@ -134,7 +135,7 @@ class Commands:
         if self.depth > _DEEPEST_STATEMENT:
             raise self.shell.budget.fault("its statements nest too deep")
         try:
-            return _STATEMENTS[node.type](self, node)
+            return self._STATEMENTS[node.type](self, node)
         finally:
             self.depth -= 1
 
@@ -381,7 +382,7 @@ class Commands:
             if redirect.type == "heredoc_redirect":
                 given = self._heredoc(redirect)
                 redirects += [child for child in redirect.children if child.type == "file_redirect"]
-                later += [child for child in redirect.children if child.is_named and child.type in _STATEMENTS]
+                later += [child for child in redirect.children if child.is_named and child.type in self._STATEMENTS]
                 later += [child for child in redirect.children if child.type in ("&&", "||")]
             elif redirect.type == "herestring_redirect":
                 given = self._herestring(redirect)
@@ -395,7 +396,7 @@ class Commands:
         sink = Sink(self._silent()) if target is not None or piped else self.sink
         kept, self.sink = self.sink, sink
         try:
-            status = self.statement(body) if body is not None and body.type in _STATEMENTS else True
+            status = self.statement(body) if body is not None and body.type in self._STATEMENTS else True
         finally:
             self.given, self.sink = before, kept
         if target is not None and sink is not None and sink.pure and sink.words:
@@ -447,7 +448,7 @@ class Commands:
 
     def _pipeline(self, node: Node) -> bool:
         return self._piped(
-            [child for child in node.children if child.is_named and child.type in _STATEMENTS], self.given
+            [child for child in node.children if child.is_named and child.type in self._STATEMENTS], self.given
         )
 
     def _piped(self, stages: list[Node], given: Given | None) -> bool:
@@ -470,11 +471,11 @@ class Commands:
             steps.append((operator, named[-1]))
             node = named[0]
         before = len(self.shell.outside)
-        status = self.statement(node) if node.type in _STATEMENTS else True
+        status = self.statement(node) if node.type in self._STATEMENTS else True
         unsure = self.unsure
         for operator, step in reversed(steps):
             self.unsure = unsure + (len(self.shell.outside) > before)
-            if (operator == ";" or status == (operator == "&&")) and step.type in _STATEMENTS:
+            if (operator == ";" or status == (operator == "&&")) and step.type in self._STATEMENTS:
                 status = self.statement(step)
         self.unsure = unsure
         return status
@@ -674,26 +675,27 @@ class Commands:
     def _error(self, node: Node) -> bool:
         return self.block(node.children)
 
-
-_STATEMENTS: dict[str, Callable[[Commands, Node], bool]] = {
-    "command": Commands._command,  # noqa: SLF001 (a table of its own methods)
-    "variable_assignment": Commands._assignments,  # noqa: SLF001
-    "variable_assignments": Commands._assignments,  # noqa: SLF001
-    "declaration_command": Commands._declaration,  # noqa: SLF001
-    "unset_command": Commands._unset,  # noqa: SLF001
-    "redirected_statement": Commands._redirected,  # noqa: SLF001
-    "pipeline": Commands._pipeline,  # noqa: SLF001
-    "list": Commands._list,  # noqa: SLF001
-    "negated_command": Commands._negated,  # noqa: SLF001
-    "compound_statement": Commands._compound,  # noqa: SLF001
-    "do_group": Commands._compound,  # noqa: SLF001
-    "subshell": Commands._subshell,  # noqa: SLF001
-    "test_command": Commands._test,  # noqa: SLF001
-    "if_statement": Commands._if,  # noqa: SLF001
-    "case_statement": Commands._case,  # noqa: SLF001
-    "for_statement": Commands._for,  # noqa: SLF001
-    "c_style_for_statement": Commands._for_counting,  # noqa: SLF001
-    "while_statement": Commands._while,  # noqa: SLF001
-    "function_definition": Commands._function,  # noqa: SLF001
-    "ERROR": Commands._error,  # noqa: SLF001
-}
+    _STATEMENTS: ClassVar[Mapping[str, Callable[[Commands, Node], bool]]] = MappingProxyType(
+        {
+            "command": _command,
+            "variable_assignment": _assignments,
+            "variable_assignments": _assignments,
+            "declaration_command": _declaration,
+            "unset_command": _unset,
+            "redirected_statement": _redirected,
+            "pipeline": _pipeline,
+            "list": _list,
+            "negated_command": _negated,
+            "compound_statement": _compound,
+            "do_group": _compound,
+            "subshell": _subshell,
+            "test_command": _test,
+            "if_statement": _if,
+            "case_statement": _case,
+            "for_statement": _for,
+            "c_style_for_statement": _for_counting,
+            "while_statement": _while,
+            "function_definition": _function,
+            "ERROR": _error,
+        }
+    )

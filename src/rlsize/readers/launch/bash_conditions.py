@@ -25,6 +25,8 @@ _NUMBERS: dict[str, Callable[[int, int], bool]] = {
 }
 _TEXTS = {"=", "==", "!=", "<", ">", "=~", "-nt", "-ot", "-ef"}
 _DEEPEST = 30
+_LONGEST_WORD, _LONGEST_PATTERN = 256, 64  # characters of a text and a pattern that are matched
+_MOST_REPEATED = 2  # parts of such a pattern
 
 
 class Condition:
@@ -134,9 +136,9 @@ class Condition:
 
     def _found(self, text: str, pattern: str) -> bool:
         """Whether a regular expression is found; only of those that take no time whatever the text."""
-        plain = not re.search(r"[({\\]", pattern) and len(re.findall(r"[*+?]", pattern)) <= 2  # noqa: PLR2004
+        plain = not re.search(r"[({\\]", pattern) and len(re.findall(r"[*+?]", pattern)) <= _MOST_REPEATED
         try:
-            if plain and len(text) <= 256 and len(pattern) <= 64:  # noqa: PLR2004 (a word, not a text)
+            if plain and len(text) <= _LONGEST_WORD and len(pattern) <= _LONGEST_PATTERN:
                 return bool(re.search(pattern, text))
         except re.error:
             pass

@@ -169,7 +169,7 @@ class _Reading:
         if found[1] in "@*":
             self.many(self.shell.arguments, found[1] == "*", at, found.end(), mode)
         else:
-            self._value(self.named(found[1], found[1]), at, found.end(), mode)
+            self.put(self.named(found[1], found[1]), at, found.end(), mode)
         return found.end()
 
     def _bracketed(self, at: int, close: int, mode: str) -> None:
@@ -180,7 +180,7 @@ class _Reading:
             _Parameter(self, at, close, mode).read()
         elif self.text.startswith("$((", at) and self.text.endswith("))", at + 3, close):
             inside = text_of(self.shell, self.source, at + 3, close - 2, DEFAULT)
-            self._value(self.shell.calculated(inside), at, close, mode)
+            self.put(self.shell.calculated(inside), at, close, mode)
         else:
             self._command(self.source.part(at + 2, max(at + 2, close - 1)), at, close, mode)
 
@@ -199,16 +199,17 @@ class _Reading:
         if word.unknown:
             word = unknown
             self.shell.outside.append(unknown.unknown[0])
-        self._value(Word(word.text.rstrip("\n"), word.span, word.unknown), at, close, mode)
+        self.put(Word(word.text.rstrip("\n"), word.span, word.unknown), at, close, mode)
 
-    def _value(self, word: Word, at: int, end: int, mode: str) -> None:
+    def put(self, word: Word, at: int, end: int, mode: str) -> None:
+        """Go on with one value, which quotes keep whole."""
         self.fields.value(word, at, end, quoted=mode != BARE)
 
     def many(self, words: list[Word], joined: bool, at: int, end: int, mode: str) -> None:
         """Go on with `$@` or `$*`, or all of an array."""
         if joined and mode != BARE:
             text = (self.shell.separators[:1]).join(word.text for word in words)
-            self._value(Word(text, NOWHERE, tuple(name for word in words for name in word.unknown)), at, end, mode)
+            self.put(Word(text, NOWHERE, tuple(name for word in words for name in word.unknown)), at, end, mode)
         else:
             self.fields.many(words, at, end, quoted=mode != BARE)
 
@@ -297,7 +298,7 @@ class _Parameter:
         names = tuple(dict.fromkeys(name for word in words or [] for name in word.unknown))
         names = names or (shown(self.text[self.at : self.close]),)
         self.shell.outside += names
-        self.reading._value(Word("", NOWHERE, names), self.at, self.close, self.mode)  # noqa: SLF001 (one reading)
+        self.reading.put(Word("", NOWHERE, names), self.at, self.close, self.mode)
 
     def _emit(self, words: list[Word] | None) -> None:
         if words is None and self.key is not None:  # not the array's first element, which its bare name means
@@ -305,7 +306,7 @@ class _Parameter:
         elif words is None and self.every:  # any number of words
             self.untold([Word("", NOWHERE, (f"{self.name}[@]",))])
         elif words is None:
-            self.reading._value(self.reading.named(self.name, self.name), self.at, self.close, self.mode)  # noqa: SLF001
+            self.reading.put(self.reading.named(self.name, self.name), self.at, self.close, self.mode)
         else:
             if any(word.unknown for word in words):
                 self.shell.outside.append(self.name)

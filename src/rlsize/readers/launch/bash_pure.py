@@ -96,7 +96,7 @@ def _seq(arguments: list[str], _: str | None) -> str | None:
     if not 1 <= len(numbers) <= 3:  # noqa: PLR2004 (last; first and last; first, step and last)
         return None
     last, first = int(numbers[-1]), int(numbers[0]) if len(numbers) > 1 else 1
-    step = int(numbers[1]) if len(numbers) > 2 else 1  # noqa: PLR2004
+    step = int(numbers[1]) if numbers[2:] else 1
     if not step or (last - first) // step >= _MOST_NUMBERS:
         return None
     counted = range(first, last + (1 if step > 0 else -1), step)

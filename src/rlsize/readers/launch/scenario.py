@@ -76,7 +76,7 @@ def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
             yield key, one
 
 
-def _value(key: str, value: Any, catalogue: Catalogue) -> Any:  # noqa: ANN401 (any value of a configuration)
+def _value(key: str, value: object, catalogue: Catalogue) -> object:
     """A value as a scenario takes it; None where it has no place there."""
     kind = QUANTITIES[key].kind
     if key == "model":

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlsize.writers.launch.edits import Edit, Lines
 
@@ -39,7 +39,7 @@ class RowEditor:
             if setting.span.file == name and setting.span.end > setting.span.start and spans[setting.span] == 1
         }
 
-    def edits(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+    def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None where that cannot be done."""
         setting = self.own.get(key)
         if value is None:

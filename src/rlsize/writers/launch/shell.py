@@ -7,7 +7,7 @@ import re
 import shlex
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlsize.writers.launch.edits import Edit, Lines
 
@@ -80,7 +80,7 @@ class ShellEditor:
         own = [setting.key for key, setting in settings.items() if not _group(key)]
         self.dashed = sum("-" in key for key in own) > sum("_" in key for key in own)
 
-    def edits(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+    def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None takes it away. None where that cannot be done."""
         if key.endswith(".program"):  # another program takes other keys
             return None
@@ -121,10 +121,10 @@ class ShellEditor:
         value = (start + said.end(), end) if said else None
         return _Place(start, end, value, dashes=raw.lstrip(b"'\"").startswith(b"-"))
 
-    def _text(self, value: Any) -> bytes:  # noqa: ANN401 (any value of a configuration)
+    def _text(self, value: object) -> bytes:
         return shlex.quote(plain(value, capitals=self.capitals)).encode()
 
-    def _instead(self, raw: bytes, key: bytes, value: Any) -> bytes | None:  # noqa: ANN401 (any value of a configuration)
+    def _instead(self, raw: bytes, key: bytes, value: object) -> bytes | None:
         """A value in the quotes of the one that it replaces; None where they do not hold it."""
         text = plain(value, capitals=self.capitals)
         opened = next((quote for quote in (b"'", b'"') if key.lstrip()[:1] == quote and key.count(quote) % 2), b"")
@@ -147,7 +147,7 @@ class ShellEditor:
             start -= len(self.data[:start]) - len(self.data[:start].rstrip(b" \t"))
         yield Edit(start, end, b"")
 
-    def _new(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+    def _new(self, key: str, value: object) -> Iterator[Edit] | None:
         """A word for a key that is not set, or cannot be changed where it is: behind its nearest kin."""
         if value is None:
             return None
@@ -171,7 +171,7 @@ class ShellEditor:
         place = self.places[max(kin)[2]]
         return iter([self._behind(place, self._word(key, value, place))])
 
-    def _variable(self, key: str, value: Any, kin: list[str]) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+    def _variable(self, key: str, value: object, kin: list[str]) -> Iterator[Edit] | None:
         """A variable before another one of the same program, or of the same export."""
         for other in kin:
             name = other.removeprefix("env.").encode() + b"="
@@ -181,7 +181,7 @@ class ShellEditor:
                 return iter([Edit(start, start, key.removeprefix("env.").encode() + b"=" + self._text(value) + b" ")])
         return None
 
-    def _word(self, key: str, value: Any, kin: _Place | None) -> bytes:  # noqa: ANN401 (any value of a configuration)
+    def _word(self, key: str, value: object, kin: _Place | None) -> bytes:
         """A setting in the way in which its kin is written."""
         bare = self.spelled(key)
         for prefix in ("launcher.", "server."):
@@ -211,7 +211,7 @@ def uses(data: bytes, variable: bytes) -> list[int]:
     return list(dict.fromkeys(data.count(b"\n", 0, use.start()) + 1 for use in found))
 
 
-def plain(value: Any, *, capitals: bool = False) -> str:  # noqa: ANN401 (any value of a configuration)
+def plain(value: object, *, capitals: bool = False) -> str:
     """
     A value as a command line has it.
 

@@ -53,7 +53,7 @@ class TreeEditor:
         self.root = roots[0] if len(roots) == 1 else None
         self.new: dict[int, tuple[Any, dict[str, Any]]] = {}
 
-    def edits(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+    def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None where that cannot be done."""
         setting = self.own.get(key)
         if value is None:
@@ -63,7 +63,7 @@ class TreeEditor:
             return iter([Edit(setting.span.start, setting.span.end, self._value(value, setting).encode())])
         return self._new(self.spelled(key).lstrip("+~"), value)
 
-    def _value(self, value: Any, setting: Setting | None = None) -> str:  # noqa: ANN401 (any value of a configuration)
+    def _value(self, value: object, setting: Setting | None = None) -> str:
         if not isinstance(value, str) or self.json:
             return json.dumps(value)
         quote = self.data[setting.span.start : setting.span.start + 1] if setting is not None else b""
@@ -71,7 +71,7 @@ class TreeEditor:
             return "'" + value.replace("'", "''") + "'"
         return json.dumps(value, ensure_ascii=False) if quote == b'"' else yaml_text(value)
 
-    def _new(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+    def _new(self, key: str, value: object) -> Iterator[Edit] | None:
         """A key put behind the last one of the mapping that is nearest to it."""
         node, parts = self.root, key.split(".")
         children = _children(node)

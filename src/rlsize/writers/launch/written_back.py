@@ -26,7 +26,7 @@ _ROUNDS = 3  # what follows from a key that changes is pinned, and that may have
 
 
 class _Editor(Protocol):
-    def edits(self, key: str, value: Any) -> Iterator[Edit] | None:  # noqa: ANN401 (any value of a configuration)
+    def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None where that cannot be done."""
 
     def rest(self) -> Iterator[Edit]:
@@ -180,7 +180,7 @@ def _by_hand(reading: Reading, keys: Mapping[str, Any], missed: Iterable[str], n
             yield Fault(f"{key} would change as well", where, "change the keys by hand, each on its own line")
 
 
-def _line(reading: Reading, key: str, value: Any, name: str) -> str:  # noqa: ANN401 (any value of a configuration)
+def _line(reading: Reading, key: str, value: object, name: str) -> str:
     """A change in words, with its place."""
     setting = reading.settings.get(key)
     place = f"{setting.span}: " if setting is not None else f"{name}: "
