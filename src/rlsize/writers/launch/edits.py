@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rlsize.errors import DoesNotFitError, Fault
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
+    from rlsize.facts.launch import Setting
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -26,6 +29,22 @@ class Edit:
     start: int
     end: int
     text: bytes
+
+
+def own_settings(settings: Mapping[str, Setting], name: str) -> dict[str, Setting]:
+    """
+    The settings whose values stand in a file, each in a place of its own, so that they can be replaced there.
+
+    Args:
+        settings: What is set, by key.
+        name: The file.
+    """
+    spans = Counter(setting.span for setting in settings.values())
+    return {
+        key: setting
+        for key, setting in settings.items()
+        if setting.span.file == name and setting.span.end > setting.span.start and spans[setting.span] == 1
+    }
 
 
 def edited(data: bytes, edits: Iterable[Edit]) -> bytes:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from rlsize.writers.launch.edits import Edit, Lines
+from rlsize.writers.launch.edits import Edit, Lines, own_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -32,12 +31,7 @@ class RowEditor:
     ) -> None:
         self.lines, self.data, self.spelled, self.python = Lines(data), data, spelled, python
         self.tables: dict[str, list[bytes]] = {}
-        spans = Counter(setting.span for setting in settings.values())
-        self.own = {
-            key: setting
-            for key, setting in settings.items()
-            if setting.span.file == name and setting.span.end > setting.span.start and spans[setting.span] == 1
-        }
+        self.own = own_settings(settings, name)
 
     def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None where that cannot be done."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from rlsize.writers.launch.edits import Edit, Lines
+from rlsize.writers.launch.edits import Edit, Lines, own_settings
 from rlsize.writers.scalars import text as yaml_text
 
 if TYPE_CHECKING:
@@ -40,12 +39,7 @@ class TreeEditor:
         self.lines, self.data, self.spelled = Lines(data), data, spelled
         self.text = data.decode()
         self.json = self.text.lstrip()[:1] in ("{", "[")
-        spans = Counter(setting.span for setting in settings.values())
-        self.own = {
-            key: setting
-            for key, setting in settings.items()
-            if setting.span.file == name and setting.span.end > setting.span.start and spans[setting.span] == 1
-        }
+        self.own = own_settings(settings, name)
         try:
             roots = list(yaml.compose_all(self.text, Loader=yaml.SafeLoader))
         except yaml.YAMLError:
