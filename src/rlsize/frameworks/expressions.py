@@ -18,17 +18,27 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
 
 _LONGEST = 2000  # characters of an expression
-_ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
-    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod,
-}  # fmt: skip
-_ORDER: dict[type[ast.AST], Callable[[Any, Any], bool]] = {
-    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
-}  # fmt: skip
+_LARGEST, _HIGHEST_POWER = 2.0**63, 64
 
 
 class UnreadableError(ValueError):
     """An expression that is none, or that asks for more than expressions may."""
+
+
+def _power(base: float, exponent: float) -> float:
+    if not abs(base) < _LARGEST or abs(exponent) > _HIGHEST_POWER:
+        raise UnreadableError("its power is too high")
+    found: float = base**exponent
+    return found
+
+
+_ARITHMETIC: dict[type[ast.AST], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv, ast.Mod: operator.mod, ast.Pow: _power,
+}  # fmt: skip
+_ORDER: dict[type[ast.AST], Callable[[Any, Any], bool]] = {
+    ast.Lt: operator.lt, ast.LtE: operator.le, ast.Gt: operator.gt, ast.GtE: operator.ge,
+}  # fmt: skip
 
 
 class Lookup(Protocol):
@@ -109,7 +119,7 @@ def _number(value: object) -> object:
     if value is None or isinstance(value, (int, float)):
         return value
     try:
-        return evaluate(str(value), Plain({}))
+        return arithmetic(str(value))
     except UnreadableError:
         return None
 
@@ -124,8 +134,12 @@ def _listed(*pairs: object) -> tuple[object, ...]:
     return tuple(name for name, holds in zip(pairs[::2], pairs[1::2], strict=True) if holds)
 
 
+_NUMERIC: dict[str, Callable[..., Any]] = {
+    "min": min, "max": max, "int": int, "float": float, "round": round, "ceil": math.ceil, "floor": math.floor,
+    "abs": abs,
+}  # fmt: skip
 _FUNCTIONS: dict[str, Callable[..., Any]] = {
-    "min": min, "max": max, "int": int, "ceil": math.ceil, "floor": math.floor, "abs": abs,
+    **_NUMERIC,
     "count": lambda value: len(items(value)), "number": _number, "matches": _matches,
     "common": lambda one, two: len(set(items(one)) & set(items(two))),
     "union": lambda *lists: len({each for one in lists for each in items(one)}),
@@ -205,13 +219,14 @@ class Plain:
         """Nothing is kept of what was looked up."""
 
 
-def evaluate(text: str, lookup: Lookup) -> object:
+def evaluate(text: str | ast.expr, lookup: Lookup, *, numeric: bool = False) -> object:
     """
     The value of an expression; None where it is not known.
 
     Args:
-        text: The expression.
+        text: The expression, or its tree.
         lookup: Values of keys, and whether they were set, which `said(key)` asks.
+        numeric: Whether it stands in a launch, where nothing but functions of numbers may be called.
 
     Raises:
         UnreadableError: It is no expression, or one over values that it is not made for.
@@ -220,11 +235,32 @@ def evaluate(text: str, lookup: Lookup) -> object:
     6
     """
     try:
-        return _Evaluation(lookup).of(parsed(text))
+        return _Evaluation(lookup, numeric=numeric).of(parsed(text) if isinstance(text, str) else text)
     except UnreadableError:
         raise
     except (TypeError, ValueError, ZeroDivisionError, OverflowError, RecursionError):
-        raise UnreadableError(f"{text[:80]!r} cannot be worked out from these values") from None
+        named = repr(text[:80]) if isinstance(text, str) else "it"
+        raise UnreadableError(f"{named} cannot be worked out from these values") from None
+
+
+def arithmetic(text: str | ast.expr, lookup: Lookup | None = None) -> float:
+    """
+    The number that arithmetic gives which stands in a launch, written by anyone.
+
+    Args:
+        text: The expression, or its tree.
+        lookup: Values of names; without it none has one.
+
+    Raises:
+        UnreadableError: It is no arithmetic, or gives no number of sensible size.
+
+    >>> arithmetic("8192 * 3 // 2")
+    12288
+    """
+    found = evaluate(text, lookup or Plain({}), numeric=True)
+    if isinstance(found, bool) or not isinstance(found, (int, float)) or not abs(found) < _LARGEST:
+        raise UnreadableError("it is no number of sensible size")
+    return found
 
 
 def _members(value: object) -> Container[object]:
@@ -242,8 +278,8 @@ def _members(value: object) -> Container[object]:
 class _Evaluation:
     """One evaluation, over given values."""
 
-    def __init__(self, lookup: Lookup) -> None:
-        self.lookup = lookup
+    def __init__(self, lookup: Lookup, *, numeric: bool) -> None:
+        self.lookup, self.numeric = lookup, numeric
 
     def of(self, node: ast.AST) -> object:
         """The value of a part."""
@@ -253,6 +289,8 @@ class _Evaluation:
         return way(node)
 
     def _constant(self, node: ast.Constant) -> object:
+        if self.numeric and isinstance(node.value, (str, bytes)):
+            raise UnreadableError("text is no number")
         return node.value
 
     def _name(self, node: ast.Name) -> object:
@@ -282,11 +320,9 @@ class _Evaluation:
         value = self.of(node.operand)
         if isinstance(node.op, ast.Not):
             return not value
-        if isinstance(node.op, ast.USub):
-            if value is None or isinstance(value, (int, float)):
-                return None if value is None else -value
-            raise UnreadableError("only numbers have a sign")
-        raise UnreadableError("only `not` and `-` stand before a value")
+        if isinstance(node.op, ast.Invert) or not isinstance(value, (int, float, type(None))):
+            raise UnreadableError("only `not` and signs of numbers stand before a value")
+        return -value if isinstance(node.op, ast.USub) and value is not None else value
 
     def _binop(self, node: ast.BinOp) -> object:
         left, right = self.of(node.left), self.of(node.right)
@@ -326,6 +362,8 @@ class _Evaluation:
     def _call(self, node: ast.Call) -> object:
         if not isinstance(node.func, ast.Name) or node.keywords:
             raise UnreadableError("only plain functions are called")
+        if self.numeric and node.func.id not in _NUMERIC:
+            raise UnreadableError(f"{node.func.id} is no function of numbers")
         if node.func.id == "said":
             return any(self.lookup.said(_dotted(one)) for one in node.args)
         if node.func.id == "first":  # what stands behind the first known value is not looked up

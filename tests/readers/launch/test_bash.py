@@ -265,6 +265,15 @@ def test_a_program_on_standard_input_is_given_and_noted() -> None:
     assert script.notes == ("line 1: python reads a program from the lines that follow: it is not read",)
 
 
+def test_a_loop_that_reads_lines_reads_each_of_them_once() -> None:
+    """Until they end; what is read into several names has the rest in the last one."""
+    assert words("while read -r a b; do python $a $b; done <<E\n1 2 3\n\n4\nE\n") == [
+        ["python", "1", "2", "3"],
+        ["python"],
+        ["python", "4"],
+    ]
+
+
 def test_lines_of_a_list_keep_their_places() -> None:
     """Elements that mapfile reads stand in the heredoc."""
     text = 'N=3\nmapfile -t A <<L\na.b=1\nc.d=$N\nL\npython t.py "${A[@]}"\n'
@@ -283,6 +292,49 @@ def test_an_unreadable_line_is_noted_and_the_rest_is_read() -> None:
     assert any(note.startswith("line 2: cannot be read") for note in script.notes)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ('python t.py --a 1 --b "2', [["python", "t.py", "--a", "1", "--b", "2"]]),
+        ("ARGS=(--a 1\n--b 2", [["--a", "1", "--b", "2"]]),
+        ("for i in 1 2\npython $i\ndone", [["python", "1"], ["python", "2"]]),
+        ("if true; then\npython a", [["python", "a"]]),
+        ("while true\npython a", [["python", "a"]]),
+        ("case x in x) python a;;", [["python", "a"]]),
+        ("python a\ndone\npython b", [["python", "a"], ["python", "b"]]),
+    ],
+)
+def test_what_is_cut_off_is_read_as_far_as_it_goes(text: str, expected: list[list[str]]) -> None:
+    """Quotations and lists reach to the end, and a body needs no last word; a note says which line it was."""
+    assert words(text) == expected
+    assert any("cannot be read" in note for note in read(text).notes)
+
+
+def test_tabs_before_the_lines_of_a_heredoc_are_none_of_it_after_a_dash() -> None:
+    """`<<-` takes them away, and lines keep their places."""
+    text = "mapfile -t A <<-E\n\t\ta.b=1\n\tE\ncat > f <<-'E'\n\tx: 1\n\tE\npython t ${A[@]}\n"
+    script = read(text)
+    word = script.programs[0].words[2]
+    assert (word.text, written(text, word.span), script.files["f"].text) == ("a.b=1", "a.b=1", "x: 1\n")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        'bash -c "python --n $N"',
+        'A=(--n "$N")\npython "${A[@]}"',
+        'echo "python --n $N" > f; python --n $N',
+        "f() { python --n $1; }; f $N",
+        'read -r X <<< "$N"\npython --n $X',
+        "for x in $N; do python --n ${x%.*}; done",
+    ],
+)
+def test_what_is_unknown_is_named_wherever_it_comes_out(text: str) -> None:
+    """Through scripts within scripts, arrays, functions, strings and edits."""
+    (program,) = read(text).programs
+    assert [(word.text, word.unknown) for word in program.words] == [("python", ()), ("--n", ()), ("", ("N",))]
+
+
 def test_where_nothing_can_be_read_that_is_said() -> None:
     """No program, no value: a fault."""
     with pytest.raises(InputError, match=r"run\.sh: nothing of it can be read as a shell script"):
@@ -299,6 +351,11 @@ def test_arguments_are_those_that_are_given() -> None:
     """The script's own `$1` and "$@"."""
     script = read_script('N=${1:-4}; shift; python t.py $N "$@"', "x.sh", lambda _: None, ("8", "a b"))
     assert [word.text for word in script.programs[0].words] == ["python", "t.py", "8", "a b"]
+
+
+def test_a_function_fails_where_it_returns_so() -> None:
+    """And what follows `||` is read then."""
+    assert words("f() { return 1; }\ng() { return; }\nf || python a; g || python b") == [["python", "a"]]
 
 
 def test_locals_end_with_their_function() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.effort import THOROUGH
 
 from rlsize.errors import InputError
 from rlsize.facts.launch import Script
@@ -103,6 +104,30 @@ def test_any_text_gives_a_script_or_a_fault(text: str) -> None:
                 if word.span.file == "x.sh":
                     assert 0 <= word.span.start <= word.span.end <= len(text.encode())
                     assert 1 <= word.span.line <= text.count("\n") + 1
+
+
+WHOLE = """#!/bin/bash
+#SBATCH -N 2
+set -e; declare -A set=([a.b]=1 [c]='d e'); set[x.y]=2
+ARGS=(--a 1 "$B" $(dirname "$0") # why
+  --c=${D:-"e f"} {1..3})
+case $1 in a|b) N=1 ;; *) N=$((N + 2)) ;; esac
+f() { local x=$1; cat > "$x" <<-E
+	n: $N
+	E
+}
+for i in 1 2; do if [[ $i == 1 && -n $N ]]; then f y$i; fi; done | tee log
+while read -r l; do python "$l"; done <<< "a"
+X=1 env Y=2 srun bash -c "python t.py \\"${ARGS[@]}\\" $(seq 3)" > out 2>&1 &
+"""
+
+
+def test_a_script_that_is_cut_off_anywhere_is_read_or_refused() -> None:
+    """Never another error, whatever stands open where it ends or begins."""
+    for at in range(0, len(WHOLE), 1 if THOROUGH else 3):
+        outcome(WHOLE[:at])
+        outcome(WHOLE[at:])
+        outcome(WHOLE[:at] + WHOLE[at + 1 :])
 
 
 def test_secrets_stay_out_of_notes_and_faults() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,23 @@ def test_another_framework_can_be_said_and_must_be_known(tmp_path: Path) -> None
         _launch(tmp_path, VERL, framework="vrel")
 
 
+def test_a_note_on_a_script_within_a_configuration_names_the_line_of_the_file(tmp_path: Path) -> None:
+    """And so do the words of its programs."""
+    launch = _launch(tmp_path, f"num_nodes: 1\nrun: |\n  set -e\n  eval x\n  {VERL}data.train_batch_size=8\n", "a.yaml")
+    assert "line 4: eval is not followed: what it would run is not known" in launch.notes
+    told = launch.reading.quantity("prompts_per_step")
+    assert told is not None
+    assert launch.said_by(told) == "a.yaml:5: data.train_batch_size"
+
+
+def test_a_launch_of_thousands_of_words_is_not_searched_over_and_over(tmp_path: Path) -> None:
+    """Its words are compared with those of a framework's programs once each."""
+    keys = " ".join(f"a.b{index}=1" for index in range(9000))
+    start = time.process_time()
+    assert _launch(tmp_path, VERL + keys).framework.name == "verl"
+    assert time.process_time() - start < 8  # under one on an idle machine; it was more than eight
+
+
 def test_a_key_that_is_not_understood_and_could_matter_is_named(tmp_path: Path) -> None:
     """One that bears on nothing here is not."""
     launch = _launch(tmp_path, VERL + "actor_rollout_ref.actor.new_micro_batch=3 trainer.logger=wandb")
@@ -182,3 +200,16 @@ def test_secrets_stay_in_the_script(tmp_path: Path) -> None:
 def test_a_model_is_known_by_its_repository_path_or_tuned_name(written: str, profile: str) -> None:
     """What is no model that is known stays as it was written."""
     assert model_name(written, CATALOGUE) == profile
+
+
+def test_keys_tell_a_framework_before_a_name_that_any_script_may_have(tmp_path: Path) -> None:
+    """`train.py` is AReaL's and slime's, and anybody's; the engine's server beside it is of the same launch."""
+    (tmp_path / "run.sh").write_text(
+        "CUDA_VISIBLE_DEVICES=0 trl vllm-serve --model a/b &\n"
+        "CUDA_VISIBLE_DEVICES=1,2,3 accelerate launch --num_processes 3 --config_file configs/zero3.yaml train.py "
+        "--model_name_or_path a/b --per_device_train_batch_size 4 --num_generations 8 --use_vllm\n"
+    )
+    read = read_launch(str(tmp_path / "run.sh"), frameworks(Catalogue()))
+    values = {key: told.value for key, told in read.reading.all().items()}
+    assert read.framework.name == "trl"
+    assert [values[key] for key in ("mode", "trainer_gpus", "rollout_gpus")] == ["sync", 3, 1]

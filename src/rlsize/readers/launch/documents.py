@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.launch import Setting, Settings, Span
+from rlsize.readers.launch.json_settings import json_settings
+from rlsize.readers.launch.log_settings import log_settings
 from rlsize.readers.launch.nodes import settings_of
+from rlsize.readers.launch.python_settings import python_settings
+from rlsize.readers.launch.toml_settings import toml_settings
+from rlsize.readers.launch.yaml_settings import yaml_settings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-
-    from rlsize.readers.launch.nodes import Node
 
 _LARGEST = 4 * 2**20
 _MOST_NOTES = 100
@@ -21,7 +24,7 @@ _FORMS = {".yaml": "yaml", ".yml": "yaml", ".toml": "toml", ".json": "json", ".p
 _TOML = re.compile(r"^[ \t]*(?:\[[^\]\n]+\]\]?[ \t]*(?:#.*)?$|[\w.\"-]+[ \t]*=)", re.MULTILINE)
 _PYTHON = re.compile(r"^[ \t]*(?:import|from|def|class)[ \t]|\w\(", re.MULTILINE)
 _YAML = re.compile(r"^[ \t]*[\w.\"'/-]+:(?:[ \t]|$)", re.MULTILINE)
-_Read = tuple["Node", tuple[tuple[str, Span], ...]]
+_READERS = {"toml": toml_settings, "json": json_settings, "python": python_settings, "log": log_settings}
 
 
 def read_settings(
@@ -79,25 +82,9 @@ def _read(
     notes: list[str] = []
     scripts: tuple[tuple[str, Span], ...] = ()
     if form == "yaml":
-        from rlsize.readers.launch.yaml_settings import yaml_settings
-
         root, scripts = yaml_settings(text, name, beside, notes, overrides)
-    elif form == "toml":
-        from rlsize.readers.launch.toml_settings import toml_settings
-
-        root = toml_settings(text, name, notes)
-    elif form == "json":
-        from rlsize.readers.launch.json_settings import json_settings
-
-        root = json_settings(text, name, notes)
-    elif form == "python":
-        from rlsize.readers.launch.python_settings import python_settings
-
-        root = python_settings(text, name, notes)
     else:
-        from rlsize.readers.launch.log_settings import log_settings
-
-        root = log_settings(text, name, notes)
+        root = _READERS[form](text, name, notes)
     settings = settings_of(root, name, notes)
     told = tuple(dict.fromkeys(notes))
     if len(told) > _MOST_NOTES:

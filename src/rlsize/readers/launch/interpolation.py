@@ -7,10 +7,8 @@ table for the whole process, and its `oc.env` reads the environment; here nothin
 
 from __future__ import annotations
 
-import math
 import re
 from dataclasses import replace
-from functools import reduce
 from typing import TYPE_CHECKING
 
 from rlsize.readers.launch.arithmetic import UnknownError, arithmetic
@@ -25,20 +23,15 @@ if TYPE_CHECKING:
 _LONGEST = 10_000
 _RESOLVER = re.compile(r"\s*([A-Za-z_][\w.]*)\s*:(.*)", re.DOTALL)
 _PIECE = re.compile(r"\\[\\,]|'[^']*'|\"[^\"]*\"|[{\[(]|[})\]]|,")
-_MISSING = object()
-
-
-def _divided(left: float, right: float) -> float:
-    return left // right if isinstance(left, int) and isinstance(right, int) and left % right == 0 else left / right
-
-
-_SUMS: dict[str, Callable[[list[float]], float]] = {
-    "mul": math.prod, "multiply": math.prod, "prod": math.prod,
-    "add": sum, "sum": sum, "sub": lambda terms: reduce(lambda left, right: left - right, terms),
-    "div": lambda terms: reduce(_divided, terms), "divide": lambda terms: reduce(_divided, terms),
-    "floordiv": lambda terms: reduce(lambda left, right: left // right, terms),
-    "max": max, "min": min,
+_SIGNS = {
+    "mul": "*", "multiply": "*", "prod": "*", "add": "+", "sum": "+", "sub": "-", "div": "/", "divide": "/",
+    "floordiv": "//",
 }  # fmt: skip
+_CHOICES: dict[str, Callable[[list[float]], float]] = {"max": max, "min": min}
+
+
+class _MissingError(UnknownError):
+    """A key that is said nowhere."""
 
 
 def interpolated(root: Node, raw: frozenset[int], notes: list[str]) -> Node:
@@ -140,10 +133,7 @@ class _Resolver:
             raise UnknownError("it is nested too deeply")
         called = _RESOLVER.fullmatch(content)
         if called is None:
-            found = self._named(str(self.text(content, path, span)), path)
-            if found is _MISSING:
-                raise UnknownError(f"it names {shown(content.strip())}, which is said nowhere")
-            return found  # type: ignore[return-value] # not the mark of a missing one
+            return self._named(str(self.text(content, path, span)), path)
         return self._called(called[1], called[2], path, span)
 
     def _called(self, name: str, content: str, path: tuple[str, ...], span: Span) -> Value:
@@ -153,22 +143,16 @@ class _Resolver:
             quoted = bare[:1] in {"'", '"'} and bare[-1:] == bare[:1]
             return arithmetic(str(self.text(bare[1:-1] if quoted else bare, path, span)))
         arguments = list(_split(content))
-        if name in _SUMS:
-            values = [self._argument(argument, path, span) for argument in arguments]
-            terms = [value for value in values if isinstance(value, int | float) and not isinstance(value, bool)]
-            if not terms or len(terms) < len(values):
-                raise UnknownError("it works with what is no number")
-            try:
-                return _SUMS[name](terms)
-            except (ArithmeticError, ValueError):
-                raise UnknownError("its arithmetic has no result") from None
+        if name in _SIGNS or name in _CHOICES:
+            terms = [arithmetic(str(self._argument(argument, path, span))) for argument in arguments]
+            return _CHOICES[name](terms) if name in _CHOICES else arithmetic(f" {_SIGNS[name]} ".join(map(repr, terms)))
         if name in {"oc.env", "env"}:
             return self._environment(arguments, path, span)
         if name == "oc.select":
-            found = self._named(str(self._argument(arguments[0], path, span)), path)
-            if found is not _MISSING:
-                return found  # type: ignore[return-value] # not the mark of a missing one
-            return self._argument(arguments[1], path, span) if len(arguments) > 1 else None
+            try:
+                return self._named(str(self._argument(arguments[0], path, span)), path)
+            except _MissingError:
+                return self._argument(arguments[1], path, span) if len(arguments) > 1 else None
         if name == "oc.decode":
             return self._argument(arguments[0], path, span)
         raise UnknownError(f"what the resolver {shown(name)} gives is not known here")
@@ -189,24 +173,28 @@ class _Resolver:
         found = self.text(bare, path, span)
         return scalar(found) if isinstance(found, str) else found
 
-    def _named(self, text: str, path: tuple[str, ...]) -> Value | object:
-        """The value of a key, `.x` from the mapping that names it; `_MISSING` where there is none."""
+    def _named(self, text: str, path: tuple[str, ...]) -> Value:
+        """
+        The value of a key, `.x` from the mapping that names it.
+
+        Raises:
+            UnknownError: It has none, or one that is not known.
+        """
+        missing = _MissingError(f"it names {shown(text.strip())}, which is said nowhere")
         key = re.sub(r"\[([^][]*)\]", r".\1", text.strip())
         dots = len(key) - len(key.lstrip("."))
         if dots > len(path):
-            return _MISSING
+            raise missing
         place = list(path[: len(path) - dots]) if dots else []
-        node = self._root if not place else self._at(self._root, place)
-        if node is None:
-            return _MISSING
+        node = self._at(self._root, place)
         for part in key.strip(".").split("."):
             place.append(part)
-            node = self._at(node, [part])
+            node = self._at(node, [part]) if node is not None else None
             if node is None:
-                return _MISSING
+                raise missing
             if isinstance(node.value, str) and "${" in node.value:
                 node = self.resolved(node, tuple(place))
-        node = self.resolved(node, tuple(place))
+        node = self.resolved(node, tuple(place)) if node is not None else self._root
         if node.why_not:
             raise UnknownError(node.why_not)
         return node.plain

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 import shlex
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import pairwise
 from pathlib import Path, PurePosixPath
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.launch import Program, Setting, Span
 from rlsize.frameworks.told import Reading, era_of, in_era, matching, normal
-from rlsize.readers.launch.arguments import positional, settings_of
+from rlsize.readers.launch.arguments import positional, scalar, settings_of
+from rlsize.readers.launch.bash import read_script
+from rlsize.readers.launch.bash.source import Source
 from rlsize.readers.launch.comments import commands_shown
-from rlsize.readers.launch.embedded import placed
+from rlsize.readers.launch.context import Context
+from rlsize.readers.launch.embedded import script_in
 from rlsize.readers.yaml_documents import read_text
 
 if TYPE_CHECKING:
@@ -26,11 +29,7 @@ if TYPE_CHECKING:
     from rlsize.facts.launch import Script, Word
     from rlsize.frameworks.told import Told
 
-_MOST_FILES = 50
 _NAMED = 2  # keys of a quantity that follows from several
-_UP = 5  # folders above the script from which it may name files
-_FEWEST_SIGNS = 2  # keys by which a configuration without a program is told
-_RUNNERS = re.compile(r"(?:^|/)(?:python[\d.]*|torchrun|accelerate|deepspeed|trl|swift|uv|ray|srun)$")
 _CODE = re.compile(r"^\s*(?:import|from)\s+\w+|^\s*\w+\s*=\s*\w*Config\(", re.MULTILINE)
 _SHELL = re.compile(
     r"^#!.*sh\b|\\\s*$|^\s*(?:export|set|source|srun|python3?|torchrun|accelerate|ray|uv|docker|bash|exec|trl|swift)\s",
@@ -50,13 +49,10 @@ _BESIDE = {
     "deepspeed_config_file": "deepspeed.",
     "deepspeed_config.deepspeed_config_file": "deepspeed.",
 }
-_SHIPPED = re.compile(r"(?:deepspeed_)?(?:zero[0-3]|fsdp[12]?|multi_gpu|single_gpu)\w*")
-"""Names of accelerate and DeepSpeed files that frameworks ship."""
 _GPUS = re.compile(r"(?:gpu:)?(?:([A-Za-z][\w.-]*):)?(\d{1,6})")
 """GPUs of a node as Slurm writes them: `8`, `gpu:8`, `gpu:h100:8`."""
 _FIRST = {"SKYPILOT_NODE_RANK": "0", "SLURM_NODEID": "0", "SLURM_PROCID": "0"}
 """What schedulers tell the first node, for which a script is read."""
-_ASKS = "name the framework (--framework), or describe the loop in a scenario (`rlsize init`)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,70 +89,14 @@ def _place(setting: Setting) -> str:
     return f"{PurePosixPath(setting.span.file).name}:{setting.span.line}: {setting.key}"
 
 
-@dataclass(slots=True)
-class _Source:
-    """
-    A file, and what may be read beside it.
-
-    Args:
-        name: The file, as it was named.
-        folder: The folder that names start from; None where there is none (standard input).
-        texts: Texts that were read, by name.
-        notes: What a reader must know.
-        written: Files that the script writes itself.
-        untold: Whether a configuration is named by something that nobody tells, so that no default is sure to hold.
-    """
-
-    name: str
-    folder: Path | None
-    texts: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
-    written: dict[str, str] = field(default_factory=dict)
-    untold: bool = False
-
-    def beside(self, path: str) -> str | None:
-        """The text of a file that is named from this one; None where there is none that may be read."""
-        clean = path.strip().strip("'\"")
-        if clean in self.written:
-            return self.written[clean]
-        if self.folder is None or not clean or clean.startswith(("~", "/")) or "\0" in clean:
-            return None
-        for place in self._places(clean):
-            shown = str(place)
-            if shown in self.texts:
-                return self.texts[shown]
-            if len(self.texts) >= _MOST_FILES:
-                raise InputError(
-                    Fault(f"more than {_MOST_FILES} files are named", self.name, "name the one that sets the sizes")
-                )
-            try:
-                if place.is_file() and self._allowed(place):
-                    self.texts[shown] = read_text(place)
-                    return self.texts[shown]
-            except OSError:
-                continue
-        return None
-
-    def _allowed(self, place: Path) -> bool:
-        """Whether a file lies below a folder of the script's, as names with dots in them may lead anywhere."""
-        folder = (self.folder or Path()).resolve()
-        above = [one for one in (folder, *folder.parents[:_UP]) if one != one.parent]
-        return any(place.resolve().is_relative_to(one) for one in above)
-
-    def _places(self, path: str) -> Iterator[Path]:
-        """Where a file may lie: from the script's folder or one above it, as scripts run at the root; or beside it."""
-        folder = self.folder or Path()
-        yield folder / path
-        resolved = folder.resolve()
-        for above in resolved.parents[:_UP]:
-            yield above / path
-        parts = PurePosixPath(path).parts
-        for start in range(1, len(parts)):
-            if parts[start] != "..":
-                yield folder.joinpath(*parts[start:])
-
-
-def read_launch(path: str, known: Mapping[str, Framework], *, framework: str = "", text: str | None = None) -> Launch:
+def read_launch(
+    path: str,
+    known: Mapping[str, Framework],
+    *,
+    framework: str = "",
+    text: str | None = None,
+    given: Mapping[str, float] = MappingProxyType({}),
+) -> Launch:
     """
     A launch script or configuration.
 
@@ -165,29 +105,30 @@ def read_launch(path: str, known: Mapping[str, Framework], *, framework: str = "
         known: The frameworks by name.
         framework: The one that it is for, `NAME` or `NAME@VERSION`; told by content when empty.
         text: What it holds, where it was read before.
+        given: Quantities that are said beside it, from which others follow.
 
     Raises:
         InputError: It cannot be read, or launches no framework that is known.
     """
     content = read_text(path) if text is None else text
-    source = _Source(path, None if path == "-" else Path(path).parent, {path: content})
     name, _, version = framework.partition("@")
+    context = Context(path, None if path == "-" else Path(path).parent, known, name, {path: content})
     if name and name not in known:
         raise InputError(Fault(f"there is no framework {name[:40]!r}", "--framework", suggestion(name[:40], known)))
     if looks_like_shell(path, content):
-        chosen, settings = _of_script(content, source, known, name)
+        chosen, settings = _of_script(Source.of(content, path), context)
     else:
-        chosen, settings = _of_configuration(content, source, known, name)
+        chosen, settings = _of_configuration(content, context)
     settings[:0] = _named_gpu(path, content)
     chosen = _fork(chosen, settings, known)
     era = era_of(chosen, settings, version)
     dated = in_era(chosen, era)
-    if source.untold:
+    if context.untold:
         dated = replace(dated, defaults={})
-    reading = Reading(dated, settings)
+    reading = Reading(dated, settings, given)
     if not version:
-        source.notes += _undated(chosen, era, reading)
-    return Launch(path, dated, reading, tuple(dict.fromkeys(source.notes)), source.texts)
+        context.notes += _undated(chosen, era, reading)
+    return Launch(path, dated, reading, tuple(dict.fromkeys(context.notes)), context.texts)
 
 
 def _undated(chosen: Framework, era: Era | None, reading: Reading) -> Iterator[str]:
@@ -233,33 +174,33 @@ def looks_like_shell(path: str, text: str) -> bool:
 
 
 def _of_script(
-    text: str, source: _Source, known: Mapping[str, Framework], name: str, variables: Mapping[str, str] | None = None
+    text: Source, context: Context, variables: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Framework, list[Setting]]:
     """The framework that a script launches, and what it sets."""
-    from rlsize.readers.launch.bash import read_script
-
-    script = read_script(text, source.name, source.beside, variables={**_FIRST, **(variables or {})})
-    source.notes += script.notes
-    source.written |= {name: word.text for name, word in script.files.items()}
-    programs = [_with_files(one, source) for program in script.programs for one in (program, *_handed_on(program))]
-    found = [hit for program in programs if (hit := _launched(program, known, name)) is not None]
-    found = found or [_by_signs(programs, source, known, name)]
+    script = read_script(text, context.name, context.beside, variables={**_FIRST, **variables})
+    context.notes += script.notes
+    context.written |= {name: word.text for name, word in script.files.items()}
+    programs = [_with_files(one, context) for program in script.programs for one in (program, *_handed_on(program))]
+    found = [hit for program in programs if (hit := _launched(program, context)) is not None]
+    if not any(matching(one, settings_of(program.words[at:])) for one, program, at in found):
+        by_keys = _by_signs(programs, context)  # a name such as train.py says less than keys do
+        found = found if by_keys is None else [by_keys]
+    if not found:
+        raise context.refused("launches no framework that is known")
     chosen = found[-1][0]
     settings: list[Setting] = []
     for one, program, at in found:
         if one.name == chosen.name:
-            settings += _of_program(chosen, program, at, source)
+            settings += _of_program(chosen, program, at, context)
     served = [setting for program in programs for setting in _of_server(chosen, program)]
     if not served:
-        shown = commands_shown(text, source.name)
-        served = [setting for program in shown for setting in _as_shown(chosen, program, 0, source)]
+        shown = commands_shown(text, context.name)
+        served = [setting for program in shown for setting in _as_shown(chosen, program, 0, context)]
     return chosen, [*_headers(script), *settings, *served]
 
 
 def _headers(script: Script) -> Iterator[Setting]:
     """What a batch system is told: in the script's headers, or by the command that hands a script to it."""
-    from rlsize.readers.launch.arguments import scalar
-
     told = [Setting(key, scalar(word.text), word.span) for key, word in script.headers.items()]
     for program in script.programs:
         if program.words and PurePosixPath(program.words[0].text).name == "sbatch":
@@ -286,23 +227,23 @@ def _handed_on(program: Program) -> Iterator[Program]:
         yield Program(tuple(replace(word, text=text) for text in texts), program.variables)
 
 
-def _with_files(program: Program, source: _Source) -> Program:
+def _with_files(program: Program, context: Context) -> Program:
     """A program with a name for each file that the script writes under a name of the moment: `cfg=$(mktemp)`."""
     words = (
         replace(word, text=word.unknown[0], unknown=())
-        if word.unknown and not word.text and word.unknown[0] in source.written
+        if word.unknown and not word.text and word.unknown[0] in context.written
         else word
         for word in program.words
     )
     return replace(program, words=tuple(words))
 
 
-def _launched(program: Program, known: Mapping[str, Framework], name: str) -> tuple[Framework, Program, int] | None:
+def _launched(program: Program, context: Context) -> tuple[Framework, Program, int] | None:
     """The framework of a program, by its arguments where several have such a program; and the place of those."""
     texts = [word.text for word in program.words]
     hits = [
         (one, at)
-        for one in ((known[name],) if name else known.values())
+        for one in context.candidates
         for pattern in (*one.programs, *one.parts)
         if (at := _at(texts, pattern.split()))
     ]
@@ -317,26 +258,23 @@ def _launched(program: Program, known: Mapping[str, Framework], name: str) -> tu
 def _at(texts: Sequence[str], pattern: Sequence[str]) -> int:
     """The place after some words that stand one after the other; 0 where they do not."""
     for start in range(len(texts) - len(pattern) + 1):
-        if all(fnmatchcase(text, part) for text, part in zip(texts[start:], pattern, strict=False)):
+        if all(
+            fnmatchcase(text, part) for text, part in zip(texts[start : start + len(pattern)], pattern, strict=True)
+        ):
             return start + len(pattern)
     return 0
 
 
-def _by_signs(
-    programs: Iterable[Program], source: _Source, known: Mapping[str, Framework], name: str
-) -> tuple[Framework, Program, int]:
-    """The framework by the keys that a program sets, where no program is known by its name; as `_launched` has it."""
+def _by_signs(programs: Iterable[Program], context: Context) -> tuple[Framework, Program, int] | None:
+    """The framework by the keys that a program sets, where its name does not tell it; as `_launched` has it."""
     best: tuple[int, Framework, Program, int] | None = None
     for program in programs:
         at = _after_script(program)
-        for one in (known[name],) if name else known.values():
-            score = matching(one, _of_program(one, program, at, replace(source, notes=[])))
-            if score >= (1 if name else _FEWEST_SIGNS) and (best is None or score > best[0]):
+        for one in sorted(context.candidates, key=lambda one: bool(one.parent)):  # a fork by keys of its own alone
+            score = matching(one, _of_program(one, program, at, replace(context, notes=[])))
+            if score >= context.fewest and (best is None or score > best[0]):
                 best = score, one, program, at
-    if best is None:
-        what = "launches no framework that is known"
-        raise InputError(Fault(what, source.name, f"{_ASKS}; known are {', '.join(known)}"))
-    return best[1:]
+    return None if best is None else best[1:]
 
 
 def _after_script(program: Program, name: str = "") -> int:
@@ -348,7 +286,7 @@ def _after_script(program: Program, name: str = "") -> int:
     return 0 if name else next((at for at, text in enumerate(texts) if text.startswith("-") or "=" in text), 0)
 
 
-def _of_program(framework: Framework, program: Program, at: int, source: _Source) -> Iterator[Setting]:
+def _of_program(framework: Framework, program: Program, at: int, context: Context) -> Iterator[Setting]:
     """What a program sets: its surroundings first, then its configuration files, then its arguments."""
     before, after = program.words[:at], program.words[at:]
     for key, word in program.variables.items():
@@ -357,47 +295,47 @@ def _of_program(framework: Framework, program: Program, at: int, source: _Source
     yield from launcher
     if before:
         yield Setting("launcher.program", " ".join(word.text for word in before[-2:]), before[-1].span)
-    code = _code(program, at, source)
+    code = _code(program, at, context)
     if matching(framework, code):
         yield from code
     texts = [word.text for word in before]
     prefix = next((key for words, key in framework.parts.items() if at and _at(texts, words.split()) == at), "")
     arguments = list(settings_of(after))
-    _note_untold(framework, after, source)
+    _note_untold(framework, after, context)
     files = [word.text for word in positional(after)]
-    configured = list(_configurations(framework, arguments, files, source, prefix))
+    configured = list(_configurations(framework, arguments, files, context, prefix))
     yield from configured
-    yield from _beside([*launcher, *configured, *arguments], source)
+    yield from _beside([*launcher, *configured, *arguments], context)
     yield from (replace(setting, key=prefix + setting.key) for setting in arguments)
 
 
-def _code(program: Program, at: int, source: _Source) -> list[Setting]:
+def _code(program: Program, at: int, context: Context) -> list[Setting]:
     """What the Python file sets that a program runs, where it can be read."""
     name = program.words[at - 1].text if at else ""
-    text = source.beside(name) if name.endswith(".py") else None
-    if text is None or text == source.texts.get(source.name):  # a comment in that file shows the command
+    text = context.beside(name) if name.endswith(".py") else None
+    if text is None or text == context.texts.get(context.name):  # a comment in that file shows the command
         return []
-    return [replace(setting, inherited=True) for setting in _settings(text, name, source)[0]]
+    return [replace(setting, inherited=True) for setting in context.settings(text, name)[0]]
 
 
-def _note_untold(framework: Framework, words: Sequence[Word], source: _Source) -> None:
+def _note_untold(framework: Framework, words: Sequence[Word], context: Context) -> None:
     """Whether a configuration is named by what the script does not tell, such as its own argument."""
     flags = {normal(flag) for flag in framework.configurations}
     for flag, word in pairwise(words):
         if word.unknown and not word.text and normal(flag.text) in flags:
-            source.untold = True
-            source.notes.append(
+            context.untold = True
+            context.notes.append(
                 f"line {word.span.line}: the configuration is named by {word.unknown[0]}, which the script does not "
                 "tell: no default of the framework is taken."
             )
 
 
-def _beside(settings: Iterable[Setting], source: _Source) -> Iterator[Setting]:
+def _beside(settings: Iterable[Setting], context: Context) -> Iterator[Setting]:
     """What files of accelerate and DeepSpeed set that settings name."""
     for setting in settings:
         prefix = _BESIDE.get(normal(setting.key).removeprefix("launcher."))
         if prefix and isinstance(setting.value, str):
-            yield from _file(setting.value, source, prefix)
+            yield from context.named(setting.value, prefix)
 
 
 def _of_server(framework: Framework, program: Program) -> Iterator[Setting]:
@@ -412,7 +350,7 @@ def _of_server(framework: Framework, program: Program) -> Iterator[Setting]:
 
 
 def _configurations(
-    framework: Framework, arguments: Sequence[Setting], files: Sequence[str], source: _Source, prefix: str
+    framework: Framework, arguments: Sequence[Setting], files: Sequence[str], context: Context, prefix: str
 ) -> Iterator[Setting]:
     """What files set that arguments name as the configuration, or as a part of it: `--trainer @ train.toml`."""
     said = {normal(setting.key): setting.value for setting in arguments}
@@ -420,48 +358,15 @@ def _configurations(
     named = [str(said[key]) for flag in framework.configurations if isinstance(said.get(key := normal(flag)), str)]
     named += [file for file in files if file.endswith(_FILES)]
     for name in dict.fromkeys(one for one in named if one and one != folder):
-        yield from _file(name, source, prefix, folder, arguments)
+        yield from context.named(name, prefix, folder, arguments)
     for setting in arguments:
         if isinstance(setting.value, str) and setting.value.startswith("@ "):
-            yield from _file(setting.value[2:], source, f"{prefix}{setting.key}.")
+            yield from context.named(setting.value[2:], f"{prefix}{setting.key}.")
 
 
-def _file(
-    name: str, source: _Source, prefix: str, folder: str = "", overrides: Sequence[Setting] = ()
-) -> Iterator[Setting]:
-    """What a file that is named sets; a note where it is missing."""
-    names = [f"{folder}/{name}", name] if folder else [name]
-    for one in [f"{each}{ending}" for each in names for ending in ("", ".yaml", ".toml", ".json")]:
-        text = source.beside(one)
-        if text is not None:
-            settings = _settings(text, one, source, overrides)[0]
-            yield from (replace(setting, key=prefix + setting.key, inherited=True) for setting in settings)
-            return
-    if not _SHIPPED.fullmatch(name):
-        source.notes.append(f"{name} is missing: what it sets is not known, and the framework's defaults stand in.")
-
-
-def _settings(
-    text: str, name: str, source: _Source, overrides: Sequence[Setting] = ()
-) -> tuple[list[Setting], tuple[tuple[str, Span], ...]]:
-    from rlsize.readers.launch.documents import read_settings
-
-    folder = "" if name == source.name else posixpath.dirname(name)
-
-    def beside(path: str) -> str | None:
-        near = source.beside(posixpath.normpath(posixpath.join(folder, path))) if folder else None
-        return source.beside(path) if near is None else near
-
-    found = read_settings(text, name, beside, overrides)
-    source.notes += found.notes
-    return list(found.settings), found.scripts
-
-
-def _of_configuration(
-    text: str, source: _Source, known: Mapping[str, Framework], name: str
-) -> tuple[Framework, list[Setting]]:
+def _of_configuration(text: str, context: Context) -> tuple[Framework, list[Setting]]:
     """The framework that a configuration is for, and what it sets; a script inside it goes before."""
-    settings, scripts = _settings(text, source.name, source)
+    settings, scripts = context.settings(text, context.name)
     surroundings = list(_cluster(settings))
     variables = {
         setting.key.rpartition(".")[2]: str(setting.value)
@@ -472,38 +377,40 @@ def _of_configuration(
     chosen: Framework | None = None
     for script, where in scripts:
         try:
-            one, found = _of_script(script, source, known, chosen.name if chosen else name, variables)
+            one, found = _of_script(script_in(text, script, where), context, variables)
         except InputError:
             continue
-        chosen = chosen or one
-        surroundings += placed(found, script, text, where)
+        chosen, context.asked = one, one.name
+        surroundings += found
     if chosen is not None:
         return chosen, [*(replace(setting, key=f"values.{setting.key}") for setting in settings), *surroundings]
-    usage = _usage(text, source) if source.name.endswith(".py") else []
+    usage = _usage(text, context) if context.name.endswith(".py") else []
     shown = [setting for program, at in usage for setting in settings_of(program.words[at:])]
     ranked = sorted(
-        ((matching(one, [*settings, *shown]), one) for one in ((known[name],) if name else known.values())),
+        ((matching(one, [*settings, *shown]), one) for one in context.candidates),
         key=lambda pair: pair[0],
     )
-    if not ranked or ranked[-1][0] < (1 if name else _FEWEST_SIGNS):
-        what = "is neither a scenario nor a launch of a framework that is known"
-        raise InputError(Fault(what, source.name, f"{_ASKS}; known are {', '.join(known)}"))
+    if not ranked or ranked[-1][0] < context.fewest:
+        raise context.refused("is neither a scenario nor a launch of a framework that is known")
     chosen = ranked[-1][1]
-    started = [setting for program, at in usage for setting in _as_shown(chosen, program, at, source)]
-    return chosen, [*surroundings, *started, *_beside(settings, source), *settings]
+    started = [setting for program, at in usage for setting in _as_shown(chosen, program, at, context)]
+    return chosen, [*surroundings, *started, *_beside(settings, context), *settings]
 
 
-def _usage(text: str, source: _Source) -> list[tuple[Program, int]]:
+def _usage(text: str, context: Context) -> list[tuple[Program, int]]:
     """How a Python file says that it is started: its commands, and the place after its name in each; 0 for others."""
-    name = PurePosixPath(source.name).name
-    return [(program, _after_script(program, name)) for program in commands_shown(text, source.name, bare=True)]
+    name = PurePosixPath(context.name).name
+    return [
+        (program, _after_script(program, name))
+        for program in commands_shown(Source.of(text, context.name), context.name, bare=True)
+    ]
 
 
-def _as_shown(framework: Framework, program: Program, at: int, source: _Source) -> Iterator[Setting]:
+def _as_shown(framework: Framework, program: Program, at: int, context: Context) -> Iterator[Setting]:
     """What a command sets that a comment shows: the launch of the file itself, or the server of its engines."""
-    found = list(_of_program(framework, program, at, source) if at else _of_server(framework, program))
+    found = list(_of_program(framework, program, at, context) if at else _of_server(framework, program))
     if found:
-        source.notes.append(f"line {program.words[0].span.line}: a command in a comment is taken as what is run.")
+        context.notes.append(f"line {program.words[0].span.line}: a command in a comment is taken as what is run.")
     yield from found
 
 

@@ -13,12 +13,10 @@ from rlsize.readers.launch.nodes import Node
 if TYPE_CHECKING:
     from rlsize.readers.launch.nodes import Count, Held, Places
 
-_SPACE = re.compile(r"\s*")
 _STRING = re.compile(r"""[bru]?(?:"[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\\\n]*+(?:\\.[^'\\\n]*+)*+')""", re.DOTALL)
 _CALL = re.compile(r"([A-Za-z_][\w.]*)\(")
 _SHOWN = re.compile(r"<[\w.]+: ([^<>\n]{1,200})>|<[^<>\n]{0,200}>")
 _ATOM = re.compile(r"[^,(){}\[\]\n]+")
-_KEY = re.compile(r"[^\s:,(){}\[\]'\"]+")
 _FIELD = re.compile(r"\s*([A-Za-z_]\w*)\s*=")
 _NUMBER = re.compile(r"[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?")
 _WORDS = {"None": None, "null": None, "True": True, "true": True, "False": False, "false": False}
@@ -85,9 +83,13 @@ class Literals:
         self._count = count
         self.repeated: list[str] = []
 
+    _space = re.compile(r"\s*")
+    _key = re.compile(r"[^\s:,(){}\[\]'\"]+")
+    _equals = ":"
+
     def after_space(self, at: int) -> int:
         """The next character that is no space."""
-        return _SPACE.match(self._text, at).end()  # type: ignore[union-attr] # matches nothing too
+        return self._space.match(self._text, at).end()  # type: ignore[union-attr] # matches nothing too
 
     def value(self, at: int, depth: int = 0) -> tuple[Node, int]:
         """
@@ -104,18 +106,22 @@ class Literals:
             held, end = self._mapping(start + 1, depth)
         elif self._text[start : start + 1] in {"[", "("}:
             held, end = self._list(start + 1, depth)
-        elif (text := _STRING.match(self._text, start)) is not None:
-            held, end = self._strings(text)
-        elif (call := _CALL.match(self._text, start)) is not None:
-            held, end = self._called(call, depth)
-        elif (shown := _SHOWN.match(self._text, start)) is not None:
-            inner = shown[1] or shown[0]
-            held, end = unquoted(inner) if _STRING.fullmatch(inner) else word(inner), shown.end()
-        elif (atom := _ATOM.match(self._text, start)) is not None:
-            held, end = word(atom[0]), start + len(atom[0].rstrip())
         else:
-            raise UnreadableError(start)
+            held, end = self._scalar(start, depth)
         return Node(held, self._places.span(start, end)), end
+
+    def _scalar(self, start: int, depth: int) -> tuple[Held, int]:
+        """A value without brackets, or one that begins with a name."""
+        if (text := _STRING.match(self._text, start)) is not None:
+            return self._strings(text)
+        if (call := _CALL.match(self._text, start)) is not None:
+            return self._called(call, depth)
+        if (shown := _SHOWN.match(self._text, start)) is not None:
+            inner = shown[1] or shown[0]
+            return unquoted(inner) if _STRING.fullmatch(inner) else word(inner), shown.end()
+        if (atom := _ATOM.match(self._text, start)) is not None:
+            return word(atom[0]), start + len(atom[0].rstrip())
+        raise UnreadableError(start)
 
     def _strings(self, text: re.Match[str]) -> tuple[str, int]:
         """A string, and those that follow it: printers break long ones up."""
@@ -135,7 +141,7 @@ class Literals:
         held: dict[str, Node] = {}
         at = self.after_space(at)
         while self._text[at : at + 1] != "}":
-            text = _STRING.match(self._text, at) or _KEY.match(self._text, at)
+            text = _STRING.match(self._text, at) or self._key.match(self._text, at)
             if text is None:
                 raise UnreadableError(at)
             try:
@@ -143,7 +149,7 @@ class Literals:
             except ValueError:
                 raise UnreadableError(at) from None
             at = self.after_space(text.end())
-            if self._text[at : at + 1] != ":":
+            if self._text[at : at + 1] != self._equals:
                 raise UnreadableError(at)
             if key in held:
                 self.repeated.append(key)

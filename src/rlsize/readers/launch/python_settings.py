@@ -15,13 +15,13 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.readers.launch.arithmetic import UnknownError, number
+from rlsize.readers.launch.arithmetic import UnknownError, arithmetic
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, shown
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from rlsize.facts.launch import Span, Value
+    from rlsize.facts.launch import Span
     from rlsize.readers.launch.nodes import Held
 
 _LARGEST = 2**19
@@ -200,12 +200,15 @@ class _Reader:
             return self._joined(node, scope, depth)
         if isinstance(node, ast.Name | ast.Attribute):
             return self._named(node, scope, depth)
-        return number(node, lambda inner, _: self._plain(inner, scope, depth))
+        return arithmetic(node, lambda name: self._operand(name, node, scope, depth))
 
-    def _plain(self, node: ast.expr, scope: _Scope, depth: int) -> Value:
-        if not isinstance(node, ast.Name | ast.Attribute):
+    def _operand(self, name: str, node: ast.expr, scope: _Scope, depth: int) -> Held:
+        """The value of a name in an expression."""
+        named = ast.increment_lineno(ast.parse(name, mode="eval").body, node.lineno - 1)
+        held = self._held(named, scope, depth + 1)
+        if not isinstance(held, int | float | None):
             raise UnknownError("it is no arithmetic")
-        return Node(self._held(node, scope, depth + 1), self._span(node)).plain
+        return held
 
     def _items(self, pairs: list[tuple[ast.expr | None, ast.expr]], scope: _Scope, depth: int) -> dict[str, Node]:
         held: dict[str, Node] = {}

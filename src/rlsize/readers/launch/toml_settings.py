@@ -13,6 +13,7 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.launch.literals import Literals, UnreadableError
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, shown
 
 if TYPE_CHECKING:
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 
 _MOST_FILES = 50
 _SKIP = re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+")
-_BLANKS = re.compile(r"[ \t]*")
 _LINE_END = re.compile(r"[ \t]*(?:#[^\n]*)?\r?(?:\n|\Z)")
 _PART = re.compile(r"""[ \t]*(?:([\w-]+)|("[^"\\\n]*+(?:\\.[^"\\\n]*+)*+"|'[^'\n]*'))[ \t]*""")
 _STRING = re.compile(
@@ -32,14 +32,6 @@ _STRING = re.compile(
 )
 _BARE = re.compile(r"[^,\]}#\n]+")
 _HEADING = re.compile(r"^[ \t]*#+[ \t]*[-=]*[ \t]*([\w./-]+)\.toml[ \t]*:?[ \t]*[-=]*[ \t]*$", re.MULTILINE)
-
-
-class _NotTomlError(Exception):
-    """It is no TOML at this character."""
-
-    def __init__(self, at: int) -> None:
-        super().__init__(at)
-        self.at = at
 
 
 def toml_settings(text: str, name: str, notes: list[str]) -> Node:
@@ -75,10 +67,10 @@ def toml_settings(text: str, name: str, notes: list[str]) -> Node:
 def _part(text: str, start: int, end: int, places: Places, count: Count, notes: list[str]) -> Node:
     """One file of a text."""
     todo = "mend the line or the one above it"
-    scan = _Scan(text, start, end, places, count)
+    scan = _Scan(text[:end], start, places, count)
     try:
         scan.tables()
-    except _NotTomlError as error:
+    except UnreadableError as error:
         where = str(places.span(error.at, error.at))
         raise InputError(Fault("is not valid TOML", where, todo)) from None
     try:
@@ -94,14 +86,39 @@ def _part(text: str, start: int, end: int, places: Places, count: Count, notes: 
     return Node(scan.root, places.span(start, start))
 
 
-class _Scan:
-    """Finds keys and values from one place of a text to another."""
+class _Values(Literals):
+    """Values of TOML, with comments between them."""
 
-    def __init__(self, text: str, start: int, end: int, places: Places, count: Count) -> None:
-        self._text = text[:end]
+    _space = _SKIP
+    _key = re.compile(r"[\w.-]+")
+    _equals = "="
+
+    def _scalar(self, start: int, _: int) -> tuple[Held, int]:
+        found = _STRING.match(self._text, start) or _BARE.match(self._text, start)
+        if found is None:
+            raise UnreadableError(start)
+        raw = found[0].rstrip()
+        value = _loaded(raw, start)
+        return value if isinstance(value, str | bool | int | float) else str(value), start + len(raw)
+
+
+def _loaded(raw: str, at: int) -> object:
+    """What a scalar or a quoted key says."""
+    try:
+        return tomllib.loads(f"value = {raw}")["value"]
+    except ValueError:
+        raise UnreadableError(at) from None
+
+
+class _Scan:
+    """Finds keys and values from one place of a text to its end."""
+
+    def __init__(self, text: str, start: int, places: Places, count: Count) -> None:
+        self._text = text
         self._at = start
         self._places = places
         self._count = count
+        self._values = _Values(text, places, count)
         self._named: set[tuple[str, ...]] = set()
         self.root: dict[str, Node] = {}
         self.repeated: list[str] = []
@@ -109,28 +126,22 @@ class _Scan:
     def tables(self) -> None:
         """Read all of it into `root`."""
         table = self.root
-        self._skip()
+        self._at = self._values.after_space(self._at)
         while self._at < len(self._text):
             start = self._at
             if self._text.startswith("[", start):
                 table = self._header(start)
             else:
-                self._pair(table, 0)
-            self._line_ends()
-            self._skip()
-
-    def _skip(self) -> None:
-        self._at = _SKIP.match(self._text, self._at).end()  # type: ignore[union-attr] # matches nothing too
-
-    def _line_ends(self) -> None:
-        rest = _LINE_END.match(self._text, self._at)
-        if rest is None:
-            raise _NotTomlError(self._at)
-        self._at = rest.end()
+                self._pair(table)
+            rest = _LINE_END.match(self._text, self._at)
+            if rest is None:
+                raise UnreadableError(self._at)
+            self._at = self._values.after_space(rest.end())
+        self.repeated += self._values.repeated
 
     def _expect(self, mark: str) -> None:
         if not self._text.startswith(mark, self._at):
-            raise _NotTomlError(min(self._at, len(self._text)))
+            raise UnreadableError(min(self._at, len(self._text)))
         self._at += len(mark)
 
     def _key(self) -> list[str]:
@@ -138,18 +149,12 @@ class _Scan:
         while True:
             found = _PART.match(self._text, self._at)
             if found is None or len(parts) > DEEPEST:
-                raise _NotTomlError(min(self._at, len(self._text)))
-            parts.append(found[1] or str(self._loaded(found[2], found.start())))
+                raise UnreadableError(min(self._at, len(self._text)))
+            parts.append(found[1] or str(_loaded(found[2], found.start())))
             self._at = found.end()
             if not self._text.startswith(".", self._at):
                 return parts
             self._at += 1
-
-    def _loaded(self, raw: str, at: int) -> object:
-        try:
-            return tomllib.loads(f"value = {raw}")["value"]
-        except ValueError:
-            raise _NotTomlError(at) from None
 
     def _header(self, start: int) -> dict[str, Node]:
         """The table that a heading names."""
@@ -163,7 +168,7 @@ class _Scan:
         if mark == "[[":
             items = outer.setdefault(last, Node([], empty.span)).value
             if not isinstance(items, list):
-                raise _NotTomlError(start)
+                raise UnreadableError(start)
             self._count.one(0, empty.span)
             items.append(empty)
             # Tables below the last item may stand once more for the next one.
@@ -184,59 +189,17 @@ class _Scan:
             if isinstance(held, list) and held:
                 held = held[-1].value
             if not isinstance(held, dict):
-                raise _NotTomlError(at)
+                raise UnreadableError(at)
             table = held
         return table
 
-    def _pair(self, table: dict[str, Node], depth: int) -> None:
+    def _pair(self, table: dict[str, Node]) -> None:
         start = self._at
         parts = self._key()
         self._expect("=")
         outer = self._down(table, parts[:-1], start)
         if parts[-1] in outer:
             self.repeated.append(".".join(parts))
-        outer[parts[-1]] = self._value(depth + len(parts))
-
-    def _value(self, depth: int) -> Node:
-        start = self._at = _BLANKS.match(self._text, self._at).end()  # type: ignore[union-attr] # matches nothing too
-        self._count.one(depth, self._places.span(start, start))
-        held: Held
-        if self._text.startswith("[", start):
-            held = self._array(depth)
-        elif self._text.startswith("{", start):
-            held = self._inline(depth)
-        else:
-            found = _STRING.match(self._text, start) or _BARE.match(self._text, start)
-            if found is None:
-                raise _NotTomlError(start)
-            raw = found[0].rstrip()
-            self._at = start + len(raw)
-            value = self._loaded(raw, start)
-            held = value if isinstance(value, str | bool | int | float) else str(value)
-        return Node(held, self._places.span(start, self._at))
-
-    def _array(self, depth: int) -> list[Node]:
-        held = []
-        self._expect("[")
-        self._skip()
-        while not self._text.startswith("]", self._at):
-            held.append(self._value(depth + 1))
-            self._skip()
-            if not self._text.startswith("]", self._at):
-                self._expect(",")
-                self._skip()
-        self._at += 1
-        return held
-
-    def _inline(self, depth: int) -> dict[str, Node]:
-        held: dict[str, Node] = {}
-        self._expect("{")
-        self._skip()
-        while not self._text.startswith("}", self._at):
-            self._pair(held, depth)
-            self._skip()
-            if not self._text.startswith("}", self._at):
-                self._expect(",")
-                self._skip()
-        self._at += 1
-        return held
+        if _LINE_END.match(self._text, self._at):
+            raise UnreadableError(self._at)
+        outer[parts[-1]], self._at = self._values.value(self._at, len(parts))

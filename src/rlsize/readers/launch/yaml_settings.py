@@ -10,18 +10,19 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
-from rlsize.facts.launch import Setting, Span
 from rlsize.readers.launch.interpolation import interpolated
 from rlsize.readers.launch.nodes import DEEPEST, Count, Node, Places, merged, shown
 from rlsize.readers.launch.yaml_trees import one_tree, yaml_trees
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
+
+    from rlsize.facts.launch import Setting, Span
 
 _MOST_FILES = 50
 _SCRIPTS = ("setup", "run", "entrypoint", "script", "cmd", "command", "args")
@@ -156,14 +157,6 @@ def _overridden(root: Node, setting: Setting) -> Node:
     return merged(root, reduce(lambda node, key: Node({key: node}, span), reversed(path), Node(setting.value, span)))
 
 
-@dataclass(slots=True)
-class _Command:
-    """Words of a command that stand under several keys, and their nodes."""
-
-    words: list[str] = field(default_factory=list)
-    nodes: list[Node] = field(default_factory=list)
-
-
 def _scripts(node: Node) -> Iterator[tuple[str, Span, list[Node]]]:
     """Texts that are shell, with their places and nodes; `command` and `args` of a container are one command."""
     held = node.value
@@ -171,18 +164,15 @@ def _scripts(node: Node) -> Iterator[tuple[str, Span, list[Node]]]:
         yield from _scripts(child)
     if not isinstance(held, dict):
         return
-    listed = _Command()
+    words: list[str] = []
+    nodes: list[Node] = []
     for key in _SCRIPTS:
         value = held[key].value if key in held else None
         if isinstance(value, str) and re.search(r"\s", value.strip()):
             yield value, held[key].span, [held[key]]
         elif isinstance(value, list) and all(isinstance(word.value, str | int | float) for word in value):
-            listed.words += [str(word.plain) for word in value]
-            listed.nodes += [held[key], *value]
-    if listed.words:
-        first, last = listed.nodes[0].span, listed.nodes[-1].span
-        yield (
-            shlex.join(listed.words),
-            Span(first.file, first.line, first.start, max(first.end, last.end)),
-            listed.nodes,
-        )
+            words += [str(word.plain) for word in value]
+            nodes += [held[key], *value]
+    if words:
+        first, last = nodes[0].span, nodes[-1].span
+        yield shlex.join(words), replace(first, end=max(first.end, last.end)), nodes

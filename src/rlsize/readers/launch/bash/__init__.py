@@ -1,9 +1,9 @@
 """
 Shell scripts, read without running any of them.
 
-tree-sitter says where statements and words stand; assignments, loops, conditions and expansions that follow from the
-script alone are followed here. What hangs on the machine (`$(nvidia-smi ...)`, variables nobody sets) stays unknown and
-is named. Files that depend on the machine are read for NVIDIA GPUs, without arguments, from the script's own folder.
+Assignments, loops, conditions and expansions that follow from the script alone are followed. What hangs on the machine
+(`$(nvidia-smi ...)`, variables nobody sets) stays unknown and is named. Files that depend on the machine are read for
+NVIDIA GPUs, without arguments, from the script's own folder.
 """
 
 from __future__ import annotations
@@ -14,10 +14,9 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.facts.launch import Program, Script, Span, Word
-from rlsize.readers.launch.bash_commands import Commands, substituted
-from rlsize.readers.launch.bash_record import Record
-from rlsize.readers.launch.bash_shell import Shell
-from rlsize.readers.launch.bash_source import Budget, headers_of, mended, variables_of
+from rlsize.readers.launch.bash.shell import Record, Shell
+from rlsize.readers.launch.bash.source import Source, headers_of, mended, variables_of
+from rlsize.readers.launch.bash.statements import statement
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ _MOST_TOKENS = 100_000
 
 
 def read_script(
-    text: str,
+    text: str | Source,
     name: str,
     sourced: Callable[[str], str | None],
     arguments: Sequence[str] = (),
@@ -36,7 +35,8 @@ def read_script(
     What a shell script would run, without running any of it.
 
     Args:
-        text: The script, or a part of one: options and key=value lines alone count as a program without a name.
+        text: The script, with its places where it stands in another file. A part of one will do: options and
+            key=value lines alone count as a program without a name.
         name: Its file name, for the places of words; `-` for standard input.
         sourced: Gives the text of a file that the script sources, by its path from the script's folder; None: missing.
         arguments: What the script is called with.
@@ -49,29 +49,28 @@ def read_script(
     Raises:
         InputError: Nothing of it can be read, or it asks for too much: values, lists or loops without end.
     """
-    budget = Budget(name)
-    notes: list[str] = []
-    if len(re.findall(r"\S+", text)) > _MOST_TOKENS:
-        raise budget.fault(f"it has more than {_MOST_TOKENS} words")
-    source = mended(name, text, notes)
+    record = Record(name, sourced, [])
+    source = Source.of(text, name) if isinstance(text, str) else text
+    if len(re.findall(r"\S+", source.text)) > _MOST_TOKENS:
+        raise record.fault(f"it has more than {_MOST_TOKENS} words")
+    source = mended(source, record.notes)
     headers = headers_of(source)
-    record = Record(name, sourced, notes)
     zero = "./" + posixpath.basename(name) if name != "-" else "./script.sh"
-    commands = Commands(record, Shell(budget, zero, substituted(record), files=(zero,)))
-    outside = {variable: Word(value, Span(name, 1)) for variable, value in variables.items()}
-    for variable, word in {**outside, **variables_of(headers)}.items():
-        commands.shell.put(variable, word)
-        commands.shell.exported.add(variable)
-    commands.shell.arguments = [Word(argument, source.span(0, 0)) for argument in arguments]
+    shell = Shell(record, zero, source, statement, files=(zero,))
+    outside = Span(name, source.span(0, 0).line)
+    set_outside = {variable: Word(value, outside) for variable, value in variables.items()} | variables_of(headers)
+    shell.variables |= {variable: {0: word} for variable, word in set_outside.items()}
+    shell.flags |= dict.fromkeys(shell.variables, "x")
+    shell.arguments = [Word(argument, source.span(0, 0)) for argument in arguments]
     try:
-        commands.run(source)
+        shell.run(source)
     except RecursionError:
-        raise budget.fault("it nests too deep") from None
+        raise record.fault("it nests too deep") from None
     programs = record.programs or _fragment(record)
-    unread = any("cannot be read" in note for note in notes)
-    if unread and not programs and not record.assigned and not record.files:
-        raise budget.fault("nothing of it can be read as a shell script")
-    return Script(tuple(programs), headers, record.files, tuple(dict.fromkeys(notes)), tuple(record.sources))
+    if record.unread and not programs and not record.assigned and not record.files:
+        raise record.fault("nothing of it can be read as a shell script")
+    files = {file: record.told(word) for file, word in record.files.items()}
+    return Script(tuple(programs), headers, files, tuple(dict.fromkeys(record.notes)), tuple(record.sources))
 
 
 def _fragment(record: Record) -> list[Program]:
