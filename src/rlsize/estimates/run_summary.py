@@ -12,6 +12,7 @@ from rlsize.estimates.figures import apply, known
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.run_log import StepRecord
 from rlsize.facts.run_summary import RunSummary, SetApart
+from rlsize.units import some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -24,12 +25,13 @@ DEVIATIONS = 6.0  # ... and an outlier lies more than so many median absolute de
 ENOUGH_FOR_OUTLIERS = 8
 MOST = 1e15  # of anything that a step can have; a log that says more has said nothing
 _PER_UPDATE = (  # what is summed over the optimizer steps of a row
+    *("reward_seconds", "validation_seconds", "checkpoint_seconds"),
     *("step_seconds", "generation_seconds", "wait_seconds", "logprob_seconds", "update_seconds", "sync_seconds"),
     *("samples", "prompt_tokens", "response_tokens", "total_tokens", "dropped_samples"),
 )
 _COUNTED_UP = ("samples", "prompt_tokens", "response_tokens", "total_tokens", "dropped_samples")  # by some frameworks
 _MEANS = {  # figures that are plain means, with the columns behind them
-    **{key: key for key in _PER_UPDATE[:6]},
+    **{key: key for key in _PER_UPDATE[:9]},
     "train_seconds": "train_seconds",
     "other_seconds": "other_seconds",
     "batch_tokens": "response_tokens",
@@ -37,6 +39,8 @@ _MEANS = {  # figures that are plain means, with the columns behind them
     "total_tokens_per_step": "total_tokens",
     "samples_per_step": "samples",
     "mean_response_tokens": "mean_response_tokens",
+    "longest_response_tokens": "longest_response_tokens",
+    "mean_prompt_tokens": "mean_prompt_tokens",
     "clipped_fraction": "clipped_fraction",
     "reported_trainer_idle_fraction": "trainer_idle_fraction",
     "reported_rollout_idle_fraction": "rollout_idle_fraction",
@@ -55,7 +59,11 @@ _BUSY = ("logprob_seconds", "update_seconds")
 _RATED = (  # rates go by them: a log in which all of them are 0 has not measured them
     *("step_seconds", "generation_seconds", "update_seconds", "response_tokens"),
 )
-_PARTS = ("wait_seconds", "generation_seconds", "train_seconds", "sync_seconds")
+_PARTS_TOLD = ("step_seconds", "generation_seconds", "update_seconds", "logprob_seconds", "sync_seconds")
+_SHOWN = 8
+_GUESSES = 4
+_SOMETIMES = ("reward_seconds", "validation_seconds", "checkpoint_seconds")  # of which most steps have nothing
+_PARTS = ("wait_seconds", "generation_seconds", "train_seconds", "sync_seconds", *_SOMETIMES)
 
 
 def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
@@ -88,8 +96,28 @@ def run_summary(log: RunLog, warm_up: int | None = None) -> RunSummary:
         skipped=log.skipped,
         keys=log.keys,
         counts=log.counts,
-        warnings=(*log.warnings, *few),
+        guessed=log.guessed,
+        unread=log.unread,
+        warnings=(*log.warnings, *_guesses(log), *few),
     )
+
+
+def _guesses(log: RunLog) -> list[str]:
+    """What the reader of a log must look at: what was guessed, and what was not."""
+    guessed = some_of([f"{name} = {says}" for name, says in log.guessed.items()], _GUESSES)
+    found = [f"guessed by the names of keys: {guessed}; --map QUANTITY=KEY corrects it"] if log.guessed else []
+    if log.unread and (log.guessed or not _timed(log)):
+        some = some_of(log.unread, _SHOWN)
+        first = next((name for name in _PARTS_TOLD if name not in log.keys), _PARTS_TOLD[0])
+        found.append(
+            f"keys that look like times and are not understood: {some}; say it: --map '{first}={log.unread[0]}'"
+        )
+    return found
+
+
+def _timed(log: RunLog) -> bool:
+    """Whether the step and the training of it are timed."""
+    return {"step_seconds", "update_seconds"} <= log.keys.keys()
 
 
 def _settled(steps: Sequence[StepRecord], warm_up: int | None) -> tuple[list[StepRecord], tuple[SetApart, ...]]:
@@ -145,6 +173,8 @@ def _columns(settled: Sequence[StepRecord]) -> dict[str, tuple[float, ...]]:
     found: dict[str, tuple[float, ...]] = {}
     for name in names:
         values = [getattr(record, name) for record in settled]
+        if name in _SOMETIMES and any(values):
+            values = [value or 0.0 for value in values]
         if values and all(value is not None and value <= MOST for value in values):
             updates = [record.updates if name in _PER_UPDATE else 1.0 for record in settled]
             found[name] = tuple(float(value) / count for value, count in zip(values, updates, strict=True))

@@ -26,6 +26,9 @@ class StepRecord:
         logprob_seconds: Forward passes of the trainer: old, reference and critic values. [s]
         update_seconds: Forward, backward and optimizer, of policy and critic. [s]
         sync_seconds: Weight sync. [s]
+        reward_seconds: Rewards and verifiers, where nothing else runs beside them. [s]
+        validation_seconds: Evaluation between steps. [s]
+        checkpoint_seconds: Saving a checkpoint. [s]
         samples: Samples trained. [1]
         prompt_tokens: Their prompt tokens. [token]
         response_tokens: Their response tokens. [token]
@@ -36,6 +39,8 @@ class StepRecord:
         staleness_steps: Mean staleness of the samples, in optimizer steps. [1]
         largest_staleness_steps: That of the stalest sample. [1]
         mean_response_tokens: Mean response length. [token]
+        mean_prompt_tokens: Mean prompt length. [token]
+        mean_total_tokens: Mean of prompt and response together. [token]
         longest_response_tokens: The longest response. [token]
         clipped_fraction: Share of responses that the length cap cut. [1]
         trainer_idle_fraction: Share of the step that the trainer waited, as the framework says. [1]
@@ -62,6 +67,9 @@ class StepRecord:
     logprob_seconds: float | None = None
     update_seconds: float | None = None
     sync_seconds: float | None = None
+    reward_seconds: float | None = None
+    validation_seconds: float | None = None
+    checkpoint_seconds: float | None = None
     samples: float | None = None
     prompt_tokens: float | None = None
     response_tokens: float | None = None
@@ -72,6 +80,8 @@ class StepRecord:
     staleness_steps: float | None = None
     largest_staleness_steps: float | None = None
     mean_response_tokens: float | None = None
+    mean_prompt_tokens: float | None = None
+    mean_total_tokens: float | None = None
     longest_response_tokens: float | None = None
     clipped_fraction: float | None = None
     trainer_idle_fraction: float | None = None
@@ -118,6 +128,8 @@ class RunLog:
         keys: The log's key, or keys, behind each field of a row.
         counts: What a field counts, where that is not what its name says.
         skipped: Records that were not used.
+        guessed: The fields whose keys no table knows, whose meaning was told by their names, and how `--map` says it.
+        unread: Keys that look like times, and were not understood.
         warnings: What the reader must know before trusting it.
     """
 
@@ -129,4 +141,6 @@ class RunLog:
     keys: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, str] = field(default_factory=dict)
     skipped: tuple[Skipped, ...] = ()
+    guessed: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -13,7 +13,7 @@ import pytest
 from rlsize.errors import InputError
 from rlsize.readers.logs import cursor, reading
 from rlsize.readers.logs.reading import read_log
-from rlsize.readers.logs.recognising import recognised
+from rlsize.readers.logs.recognising import is_log
 
 DATA = Path(__file__).parent / "data"
 CONSOLE = DATA / "verl_console.log"
@@ -47,7 +47,7 @@ def test_packed_logs_and_standard_input_read_the_same(tmp_path: Path, monkeypatc
     )
     for index, data in enumerate(packed):
         path = written(tmp_path, data, f"packed{index}")
-        assert recognised(data) == "verl"
+        assert is_log(path)
         assert read_log(path).steps == plain.steps
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
         assert read_log("-").steps == plain.steps
@@ -140,9 +140,9 @@ def test_progress_is_told_up_to_the_whole(tmp_path: Path) -> None:
         (b"", "is empty"),
         (b"nothing to see\n", "training logs are read of"),
         (b"\x00" * 5_000_000, "training logs are read of"),
-        (lines(1).encode().rstrip(b"\n"), "training logs are read of"),
+        (b"step 1: reward 0.5, response_length 300\n" * 3, "training logs are read of"),
         (gzip.compress(b"text", mtime=0)[:12], "cannot be unpacked"),
-        (b'{"log_history": [{"step": 1, "loss": 2, "num_tokens": 5}]}', "without one whole step"),
+        (b'{"log_history": [{"step": 1, "loss": 2, "completions/clipped_ratio": 0.5}]}', "training logs are read of"),
     ],
 )
 def test_what_cannot_be_used_is_refused_with_what_was_looked_for(tmp_path: Path, content: bytes, says: str) -> None:
@@ -181,7 +181,7 @@ def test_an_entry_that_is_nested_without_end_is_no_traceback(tmp_path: Path) -> 
     assert sum(skipped.count for skipped in log.skipped) == 2
 
 
-@pytest.mark.parametrize("entry", ["verl", "openrlhf", "prime-rl", "nemo-rl", "skyrl", "areal", "torchtitan"])
+@pytest.mark.parametrize("entry", ["verl", "openrlhf", "prime-rl", "nemo-rl", "skyrl", "areal", "torchtitan", "other"])
 def test_long_runs_take_no_longer_than_their_length(tmp_path: Path, entry: str) -> None:
     """Runs of blanks, digits, bars and heads, on which a careless pattern would work for hours."""
     heads = {
@@ -192,8 +192,27 @@ def test_long_runs_take_no_longer_than_their_length(tmp_path: Path, entry: str) 
         "skyrl": "Step 1:\n{'a': 1,\n",
         "areal": "Train step 1/2 done\n╒\n│",
         "torchtitan": "step: 1  loss: ",
+        "other": "value: 5, '",
     }
-    runs = (" ", "1", "=", "- a ", "a", "'a/", "np.", "│", "{'", ", ", "SUCCESS ", "\\", "1 - ", "step:1 - ", "x: 1 ")
+    runs = (
+        " ",
+        "1",
+        "=",
+        "- a ",
+        "a",
+        "'a/",
+        "np.",
+        "│",
+        "{'",
+        ", ",
+        "SUCCESS ",
+        "\\",
+        "1 - ",
+        "step:1 - ",
+        "x: 1 ",
+        "iter",
+        "%|",
+    )
     size = 60_000
     text = "".join(f"{heads[entry]}{run * (size // len(run))}!\n" for run in runs)
     with pytest.raises(InputError):

@@ -10,7 +10,7 @@ import yaml
 
 from rlsize.readers.logs.frameworks import frameworks
 from rlsize.readers.logs.reading import FORMATS, read_log
-from rlsize.readers.logs.recognising import recognised
+from rlsize.readers.logs.recognising import Asked, is_log, kind_of
 
 DATA = Path(__file__).parent / "data"
 EXPECTED: list[dict[str, Any]] = yaml.safe_load((DATA / "expected.yaml").read_text(encoding="utf-8"))
@@ -40,7 +40,9 @@ def test_a_log_is_recognised_by_its_first_bytes(entry: dict[str, Any]) -> None:
     """The head of every file names its framework, which --format also takes."""
     file = DATA / entry["file"]
     head = next(file.iterdir()) if file.is_dir() else file
-    assert recognised(head.read_bytes()) == entry["framework"]
+    kind = kind_of(head.read_bytes(), Asked(loose=entry["framework"] == "other"))
+    assert kind is not None
+    assert kind.framework.name == entry["framework"]
     assert entry["framework"] in FORMATS
     assert read_log(str(file), format=entry["framework"]).steps
 
@@ -64,6 +66,8 @@ def test_no_file_and_no_framework_is_left_out() -> None:
         b"step: 3 - a: 1\nperf 3 is fine\n{'model': 'x'}\n",
     ],
 )
-def test_what_is_no_log_is_not_recognised(text: bytes) -> None:
+def test_what_is_no_log_is_not_recognised(tmp_path: Path, text: bytes) -> None:
     """Pages, configurations and text with words of a log stay unrecognised."""
-    assert recognised(text) is None
+    file = tmp_path / "text"
+    file.write_bytes(text)
+    assert not is_log(str(file))

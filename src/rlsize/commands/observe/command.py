@@ -38,6 +38,10 @@ Record = Annotated[
         "FILE",
     ),
 ]
+Learn = Annotated[
+    str | None,
+    option("--learn", "Write what the log's keys were taken to mean: a file for --map to correct.", "Output", "FILE"),
+]
 
 
 @asks_beside_files(Inputs=(*WATCH, "concurrency", "prompt_share", *POOLS), Prices=PRICES)
@@ -48,6 +52,7 @@ def observe(
     sources: Named = None,
     save: Save = None,
     record: Record = None,
+    learn: Learn = None,
     force: Force = False,
 ) -> Report:
     """
@@ -59,10 +64,10 @@ def observe(
         inputs.ask(key)
     pools = pools_of(inputs)
     plot = context.obj.get("plot")
-    check_files(inputs, save, record, plot, force=force)
-    found = named_inputs(inputs, sources or [], watch.format)
+    check_files(inputs, save, record, learn, plot, force=force)
+    found = named_inputs(inputs, sources or [], watch.format, mapped=bool(watch.map))
     engines = check_watch(inputs, found, watch)
-    _check_kinds(inputs, found, record, engines=engines)
+    _check_kinds(inputs, found, record, learn, engines=engines)
     if found.results:
         from rlsize.commands.observe.benchmark import observed_results
 
@@ -72,13 +77,13 @@ def observe(
     for key in ("concurrency", "prompt_share"):
         if inputs.gives(key):
             inputs.fault("is for the runs of a benchmark", inputs.flag(key), "leave it out")
-    run = read_run(inputs, found.logs, watch.format)
+    run = read_run(inputs, found.logs, watch.format, watch.map or ())
     if not engines:
         inputs.settle()
     seen = watched_engines(inputs, found, watch) if engines else None
     rates = rates_of(run, seen, pools)
     report = _report(inputs, run, seen)
-    notes = _saved(save, rates, force=force)
+    notes = [*_saved(save, rates, force=force), *_learned(learn, run, force=force)]
     if record is not None:
         save_observation(record, found.logs, report.results, (run, seen), pools, force=force)
         notes.append(f"Recorded {record}; compare later with `rlsize diagnose ... --before {record}`.")
@@ -87,16 +92,18 @@ def observe(
     if not (nothing or (seen is not None and seen.watched.interrupted)):
         return report
     deliver(report, context.obj)
-    if nothing:
-        why = "the log tells neither train times nor tokens" if seen is None else "no instance generated a token"
-        raise UnfinishedError(Fault(f"{why}, so there is no rate to save", save or "", "watch a fleet at work"))
-    raise typer.Exit(INTERRUPTED)
+    if not nothing:
+        raise typer.Exit(INTERRUPTED)
+    why = "the log tells neither train times nor tokens" if seen is None else "no instance generated a token"
+    raise UnfinishedError(Fault(f"{why}, so there is no rate to save", save or "", "watch a fleet at work"))
 
 
-def _check_kinds(inputs: Inputs, found: NamedInputs, record: str | None, *, engines: bool) -> None:
+def _check_kinds(inputs: Inputs, found: NamedInputs, record: str | None, learn: str | None, *, engines: bool) -> None:
     """Note sources that say nothing to `observe`, or do not go together."""
     for name in (*found.scenarios, *found.observations):
         inputs.fault("says nothing of what runs now", name, "`rlsize diagnose` takes it beside engines and logs")
+    if learn is not None and not found.logs:
+        inputs.fault("says what the keys of a training log mean, and none is named", "--learn", "name the log")
     if found.results and record is not None:
         inputs.fault("records a run, and a benchmark is none", "--record", "save its rate with --save")
     if found.results and (engines or found.logs):
@@ -117,6 +124,17 @@ def _report(inputs: Inputs, run: RunSummary, engines: Engines | None) -> Report:
     if engines is None:
         return run_log_report(run, inputs.shown(), inputs.warnings)
     return observe_report(engines.seen, run, inputs.shown(), [*engines.doubts, *inputs.warnings])
+
+
+def _learned(path: str | None, run: RunSummary, *, force: bool) -> list[str]:
+    """Write what keys were taken to mean, where it is wanted; what to do with it."""
+    if path is None:
+        return []
+    from rlsize.writers.files import write_whole
+    from rlsize.writers.yaml_file import mapping_text
+
+    write_whole(path, mapping_text(run), force)
+    return [f"Wrote {path}; correct it, and give it as --map {path}."]
 
 
 def _saved(path: str | None, rates: Rates | None, *, force: bool) -> list[str]:

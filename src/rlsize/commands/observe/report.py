@@ -176,6 +176,9 @@ _PHASES = {
     "logprob_seconds": "log-probs",
     "update_seconds": "update",
     "sync_seconds": "weight sync",
+    "reward_seconds": "rewards",
+    "validation_seconds": "validation",
+    "checkpoint_seconds": "checkpoint",
     "other_seconds": "other",
     "step_seconds": "whole step",
 }
@@ -190,7 +193,14 @@ _ROLES: dict[str, Role] = {  # of the parts of a step, from the bottom of a pict
 _RESULTS = (
     *("step_seconds", "train_seconds", "consumption_tokens_per_second", "trained_tokens_per_second"),
     *("fleet_tokens_per_second", "trainer_idle_fraction", "sync_pause_fraction", "batch_tokens", "samples_per_step"),
-    *("mean_response_tokens", "clipped_fraction", "staleness_steps", "largest_staleness_steps", "mfu"),
+    *(
+        "mean_response_tokens",
+        "mean_prompt_tokens",
+        "clipped_fraction",
+        "staleness_steps",
+        "largest_staleness_steps",
+        "mfu",
+    ),
     *("queued_samples", "dropped_samples_per_step", "prefix_cache_hit_fraction", "rollout_gpus", "trainer_gpus"),
     *("reported_rollout_tokens_per_second", "reported_trainer_tokens_per_second"),
     *("reported_trainer_idle_fraction", "reported_rollout_idle_fraction", "prompt_tokens_per_step"),
@@ -228,6 +238,8 @@ def _lacking(run: RunSummary, key: str) -> str:
     """What a figure lacks: a key that some step does not have, or a log that says more."""
     if key in run.keys:
         return f"{run.keys[key]} in every step"
+    if run.unread and key != "consumption_tokens_per_second":
+        return "--map, as a key of the log may say it"
     return {
         "train_seconds": "a log that times training",
         "consumption_tokens_per_second": "a log with tokens and train times",
@@ -284,11 +296,18 @@ def _keys_table(run: RunSummary) -> Table:
         title="What was read",
         columns=(
             Column("_quantity", "", "left", wide=True),
-            Column("key", "from", "left", wide=True),
+            Column("_key", "from", "left", wide=True),
             Column("counts", "which counts", "left", wide=True),
         ),
         rows=tuple(
-            {"quantity": name, "key": key, "counts": run.counts.get(name, ""), "_quantity": words(name)}
+            {
+                "quantity": name,
+                "key": key,
+                "counts": run.counts.get(name, ""),
+                "guessed": name in run.guessed,
+                "_quantity": words(name),
+                "_key": f"{key} (guessed)" if name in run.guessed else key,
+            }
             for name, key in run.keys.items()
         ),
     )

@@ -78,6 +78,10 @@ class Cursor:
             if line is not None:
                 return line
 
+    def following(self) -> bytes:
+        """The first bytes of what comes next, as far as they are read."""
+        return self._bytes[self._at : self._at + 200]
+
     def line(self) -> Line | None:
         """The next line, whatever it holds; None at the end of the stream."""
         while True:

@@ -71,11 +71,6 @@ def masked_crc(data: bytes) -> int:
     return ((crc >> 15 | crc << 17) + 0xA282EAD8) & 0xFFFFFFFF
 
 
-def is_event_file(head: bytes) -> bool:
-    """Whether a file begins with a frame."""
-    return len(head) >= _HEADER and masked_crc(head[:8]) == int.from_bytes(head[8:_HEADER], "little")
-
-
 def frames(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes | None]]:
     """
     The frames of a file.
@@ -92,9 +87,7 @@ def frames(blocks: Iterator[bytes]) -> Iterator[tuple[int, bytes | None]]:
         header = stream.take(_HEADER)
         if not header:
             return
-        if len(header) < _HEADER:
-            raise FrameError(start)
-        if masked_crc(header[:8]) != int.from_bytes(header[8:], "little"):
+        if len(header) < _HEADER or masked_crc(header[:8]) != int.from_bytes(header[8:], "little"):
             raise FrameError(start)
         length = int.from_bytes(header[:8], "little")
         if length > LARGEST:
@@ -179,9 +172,8 @@ def _summary(data: bytes) -> Iterator[tuple[str, float]]:
 def _scalar_tensor(data: bytes) -> float | None:
     """The only element of a tensor; None if it has several, or is no number."""
     fields = list(_fields(data))
-    layout, own = next(
-        (_SCALARS.get(value) for number, _, value in fields if number == 1 and isinstance(value, int)), None
-    ) or ("", 0)
+    kind = next((value for number, _, value in fields if number == 1 and isinstance(value, int)), 0)
+    layout, own = _SCALARS.get(kind, ("", 0))
     for number, _, value in fields:
         if number == 4 and isinstance(value, bytes) and layout and len(value) == struct.calcsize(layout):  # noqa: PLR2004 (tensor_content)
             return float(struct.unpack(layout, value)[0])

@@ -9,53 +9,38 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from rlsize.facts.run_log import StepRecord
+from rlsize.readers.logs.figures import expression
+from rlsize.readers.logs.guessing import guessed
 from rlsize.readers.logs.layouts import Texts
+from rlsize.readers.logs.names import is_time, meaning
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from rlsize.facts.run_log import RunMode
+    from rlsize.readers.logs.figures import Figure
     from rlsize.readers.logs.rows import Row, Skips
 
 Values: TypeAlias = "Mapping[str, float]"
 Fields: TypeAlias = "dict[str, float]"
-POOLS_NOT_TOLD = "this log does not tell whether rollouts and training share their GPUs"
+_STEPS = ("_step", "Step")  # of trackers, whose logs any framework may have
+_SHARES = ("clipped_fraction", "trainer_idle_fraction", "rollout_idle_fraction", "mfu", "prefix_cache_hit_fraction")
+_LENGTHS = ("mean_response_tokens", "mean_prompt_tokens", "mean_total_tokens", "longest_response_tokens")
+_MOST = {**dict.fromkeys(_SHARES, 1.0 + 1e-6), **dict.fromkeys(_LENGTHS, 1e7)}
+"""What no step has more of: all of a whole, and ten times the longest context that a model is sold with."""
+_MOST_OF_ALL = 1e15
+_OF_LENGTHS = {"samples", "prompt_tokens", "response_tokens", "total_tokens"}
+_MOST_UNREAD = 20
 _MOST_LAYOUTS = 256
 _LARGEST_STEP = 2.0**53
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
-    """
-    Where a field of a step comes from.
-
-    Args:
-        field: The field.
-        of: Terms, each with the names that its key has had.
-        how: What is made of the terms, all of which must be there; None for the sum of those that are.
-        says: How `how` is written, with the keys as {0}, {1}, ...
-        scale: What a sum is multiplied by.
-        counts: What it counts, where that is not what the field's name says.
-    """
-
-    field: str
-    of: tuple[tuple[str, ...], ...]
-    how: Callable[..., float | None] | None = None
-    says: str = ""
-    scale: float = 1.0
-    counts: str = ""
-
-
-def plain(name: str, *keys: str, scale: float = 1.0, counts: str = "") -> Figure:
-    """A field that one key says, under one of its names; the first one that is there counts."""
-    return Figure(field=name, of=(keys,), scale=scale, counts=counts)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Framework:
     """
     What a framework's keys mean.
@@ -75,6 +60,7 @@ class Framework:
         follow: Adds what follows from a row and the one before.
         follows: What `follow` makes of which keys, by field.
         warn: What must be known of a log, by its last row and the keys behind each field.
+        by_name: Whether all its keys are told by their names alone.
     """
 
     name: str
@@ -91,12 +77,13 @@ class Framework:
     follow: Callable[[Fields, Sighting, Sighting | None], None] | None = None
     follows: Mapping[str, str] = field(default_factory=dict)
     warn: Callable[[Sighting, Mapping[str, str]], Sequence[str]] | None = None
+    by_name: bool = False
 
     def mode_of(self, values: Values) -> RunMode:
         """How rollouts and training lie in time, as far as a row tells."""
         return self.mode if isinstance(self.mode, str) else self.mode(values)
 
-    @property
+    @cached_property
     def exact(self) -> set[str]:
         """All keys that are known by their whole name."""
         keys = {name for figure in self.figures for term in figure.of for name in term}
@@ -106,7 +93,14 @@ class Framework:
         """How many of a log's keys are this framework's; the number of a step is nobody's."""
         exact = self.exact - {*self.steps}
         starts = tuple(mark for mark in self.marks if mark.endswith("/"))
+        if self.by_name:
+            told = [key for key in keys if key in self.exact or meaning(key)]
+            return len(told) + any(is_time(key) for key in {*keys}.difference(told))
         return sum(1 for key in keys if key in exact or (bool(starts) and key.startswith(starts)))
+
+    def wants(self, key: str) -> bool:
+        """Whether a key may say something of a step."""
+        return meaning(key) is not None or key in self.exact
 
 
 @dataclass(slots=True)
@@ -135,6 +129,7 @@ class _Plan:
     made: tuple[tuple[list[str], tuple[str, ...], Callable[..., float | None]], ...]
     step: str | None
     mode: RunMode
+    limits: tuple[tuple[str, float], ...]
 
 
 @dataclass(slots=True)
@@ -152,6 +147,8 @@ class Mapper:
     keys: dict[str, str] = field(default_factory=dict)
     counts: dict[str, str] = field(default_factory=dict)
     modes: Counter[RunMode] = field(default_factory=Counter)
+    guessed: dict[str, str] = field(default_factory=dict)
+    unread: dict[str, None] = field(default_factory=dict)
     last: Sighting | None = None
     _plans: dict[tuple[str, ...], _Plan] = field(default_factory=dict)
     _rows: int = 0
@@ -175,13 +172,26 @@ class Mapper:
             for name, says in self.framework.follows.items():
                 if name in fields and says not in self.keys.get(name, ""):
                     self.keys[name] = f"{self.keys[name]}; {says}" if name in self.keys else says
-        if not (min(fields.values()) >= 0.0 and sum(fields.values()) < math.inf):
-            bad = next((name for name, value in fields.items() if not 0.0 <= value < math.inf), next(iter(fields)))
-            self.skips.add(f"{self.keys.get(bad, bad)} is not finite, or negative", row.place)
-            return None
+        usual = min(fields.values()) >= 0.0 and sum(fields.values()) <= _MOST_OF_ALL
+        if not usual or [name for name, most in plan.limits if fields.get(name, 0.0) > most]:
+            self._drop_impossible(fields, row.place)
+            if not fields:
+                return None
         self.last = sighting
         self.modes[self.framework.mode_of(values) if self.framework.mode_by_row else plan.mode] += 1
         return StepRecord(step=sighting.step, **fields)
+
+    def _drop_impossible(self, fields: Fields, place: str) -> None:
+        """Take out what no step can have, and with an impossible length what was made of it; all, if it is a time."""
+        bad = [name for name, value in fields.items() if not 0.0 <= value <= _MOST.get(name, _MOST_OF_ALL)]
+        for name in bad:
+            most = _MOST.get(name, _MOST_OF_ALL)
+            why = f"more than {most:.3g}" if most < fields[name] < math.inf else "not finite, or negative"
+            self.skips.add(f"{self.keys.get(name, name)} is {why}", place)
+        lengths = _OF_LENGTHS if {*bad} & {*_LENGTHS} else set()
+        times = {*fields} if any(name.endswith("_seconds") for name in bad) else set()
+        for name in {*bad, *lengths, *times}:
+            fields.pop(name, None)
 
     def _plan(self, values: Values, layout: tuple[str, ...] | None) -> _Plan:
         layout = layout or tuple(values)
@@ -193,11 +203,13 @@ class Mapper:
         return plan
 
     def _new_plan(self, values: Values) -> _Plan:
+        framework = self.framework
         simple, sums = [], []
         made: dict[tuple[object, tuple[str, ...]], tuple[list[str], tuple[str, ...], Callable[..., float | None]]] = {}
         taken: set[str] = set()
-        figures = self.framework.chosen(values) if self.framework.chosen else self.framework.figures
-        for figure in figures:
+        figures = framework.chosen(values) if framework.chosen else framework.figures
+        completed, guesses = self._guesses(figures, values)
+        for figure in (*completed, *figures, *guesses):
             terms = [self._key(names, values) for names in figure.of]
             keys = tuple(key for key in terms if key is not None)
             if figure.field in taken or not keys or (figure.how is not None and len(keys) < len(terms)):
@@ -210,26 +222,50 @@ class Mapper:
             else:
                 sums.append((figure.field, keys, figure.scale))
             self._tell(figure, keys)
-        step = self._key(self.framework.steps, values)
+            if any(figure is each for each in (*completed, *guesses)):
+                self.guessed.setdefault(figure.field, expression(figure, keys))
+        step = self._key((*framework.steps, *_STEPS), values)
         every = (*(key for _, key, _ in simple), *(key for _, keys, _ in (*sums, *made.values()) for key in keys))
         needed = tuple(dict.fromkeys(every))
-        return _Plan(needed, tuple(simple), tuple(sums), tuple(made.values()), step, self.framework.mode_of(values))
+        times = (key for key in values if key not in framework.exact and is_time(key) and key not in every)
+        limits = tuple((name, most) for name, most in _MOST.items() if name in taken)
+        self.unread |= dict.fromkeys(key for key in times if len(self.unread) < _MOST_UNREAD)
+        return _Plan(needed, tuple(simple), tuple(sums), tuple(made.values()), step, framework.mode_of(values), limits)
+
+    def _guesses(self, figures: Sequence[Figure], values: Values) -> tuple[list[Figure], list[Figure]]:
+        """What names say where the framework's keys do not, in this row or before: of some terms, or of all."""
+        has = {figure.field: figure for figure in figures if all(self._key(names, values) for names in figure.of)}
+        wanted = {figure.field for figure in figures} - {*has} - ({*self.keys} - {*self.guessed})
+        if not wanted and not self.framework.by_name:
+            return [], []
+        step = has.get("step_seconds")
+        key = self._key(step.of[0], values) if step is not None and len(step.of) == 1 else None
+        exact = self.framework.exact
+        taken = [each for each in values if each in exact]
+        found = guessed(values, None if self.framework.by_name else wanted, taken, values[key] if key else None)
+        by_field = {figure.field: figure for figure in found}
+        sums = (figure for figure in figures if figure.how is None and len(figure.of) > 1 and figure.field in by_field)
+        return [*filter(None, (self._completed(figure, by_field[figure.field], values) for figure in sums))], found
+
+    def _completed(self, figure: Figure, guess: Figure, values: Values) -> Figure | None:
+        """A sum of which a row has some terms, with what names say of the others; None if they say no more."""
+        has = [key for names in figure.of if (key := self._key(names, values)) is not None]
+        roles = {says.role if (says := meaning(key)) else "" for key in has}
+        more = [names for names in guess.of if (says := meaning(names[0])) and says.role not in roles]
+        if not has or not more or guess.scale != figure.scale:
+            return None
+        return replace(figure, of=(*((key,) for key in has), *more))
 
     def _key(self, names: Iterable[str], values: Values) -> str | None:
         """The first of a key's names that a row has."""
-        for name in names:
-            for prefix in self.framework.prefixes:
-                if prefix + name in values:
-                    return prefix + name
-        return None
+        keys = (prefix + name for name in names for prefix in self.framework.prefixes)
+        return next((key for key in keys if key in values), None)
 
     def _tell(self, figure: Figure, keys: Sequence[str]) -> None:
         """Note which keys a figure was made of."""
         says = figure.says.format(*keys) if figure.says else " + ".join(keys)
-        before = self.keys.get(figure.field)
-        if before is None:
-            self.keys[figure.field] = says
-        elif says not in before.split("; "):
+        before = self.keys.setdefault(figure.field, says)
+        if says != before and says not in before.split("; "):
             self.keys[figure.field] = f"{before}; {says}"
         if figure.counts:
             self.counts[figure.field] = figure.counts
@@ -242,8 +278,25 @@ def _fields(plan: _Plan, values: Values) -> Fields:
     for name, keys, scale in plan.sums:
         fields[name] = sum([found[key] for key in keys]) * scale
     for names, keys, how in plan.made:
-        value = how(*[found[key] for key in keys])
+        terms = [found[key] for key in keys]
+        value = how(*terms) if math.isfinite(sum(terms)) else math.nan
         if value is not None:
             for name in names:
                 fields[name] = value
     return fields
+
+
+def pools_not_told(mode: Callable[[Values], RunMode]) -> Callable[[Sighting, Mapping[str, str]], Sequence[str]]:
+    """A `warn` of frameworks whose synchronous logs do not tell whether the pools share their GPUs."""
+    told = "this log does not tell whether rollouts and training share their GPUs"
+    return lambda last, _: (told,) if mode(last.values) == "synchronous" else ()
+
+
+def with_said(framework: Framework, said: Sequence[Figure]) -> Framework:
+    """A framework whose keys mean first what a user says they mean."""
+    chosen = framework.chosen
+    return replace(
+        framework,
+        figures=(*said, *framework.figures),
+        chosen=(lambda values: (*said, *chosen(values))) if chosen else None,
+    )

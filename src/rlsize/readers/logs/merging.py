@@ -8,13 +8,14 @@ what at least half of the others have is not used.
 from __future__ import annotations
 
 from collections import Counter, deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from rlsize.readers.logs.names import is_time
 from rlsize.readers.logs.rows import UNFINISHED, Row
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from collections.abc import Set as AbstractSet
 
     from rlsize.readers.logs.rows import Skips
@@ -32,11 +33,13 @@ class Parts:
         halves: Keys, one of which stands in each part; empty if the parts cannot be told.
         together: Whether the parts always stand in one log, so that a step without one of them is not written out.
         scattered: Whether a part is a single value.
+        loose: Whether a step that is alone counts for what it says.
     """
 
     halves: Sequence[Sequence[str]] = ()
     together: bool = False
     scattered: bool = False
+    loose: bool = False
 
     def again(self, new: Mapping[str, float], old: Mapping[str, float]) -> bool:
         """Whether a part says again what its step has already."""
@@ -53,11 +56,35 @@ class Parts:
         full = self.full(values)
         if full and not self.scattered:
             return True
-        return not alone and needed <= values.keys() and (full or not self.together)
+        return (self.loose or not alone) and needed <= values.keys() and (full or not self.together)
 
 
 def _has(values: Mapping[str, float], half: Iterable[str]) -> bool:
     return any(key in values for key in half)
+
+
+def grouped(rows: Iterable[Row], wants: Callable[[str], bool]) -> Iterator[Row]:
+    """
+    Parts that have no number, put to the number before them, or together until a key comes again.
+
+    Args:
+        rows: The parts, in their order.
+        wants: Whether a key counts; others come again and again, and times are kept to be told.
+    """
+    step: float | None = None
+    kept: dict[str, float] = {}
+    place = ""
+    for row in rows:
+        values = {key: value for key, value in row.values.items() if wants(key) or is_time(key)}
+        new = row.step is not None and row.step != step
+        again = step is None and any(key in kept and wants(key) for key in values)
+        if kept and (new or again):
+            yield Row(step, kept, place)
+        if new or again or not kept:
+            step, kept, place = row.step if new else step, {}, row.place
+        kept = {**values, **kept}
+    if kept:
+        yield Row(step, kept, place)
 
 
 @dataclass(slots=True)
@@ -78,7 +105,7 @@ class _Open:
     whole: bool | None = None
 
 
-def merged(rows: Iterable[Row], parts: Parts, skips: Skips) -> Iterator[Row]:
+def merged(rows: Iterable[Row], parts: Parts, skips: Skips, notes: list[str]) -> Iterator[Row]:
     """
     Rows, one for each step, in the order in which they began.
 
@@ -86,6 +113,7 @@ def merged(rows: Iterable[Row], parts: Parts, skips: Skips) -> Iterator[Row]:
         rows: Parts of steps; those without a number pass as they are.
         parts: What the parts are.
         skips: Hears of steps that are not written out.
+        notes: Takes what else must be known of the steps.
     """
     steps = _Steps(parts, skips)
     for row in rows:
@@ -94,17 +122,20 @@ def merged(rows: Iterable[Row], parts: Parts, skips: Skips) -> Iterator[Row]:
         else:
             yield from steps.add(row.step, row)
     yield from steps.close()
+    if parts.together and steps.halved:
+        notes.append("only one side of the loop stands in this log")
 
 
 @dataclass(slots=True)
 class _Steps:
-    """Steps in the making, and how often each key stood in those that are done."""
+    """Steps in the making, how often each key stood in those that are done, and whether none of them had all parts."""
 
     parts: Parts
     skips: Skips
     order: deque[_Open] = field(default_factory=deque)
     latest: dict[float, _Open] = field(default_factory=dict)
     often: Counter[str] = field(default_factory=Counter)
+    halved: bool = True
     done: int = 0
 
     def add(self, number: float, row: Row) -> Iterator[Row]:
@@ -127,14 +158,19 @@ class _Steps:
 
     def close(self) -> Iterator[Row]:
         """What is left at the end of a log, without the last steps if they are not written out."""
+        self.halved = self.halved and not any(self.parts.full(step.values) for step in self.order)
         needed, total = self._needed()
         for step in reversed(self.order):
             if step.whole is None:
-                step.whole = self.parts.whole(step.values, needed, alone=total == 1)
+                step.whole = self._parts().whole(step.values, needed, alone=total == 1)
             if step.whole:
                 break
         for step in self.order:
             yield from self._done(step)
+
+    def _parts(self) -> Parts:
+        """What the parts are; where no step has all of them, the log is of one side alone."""
+        return replace(self.parts, together=self.parts.together and not self.halved)
 
     def _needed(self) -> tuple[set[str], int]:
         """The keys that at least half of the steps have, and how many steps there are."""
@@ -148,10 +184,10 @@ class _Steps:
         """A step, if it is whole; what only lacks a key that others have, in the middle of a log, is."""
         self.done += 1
         self.often.update(step.values.keys())
-        whole = step.whole
-        if whole is None:
-            whole = not self.parts.together or self.parts.full(step.values)
-        if whole:
+        self.halved = self.halved and not self.parts.full(step.values)
+        if step.whole is None:
+            step.whole = not self._parts().together or self.parts.full(step.values)
+        if step.whole:
             yield Row(step.step, step.values, step.place)
         else:
             self.skips.add(UNFINISHED, step.place)

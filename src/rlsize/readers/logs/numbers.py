@@ -11,6 +11,8 @@ _NO_NUMBER = re.compile(
     r"""None|True|False|null|true|false|'[^']*'|"[^"]*"|\[[^][{}]*\]|\{[^][{}]*\}|\([^()]*\)|<[^<>]*>""", re.DOTALL
 )
 
+_THOUSANDS = re.compile(r"[-+]?\d{1,3}(?:,\d{3})+(?:\.\d*)?")
+
 
 def plain(text: str) -> str:
     r"""
@@ -46,3 +48,31 @@ def number(text: str) -> float | None:
     if _NO_NUMBER.fullmatch(text):
         return None
     raise ValueError(text)
+
+
+def decimal(text: str) -> float | None:
+    """
+    A number with or without commas between thousands; None for any other comma, and for what is no number.
+
+    >>> decimal("38,112.5"), decimal("12,5"), decimal("7B")
+    (38112.5, None, None)
+    """
+    if "," in text and not _THOUSANDS.fullmatch(text):
+        return None
+    try:
+        return float(text.replace(",", ""))
+    except ValueError:
+        return None
+
+
+def in_full(text: str) -> float:
+    """
+    A number, with or without commas between thousands.
+
+    Raises:
+        ValueError: It has another comma, or is none.
+    """
+    value = decimal(text)
+    if value is None:
+        raise ValueError(text)
+    return value

@@ -74,3 +74,17 @@ def numbers_of(found: Mapping[str, object]) -> dict[str, float]:
             except (ValueError, OverflowError):
                 continue
     return values
+
+
+def flat_numbers(found: Mapping[str, object], path: str = "", deepest: int = 6) -> dict[str, float]:
+    """
+    The numbers among an object's values and those of the objects in it, by path.
+
+    >>> flat_numbers({"step": 3, "timing": {"gen": "9.5"}})
+    {'step': 3.0, 'timing/gen': 9.5}
+    """
+    values = {path + key: value for key, value in numbers_of(found).items()}
+    for key, inner in found.items():
+        if isinstance(inner, dict) and deepest:
+            values |= flat_numbers(inner, f"{path}{key}/", deepest - 1)
+    return values

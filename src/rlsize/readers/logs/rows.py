@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rlsize.facts.run_log import Skipped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
 
 @dataclass(slots=True)
@@ -40,11 +40,6 @@ class Skips:
         before, first = self._found.get(why, (0, place))
         self._found[why] = (before + count, first)
 
-    def take(self, others: Iterable[Skipped]) -> None:
-        """Count what another reader skipped."""
-        for skipped in others:
-            self.add(skipped.why, skipped.first, skipped.count)
-
     def listing(self) -> tuple[Skipped, ...]:
         """All reasons, in the order in which they first came up."""
         return tuple(Skipped(why=why, count=count, first=first) for why, (count, first) in self._found.items())
@@ -54,4 +49,5 @@ CUT = "the file ends before the record does"
 UNREADABLE = "damaged or mixed with other text"
 HEADLESS = "its beginning is missing"
 UNFINISHED = "the last step may not be written out yet"
+COMMA = "a number with a comma that may be the decimal one"
 """Reasons that several forms share."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import stat
 import sys
 import zlib
@@ -82,12 +83,22 @@ def opened(path: str, skips: Skips, tell: Callable[[float], None] | None = None)
     name = shown_source(path)
     with _file(path, name) as file:
         blocks = _blocks(file, _size(file) if tell else 0, skips, tell)
-        head = b""
-        for block in blocks:
-            head += block
-            if len(head) >= HEAD:
-                break
-        yield Source(name, head, blocks)
+        yield Source(name, _head(blocks), blocks)
+
+
+@contextmanager
+def again(path: str) -> Iterator[str]:
+    """A path that can be opened more than once: that of a copy, where it is standard input."""
+    if path != "-":
+        yield path
+        return
+    import shutil
+    from tempfile import NamedTemporaryFile
+
+    with NamedTemporaryFile(prefix="rlsize-") as copy:
+        shutil.copyfileobj(sys.stdin.buffer, copy)
+        copy.flush()
+        yield copy.name
 
 
 @contextmanager
@@ -121,13 +132,24 @@ def _blocks(file: BinaryIO, size: int, skips: Skips, tell: Callable[[float], Non
     try:
         first = file.read(len(ZSTD))
         stream = _Rejoined(first, file)
-        for block in _unpacked(first, stream):
+        for block in _in_utf8(_unpacked(first, stream)):
             read += len(block)
             if tell and size:
                 tell(min(1.0, file.tell() / size))
             yield block
     except _unpacking_errors():
         skips.add(_DAMAGED, f"byte {read:,}, unpacked")
+
+
+def _in_utf8(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    """Text as UTF-8, also where it is UTF-16, as consoles of Windows write it; told by its first two bytes."""
+    first = next(blocks, b"")
+    if not first.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        yield from chain((first,), blocks)
+        return
+    decoder = codecs.getincrementaldecoder("utf-16")("replace")
+    for block in chain((first,), blocks):
+        yield decoder.decode(block).encode("utf-8", "replace")
 
 
 class _Rejoined:
@@ -137,15 +159,10 @@ class _Rejoined:
         self._first = first
         self._rest = rest
 
-    def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
-        if not self._first:
-            return self._rest.read(size)
-        if size < 0:
-            found, self._first = self._first + self._rest.read(), b""
-        else:
-            found, self._first = self._first[:size], self._first[size:]
-        return found
+    def read(self, size: int) -> bytes:
+        """The next bytes, so many at most."""
+        found, self._first = self._first[:size], self._first[size:]
+        return found or self._rest.read(size)
 
 
 def _unpacked(first: bytes, stream: _Rejoined) -> Iterator[bytes]:
@@ -198,9 +215,11 @@ def unpacked_head(head: bytes) -> bytes:
 
     from rlsize.readers.logs.rows import Skips
 
+    return _head(_blocks(BytesIO(head), 0, Skips(), None))
+
+
+def _head(blocks: Iterator[bytes]) -> bytes:
     found = b""
-    for block in _blocks(BytesIO(head), 0, Skips(), None):
+    while len(found) < HEAD and (block := next(blocks, b"")):
         found += block
-        if len(found) >= HEAD:
-            break
     return found

@@ -26,6 +26,7 @@ class Form:
         marks: Bytes, one of which stands in every log of this form.
         framework: Whose form it is; None if several frameworks have it.
         whole_file: Whether it can only begin where the file does.
+        loose: Whether it takes any text, so that it is tried where no other form fits; its rows are parts of records.
         head_keys: The keys in the first bytes of a log, where these are no whole record.
         scattered: Whether a step is spread over several rows, which are put together by its number.
     """
@@ -36,6 +37,7 @@ class Form:
     framework: str | None = None
     whole_file: bool = False
     scattered: bool = False
+    loose: bool = False
     head_keys: Callable[[bytes], Iterable[str]] | None = None
 
 

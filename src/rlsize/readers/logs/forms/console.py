@@ -28,6 +28,7 @@ _VERL = "verl"
 _HEAD = re.compile(r"(?<![A-Za-z_/.])step:(?:np\.int64\()?(\d{1,15})\)? - ")
 _HEAD_CUT = re.compile(r"(?<![A-Za-z_/.])step:\d{0,15} ?-? ?$")
 _HEADLESS = re.compile(r" - (?:timing_s|perf|response_length|timing_per_token_ms)/[\w/]+:[^ ]* - ")
+_GOES_ON = re.compile(rb"[\d.]*\d - |(?!step:)[\w/]*:[^ :]* - ")
 _REPEATED = re.compile(r"\[repeated \d+x across cluster\].*$")
 
 
@@ -39,6 +40,9 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
         head = _HEAD.search(line.text)
         if head is None:
             _count_fragment(line, skips)
+            continue
+        if _GOES_ON.match(cursor.following()):
+            skips.add("a narrow terminal broke the line", line.place)
             continue
         row = layouts.row(line.text[head.end() :], float(head[1]), line.place) if line.ended else None
         if row is not None:

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.readers.logs.cursor import Cursor
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.rows import CUT, Row
+from rlsize.readers.logs.numbers import decimal
+from rlsize.readers.logs.rows import COMMA, CUT, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -71,7 +72,7 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
             line = cursor.find(*_MARKS)
             continue
         block = _Block()
-        follows = _read(block, cursor)
+        follows = _read(block, cursor, skips)
         ends = ends or block.last
         if block.last == ends and (follows is not None or (block.last and after <= block.after)):
             yield Row(step, block.values, line.place)
@@ -96,7 +97,7 @@ class _Block:
     last: bool = False
 
 
-def _read(block: _Block, cursor: Cursor) -> Line | None:
+def _read(block: _Block, cursor: Cursor, skips: Skips) -> Line | None:
     """Fill a block with the lines that follow its first one, and give the line behind it."""
     training = True
     while (line := cursor.line()) is not None:
@@ -105,7 +106,8 @@ def _read(block: _Block, cursor: Cursor) -> Line | None:
         heading = _HEADING.search(line.text)
         bullet = _BULLET.search(line.text)
         if bullet is not None and training and line.ended:
-            _note(block, bullet)
+            if not _note(block, bullet):
+                skips.add(COMMA, line.place)
         elif heading is not None and bullet is None:
             training = not heading[1].lower().startswith("validation")
         elif bullet is None and block.last and line.ended:
@@ -113,15 +115,18 @@ def _read(block: _Block, cursor: Cursor) -> Line | None:
     return None
 
 
-def _note(block: _Block, bullet: re.Match[str]) -> None:
-    """Add a figure under the key that the other loggers have for it; the first one of a block counts."""
+def _note(block: _Block, bullet: re.Match[str]) -> bool:
+    """Add a figure under the key that the other loggers have for it, the first one of a block; False if it is none."""
     name, text, unit = bullet.groups()
-    value = float(text.replace(",", "")) * (0.01 if unit == "%" else 1.0)
+    number = decimal(text)
+    if number is None:
+        return False
     key = _NAMES.get(name) or (f"timing/train/{name}" if unit == "s" else name)
-    block.values.setdefault(key, value)
+    block.values.setdefault(key, number * (0.01 if unit == "%" else 1.0))
     if block.last:
         block.after.add(key)
     block.last = block.last or name == _LAST
+    return True
 
 
 FORM = Form(name="text blocks", rows=rows, marks=(b"Training Results:",), framework="nemo-rl")

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.readers.logs.cursor import Cursor
 from rlsize.readers.logs.forms import Form
+from rlsize.readers.logs.numbers import in_full
 from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
 
 if TYPE_CHECKING:
@@ -36,12 +37,9 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
     cursor = Cursor(blocks, skips)
     while (line := cursor.find(b"SUCCESS")) is not None:
         head = _HEAD.search(line.text)
-        if head is None:
-            if not line.ended and _HEAD_CUT.search(line.text):
-                skips.add(CUT, line.place)
-        elif not line.ended:
+        if not line.ended and (head or _HEAD_CUT.search(line.text)):
             skips.add(CUT, line.place)
-        else:
+        elif head is not None:
             try:
                 yield Row(float(head[1]), _values(line.text[head.end() :]), line.place)
             except ValueError:
@@ -63,11 +61,14 @@ def _values(text: str) -> dict[str, float]:
         if time is not None and seconds is None:
             seconds = sum(float(part) * unit for part, unit in zip(time.groups(), _UNITS, strict=True) if part)
         elif named is not None:
-            values[named[1]] = float(named[2].replace(",", ""))
+            values[named[1]] = in_full(named[2])
         elif any(character.isdigit() for character in field):
             raise ValueError(field)
+    whose = "orchestrator" if "Reward" in values else "trainer"
     if seconds is not None:
-        values[f"{'orchestrator' if 'Reward' in values else 'trainer'} step time"] = seconds
+        values[f"{whose} step time"] = seconds
+    if whose == "orchestrator" and "Throughput" in values:  # of its step, not of the trainer's
+        values["orchestrator throughput"] = values.pop("Throughput")
     return values
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.event_files import FrameError, frames, is_event_file, scalars
+from rlsize.readers.logs.event_files import FrameError, frames, scalars
 from rlsize.readers.logs.forms import Form
 from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
 
@@ -51,11 +51,6 @@ def _events(blocks: Blocks, skips: Skips, name: str) -> Iterator[tuple[Event, st
                 yield event, place
     except FrameError as error:
         skips.add(CUT, f"{name}byte {error.args[0]:,}")
-
-
-def is_form(head: bytes) -> bool:
-    """Whether a log begins so."""
-    return is_event_file(head)
 
 
 FORM = Form(name="TensorBoard", rows=rows, marks=(b"brain.Event:",), whole_file=True, scattered=True)

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 from rlsize.readers.logs.cursor import Cursor
 from rlsize.readers.logs.forms import Form
-from rlsize.readers.logs.rows import CUT, UNREADABLE, Row
+from rlsize.readers.logs.numbers import in_full
+from rlsize.readers.logs.rows import COMMA, CUT, UNREADABLE, Row
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,8 +41,10 @@ def rows(blocks: Blocks, skips: Skips) -> Iterator[Row]:
             skips.add(UNREADABLE, line.place)
         else:
             pairs = _PAIR.findall(text)
-            values = {_NAMES.get(name, name): float(value.replace(",", "")) for name, value in pairs}
-            yield Row(float(head[1]), values, line.place)
+            try:
+                yield Row(float(head[1]), {_NAMES.get(name, name): in_full(value) for name, value in pairs}, line.place)
+            except ValueError:
+                skips.add(COMMA, line.place)
 
 
 FORM = Form(name="console lines", rows=rows, marks=(b"step:",), framework="torchtitan")

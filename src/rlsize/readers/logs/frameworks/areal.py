@@ -7,7 +7,8 @@ batch; no key tells the whole step, tokens per second or MFU.
 
 from __future__ import annotations
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import times
 
 _TIMERS = (
@@ -37,10 +38,14 @@ _FIGURES = (
     ),
     Figure(field="update_seconds", of=(("timeperf/train_step",), ("timeperf/critic_train_step",))),
     plain("sync_seconds", "timeperf/update_weights"),
+    plain("validation_seconds", "timeperf/eval"),
+    Figure(field="checkpoint_seconds", of=(("timeperf/save",), ("timeperf/checkpoint_for_recover",))),
     plain("samples", *_SAMPLES),
     plain("response_tokens", "ppo_actor/n_valid_tokens", counts="tokens that the loss counts"),
     Figure(field="prompt_tokens", of=(_SAMPLES, _PROMPT), how=times, says="{0} x {1}"),
     Figure(field="total_tokens", of=(_SAMPLES, _LENGTH), how=times, says="{0} x {1}"),
+    plain("mean_prompt_tokens", *_PROMPT),
+    plain("mean_total_tokens", *_LENGTH),
     Figure(field="mean_response_tokens", of=(_LENGTH, _PROMPT), how=_rest, says="{0} - {1}"),
 )
 

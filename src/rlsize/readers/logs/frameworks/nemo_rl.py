@@ -8,9 +8,11 @@ asynchronous runs divides by the step's time, which is a lower bound.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain, response_share
+from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import count, gpus, other_part, part, ratio, rounded_product, times
 
 if TYPE_CHECKING:
@@ -30,9 +32,6 @@ _FLEET = ("performance/generation_tokens_per_sec",)
 _FLEET_GPU = ("performance/generation_tokens_per_sec_per_gpu",)
 _TRAINER = ("performance/training_worker_group_tokens_per_sec",)
 _TRAINER_GPU = ("performance/training_worker_group_tokens_per_sec_per_gpu",)
-_SHARE = "share of response tokens in {0}, by {1} and {2}"
-_COUNTS = "response tokens, by their share of the logged rate, which counts prompts too"
-_BOUND = f"{_COUNTS} and divides by the step's time: a lower bound"
 
 
 def _response_tokens(samples: float, seconds: float, mean: float) -> float:
@@ -40,21 +39,10 @@ def _response_tokens(samples: float, seconds: float, mean: float) -> float:
     return float(round(samples * seconds)) * mean
 
 
-def _fleet(counts: str) -> tuple[Figure, ...]:
-    return (
-        Figure(
-            field="rollout_tokens_per_second", of=(_FLEET, _RESPONSE, _PROMPT), how=part, says=_SHARE, counts=counts
-        ),
-        Figure(
-            field="rollout_tokens_per_second_per_gpu",
-            of=(_FLEET_GPU, _RESPONSE, _PROMPT),
-            how=part,
-            says=_SHARE,
-            counts=counts,
-        ),
-    )
-
-
+_RATES = (
+    response_share("rollout_tokens_per_second", *_FLEET, *_RESPONSE, *_PROMPT),
+    response_share("rollout_tokens_per_second_per_gpu", *_FLEET_GPU, *_RESPONSE, *_PROMPT),
+)
 _SHARED = (
     plain("step_seconds", *_STEP),
     plain("logprob_seconds", "timing/train/policy_and_reference_logprobs"),
@@ -63,8 +51,9 @@ _SHARED = (
         "sync_seconds",
         "timing/train/weight_sync",
         "timing/train/prepare_for_generation/transfer_and_update_weights",
-        "timing/train/prepare_for_generation/total",
     ),
+    plain("reward_seconds", "timing/train/reward_calculation"),
+    plain("checkpoint_seconds", "timing/train/checkpointing"),
     plain("total_tokens", *_TOTAL),
     Figure(field="total_tokens", of=(_TOKENS, _STEP), how=times, says="{0} x {1}"),
     Figure(field="response_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=part, says="{0} x {1} / ({1} + {2})"),
@@ -73,6 +62,8 @@ _SHARED = (
     Figure(field="samples", of=(_TOTAL, _RESPONSE, _PROMPT), how=count, says="{0} / ({1} + {2})"),
     Figure(field="samples", of=(_SAMPLES, _STEP), how=rounded_product, says="{0} x {1}"),
     plain("mean_response_tokens", *_RESPONSE),
+    plain("mean_prompt_tokens", *_PROMPT),
+    plain("mean_total_tokens", "train/mean_total_tokens_per_sample"),
     plain("clipped_fraction", "train/truncation_rate"),
     plain("staleness_steps", "train/avg_trajectory_age"),
     plain("mfu", "performance/train_fp_utilization"),
@@ -91,7 +82,7 @@ _SHARED = (
         counts="prompt and response tokens",
     ),
 )
-_SYNCHRONOUS = (plain("generation_seconds", "timing/train/generation"), *_SHARED, *_fleet(_COUNTS))
+_SYNCHRONOUS = (plain("generation_seconds", "timing/train/generation"), *_SHARED, *_RATES)
 _ASYNC = (
     plain("wait_seconds", *_EXPOSED, counts="generation that training did not hide"),
     Figure(
@@ -102,7 +93,7 @@ _ASYNC = (
         counts="worked out from the times, as the log's own ratio is 0 where the trainer waits",
     ),
     *_SHARED,
-    *_fleet(_BOUND),
+    *(replace(rate, counts=f"{rate.counts} and divides by the step's time: a lower bound") for rate in _RATES),
 )
 
 

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import POOLS_NOT_TOLD, Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework, pools_not_told
 from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rlsize.facts.run_log import RunMode
-    from rlsize.readers.logs.mapping import Sighting, Values
+    from rlsize.readers.logs.mapping import Values
 
 _PARTS = ("timing/generation", "timing/make_experience", "timing/ppo_train", "timing/broadcast")
 _STEP = "timing/step_total"
@@ -72,10 +71,6 @@ def _mode(values: Values) -> RunMode:
     return "async" if step < _OVERLAP * sum(part or 0.0 for part in parts) else "synchronous"
 
 
-def _warnings(last: Sighting, _: Mapping[str, str]) -> Sequence[str]:
-    return (POOLS_NOT_TOLD,) if _mode(last.values) == "synchronous" else ()
-
-
 FRAMEWORK = Framework(
     name="openrlhf",
     figures=_FIGURES,
@@ -83,5 +78,5 @@ FRAMEWORK = Framework(
     mode_by_row=True,
     steps=("step", "global_step"),
     prefixes=("", "train/"),
-    warn=_warnings,
+    warn=pools_not_told(_mode),
 )

@@ -6,7 +6,8 @@ Source: pipelinerl/finetune_loop.py, commit 58d39345.
 
 from __future__ import annotations
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import gpus, rounded_product
 
 _STEP = ("throughput/sec_per_step",)

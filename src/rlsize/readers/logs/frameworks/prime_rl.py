@@ -9,29 +9,42 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
-from rlsize.readers.logs.shares import gpus, times
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework
+from rlsize.readers.logs.shares import count, gpus, times
 
 if TYPE_CHECKING:
     from rlsize.readers.logs.mapping import Fields, Sighting, Values
 
 _RATE = ("perf/throughput", "Throughput")
 _BUSY = ("time/forward_backward",)
+_ORCHESTRATED = (("orchestrator throughput",), ("orchestrator step time",))
 _ALL = "progress/total_tokens"
 _PACKED = "packed sequences, padding included, while the trainer computes"
 _TRAINER = ("time/forward_backward", "time/wait_for_batch", "perf/mfu", "Throughput", "MFU", "Loss")
 _ORCHESTRATOR = ("time/wait_for_policy", "progress/num_samples", "off_policy/mean", "Reward", "Max Off-Policy")
 _LATER = "orchestrator time/step"
+
+
+def _samples(rate: float, seconds: float, length: float) -> float | None:
+    """Samples of a step whose rate and mean length are logged."""
+    return count(rate * seconds, length)
+
+
 _FIGURES = (
     plain("step_seconds", "time/step", "trainer step time", _LATER, "orchestrator step time"),
     plain("wait_seconds", "time/wait_for_batch"),
     plain("update_seconds", *_BUSY),
     plain("sync_seconds", "time/broadcast_weights"),
+    plain("checkpoint_seconds", "time/save_ckpt"),
     plain("samples", "progress/num_samples"),
     plain("prompt_tokens", "progress/input_tokens"),
     plain("response_tokens", "progress/output_tokens"),
     plain("total_tokens", "progress/num_tokens"),
     Figure(field="total_tokens", of=(_RATE, _BUSY), how=times, says="{0} x {1}", counts=_PACKED),
+    Figure(field="total_tokens", of=_ORCHESTRATED, how=times, says="{0} x {1}"),
+    Figure(field="samples", of=(*_ORCHESTRATED, ("Seq. Length",)), how=_samples, says="{0} x {1} / {2}"),
+    plain("mean_total_tokens", "Seq. Length"),
     plain("mfu", "perf/mfu", "MFU", scale=0.01),
     plain("trainer_tokens_per_second", *_RATE, counts=_PACKED),
     plain("trainer_tokens_per_second_per_gpu", "perf/throughput_per_gpu", counts=_PACKED),

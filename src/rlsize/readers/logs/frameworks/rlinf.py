@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework
 
 if TYPE_CHECKING:
     from rlsize.facts.run_log import RunMode
@@ -23,7 +24,9 @@ _FIGURES = (
     Figure(field="logprob_seconds", of=(("time/actor/inference", "time/inference"), ("time/critic/inference",))),
     Figure(field="update_seconds", of=(("time/actor/training",), ("time/critic/training",))),
     plain("sync_seconds", "time/sync_weights"),
+    plain("reward_seconds", "time/reward"),
     plain("mean_response_tokens", "rollout/response_length"),
+    plain("mean_prompt_tokens", "rollout/prompt_length"),
 )
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
-from rlsize.readers.logs.shares import gpus, part
+from rlsize.readers.logs.figures import Figure, plain, response_share
+from rlsize.readers.logs.mapping import Framework
+from rlsize.readers.logs.shares import gpus
 
 if TYPE_CHECKING:
     from rlsize.facts.run_log import RunMode
@@ -23,8 +24,6 @@ _RESPONSE = ("token/response_length/mean",)
 _PROMPT = ("token/prompt_length/mean",)
 _ALL = (("system/tps",), ("system/tps_gpu",))
 _FLEET = (("system/actor_infer/tps",), ("system/actor_infer/tps_gpu",))
-_SHARE = "share of response tokens in {0}, by {1} and {2}"
-_COUNTS = "response tokens, by their share of the logged rate, which counts prompts too"
 _OVERLAP = 0.9  # of the sum of the parts
 _FIGURES = (
     plain("step_seconds", _STEP),
@@ -33,24 +32,13 @@ _FIGURES = (
     plain("update_seconds", "time/step_train"),
     plain("sync_seconds", "time/step_model_update"),
     plain("mean_response_tokens", *_RESPONSE),
+    plain("mean_prompt_tokens", *_PROMPT),
     plain("longest_response_tokens", "token/response_length/max"),
     Figure(field="gpus", of=_ALL, how=gpus, says="{0} / {1}"),
     Figure(field="rollout_gpus", of=_FLEET, how=gpus, says="{0} / {1}"),
-    Figure(
-        field="rollout_tokens_per_second",
-        of=(_FLEET[0], _RESPONSE, _PROMPT),
-        how=part,
-        says=_SHARE,
-        counts=_COUNTS,
-    ),
+    response_share("rollout_tokens_per_second", *_FLEET[0], *_RESPONSE, *_PROMPT),
     plain("rollout_tokens_per_second_per_gpu", "system/actor_infer/response/tps_gpu"),
-    Figure(
-        field="rollout_tokens_per_second_per_gpu",
-        of=(_FLEET[1], _RESPONSE, _PROMPT),
-        how=part,
-        says=_SHARE,
-        counts=_COUNTS,
-    ),
+    response_share("rollout_tokens_per_second_per_gpu", *_FLEET[1], *_RESPONSE, *_PROMPT),
     plain("trainer_tokens_per_second_per_gpu", "system/actor_train/tps_gpu", counts="prompt and response tokens"),
 )
 

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import POOLS_NOT_TOLD, Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework, pools_not_told
 from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
     from rlsize.facts.run_log import RunMode
-    from rlsize.readers.logs.mapping import Sighting, Values
+    from rlsize.readers.logs.mapping import Values
 
 _WAIT = "timing/wait_for_generation_buffer"
 _SAMPLES = ("generate/batch_num_seq",)
@@ -50,15 +49,11 @@ def _mode(values: Values) -> RunMode:
     return "async" if _WAIT in values else "synchronous" if "timing/generate" in values else "unknown"
 
 
-def _warnings(last: Sighting, _: Mapping[str, str]) -> Sequence[str]:
-    return (POOLS_NOT_TOLD,) if _mode(last.values) == "synchronous" else ()
-
-
 FRAMEWORK = Framework(
     name="skyrl",
     figures=_FIGURES,
     mode=_mode,
     marks=("timing/run_training", "timing/convert_to_training_input", "async/keep_rate", "generate/min_num_tokens"),
     steps=("step", "trainer/global_step"),
-    warn=_warnings,
+    warn=pools_not_told(_mode),
 )

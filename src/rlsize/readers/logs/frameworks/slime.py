@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import times
 
 if TYPE_CHECKING:

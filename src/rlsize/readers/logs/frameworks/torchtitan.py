@@ -7,7 +7,8 @@ MFU is in percent.
 
 from __future__ import annotations
 
-from rlsize.readers.logs.mapping import Framework, plain
+from rlsize.readers.logs.figures import plain
+from rlsize.readers.logs.mapping import Framework
 
 _FIGURES = (
     plain("step_seconds", "time_metrics/end_to_end(s)"),

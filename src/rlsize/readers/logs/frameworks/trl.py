@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Framework, plain
+from rlsize.readers.logs.figures import plain
+from rlsize.readers.logs.mapping import Framework
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence

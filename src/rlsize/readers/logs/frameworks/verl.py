@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.readers.logs.mapping import Figure, Framework, plain
+from rlsize.readers.logs.figures import Figure, plain
+from rlsize.readers.logs.mapping import Framework
 from rlsize.readers.logs.shares import count, known, other_part, part
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ _OF_THROUGHPUT = (_TOTAL, _TIME, _THROUGHPUT)
 _SAYS_GPUS = "{0} / ({1} x {2})"
 _SHARED = (
     plain("mean_response_tokens", *_RESPONSE),
+    plain("mean_prompt_tokens", *_PROMPT),
     plain("longest_response_tokens", "response_length/max"),
     plain("clipped_fraction", "response_length/clip_ratio"),
     plain("total_tokens", *_TOTAL),
@@ -56,7 +58,10 @@ _SHARED = (
     ),
     Figure(field="update_seconds", of=(("timing_s/update_actor",), ("timing_s/update_critic",))),
     plain("sync_seconds", "timing_s/update_weights", "timing_s/param_sync", "timing_s/sync_rollout_weights"),
-    Figure(field="mfu", of=(("perf/mfu/actor",),), how=known),
+    plain("reward_seconds", "timing_s/reward"),
+    plain("validation_seconds", "timing_s/testing"),
+    plain("checkpoint_seconds", "timing_s/save_checkpoint"),
+    Figure(field="mfu", of=(("perf/mfu/actor", "mfu/actor"),), how=known),
     Figure(field="response_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=part, says="{0} x {1} / ({1} + {2})"),
     Figure(field="prompt_tokens", of=(_TOTAL, _RESPONSE, _PROMPT), how=other_part, says="{0} x {2} / ({1} + {2})"),
     Figure(field="samples", of=(_TOTAL, _RESPONSE, _PROMPT), how=count, says="{0} / ({1} + {2})"),

@@ -1,0 +1,58 @@
+"""Where a figure of a step comes from: keys, under the names that they have had, and what is made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rlsize.readers.logs.shares import part
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figure:
+    """
+    Where a field of a step comes from.
+
+    Args:
+        field: The field.
+        of: Terms, each with the names that its key has had.
+        how: What is made of the terms, all of which must be there; None for the sum of those that are.
+        says: How `how` is written, with the keys as {0}, {1}, ...
+        scale: What a sum is multiplied by.
+        counts: What it counts, where that is not what the field's name says.
+    """
+
+    field: str
+    of: tuple[tuple[str, ...], ...]
+    how: Callable[..., float | None] | None = None
+    says: str = ""
+    scale: float = 1.0
+    counts: str = ""
+
+
+def inverse(rate: float) -> float | None:
+    """Seconds of one, of which there are so many a second."""
+    return 1.0 / rate if rate > 0 else None
+
+
+def expression(figure: Figure, keys: Sequence[str]) -> str:
+    """How `--map` says what a figure is made of."""
+    text = " + ".join(keys)
+    if figure.how is not None:
+        return figure.says.format(*keys)
+    return text if figure.scale == 1.0 else f"{text} * {figure.scale:g}"
+
+
+def response_share(name: str, rate: str, response: str, prompt: str) -> Figure:
+    """What of a rate that counts prompts too is of response tokens, by the mean lengths of both."""
+    says = "share of response tokens in {0}, by {1} and {2}"
+    counts = "response tokens, by their share of the logged rate, which counts prompts too"
+    return Figure(field=name, of=((rate,), (response,), (prompt,)), how=part, says=says, counts=counts)
+
+
+def plain(name: str, *keys: str, scale: float = 1.0, counts: str = "") -> Figure:
+    """A field that one key says, under one of its names; the first one that is there counts."""
+    return Figure(field=name, of=(keys,), scale=scale, counts=counts)
