@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from rlsize.frameworks.expressions import Plain, UnreadableError, degree, evaluate, items, names
+from rlsize.frameworks.expressions import Plain, UnreadableError, arithmetic, degree, evaluate, items, names
 
 NUMBERS = st.integers(-(10**6), 10**6)
 
@@ -74,6 +74,23 @@ def test_nothing_but_expressions_can_be_said(text: str) -> None:
     """Attributes of values, calls of anything else, powers, subscripts, comprehensions: none is worked out."""
     with pytest.raises(UnreadableError):
         evaluate(text, Plain({"a": 1, "b": 2}))
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["matches('a', '(a+)+$')", "text(1)", "said(a)", "first(1, 2)", "'8' * 2", "9**64**64", "2**63", "1 == 1", "a"],
+)
+def test_a_launch_calls_functions_of_numbers_alone(text: str) -> None:
+    """Whoever writes a value cannot have a pattern searched, a text made or a number without end worked out."""
+    with pytest.raises(UnreadableError):
+        arithmetic(text)
+    assert evaluate("number(a)", Plain({"a": text})) is None
+
+
+def test_arithmetic_of_a_launch_has_powers_and_choices() -> None:
+    """As Python scripts have them."""
+    assert arithmetic("2**20 // 3 if 4 > 3 else 1") == 349525
+    assert arithmetic("+round(7 / 2) - -float(1)") == 5
 
 
 @given(st.text(max_size=60))

@@ -191,7 +191,15 @@ def test_skyrl_older_names_of_engine_keys_mean_the_same(tmp_path: Path) -> None:
     new = "generator.inference_engine.num_engines=2 generator.inference_engine.tensor_parallel_size=2"
     old = "generator.num_inference_engines=2 generator.inference_engine_tensor_parallel_size=2"
     keys = ("instances", "rollout_tensor_parallel", "rollout_gpus", "memory_fraction")
-    assert said(launch(tmp_path, SKYRL + new), *keys) == said(launch(tmp_path, SKYRL + old), *keys) == (2, 2, 4, 0.8)
+    four = f"{SKYRL} trainer.placement.policy_num_gpus_per_node=4 "
+    assert said(launch(tmp_path, four + new), *keys) == said(launch(tmp_path, four + old), *keys) == (2, 2, 4, 0.8)
+
+
+def test_skyrl_has_other_defaults_than_skyrl_train(tmp_path: Path) -> None:
+    """One GPU for the trainer, and one for an engine; four of each in skyrl-train, which older names of keys tell."""
+    keys = ("trainer_gpus", "rollout_tensor_parallel", "trainer_backend")
+    assert said(launch(tmp_path, SKYRL), *keys) == (1, 1, "fsdp")
+    assert said(launch(tmp_path, f"{SKYRL} generator.num_inference_engines=1"), *keys) == (4, 4, "fsdp2")
 
 
 def test_skyrl_prompts_of_a_mini_batch_are_counted(tmp_path: Path) -> None:
@@ -201,11 +209,11 @@ def test_skyrl_prompts_of_a_mini_batch_are_counted(tmp_path: Path) -> None:
 
 
 def test_skyrl_a_critic_and_a_reference_apart_have_gpus_of_their_own(tmp_path: Path) -> None:
-    """Four each by default; in one pool they share."""
+    """One each by default; in one pool they share."""
     ppo = f"{SKYRL} trainer.algorithm.advantage_estimator=gae trainer.placement.colocate_policy_ref=false"
-    assert said(launch(tmp_path, ppo), "gpus", "other_gpus", "critic", "algorithm") == (4, 0, True, "ppo")
+    assert said(launch(tmp_path, ppo), "gpus", "other_gpus", "critic", "algorithm") == (1, 0, True, "ppo")
     apart = f"{ppo} trainer.placement.colocate_all=false"
-    assert said(launch(tmp_path, apart), "mode", "gpus", "other_gpus") == ("sync", 16, 8)
+    assert said(launch(tmp_path, apart), "mode", "gpus", "other_gpus") == ("sync", 4, 2)
 
 
 # AReaL
@@ -366,3 +374,21 @@ def test_every_default_and_every_older_name_is_of_a_key_that_counts(name: str) -
     assert set(framework.unread) <= counts
     for new in framework.renamed.values():
         assert new.endswith("*") or new in counts or any(fnmatchcase(new, kind) for kind in kinds), new
+
+
+# What a launch leaves to whoever starts it
+
+
+def test_gpus_said_beside_a_trl_recipe_tell_its_trainer_and_its_batch(tmp_path: Path) -> None:
+    """One of four is the engine's; each of three others trains on 1 x 8 samples. They are no facts of the recipe."""
+    recipe = (
+        "model_name_or_path: a/b\nuse_vllm: true\nvllm_device: auto\nper_device_train_batch_size: 1\n"
+        "gradient_accumulation_steps: 8\nnum_generations: 3\nmax_completion_length: 1024\n"
+    )
+    (tmp_path / "recipe.yaml").write_text(recipe)
+    alone = read_launch(str(tmp_path / "recipe.yaml"), known())
+    told = read_launch(str(tmp_path / "recipe.yaml"), known(), given={"gpus": 4})
+    keys = ("rollout_gpus", "trainer_gpus", "samples_per_step")
+    assert said(alone, *keys) == (1, None, None)
+    assert said(told, *keys) == (1, 3, 24)
+    assert "gpus" not in told.reading.all()

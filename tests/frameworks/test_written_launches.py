@@ -29,7 +29,7 @@ NO_KEY: dict[str, set[str]] = {
         "micro_batch_tokens", "micro_batch_samples", "mini_batches", "max_prompt_tokens", "reference", "recompute",
     },
     "roll": {"offload", "reference"},
-    "pipeline-rl": {"micro_batch_tokens", "mini_batches", "max_prompt_tokens", "offload", "reference"},
+    "pipeline-rl": {"max_total_tokens", "mini_batches", "max_prompt_tokens", "offload", "reference"},
     "torchforge": {"micro_batch_samples", "mini_batches", "reference", "lora_rank"},
 }  # fmt: skip
 """Quantities that a framework has no key for, or that follow from others there."""

@@ -37,12 +37,12 @@ def launched(tmp_path: Path) -> Callable[[str], list[list[str]]]:
 @pytest.fixture
 def loaded() -> Callable[..., list[dict[str, Any]]]:
     """Loads cases by the code of a release; skips where it cannot be had."""
+    said = os.environ.get("RLSIZE_FRAMEWORKS_FOLDER")
+    if not said:
+        pytest.skip("no framework can be loaded here: `make test-frameworks` installs what does")
+    folder = Path(said)
 
     def load(name: str, release: str, cases: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        said = os.environ.get("RLSIZE_FRAMEWORKS_FOLDER")
-        if not said:
-            pytest.skip("no framework can be loaded here: `make test-frameworks` installs what does")
-        folder = Path(said)
         if not (folder / f"{name}-{release}").is_dir():
             pytest.skip(f"the package index has no {name} {release}, or could not be reached")
         program = [str(folder / "env" / "bin" / "python"), str(Path(__file__).with_name("load.py"))]

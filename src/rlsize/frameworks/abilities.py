@@ -14,6 +14,16 @@ SHARED: Mapping[int, str] = {0: "none", 1: "optimizer", 2: "gradients", 3: "full
 _MEGATRON = ("none", "optimizer")  # its distributed optimizer shards states over the ranks, not weights
 
 
+def framework_mode(mode: str) -> str:
+    """
+    A mode as frameworks call it.
+
+    Args:
+        mode: As an allocation calls it: colocated, synchronous, one-step-off, async or hybrid.
+    """
+    return {"synchronous": "sync", "hybrid": "async"}.get(mode, mode)
+
+
 def shardings(abilities: Abilities, backend: str) -> tuple[str, ...]:
     """
     What the ranks of a trainer may share.
@@ -41,13 +51,32 @@ def runs_layout(abilities: Abilities, sharding: str, degrees: Mapping[str, int],
         degrees: Tensor, pipeline, context and expert parallelism.
         recompute: none, selective (operators, which Megatron alone chooses) or full.
     """
+    return bool(backend_for(abilities, sharding, degrees, recompute))
+
+
+def backend_for(
+    abilities: Abilities, sharding: str | None, degrees: Mapping[str, int], recompute: str | None, usual: str = ""
+) -> str:
+    """
+    The trainer of a framework that takes a layout; empty where none does.
+
+    Args:
+        abilities: What the framework can run.
+        sharding: What data-parallel ranks share: none, optimizer, gradients or full; None where nobody says.
+        degrees: Tensor, pipeline, context and expert parallelism.
+        recompute: none, selective (operators, which Megatron alone chooses) or full; None where nobody says.
+        usual: The one that is taken where several do.
+    """
     wanted = {kind for kind, degree in degrees.items() if degree > 1}
-    return any(
-        sharding in shardings(abilities, backend)
-        and wanted <= set(kinds)
-        and (recompute != "selective" or backend.startswith("megatron"))
+    able = [
+        backend
         for backend, kinds in abilities.layouts.items()
-    )
+        if (sharding is None or sharding in shardings(abilities, backend))
+        and wanted <= set(kinds)
+        and (recompute is None or recompute in abilities.recomputes)
+        and (recompute != "selective" or backend.startswith("megatron"))
+    ]
+    return usual if usual in able else next(iter(able), "")
 
 
 def could_run(

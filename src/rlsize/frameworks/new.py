@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from rlsize.frameworks.abilities import framework_mode
 from rlsize.frameworks.demands import Unmet, unmet
 from rlsize.frameworks.told import keys_of
 from rlsize.frameworks.wanted import whole
@@ -31,16 +32,6 @@ _DEGREES = (
     "rollout_data_parallel", "rollout_expert_parallel",
 )  # fmt: skip
 """What is not spread where nobody says."""
-
-
-def framework_mode(mode: str) -> str:
-    """
-    A mode as frameworks call it.
-
-    Args:
-        mode: As an allocation calls it: colocated, synchronous, one-step-off, async or hybrid.
-    """
-    return {"synchronous": "sync", "hybrid": "async"}.get(mode, mode)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.frameworks.expressions import UnreadableError, evaluate, names
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.facts.framework import Era, Framework
     from rlsize.facts.launch import Setting
@@ -80,7 +81,8 @@ def in_era(framework: Framework, era: Era | None) -> Framework:
     for one in reversed(later):  # what changed last is undone first
         defaults |= one.defaults
         quantities |= one.quantities
-    return replace(framework, defaults=defaults, quantities=quantities)
+    older = any(one.older_names for one in later)
+    return replace(framework, defaults=defaults, quantities=quantities, older_names=older)
 
 
 class Reading:
@@ -90,6 +92,7 @@ class Reading:
     Args:
         framework: The framework, in the version that is launched.
         settings: What is set, what counts most last.
+        given: Quantities that somebody says beside the launch; they stand where it does not tell them.
 
     Attributes:
         settings: What counts, by key.
@@ -97,8 +100,11 @@ class Reading:
         faults: Why quantities cannot be worked out from the values that are set, by quantity.
     """
 
-    def __init__(self, framework: Framework, settings: Iterable[Setting]) -> None:
+    def __init__(
+        self, framework: Framework, settings: Iterable[Setting], given: Mapping[str, float] = MappingProxyType({})
+    ) -> None:
         self.framework = framework
+        self.given = given
         self.settings: dict[str, Setting] = {}
         for setting in settings:
             key = self.key(setting.key)
@@ -159,12 +165,15 @@ class Reading:
             if text is None:
                 return None
             self._told[name] = None  # one that hangs on itself is not known
-            self._told[name] = self._worked(name, text)
+            self._told[name] = self._worked(name, text) or self._given(name)
         told = self._told[name]
         if told is not None and self._traces:
             keys = [self.key(setting.key) for setting in told.settings] + list(told.defaults)
             (self._traces[-1].tests if self._tests else self._traces[-1].values).extend(keys)
         return told
+
+    def _given(self, name: str) -> Told | None:
+        return Told(name, self.given[name], "said") if name in self.given else None
 
     def _worked(self, name: str, text: str) -> Told | None:
         trace, tests = _Trace(), self._tests
@@ -192,9 +201,9 @@ class Reading:
         return Told(name, value, provenance, settings, defaults)
 
     def all(self) -> dict[str, Told]:
-        """Every quantity that is told; those whose names begin with _ only serve others."""
+        """Every quantity that is told here, not beside it; those whose names begin with _ only serve others."""
         found = {name: self.quantity(name) for name in self.framework.quantities if not name.startswith("_")}
-        return {name: told for name, told in found.items() if told is not None}
+        return {name: told for name, told in found.items() if told is not None and told != self._given(name)}
 
     def unread(self) -> tuple[Setting, ...]:
         """What is set and bears on nothing that was read, and is not known to bear on nothing here."""

@@ -154,7 +154,8 @@ def spelled(reading: Reading, key: str) -> str:
     that has such names.
     """
     framework = reading.framework
-    if any(normal(setting.key) != other for other, setting in reading.settings.items() if setting.span.file):
+    written = reading.settings.items()
+    if framework.older_names or any(normal(one.key) != other for other, one in written if one.span.file):
         for old, new in framework.renamed.items():
             if new == key:
                 return old

@@ -50,14 +50,15 @@ def in_own_keys(inputs: Inputs, values: Mapping[str, Any]) -> str:
     """A change in the keys of the framework of a launch, else in those of a scenario."""
     launch = launch_of(inputs)
     if launch is None:
-        return ", ".join(f"{QUANTITIES[key].scenario}={_text(value)}" for key, value in values.items())
+        return _settings({QUANTITIES[key].scenario: value for key, value in values.items()})
     from rlsize.frameworks.wanted import changes, spelled
 
     keys = changes(launch.reading, values).keys
-    return ", ".join(
-        f"{spelled(launch.reading, key)}={_text(value)}" if value is not None else f"no {spelled(launch.reading, key)}"
-        for key, value in keys.items()
-    )
+    return _settings({spelled(launch.reading, key): value for key, value in keys.items()})
+
+
+def _settings(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"no {key}" if value is None else f"{key}={_text(value)}" for key, value in values.items())
 
 
 def _text(value: object) -> str:
@@ -87,6 +88,8 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     Returns:
         What differs, by quantity; None for what is not to hold.
     """
+    from rlsize.frameworks.expressions import names
+
     before = {} if inputs.file is None else inputs.file.leaves()
     quantities = {} if (launch := launch_of(inputs)) is None else launch.framework.quantities
     known = {place: PLACES[place].key for place in (*values, *before) if place in PLACES}
@@ -104,9 +107,53 @@ def wanted_of(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
     if found and engines and counted:
         size = prod(int(values.get(f"rollout.{kind}_parallel") or 1) for kind in ("tensor", "pipeline", "data"))
         found["instances"] = int(engines) // size
-    if "micro_batch_tokens" in found:  # where both are set, a framework may count samples
-        found["micro_batch_samples"] = None
+    if "micro_batch_tokens" in found and any(names(quantities.get("micro_batch_samples", "None"))):
+        found["micro_batch_samples"] = None  # where both are set, a framework may count samples
+    elif "micro_batch_samples" in quantities and "micro_batch_tokens" not in quantities:
+        new = {key: values[place] for place, key in known.items() if values.get(place) is not None}
+        loop = {"mini_batches": 1, "trainer_gpus": new.get("gpus"), **new}
+        samples = in_samples(new, loop).get("micro_batch_samples")
+        found |= {} if samples is None else {"micro_batch_samples": samples}
     return found
+
+
+def data_ranks(layout: Mapping[str, Any], loop: Mapping[str, Any]) -> int:
+    """
+    Data-parallel ranks of a trainer.
+
+    Args:
+        layout: Its degrees of parallelism, by quantity.
+        loop: Its GPUs, by quantity.
+    """
+    replica = prod(int(layout.get(f"{name}_parallel") or 1) for name in ("tensor", "pipeline", "context"))
+    return max(1, int(loop["trainer_gpus"]) // replica)
+
+
+def in_samples(said: Mapping[str, Any], loop: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    A micro batch in samples that are as long as they can be, so that it is no larger than its tokens say.
+
+    Args:
+        said: Those tokens, the longest lengths and the trainer's degrees of parallelism, by quantity.
+        loop: The trainer's GPUs and the batch, by quantity.
+
+    Returns:
+        What is to be said in place of the tokens; nothing where these or the lengths are not known.
+
+    >>> said = {"micro_batch_tokens": 16384, "max_response_tokens": 4096}
+    >>> loop = {"trainer_gpus": 8, "prompts_per_step": 64, "group_size": 8, "mini_batches": 2}
+    >>> in_samples(said, loop)
+    {'micro_batch_tokens': None, 'micro_batch_samples': 4}
+    """
+    tokens, longest = said.get("micro_batch_tokens"), said.get("max_response_tokens")
+    if not tokens or not longest or not {"prompts_per_step", "group_size"} <= loop.keys():
+        return {}
+    updates = loop["mini_batches"] * data_ranks(said, loop)
+    each = loop["prompts_per_step"] * loop["group_size"] // updates
+    context = said.get("context_parallel") or 1
+    most = max(1, int(tokens * context // (longest + said.get("max_prompt_tokens", 0))))
+    samples = max(one for one in range(1, most + 1) if one == 1 or each % one == 0)
+    return {"micro_batch_tokens": None, "micro_batch_samples": samples}
 
 
 def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force: bool) -> tuple[str, ...]:

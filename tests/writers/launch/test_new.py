@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from rlsize.frameworks.new import NewLaunch, framework_mode, new_launch
+from rlsize.frameworks.abilities import framework_mode
+from rlsize.frameworks.new import NewLaunch, new_launch
 from rlsize.frameworks.wanted import same, values
 from rlsize.readers.frameworks import frameworks
 from rlsize.readers.launch.launch import read_launch

@@ -7,6 +7,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from rlsize.frameworks.told import Reading
+from rlsize.frameworks.wanted import spelled
 from rlsize.writers.launch.shell import plain
 from rlsize.writers.yaml_file import dumped
 
@@ -26,13 +27,12 @@ def launch_text(framework: Framework, variant: Variant, keys: Mapping[str, Any])
         keys: Values by key; those of engines in a process of their own begin with `server.`, what stands before the
             program with `launcher.`, variables with `env.`.
     """
-    as_named = Reading(framework, ()).key
-    spelled = {as_named(key): key for key in framework.writes}
+    reading = Reading(framework, ())
     groups: dict[str, dict[str, Any]] = {"": {}}
     for key, told in keys.items():
         value = told
         group = next((prefix for prefix in ("server.", "launcher.", "env.") if key.startswith(prefix)), "")
-        bare = spelled.get(key, key).removeprefix(group)
+        bare = spelled(reading, key).removeprefix(group)
         if value is False and variant.form in {"flags", "dashes"}:  # it stands for itself only where it is on by itself
             value = "false" if framework.defaults.get(key) is True else None
         if value is not None and bare != "program":

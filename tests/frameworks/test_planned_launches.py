@@ -1,0 +1,127 @@
+"""What is planned and written for a framework is read again as the same loop, which does not run out of memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from tests.effort import THOROUGH
+
+from rlsize.loop.applied import applied, nested
+from rlsize.loop.phases import phases_of
+from rlsize.loop.pools import LOOPS
+from rlsize.loop.resolve import Loop, resolve
+from rlsize.planner.options import Placement
+from rlsize.readers.frameworks import frameworks
+from rlsize.readers.profiles import Catalogue
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.new_launches import prepared
+from rlsize.shell.planning import search
+from rlsize.writers.yaml_file import applied_text
+
+KNOWN = {name: one for name, one in frameworks(Catalogue()).items() if one.variants}
+ENDINGS = {"yaml": "x.yaml", "toml": "x.toml"}
+SIZES = (
+    ("qwen2.5-1.5b", "l40s", 2), ("qwen2.5-1.5b", "h100-sxm", 8), ("qwen3-8b", "l40s", 16), ("qwen3-8b", "h100-sxm", 8),
+    ("qwen3-8b", "a100-80-sxm", 16), ("qwen3-14b", "h200-sxm", 8), ("qwen3-14b", "a100-80-sxm", 32),
+    ("qwen3-32b", "h200-sxm", 16), ("qwen3-32b", "h100-sxm", 32), ("qwen3-30b-a3b", "h100-sxm", 32),
+)  # fmt: skip
+"""Models on GPUs: some have much room, some hardly any, some none."""
+DRAWS = 8 if THOROUGH else 1
+MOST_TRIED = 6
+"""Loops of which one can be planned."""
+
+
+def question(name: str, draw: Random) -> dict[str, Any]:
+    """A loop to plan for a framework: some hold, some do not, and some only just."""
+    one = KNOWN[name]
+    assert one.runs is not None
+    written = {mode for variant in one.variants.values() for mode in variant.modes}
+    mode = draw.choice(sorted({LOOPS[mode] for mode in one.runs.modes} & written))
+    most = draw.choice([1024, 4096, 16384])
+    model, gpu, gpus = draw.choice(SIZES)
+    constant = {
+        key for key in ("mini_batches", "reference") if one.quantities.get(key, "").strip("'") in {"1", "False"}
+    }
+    said: dict[str, Any] = {
+        "model": model, "gpu": gpu, "gpus": gpus, "prompt_tokens": 256, "max_prompt_tokens": 1024,
+        "prompts_per_step": draw.choice([64, 128, 512]), "group_size": draw.choice([4, 8, 16]),
+        "mini_batches": 1 if "mini_batches" in constant else draw.choice([1, 1, 2]),
+        "response_tokens": int(most * draw.choice([0.1, 0.3, 0.6])), "max_response_tokens": most,
+        "framework": name, "searched_modes": mode, "reference": "reference" not in constant and draw.random() < 0.4,
+    }  # fmt: skip
+    if mode == "async":
+        said["max_staleness"] = draw.choice([1, 2, 4])
+    if "vllm" not in one.runs.engines:
+        said["engine"] = one.runs.engines[0]
+    return {key: value if isinstance(value, bool) else str(value) for key, value in said.items()}
+
+
+def differing(name: str, planned: Placement, again: Loop, said: dict[str, Any]) -> dict[str, tuple[Any, Any]]:
+    """What of the loop that is read is not as it was planned."""
+    assert again.place is not None
+    assert planned.trainer.question is not None
+    assert again.trainer.question is not None
+    was, now = planned.trainer.question.bare(), again.trainer.question.bare()
+    told = KNOWN[name].quantities
+    places = ("loop", "rollout_gpus", "trainer_gpus", "instances", "staleness")
+    spread = ("tensor", "pipeline", "context", "expert", "recompute", "offload")
+    pairs = {key: (getattr(planned, key), getattr(again.place, key)) for key in places}
+    pairs |= {key: (getattr(was, key), getattr(now, key)) for key in spread}
+    pairs["passes"] = (set(was.passes) - {"proximal"}, set(now.passes) - {"proximal"})
+    if float(planned.trainer_gpus) > was.replica:
+        pairs["sharding"] = (was.sharding, now.sharding)
+    if now.keeps.samples is None:
+        pairs["micro_batch"] = (was.micro_batch_tokens, now.micro_batch_tokens)
+    else:  # whole samples of the greatest length, of which one is the least
+        longest = float(said["max_prompt_tokens"]) + float(said["max_response_tokens"])
+        most = max(was.micro_batch_tokens * was.context, longest)
+        pairs["micro_batch"] = (True, now.keeps.samples * longest <= most)
+    engines = planned.fleet.engines[planned.shared], again.fleet.engines[planned.shared]
+    assert not isinstance(engines[0], str)
+    assert not isinstance(engines[1], str)
+    pairs["layout"] = (engines[0].question.layout, engines[1].question.layout)
+    pairs["memory_fraction"] = (engines[0].question.memory_fraction, engines[1].question.memory_fraction)
+    problem = again.problem
+    pairs["samples"] = (float(said["prompts_per_step"]) * float(said["group_size"]), problem.samples.number)
+    pairs["mini_batches"] = (float(said["mini_batches"]), now.optimizer_steps)
+    if "max_response_tokens" in told:
+        pairs["longest"] = (float(said["max_response_tokens"]), problem.max_tokens.number)
+    return {key: pair for key, pair in pairs.items() if pair[0] != pair[1]}
+
+
+def _started(place: Placement) -> str:
+    """The GPUs of a job, for a framework that shares out whatever it is started on."""
+    gpus = int(place.gpus)
+    return f"#SBATCH --nodes={max(1, gpus // 8)}\n#SBATCH --gpus-per-node={min(8, gpus)}\n"
+
+
+@pytest.mark.parametrize("seed", range(DRAWS))
+@pytest.mark.parametrize("name", sorted(KNOWN))
+def test_a_plan_that_is_written_is_that_plan_and_fits(name: str, seed: int, tmp_path: Path) -> None:
+    """GPUs, layouts, micro batch, recomputation, offload, memory share, lengths, batch and mode; and no phase dies."""
+    draw = Random(f"{name} {seed}")
+    for _ in range(MOST_TRIED):
+        said = question(name, draw)
+        inputs = Inputs(None, texts=said)
+        found, _ranked = search(inputs)
+        chosen = found.planned.chosen
+        if chosen is not None:
+            break
+    else:
+        pytest.fail(f"none of {MOST_TRIED} loops can be planned for {name}")
+    plan = tmp_path / "plan.yaml"
+    plan.write_text(applied_text(nested(applied(inputs.said_values("x"), found.loop, chosen.best.place)), ""))
+    new = prepared(Inputs(str(plan)), "plan.yaml", name)
+    form = new.framework.variants[new.way].form
+    file = tmp_path / ENDINGS.get(form, "x.sh")
+    file.write_text(_started(chosen.best.place) + new.text if name == "pipeline-rl" else new.text)
+    kept = {key: said[key] for key in ("gpu", "response_tokens", "prompt_tokens", "framework")}
+    again = resolve(Inputs(str(file), texts=kept))
+    phases = phases_of(again)
+    assert phases is not None
+    assert phases.verdict != "dies", phases.dying
+    assert not again.refused
+    assert not differing(name, chosen.best.place, again, said)
