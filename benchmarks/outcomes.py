@@ -10,12 +10,14 @@ from typing import Any
 import yaml
 
 from rlsize.errors import InputError
+from rlsize.estimates.memory_phases import PHASES
 from rlsize.loop.phases import Phases, phases_of
 from rlsize.loop.resolve import resolve
 from rlsize.shell.inputs import Inputs
 
 FILE = Path(__file__).parent / "published" / "outcomes" / "memory.yaml"
 _GIB = 2.0**30
+_DEGREES = ("rollout.tensor_parallel", "trainer.parallelism.context")
 
 
 @dataclass(frozen=True)
@@ -50,6 +52,29 @@ def read_outcomes() -> list[dict[str, Any]]:
     return found
 
 
+def asked(scenario: dict[str, Any]) -> Inputs:
+    """A scenario as somebody says it."""
+    told = {key: yaml.safe_dump(value, default_flow_style=True).splitlines()[0] for key, value in scenario.items()}
+    return Inputs(changes=[f"{key}={value}" for key, value in told.items()])
+
+
+def with_gpus(scenario: dict[str, Any], gpus: int) -> dict[str, Any]:
+    """A colocated scenario on other GPUs, sharded over all of them."""
+    each = {"cluster.gpus": gpus, "cluster.gpus_per_node": min(gpus, 8)}
+    most = {key: min(scenario[key], gpus) for key in _DEGREES if key in scenario}
+    ranks = max(1, gpus // most.get("trainer.parallelism.context", 1))
+    return scenario | each | most | {"trainer.parallelism.fsdp": ranks}
+
+
+def fewest_gpus(row: dict[str, Any]) -> int:
+    """The fewest GPUs, halved again and again from those of an outcome, on which it does not die."""
+    gpus: int = row["scenario"]["cluster.gpus"]
+    fewer = gpus
+    while fewer % 2 == 0 and judged(row | {"scenario": with_gpus(row["scenario"], fewer // 2)}).verdict != "dies":
+        fewer //= 2
+    return fewer
+
+
 def judged(row: dict[str, Any]) -> Judged:
     """
     What is said of an outcome.
@@ -57,14 +82,12 @@ def judged(row: dict[str, Any]) -> Judged:
     Args:
         row: The outcome.
     """
-    changes = [
-        f"{key}={yaml.safe_dump(value, default_flow_style=True).splitlines()[0]}"
-        for key, value in row["scenario"].items()
-    ]
     try:
-        return Judged(row, phases_of(resolve(Inputs(changes=changes))))
+        found = phases_of(resolve(asked(row["scenario"])))
     except InputError as error:
         return Judged(row, None, "; ".join(fault.what for fault in error.faults))
+    about = row.get("about", PHASES)  # a source that tells of one side says nothing of the other
+    return Judged(row, found and Phases(phases=tuple(one for one in found.phases if one.name in about)))
 
 
 def lines(found: list[Judged]) -> list[str]:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import yaml
 
 from rlsize.facts.records.record import Refused
 from rlsize.readers.profiles import Catalogue
 from rlsize.readers.records.parsing import common, dtypes, layout, whole
+from rlsize.readers.yaml_documents import read_document
 
 CATALOGUE = Catalogue()
 FOLDER = Path(__file__).parents[3] / "benchmarks" / "published"
@@ -29,7 +29,7 @@ PARAMS = re.compile(r"params (\d+)")
 @cache
 def rows(name: str) -> list[dict[str, Any]]:
     """The rows of one file."""
-    found: list[dict[str, Any]] = yaml.safe_load((FOLDER / f"{name}.yaml").read_text(encoding="utf-8"))
+    found: list[dict[str, Any]] = read_document(FOLDER / f"{name}.yaml").data
     return found
 
 
