@@ -114,7 +114,9 @@ def test_more_instances_never_generate_a_step_later(
 ) -> None:
     """Replicas share the samples out; each fleet throughput is at least that of the smaller fleet."""
     asked = engine(question(model))
-    said = {"prompt_tokens": 500.0, "response_tokens": 2000.0, "response_cv": 0.8, "max_tokens": 8000.0}
+    said: dict[str, Any] = {
+        "prompt_tokens": 500.0, "response_tokens": 2000.0, "response_cv": 0.8, "max_tokens": 8000.0,
+    }  # fmt: skip
     fleet, larger = (
         generation(numbers, asked, StepBatch(samples=samples, instances=count, ending=ending, **said), VALUES)
         for count in (instances, instances + more)

@@ -38,6 +38,7 @@ COMMANDS: dict[str, tuple[str, ...]] = {
     "cost": (),
     "iteration": (),
     "backlog": (),
+    "whatif": ("--own-only",),
     "memory": (),
     "fleet": (),
     "split": (),
@@ -359,6 +360,8 @@ class Loop:
         budget: Limits, as YAML.
         engine: What is said of the engine's cache and load beside its layout.
         saved: Whether commands are asked about the plan that `plan --save` makes of it.
+        policies: What becomes of late samples, and how many more are started than a batch needs, as YAML.
+        framework: Whose rules hold where nobody says.
     """
 
     model: str
@@ -382,6 +385,8 @@ class Loop:
     budget: str | None
     engine: Mapping[str, object]
     saved: bool
+    policies: str | None
+    framework: str | None
 
     @property
     def text(self) -> str:
@@ -400,6 +405,8 @@ class Loop:
             "rollout": _flow(tensor_parallel=self.tensor, **self.engine),
             "trainer": _flow(lora_rank=self.lora_rank, offload=self.offload, parallelism=ranks),
             "agents": self.agents,
+            "policies": self.policies,
+            "framework": self.framework,
             "rates": self.rates,
             "prices": self.prices,
             "budget": self.budget,
@@ -445,6 +452,14 @@ def random_loop(number: int) -> Loop:
         budget=seldom("{trainer_idle_fraction: 1, gpus: 100000}"),
         saved=bool(seldom(True)),
         engine=seldom({"hit_ratio": 0.3}, {"routing": "random"}, {"concurrency": 24}, {"memory_fraction": 0.8}) or {},
+        policies=seldom(
+            "{late_samples: drop}",
+            "{late_samples: wait}",
+            "{oversampling: 1.25}",
+            "{late_samples: continue, oversampling: 1.5}",
+            once_in=2,
+        ),
+        framework=seldom("verl", "trl", "nemo-rl", "prime-rl"),
     )
 
 

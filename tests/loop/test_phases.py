@@ -135,3 +135,27 @@ def test_rates_alone_have_no_phases() -> None:
         "gpus_per_instance": "2", "prompts_per_step": "64", "group_size": "8", "response_tokens": "1000",
     }  # fmt: skip
     assert phases_of(resolve(Inputs(texts=texts))) is None
+
+
+def test_a_reference_that_is_parked_has_the_gpus_to_itself_where_the_policy_moves_out() -> None:
+    """In its own pass; where the policy stays, both are there."""
+    apart = {one.name: one for one in phases(SMALLEST).phases}["reference"].parts
+    beside = {one.name: one for one in phases(SMALLEST, trainer__offloaded_between="[optimizer]").phases}["reference"]
+    assert {"reference", "trainer_weights"} & apart.keys() == {"reference"}
+    assert {"reference", "trainer_weights"} <= beside.parts.keys()
+
+
+def test_a_model_with_gpus_of_its_own_is_not_on_the_trainers() -> None:
+    """Neither in its memory nor among its passes."""
+    both = {"algorithm__critic": "true", "algorithm__reference": "true"}
+    held = {name for one in phases(SMALLEST, **both).phases for name in one.parts}
+    apart = {name for one in phases(SMALLEST, **both, algorithm__models_apart="[critic]").phases for name in one.parts}
+    assert held - apart == {"critic"}
+
+
+def test_an_engine_whose_share_has_no_room_dies_at_its_start_and_says_of_what() -> None:
+    """What it needs is held against its share, not against the GPU."""
+    found = phases(SMALLEST, rollout__memory_fraction="0.1").dying
+    assert found is not None
+    assert (found.name, found.starved) == ("engine_start", True)
+    assert found.held.number > found.memory == pytest.approx(0.1 * phases(SMALLEST).worst.memory)

@@ -15,6 +15,7 @@ from unittest.mock import patch
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.effort import tries
 from tests.simulator.any_settings import any_setting
 
 from rlsize.simulator import run
@@ -188,12 +189,13 @@ def test_a_group_has_the_same_lengths_whatever_is_done_with_it(one: Setting, oth
 IN_ANOTHER_PROCESS = """
 import sys
 from hypothesis import given, seed, settings
+from tests.effort import tries
 from tests.simulator.any_settings import any_setting
 from tests.simulator.test_conservation import rows
 from rlsize.simulator.run import simulate
 
 @seed(1)
-@settings(database=None, derandomize=False, max_examples=60, deadline=None)
+@settings(database=None, derandomize=False, max_examples=tries(60), deadline=None)
 @given(any_setting())
 def histories(setting):
     print(rows(simulate(setting, 5, 3)))
@@ -203,7 +205,7 @@ histories()
 
 
 def test_another_process_gives_the_same_history() -> None:
-    """Sixty runs have the same rows to the last bit in processes that hash differently."""
+    """Many runs have the same rows to the last bit in processes that hash differently."""
     root = Path(__file__).resolve().parents[2]
     printed = set()
     for hash_seed in ("1", "2"):
@@ -211,7 +213,7 @@ def test_another_process_gives_the_same_history() -> None:
         command = [sys.executable, "-c", IN_ANOTHER_PROCESS]
         printed.add(subprocess.run(command, env=environment, capture_output=True, text=True, check=True).stdout)
     assert len(printed) == 1
-    assert printed.pop().count("\n") >= 60
+    assert printed.pop().count("\n") >= tries(60)
 
 
 class SameAgain(SeededOutcomes):

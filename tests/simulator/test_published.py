@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from itertools import pairwise
 from math import inf
 from typing import Any
@@ -107,6 +108,7 @@ def loop(cv: float = 1.5, **parts: Any) -> Setting:
     return Setting(**{**usual, **parts})
 
 
+@cache
 def pace(setting: Setting, seed: int, steps: int = 40, warmup: int = 10) -> float:
     """Optimizer steps per second after the warm-up."""
     ends = simulate(setting, steps, seed).columns["end_seconds"]

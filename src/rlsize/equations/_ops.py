@@ -81,7 +81,7 @@ def erf(a: Real) -> Real:
     if _array(a):
         import numpy as np
 
-        return np.vectorize(math.erf, otypes=[float])(a)
+        return np.fromiter(map(math.erf, a.ravel().tolist()), float, a.size).reshape(a.shape)
     return math.erf(a)
 
 

@@ -187,3 +187,143 @@ def drained_time(
     31.0
     """
     return full_steps * full_step_seconds + draining_seconds + samples * prefill_seconds
+
+
+def reached_tokens(seconds: Real, sample_seconds: Real, mean_tokens: Real, max_tokens: Real) -> Real:
+    """
+    Length that a sample gets to in some time.
+
+    x = min(t l / t_l, m), at least l / 1,000
+
+    Args:
+        seconds: The time, t. [s]
+        sample_seconds: Time of a sample of mean length, t_l. [s]
+        mean_tokens: Mean response length, l. [token]
+        max_tokens: The cap, m. [token]
+
+    Returns:
+        x. [token]
+
+    Assumes each token takes as long as any other.
+    Source: proportion.
+
+    >>> reached_tokens(seconds=80.0, sample_seconds=40.0, mean_tokens=1000.0, max_tokens=8000.0)
+    2000.0
+    """
+    return maximum(minimum(mean_tokens * seconds / sample_seconds, max_tokens), 1e-3 * mean_tokens)
+
+
+def kept_tokens(generated_tokens: Real, reached_tokens: Real, finished_share: Real, group_size: Real) -> Real:
+    """
+    Mean tokens of a sample that are trained on, where groups with a sample that is not finished by then are dropped.
+
+    f = F^(G-1) (g - (1 - F) x)
+
+    Args:
+        generated_tokens: Mean tokens that a sample has got to, g = E[min(X, x)]. [token]
+        reached_tokens: The length at which unfinished samples are dropped, x. [token]
+        finished_share: Share of samples that are no longer than that, F. [1]
+        group_size: Samples that are dropped together, G; 1 where each stands for itself. [1]
+
+    Returns:
+        f. [token]
+
+    Assumes independent lengths; correlation within a group raises it.
+    Source: partial expectation, times the chance that all others of the group have finished.
+
+    >>> kept_tokens(generated_tokens=800.0, reached_tokens=1600.0, finished_share=0.9, group_size=1)
+    640.0
+    """
+    return finished_share ** (group_size - 1) * maximum(0.0, generated_tokens - (1 - finished_share) * reached_tokens)
+
+
+def tokens_per_kept_token(generated_tokens: Real, kept_tokens: Real) -> Real:
+    """
+    Response tokens generated for each that is trained on, where some samples are dropped.
+
+    w = g / f, at most 1,000
+
+    Args:
+        generated_tokens: Mean tokens that a sample has got to, g. [token]
+        kept_tokens: Mean tokens of it that are trained on, f. [token]
+
+    Returns:
+        w. [1]
+
+    Assumes lengths do not depend on when a sample starts.
+    Source: definition.
+
+    >>> tokens_per_kept_token(generated_tokens=800.0, kept_tokens=640.0)
+    1.25
+    """
+    return generated_tokens / maximum(kept_tokens, 1e-3 * generated_tokens)
+
+
+def dropped_share(tokens_per_kept_token: Real) -> Real:
+    """
+    Share of generated tokens that are in samples which are dropped.
+
+    d = (w - 1) / w
+
+    Args:
+        tokens_per_kept_token: Response tokens generated for each that is trained on, w. [1]
+
+    Returns:
+        d. [1]
+
+    Assumes nothing.
+    Source: definition.
+
+    >>> dropped_share(tokens_per_kept_token=1.25)
+    0.2
+    """
+    return (tokens_per_kept_token - 1) / tokens_per_kept_token
+
+
+def tokens_of_slot(full_steps: Real, drained_tokens: Real, unfinished: Real, slots: Real, aged_tokens: Real) -> Real:
+    """
+    Tokens of a batch that one slot generates and that are not dropped, where the batch closes before all have finished.
+
+    f = n + g - min(q / H, 1) a
+
+    Args:
+        full_steps: Steps with all slots busy, n. [token]
+        drained_tokens: Mean tokens that count of those from then on, g. [token]
+        unfinished: Samples that are dropped, those that never started among them, q; 0 for all that is generated. [1]
+        slots: Samples in flight when no more wait, H. [1]
+        aged_tokens: Mean tokens that one in flight had by then, a; 0 where all start at once. [token]
+
+    Returns:
+        f. [token]
+
+    Assumes dropped samples are of the age of the others.
+    Source: sum.
+
+    >>> tokens_of_slot(full_steps=1000, drained_tokens=700.0, unfinished=20, slots=100, aged_tokens=500.0)
+    1600.0
+    """
+    return full_steps + drained_tokens - minimum(unfinished / slots, 1.0) * aged_tokens
+
+
+def carried_in_flight(started: Real, wanted: Real, mean_tokens: Real, longest_tokens: Real) -> Real:
+    """
+    Mean samples that run while a batch is generated whose unfinished groups go on in the next one.
+
+    h = (S - W / 2) l / M
+
+    Args:
+        started: Samples under way when it begins, those carried over among them, S. [1]
+        wanted: Samples that it closes with, W. [1]
+        mean_tokens: Mean response length, l. [token]
+        longest_tokens: Expected longest response of a group, M. [token]
+
+    Returns:
+        h. [1]
+
+    Assumes groups finish at an even pace, and a sample of an open group runs for its share of the group's time.
+    Source: work is conserved, batch after batch; within 20 % of the simulator for groups of 1 to 8.
+
+    >>> carried_in_flight(started=160, wanted=128, mean_tokens=1000.0, longest_tokens=2000.0)
+    48.0
+    """
+    return (started - wanted / 2) * mean_tokens / longest_tokens

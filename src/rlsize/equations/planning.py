@@ -136,6 +136,30 @@ def step_time_limit(run_seconds: Real, steps: Real) -> Real:
     return run_seconds / steps
 
 
+def relative_yield(tokens: Real, cost: Real, usual_tokens: Real, usual_cost: Real) -> Real:
+    """
+    Trained tokens for what they cost, over those of the usual way.
+
+    y = (n / c) / (n_0 / c_0)
+
+    Args:
+        tokens: Tokens that a step trains, n. [token]
+        cost: What it costs, in dollars or in GPU-hours, c. [usd]
+        usual_tokens: The same of the usual way, n_0. [token]
+        usual_cost: What that costs, in the same unit, c_0. [usd]
+
+    Returns:
+        y. [1]
+
+    Assumes a token is worth the same in both, which holds for the time that it takes and not for what it teaches.
+    Source: definition.
+
+    >>> relative_yield(tokens=2e6, cost=3.0, usual_tokens=1e6, usual_cost=2.0)
+    1.3333333333333333
+    """
+    return tokens / cost / (usual_tokens / usual_cost)
+
+
 def overshoot(value: Real, limit: Real) -> Real:
     """
     How far a value lies beyond a limit.

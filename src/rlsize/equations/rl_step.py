@@ -59,6 +59,62 @@ def shared_out_sync(seconds: Real, gpus: Real, usual_gpus: Real, exponent: Real)
     return seconds / maximum(1.0, gpus / usual_gpus) ** exponent
 
 
+def own_phase(
+    model_seconds: Real, factor: Real, drift: Real, tokens: Real, measured_tokens: Real, own_seconds: Real
+) -> Real:
+    """
+    Time of a phase of a run that was measured, part of which the model does not know.
+
+    t = f m (T / T_0)^(d - 1) + w
+
+    Args:
+        model_seconds: As it is predicted, m. [s]
+        factor: What is left of that where the run was quicker than believed, f. [1]
+        drift: How the run grows with its tokens over what is predicted, d: 1 alike. [1]
+        tokens: Tokens of a step, T. [token]
+        measured_tokens: Tokens of a step of the run, T_0. [token]
+        own_seconds: What the run has on top of it, w. [s]
+
+    Returns:
+        t. [s]
+
+    Assumes that how a run grows otherwise than predicted is a power of its tokens.
+    Source: what is left of measured phases beside their prediction.
+
+    >>> own_phase(model_seconds=20.0, factor=1.0, drift=1.0, tokens=4e6, measured_tokens=1e6, own_seconds=10.0)
+    30.0
+    """
+    return factor * model_seconds * (tokens / measured_tokens) ** (drift - 1) + own_seconds
+
+
+def own_time(
+    own_seconds: Real, tokens: Real, measured_tokens: Real, token_exponent: Real, quickened: Real, speed_exponent: Real
+) -> Real:
+    """
+    Time that a run has beside what the model knows, once the loop is changed.
+
+    t = w (T / T_0)^g q^h
+
+    Args:
+        own_seconds: As it was measured, w. [s]
+        tokens: Tokens of a step, T. [token]
+        measured_tokens: Tokens of a step of the run, T_0. [token]
+        token_exponent: How much of it grows with the tokens, g: 0 nothing, 1 all. [1]
+        quickened: What a change makes of the predicted time of a token in that phase, q: 0.5 half of it. [1]
+        speed_exponent: How much of it is work that goes with that, h: 0 nothing, 1 all. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes waits have to do with samples, and passes with the GPUs that make them too.
+    Source: what is left of measured phases beside their prediction.
+
+    >>> own_time(10.0, tokens=4e6, measured_tokens=1e6, token_exponent=0.5, quickened=0.25, speed_exponent=0.5)
+    10.0
+    """
+    return own_seconds * (tokens / measured_tokens) ** token_exponent * quickened**speed_exponent
+
+
 def trainer_phase(update_seconds: Real, forward_seconds: Real) -> Real:
     """
     Busy trainer seconds of a step.
@@ -249,7 +305,7 @@ def step_waiting_for_longest(longest_seconds: Real, max_staleness: Real) -> Real
     T = t / (k + 1)
 
     Args:
-        longest_seconds: Time to generate the longest response, t. [s]
+        longest_seconds: Time to generate the longest response, and to train on it where that counts, t. [s]
         max_staleness: Staleness cap, k. [1]
 
     Returns:
@@ -262,3 +318,66 @@ def step_waiting_for_longest(longest_seconds: Real, max_staleness: Real) -> Real
     30.0
     """
     return longest_seconds / (max_staleness + 1)
+
+
+def phases_waiting_for_longest(
+    phases_seconds: Real,
+    longest_seconds: Real,
+    train_seconds: Real,
+    sync_seconds: Real,
+    overhead_seconds: Real,
+    max_staleness: Real,
+) -> Real:
+    """
+    Time of the phases of an asynchronous step whose trainer waits for the longest response before it gets too stale.
+
+    t = max(t_p, (t_l + t_t + t_s + t_o) / (k + 1) - t_s - t_o)
+
+    Args:
+        phases_seconds: Without that, t_p. [s]
+        longest_seconds: Time of the longest response, t_l. [s]
+        train_seconds: Busy trainer seconds, t_t. [s]
+        sync_seconds: Weight sync that nothing hides, t_s. [s]
+        overhead_seconds: What belongs to no phase, t_o. [s]
+        max_staleness: Staleness cap, k. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes the response starts right after a sync; the weights that it is trained into come k + 1 steps later.
+    Source: definition of staleness, counted from the first token; with k = 0 it is a synchronous step.
+
+    >>> phases_waiting_for_longest(phases_seconds=30.0, longest_seconds=80.0, train_seconds=20.0, sync_seconds=5.0,
+    ...                            overhead_seconds=5.0, max_staleness=1)
+    45.0
+    """
+    other = sync_seconds + overhead_seconds
+    least = step_waiting_for_longest(longest_seconds + train_seconds + other, max_staleness)
+    return maximum(phases_seconds, least - other)
+
+
+def time_until_due(
+    step_seconds: Real, train_seconds: Real, sync_seconds: Real, overhead_seconds: Real, max_staleness: Real
+) -> Real:
+    """
+    Time that a sample of an asynchronous loop has until the last batch that may hold it is taken.
+
+    t = max(0, (k + 1) T - t_t - t_s - t_o)
+
+    Args:
+        step_seconds: Wall clock of a step, T. [s]
+        train_seconds: Busy trainer seconds, which follow the taking of a batch, t_t. [s]
+        sync_seconds: Weight sync that nothing hides, t_s. [s]
+        overhead_seconds: What belongs to no phase, t_o. [s]
+        max_staleness: Staleness cap, k. [1]
+
+    Returns:
+        t. [s]
+
+    Assumes the sample starts right after a sync, as it does where the cap on staleness admits samples.
+    Source: definition of staleness, counted from the first token.
+
+    >>> time_until_due(step_seconds=60.0, train_seconds=30.0, sync_seconds=5.0, overhead_seconds=5.0, max_staleness=1)
+    80.0
+    """
+    return maximum(0.0, (max_staleness + 1) * step_seconds - train_seconds - sync_seconds - overhead_seconds)

@@ -61,7 +61,7 @@ class Belief:
         A constant's own random numbers depend on the seed and its name only, so alternatives that share constants
         share their draws.
         """
-        normal = np.array([_normal(seed, name, draws) for name in self.names]).reshape(len(self.names), draws)
+        normal = _normals(seed, self.names, draws)
         root = _root(np.ascontiguousarray(self.covariance, dtype=np.float64).tobytes(), len(self.names))
         values = np.exp(self.mean[:, None] + root @ normal)
         return dict(zip(self.names, values, strict=True))
@@ -173,6 +173,12 @@ def interval(draws: NDArray[np.float64]) -> tuple[float, float]:
 
 def _normal(seed: int, name: str, draws: int) -> NDArray[np.float64]:
     return np.random.default_rng([seed, zlib.crc32(name.encode())]).standard_normal(draws)
+
+
+@lru_cache(maxsize=8)
+def _normals(seed: int, names: tuple[str, ...], draws: int) -> NDArray[np.float64]:
+    """Random numbers of all constants, one row each, kept as every alternative has the same."""
+    return np.array([_normal(seed, name, draws) for name in names]).reshape(len(names), draws)
 
 
 @lru_cache(maxsize=8)

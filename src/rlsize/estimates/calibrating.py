@@ -79,6 +79,7 @@ class Point:
         series: Points of one series are neighbours; none where empty.
         place: Where it stands on the axis of its series.
         rising: Whether values rise along that axis, or fall.
+        limit: Standard deviations from what was believed up to which constants may explain it; the rest is its own.
     """
 
     of: Measurable
@@ -88,6 +89,7 @@ class Point:
     series: str = ""
     place: float = 0.0
     rising: bool = True
+    limit: float = math.inf
 
     @property
     def spread(self) -> float:
@@ -153,16 +155,17 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
     first = _checked(points, predict(before.central()))
     if not points:
         return Calibrated(before=before, after=before, compared=())
+    slope, scatter = sensitivity(before, predict), np.array([point.spread for point in points])
+    deviations = np.sqrt(np.diag(slope @ before.covariance @ slope.T) + scatter**2).tolist()
+    taken = [_within(point, earlier, width) for point, earlier, width in zip(points, first, deviations, strict=True)]
     try:
         with np.errstate(all="ignore"):  # what does not settle is refused below
-            after = conditioned(before, predict, [one.measured for one in points], [one.spread for one in points])
+            after = conditioned(before, predict, taken, scatter.tolist())
     except np.linalg.LinAlgError as error:
         raise Refused(f"the measurements contradict each other beyond what constants can explain: {error}") from None
     if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
         raise Refused("the measurements contradict each other beyond what constants can explain")
     last = _checked(points, predict(after.central()))
-    slope, scatter = sensitivity(before, predict), np.array([point.spread for point in points])
-    deviations = np.sqrt(np.diag(slope @ before.covariance @ slope.T) + scatter**2).tolist()
     return Calibrated(
         before=before,
         after=after,
@@ -177,6 +180,14 @@ def calibrated(points: Sequence[Point], *stages: Stage) -> Calibrated:
             for point, earlier, later, deviation in zip(points, first, last, deviations, strict=True)
         ),
     )
+
+
+def _within(point: Point, predicted: float, deviation: float) -> float:
+    """What of a measurement constants may explain."""
+    if math.isinf(point.limit):
+        return point.measured
+    most = math.exp(point.limit * deviation)
+    return min(max(point.measured, predicted / most), predicted * most)
 
 
 def _together(predicts: Sequence[Predict]) -> Callable[[Mapping[str, Real]], list[Any]]:

@@ -50,7 +50,7 @@ def apply(key: str, equation: Callable[..., Any], /, **inputs: Figure | float) -
     """
     figures = {name: value if isinstance(value, Figure) else _constant(name, value) for name, value in inputs.items()}
     lacking = [figure.missing for figure in figures.values() if not figure.known]
-    missing = ", ".join(dict.fromkeys(", ".join(lacking).split(", ")))
+    missing = ", ".join(dict.fromkeys(", ".join(lacking).split(", "))) if lacking else ""
     return Figure(
         key=key,
         value=None if lacking else equation(**{name: figure.value for name, figure in figures.items()}),

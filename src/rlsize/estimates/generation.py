@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from rlsize.equations import batch_drain, long_tail, prefill, rollout_batch
+from rlsize.equations import batch_drain, long_tail, loop_time, prefill, rollout_batch
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.remembered import remembered
 from rlsize.estimates.rollout_prediction import Lengths, at_batch, cache_capacity, engine_limit, steady
@@ -18,9 +18,11 @@ if TYPE_CHECKING:
 
     from rlsize.equations._ops import Real
     from rlsize.estimates.figures import Work, Worked
-    from rlsize.estimates.rollout_prediction import Replica
+    from rlsize.estimates.rollout_prediction import Replica, Steady
 
 Ending = Literal["barrier", "refill"]
+Late = Literal["continue", "wait", "drop"]
+"""What becomes of samples that are not finished when a batch is due."""
 _POINTS = 49  # of the drain; 400 change the time by less than 0.5 %
 
 
@@ -39,6 +41,9 @@ class StepBatch:
         hit_ratio: Share of prompt tokens found in the prefix cache. [1]
         in_flight: Samples that the loop lets be in flight over all instances; None for as many as fit. [1]
         ending: barrier (the step waits for its last sample) or refill (finished samples are replaced at once).
+        late: What becomes of samples that are not finished when a batch is due.
+        oversampling: Samples started for each that a batch with a barrier needs; those dropped are among `samples`. [1]
+        group_size: Samples that finish together. [1]
     """
 
     samples: Real
@@ -50,6 +55,9 @@ class StepBatch:
     hit_ratio: Real = 0.0
     in_flight: Real | None = None
     ending: Ending = "barrier"
+    late: Late = "continue"
+    oversampling: Real = 1.0
+    group_size: Real = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,6 +157,9 @@ class Generation:
         live_tokens: Context of the mean sample in flight. [token]
         rate: Response tokens per second of one instance, over the whole time. [token/s]
         prefill_seconds: Engine time of one prompt. [s]
+        sample_seconds: With refill, time of the longest sample where that is waited for, of the mean one where late
+            ones are dropped. [s]
+        dropped_fraction: Share of generated tokens that a barrier drops. [1]
     """
 
     seconds: Real
@@ -160,6 +171,8 @@ class Generation:
     live_tokens: Real
     rate: Real
     prefill_seconds: Real
+    sample_seconds: Real = 0.0
+    dropped_fraction: Real = 0.0
 
 
 def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str, Real]) -> Generation:
@@ -175,31 +188,59 @@ def generation(work: Work, asked: Replica, batch: StepBatch, values: Mapping[str
     shape = shape_of(work, batch)
     if batch.ending == "refill":
         return _refilled(work, asked, batch, shape, values)
-    return _drained(work, asked, batch, shape, values)
+    if batch.late == "wait" or np.all(np.asarray(batch.oversampling) <= 1.0):
+        return _drained(work, asked, batch, shape, values)
+    return (_carried if batch.late == "continue" else _closed)(work, asked, batch, shape, values)
+
+
+def _made(
+    work: Work, batch: StepBatch, shape: Shape, seconds: Worked, flying: Flying, rate: Worked, **more: Worked
+) -> Generation:
+    """What the fleet makes in some time; all slots are busy to the end where nothing else is said."""
+    return Generation(
+        seconds=seconds,
+        batch=flying.batch,
+        capacity=flying.capacity,
+        prefill_seconds=flying.prefill_seconds,
+        rate=rate,
+        longest_tokens=longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
+        live_tokens=shape.lengths.live,
+        **({"full_seconds": seconds, "tail_seconds": 0.0} | more),
+    )
 
 
 def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
     found = steady(work, asked, offered, shape.lengths, values)
-    seconds = work(
-        "generation_seconds",
-        rollout_batch.fleet_time,
+    seconds = rollout_batch.fleet_time(
         samples=batch.samples,
         response_tokens=batch.response_tokens,
         instances=batch.instances,
         instance_rate=found.rate,
     )
-    return Generation(
-        seconds=seconds,
-        full_seconds=seconds,
-        tail_seconds=0.0,
-        batch=found.batch,
-        capacity=found.capacity,
-        longest_tokens=longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
-        live_tokens=shape.lengths.live,
-        rate=found.rate,
-        prefill_seconds=found.prefill_seconds,
-    )
+    sample = _sample_seconds(work, asked, batch, shape, found, values)
+    flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
+    return _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=sample)
+
+
+def _sample_seconds(
+    work: Work, asked: Replica, batch: StepBatch, shape: Shape, found: Steady, values: Mapping[str, Real]
+) -> Worked:
+    """
+    Time of the sample that a rule on late ones looks at: the mean one, or the longest of all in flight.
+
+    Where batches wait for that, the fleet runs as many samples as there are on average while it lasts.
+    """
+    cycle = rollout_batch.cycle_time
+    if batch.late == "continue":
+        return 0.0
+    if batch.late == "drop":
+        return cycle(batch=found.batch, response_tokens=batch.response_tokens, rate=found.rate)
+    many = batch.samples if batch.in_flight is None else batch.in_flight
+    longest = longest_of(work, many, shape.uncapped, batch.response_cv, shape.cap)
+    left = batch_drain.carried_in_flight(found.batch, 0.0, batch.response_tokens, longest)
+    at_load = steady(work, asked, left, shape.lengths, values)
+    return cycle(batch=at_load.batch, response_tokens=longest, rate=at_load.rate)
 
 
 def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
@@ -207,80 +248,100 @@ def _in_flight_of_each(work: Work, batch: StepBatch) -> Worked:
     return work("in_flight_per_instance", rollout_batch.per_instance, amount=batch.in_flight, instances=batch.instances)
 
 
-def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
-    own = work("samples_per_instance", rollout_batch.per_instance, amount=batch.samples, instances=batch.instances)
-    room = cache_capacity(work, asked, shape.lengths, values)
-    most = engine_limit(asked.question)
+class Flying(NamedTuple):
+    """
+    Samples that an instance runs at once.
+
+    Args:
+        batch: How many. [1]
+        capacity: How many its cache holds. [1]
+        step_seconds: An engine step with them. [s/token]
+        prefill_seconds: Engine time of one prompt. [s]
+    """
+
+    batch: Worked
+    capacity: Worked
+    step_seconds: Worked
+    prefill_seconds: Worked
+
+
+def _flying(
+    work: Work, asked: Replica, batch: StepBatch, shape: Shape, own: Worked, values: Mapping[str, Real]
+) -> Flying:
+    """Those of its own samples that an instance runs at once."""
+    room, most = cache_capacity(work, asked, shape.lengths, values), engine_limit(asked.question)
     if batch.in_flight is not None:
-        most = work(
-            "most_in_flight",
-            rollout_batch.samples_in_flight,
-            concurrency=_in_flight_of_each(work, batch),
-            capacity=most,
-            engine_limit=most,
-        )
-    slots = work(
-        "samples_in_flight", rollout_batch.samples_in_flight, concurrency=own, capacity=room, engine_limit=most
-    )
-    _, full_step, prefill_seconds = at_batch(work, asked, slots, shape.lengths, values)
-    seconds = work(
-        "generation_seconds",
-        batch_drain.drained_time,
-        full_steps=work(
-            "full_steps",
-            batch_drain.full_steps,
-            samples=own,
-            slots=slots,
-            mean_tokens=batch.response_tokens,
-            mean_remaining=shape.live,
-        ),
-        full_step_seconds=full_step,
-        draining_seconds=_draining_seconds(work, asked, batch, shape, (own, slots), values),
-        samples=own,
-        prefill_seconds=prefill_seconds,
-    )
-    packed = work(
-        "packed_seconds",
-        rollout_batch.packed_time,
-        samples=own,
-        response_tokens=batch.response_tokens,
-        batch=slots,
-        step_seconds=full_step,
-        prefill_seconds=prefill_seconds,
-    )
-    rate = work(
-        "batch_tokens_per_second",
-        rollout_batch.batch_rate,
-        samples=own,
-        response_tokens=batch.response_tokens,
-        seconds=seconds,
-    )
-    return Generation(
-        seconds=seconds,
-        full_seconds=packed,
-        tail_seconds=work("tail_seconds", rollout_batch.beyond, whole=seconds, part=packed),
-        batch=slots,
-        capacity=room,
-        longest_tokens=longest_of(work, batch.samples, shape.uncapped, batch.response_cv, shape.cap),
-        live_tokens=shape.lengths.live,
-        rate=rate,
-        prefill_seconds=prefill_seconds,
+        most = rollout_batch.samples_in_flight(_in_flight_of_each(work, batch), most, most)
+    slots = rollout_batch.samples_in_flight(concurrency=own, capacity=room, engine_limit=most)
+    _, step, prefill_seconds = at_batch(work, asked, slots, shape.lengths, values)
+    return Flying(slots, room, step, prefill_seconds)
+
+
+def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
+    own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
+    flying = _flying(work, asked, batch, shape, own, values)
+    drain = _drain(work, asked, batch, shape, (own, flying.batch), values)
+    seconds = _drained_time(batch, shape, flying, own, _draining_seconds(batch, flying.batch, drain))
+    packed = _packed_time(batch, flying, own)
+    rate = rollout_batch.batch_rate(samples=own, response_tokens=batch.response_tokens, seconds=seconds)
+    tail = rollout_batch.beyond(whole=seconds, part=packed)
+    return _made(work, batch, shape, seconds, flying, rate, full_seconds=packed, tail_seconds=tail)
+
+
+def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:
+    """Engine steps with all slots busy."""
+    return batch_drain.full_steps(
+        samples=samples, slots=flying.batch, mean_tokens=batch.response_tokens, mean_remaining=shape.live
     )
 
 
-def _draining_seconds(
+def _drained_time(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked, draining: Worked) -> Worked:
+    """Time of a batch that drains, of which so many samples begin."""
+    return batch_drain.drained_time(
+        full_steps=_full_steps(batch, shape, flying, samples),
+        full_step_seconds=flying.step_seconds,
+        draining_seconds=draining,
+        samples=samples,
+        prefill_seconds=flying.prefill_seconds,
+    )
+
+
+def _packed_time(batch: StepBatch, flying: Flying, samples: Worked) -> Worked:
+    """Time of so many samples if all slots were busy to the end."""
+    return rollout_batch.packed_time(
+        samples=samples,
+        response_tokens=batch.response_tokens,
+        batch=flying.batch,
+        step_seconds=flying.step_seconds,
+        prefill_seconds=flying.prefill_seconds,
+    )
+
+
+class _Drain(NamedTuple):
+    """
+    A batch as it shrinks, at some points of the tokens that its longest response has left.
+
+    Args:
+        tokens: The points. [token]
+        done: Share of samples that have finished by then. [1]
+        step: Engine step with those that still run. [s/token]
+    """
+
+    tokens: Any
+    done: Any
+    step: Any
+
+
+def _drain(
     work: Work,
     asked: Replica,
     batch: StepBatch,
     shape: Shape,
     samples: tuple[Real, Real],
     values: Mapping[str, Real],
-) -> Worked:
+) -> _Drain:
     """
-    Seconds of the steps in which the batch shrinks: the integral of the step over what the longest response has left.
-
-    An instance runs on while any of its samples does; the fleet waits for the slowest one, so the last steps count if
-    any sample of the whole step still runs.
+    How a batch shrinks.
 
     Args:
         work: `figures.numbers`.
@@ -304,8 +365,6 @@ def _draining_seconds(
     done = np.clip(np.where(refilled, aged, fresh), 0.0, 1.0)
     here = batch_drain.chance_of_any(finished_share=done, samples=slots)
     running = batch_drain.still_running(finished_share=done, samples=slots, chance=here)
-    running_at_all = np.minimum(slots * _last(batch.instances), _last(batch.samples))  # some instances may have none
-    anywhere = batch_drain.chance_of_any(finished_share=done, samples=running_at_all)
     prompt = _last(batch.prompt_tokens)
     aged_live = long_tail.context_of(prompt_tokens=prompt, response_tokens=_last(shape.live))
     fresh_live = long_tail.context_of(prompt_tokens=prompt, response_tokens=tokens)
@@ -318,7 +377,82 @@ def _draining_seconds(
     )
     spread = {name: _last(value) for name, value in values.items()}
     _, step, _ = at_batch(work, asked, running, lengths, spread)
-    return np.trapezoid(anywhere * step, tokens, axis=-1)
+    return _Drain(tokens=tokens, done=done, step=step)
+
+
+def _draining_seconds(batch: StepBatch, slots: Real, drain: _Drain) -> Worked:
+    """
+    Seconds of the steps in which the batch shrinks: the integral of the step over what the longest response has left.
+
+    An instance runs on while any of its samples does; the fleet waits for the slowest one, so the last steps count if
+    any sample of the whole step still runs.
+
+    Args:
+        batch: The samples.
+        slots: Those of an instance that are in flight at once.
+        drain: How they finish.
+    """
+    running_at_all = np.minimum(_last(slots) * _last(batch.instances), _last(batch.samples))  # some have none
+    anywhere = batch_drain.chance_of_any(finished_share=drain.done, samples=running_at_all)
+    return np.trapezoid(anywhere * drain.step, drain.tokens, axis=-1)
+
+
+def _closed(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
+    """
+    A batch that closes when as many groups as it needs are whole; what has not finished is dropped.
+
+    Time is that of the tokens which are trained on: those dropped are the longest, so more samples are needed for them.
+    """
+    own = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
+    wanted = rollout_batch.per_instance(amount=own, instances=batch.oversampling)
+    left = rollout_batch.beyond(whole=own, part=wanted)
+    flying = _flying(work, asked, batch, shape, own, values)
+    slots = flying.batch
+    begun = rollout_batch.beyond(whole=own, part=rollout_batch.beyond(whole=left, part=slots))
+    drain = _drain(work, asked, batch, shape, (own, slots), values)
+    tokens, generated, share, draining = _until_closed(batch, left, slots, drain)
+    kept = batch_drain.kept_tokens(generated, tokens, share, batch.group_size)
+    full, aged = _full_steps(batch, shape, flying, begun), np.where(np.asarray(own) > slots, shape.live, 0.0)
+    made = batch_drain.tokens_of_slot(full, generated, 0.0, slots, aged)
+    trained = batch_drain.tokens_of_slot(full, kept, left, slots, aged)
+    seconds = _drained_time(batch, shape, flying, begun, draining)
+    rate = rollout_batch.batch_rate(samples=slots, response_tokens=trained, seconds=seconds)
+    whole = rollout_batch.fleet_time(wanted, batch.response_tokens, 1.0, rate)
+    dropped = batch_drain.dropped_share(batch_drain.tokens_per_kept_token(made, trained))
+    return _made(work, batch, shape, whole, flying, rate, dropped_fraction=dropped)
+
+
+def _until_closed(batch: StepBatch, left: Real, slots: Real, drain: _Drain) -> tuple[Worked, Worked, Worked, Worked]:
+    """
+    A batch as it shrinks until no more samples than `left` are in groups that have not finished.
+
+    Returns:
+        Tokens that a sample still running has got to, the mean of all, the share that has finished, and the time.
+    """
+    running = 1 - drain.done
+    unfinished = _last(slots) * batch_drain.chance_of_any(finished_share=drain.done, samples=_last(batch.group_size))
+    falls = np.maximum(unfinished[..., :-1] - unfinished[..., 1:], 1e-12)
+    within = np.clip((unfinished[..., :-1] - _last(left)) / falls, 0.0, 1.0)  # share of each interval that counts
+    steps = np.diff(drain.tokens) * within
+
+    def until(heights: Any) -> Any:  # noqa: ANN401 (an array over the points)
+        """The integral, by the mean of each interval's counted part."""
+        return np.sum(steps * (heights[..., :-1] + np.diff(heights) * within / 2), axis=-1)
+
+    share = drain.done[..., 0] + np.sum(np.diff(drain.done) * within, axis=-1)
+    return np.sum(steps, axis=-1), until(running), share, until(drain.step)
+
+
+def _carried(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
+    """A batch that closes when as many groups as it needs are whole, where the others go on in the next one."""
+    wanted = rollout_batch.per_instance(amount=batch.samples, instances=batch.instances)
+    started = loop_time.generated_samples(wanted, batch.oversampling)
+    longest = longest_of(work, batch.group_size, shape.uncapped, batch.response_cv, shape.cap)
+    running = batch_drain.carried_in_flight(started, wanted, batch.response_tokens, longest)
+    flying = _flying(work, asked, batch, shape, running, values)
+    seconds = _packed_time(batch, flying, wanted)
+    rate = rollout_batch.batch_rate(samples=wanted, response_tokens=batch.response_tokens, seconds=seconds)
+    return _made(work, batch, shape, seconds, flying, rate)
 
 
 def _last(value: Worked) -> Worked:

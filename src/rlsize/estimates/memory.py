@@ -122,6 +122,7 @@ class MemoryQuestion:
         longest_tokens: The longest sequence, which a micro batch and a cache must hold whole; absent where nobody says
             how long samples are. [token]
         recompute: What activations are recomputed.
+        offload: Whether master weights and optimizer states live on the host.
         engine: One rollout instance on its GPU; None where model or GPU is not named.
         keeps: How the trainer keeps what it holds.
         sequences: Sequences of a step; absent where nobody says. [1]
@@ -155,6 +156,7 @@ class MemoryQuestion:
     longest_tokens: Figure = absent("longest_tokens", "--response-tokens")
     capped: bool = True
     recompute: Recomputation = RECOMPUTATIONS["full"]
+    offload: bool = False
     engine: EngineQuestion | None = None
     keeps: Keeping = field(default_factory=Keeping)
     sequences: Figure = absent("samples_per_step", "--samples")
@@ -361,7 +363,9 @@ def on_trainer(question: MemoryQuestion, layout: TrainerLayout) -> TrainerMemory
         recompute=question.recompute.name,
         weight_width=_WEIGHT_BYTES,
         gradient_width=question.bytes_per_gradient,
-        optimizer_width=apply("bytes_per_optimizer", memory.optimizer_bytes_per_param, **question.optimizer_widths),
+        optimizer_width=0.0
+        if question.offload
+        else apply("bytes_per_optimizer", memory.optimizer_bytes_per_param, **question.optimizer_widths),
         adapter_params=question.adapter_params if question.lora_rank.known else None,
         beside=tuple(_beside(question)),
     )

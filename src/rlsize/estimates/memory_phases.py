@@ -261,6 +261,8 @@ def _present(side: TrainerSide, turns: Turns, phase: str) -> frozenset[str]:
     parked |= set() if "optimizer" in turns.offloaded else {"optimizer"}
     if phase in {"update", "optimizer"}:
         return frozenset(weights | beside | {"gradients", "optimizer"})
+    if phase == "reference" and turns.reference_offload and "params" in turns.offloaded:  # the policy is away then
+        return frozenset({"reference"} | parked)
     if phase in {"logprob", "reference"}:
         return frozenset(weights | beside | parked | ({"reference"} if phase == "reference" else set()))
     if phase == "checkpoint":

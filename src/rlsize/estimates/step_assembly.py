@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from dataclasses import dataclass, fields, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from rlsize.equations import iteration, kernel_time, loop_time, planning, rl_step, rollout_batch, train_step
-from rlsize.estimates.figures import added, apply
+from rlsize.equations import (
+    batch_drain,
+    iteration,
+    kernel_time,
+    lengths,
+    loop_time,
+    planning,
+    rl_step,
+    rollout_batch,
+    train_step,
+)
+from rlsize.equations._ops import exp, log, maximum, where
+from rlsize.estimates.figures import added, apply, numbers
 from rlsize.facts.figure import Figure
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.figures import Work, Worked
+    from rlsize.estimates.generation import Late
     from rlsize.estimates.train_prediction import TrainStep
 
 Loop = Literal["colocated", "synchronous", "one-step-off", "async", "hybrid"]
@@ -20,6 +33,11 @@ OVERLAPPING = frozenset({"one-step-off", "async", "hybrid"})
 """Loops whose fleet and trainer work at the same time."""
 REFILLING = frozenset({"async", "hybrid"})
 """Loops that replace a sample that has finished at once."""
+USUAL_LATE: Mapping[Loop, Late] = MappingProxyType(
+    {"colocated": "wait", "synchronous": "wait", "one-step-off": "wait", "async": "continue", "hybrid": "continue"}
+)
+"""What becomes of late samples where nobody says."""
+_HALVINGS = 5  # and a straight line between the ends that are left, so that waste is known to 0.1 %
 ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 
@@ -39,6 +57,7 @@ class Step:
         sync_seconds: Weight sync. [s]
         sync_exposed_seconds: Of it, what nothing hides. [s]
         overhead_seconds: What belongs to no phase. [s]
+        dropped_fraction: Share of generated tokens in samples that are dropped as they come too late. [1]
     """
 
     seconds: Worked
@@ -51,6 +70,31 @@ class Step:
     sync_seconds: Worked
     sync_exposed_seconds: Worked
     overhead_seconds: Worked
+    dropped_fraction: Worked = 0.0
+
+
+class LateRule(NamedTuple):
+    """
+    What a loop that refills does with samples that come too late; numbers, arrays or figures.
+
+    Args:
+        late: The rule.
+        sample_seconds: Time of the longest sample where it is waited for, of the mean one where late ones are dropped;
+            0 where nobody knows. [s]
+        max_staleness: Staleness cap. [1]
+        response_tokens: Mean response length. [token]
+        uncapped: The same without the cap. [token]
+        response_cv: Coefficient of variation without the cap. [1]
+        cap: The cap. [token]
+    """
+
+    late: Late
+    sample_seconds: Worked
+    max_staleness: Worked
+    response_tokens: Worked
+    uncapped: Worked
+    response_cv: Worked
+    cap: Worked
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +114,8 @@ class LoopParts:
         variation: How strongly phases vary from step to step; None for steady ones, of which the longer counts. [1]
         lent_ratio: Of a hybrid loop: what the lent GPUs generate over what the fleet does. [1]
         swap_seconds: Of a hybrid loop: time in which lent GPUs change over, both ways. [s]
+        dropped_fraction: Share of generated tokens that a barrier drops. [1]
+        rule: What becomes of late samples where the loop refills; None where they go on.
     """
 
     loop: Loop
@@ -83,6 +129,8 @@ class LoopParts:
     variation: Worked = None
     lent_ratio: Worked = 0.0
     swap_seconds: Worked = 0.0
+    dropped_fraction: Worked = 0.0
+    rule: LateRule | None = None
 
 
 def assembled(work: Work, parts: LoopParts) -> Step:
@@ -93,6 +141,9 @@ def assembled(work: Work, parts: LoopParts) -> Step:
         work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         parts: The parts.
     """
+    rule = parts.rule
+    if rule is not None and rule.late == "drop":
+        return _dropping(work, parts, rule)
     busy = work(
         "train_seconds",
         rl_step.trainer_phase,
@@ -108,6 +159,17 @@ def assembled(work: Work, parts: LoopParts) -> Step:
         if overlapping
         else work("phases_seconds", rl_step.trainer_phase, update_seconds=busy, forward_seconds=generated)
     )
+    if rule is not None:
+        both = work(
+            "phases_seconds",
+            rl_step.phases_waiting_for_longest,
+            phases_seconds=both,
+            longest_seconds=rule.sample_seconds,
+            train_seconds=busy,
+            sync_seconds=exposed,
+            overhead_seconds=parts.overhead_seconds,
+            max_staleness=rule.max_staleness,
+        )
     return Step(
         seconds=work(
             "step_seconds",
@@ -125,7 +187,57 @@ def assembled(work: Work, parts: LoopParts) -> Step:
         sync_seconds=parts.sync_seconds,
         sync_exposed_seconds=exposed,
         overhead_seconds=parts.overhead_seconds,
+        dropped_fraction=parts.dropped_fraction,
     )
+
+
+def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:
+    """The step where samples that outlive the staleness cap are dropped, so that more must be generated."""
+    numbered = {one.name: _bare(getattr(parts, one.name)) for one in fields(parts)}
+    bare = replace(parts, **(numbered | {"rule": None}))
+    waste: Worked = _waste(bare, LateRule(*map(_bare, rule)))
+    dropped = batch_drain.dropped_share(waste)
+    if work is apply:
+        source = "batch_drain.kept_tokens at the step that comes of it: samples that outlive the staleness cap"
+        dropped = Figure(key="late_dropped_fraction", value=float(dropped), provenance="predicted", source=source)
+        waste = Figure(key="late_waste", value=float(waste), provenance="predicted", source=source)
+    longer = work("generation_seconds", kernel_time.slowed, seconds=parts.generation_seconds, slowdown=waste)
+    return assembled(work, replace(parts, generation_seconds=longer, dropped_fraction=dropped, rule=None))
+
+
+def _waste(parts: LoopParts, rule: LateRule) -> Worked:
+    """
+    Tokens generated for each that is trained on: as many as the step that comes of them makes necessary.
+
+    Args:
+        parts: The parts, in numbers, without what is dropped.
+        rule: The rule, likewise.
+    """
+    low, high = 0.0, log(_needed(parts, rule, 1.0))
+    over, under = high, log(_needed(parts, rule, exp(high))) - high
+    for _ in range(_HALVINGS):
+        middle = (low + high) / 2
+        gap = log(_needed(parts, rule, exp(middle))) - middle
+        low, over = where(gap > 0, middle, low), where(gap > 0, gap, over)
+        high, under = where(gap > 0, high, middle), where(gap > 0, under, gap)
+    return exp(low + (high - low) * over / maximum(over - under, 1e-12))
+
+
+def _needed(parts: LoopParts, rule: LateRule, waste: Worked) -> Worked:
+    """Tokens that must be generated for each that is trained on, in the step that so many of them make."""
+    more = kernel_time.slowed(seconds=parts.generation_seconds, slowdown=waste)
+    step = assembled(numbers, replace(parts, generation_seconds=more))
+    after = step.train_seconds, step.sync_exposed_seconds, step.overhead_seconds
+    time = rl_step.time_until_due(step.seconds, *after, rule.max_staleness)
+    reached = batch_drain.reached_tokens(time, rule.sample_seconds, rule.response_tokens, rule.cap)
+    share = batch_drain.finished_share(reached, rule.uncapped, rule.response_cv, rule.cap)
+    made = lengths.capped_mean(rule.uncapped, rule.response_cv, reached)
+    return batch_drain.tokens_per_kept_token(made, batch_drain.kept_tokens(made, reached, share, 1.0))
+
+
+def _bare(value: Any) -> Any:  # noqa: ANN401 (a figure, or what is none)
+    """The number of a figure."""
+    return value.number if isinstance(value, Figure) else value
 
 
 def _generated(work: Work, parts: LoopParts, busy: Worked) -> Worked:
@@ -262,6 +374,8 @@ def _generation_parts(step: Step, loop: Loop) -> list[tuple[str, Figure, str]]:
 def _overhead_parts(step: Step) -> dict[str, Figure]:
     """The overhead by what it grows with."""
     values = step.overhead_seconds.inputs
+    if "own_seconds" in values:  # of a run that was measured, of which nobody knows what it grows with
+        return {"own": step.overhead_seconds}
     none = {"fixed_seconds": 0.0, "sample_seconds": 0.0, "samples": 0.0, "param_seconds": 0.0, "params": 0.0}
     kinds = {
         "fixed": ("fixed_seconds",),

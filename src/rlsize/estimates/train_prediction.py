@@ -400,7 +400,8 @@ def train_step(work: Work, question: TrainQuestion, values: Mapping[str, Real]) 
     for objection in objections(question):
         raise Refused(objection)
     flow = _flow(work, question, values, TRAINING[question.recompute])
-    forwards = {name: _extra(work, question, values, name) for name in question.passes}
+    passes: dict[int, Flow] = {}  # of a model: those of the policy and of its reference are alike
+    forwards = {name: _extra(work, question, values, name, passes) for name in question.passes}
     seconds = work(
         "train_seconds",
         equations.trainer_busy_time,
@@ -428,10 +429,13 @@ def train_step(work: Work, question: TrainQuestion, values: Mapping[str, Real]) 
     )
 
 
-def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name: str) -> Real:
+def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name: str, passes: dict[int, Flow]) -> Real:
     """Seconds of an extra pass; of the critic, its values and its own update."""
-    key, asked = f"{name}_seconds", replace(question, model=question.pass_models.get(name, question.model))
-    flow = _flow(work, asked, values, FORWARD)
+    model = question.pass_models.get(name, question.model)
+    key, asked = f"{name}_seconds", replace(question, model=model)
+    if id(model) not in passes:
+        passes[id(model)] = _flow(work, asked, values, FORWARD)
+    flow = passes[id(model)]
     seconds = work(key, equations.pass_time, **{part: flow[of_part] for part, of_part in PASS.items()})
     if asked.workload == "rl":
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]

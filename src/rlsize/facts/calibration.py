@@ -7,6 +7,9 @@ from typing import Annotated
 
 from rlsize.facts.fields import Quantity, Says
 
+_MOST = 1e12  # of anything that a step can have
+_ROUNDING = 0.01  # of memory: buckets, blocks and alignment
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationSetting:
@@ -64,6 +67,52 @@ class CalibratedDirection:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class OwnPhase:
+    """What of a run's phase lies beyond what the constants may say: it stays a time of its own."""
+
+    phase: Annotated[str, Says("The phase: generation, update, logprob, sync or overhead.")]
+    measured: Annotated[float, Quantity("s", "The phase as the log has it.", least=0, most=_MOST)] = 0.0
+    factor: Annotated[float, Quantity("1", "What is left of the predicted time.", least=0, most=1.0)] = 1.0
+    seconds: Annotated[float, Quantity("s", "What comes on top of it.", least=0, most=_MOST)] = 0.0
+    grows: Annotated[bool, Says("Whether it is of passes over all tokens; else a wait, and unknown how it grows.")] = (
+        False
+    )
+
+    @property
+    def explained(self) -> float:
+        """What of it the model explains. [s]"""
+        return max(0.0, self.measured - self.seconds)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CalibratedRun:
+    """A run as its logs show it, for the changes that one asks of it: figures and digests, not the files."""
+
+    digests: Annotated[dict[str, str], Says("SHA-256 of each file that was read.")]
+    steps: Annotated[int, Says("Settled optimizer steps behind it.")]
+    shown: Annotated[
+        dict[str, float | str],
+        Says("Quantities that the logs show and no script says, by key; they hold where nobody says otherwise."),
+    ]
+    ran: Annotated[
+        dict[str, float | str | bool],
+        Says("What the run was made of, by key: a loop of the same has shown that it fits."),
+    ]
+    scatter: Annotated[
+        dict[str, float], Says("Standard errors of the logarithms of what was measured, by phase or key.")
+    ]
+    tokens: Annotated[float, Quantity("token", "Prompt and response tokens of a step.", above=0, most=_MOST)]
+    fill: Annotated[
+        float, Quantity("1", "Share of a GPU that its fullest phase takes, as it is predicted: so much fits.", least=0)
+    ] = 0.0
+    own: Annotated[list[OwnPhase], Says("What lies beyond the model, phase by phase.")] = field(default_factory=list)
+
+    def holds(self, fill: float) -> bool:
+        """Whether a loop whose fullest phase takes so much of a GPU needs no more than the run, within rounding."""
+        return fill <= self.fill * (1.0 + _ROUNDING)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Calibration:
     """A calibration file."""
 
@@ -79,3 +128,4 @@ class Calibration:
     directions: Annotated[list[CalibratedDirection], Says("What the measurements narrowed, jointly.")] = field(
         default_factory=list
     )
+    run: Annotated[CalibratedRun | None, Says("The run, where its logs were read.")] = None

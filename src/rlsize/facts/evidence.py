@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from rlsize.facts.observations import Observation
 
 Check: TypeAlias = Literal[
+    "phases",
     "trainer_health",
     "weight_sync",
     "idle_ratio",
@@ -25,10 +26,14 @@ Check: TypeAlias = Literal[
     "lost_in_turn",
     "fleet_size",
 ]
+Sign: TypeAlias = Literal["seen", "said", "possible"]
+"""What speaks for a cause: the run, what was said of the loop, or nothing that was looked at."""
 Status: TypeAlias = Literal["fault", "note", "fine", "unknown"]
 Verdict: TypeAlias = Literal[
     "trainer regressed",
     "sync stall",
+    "slow phase",
+    "one phase takes most",
     "starving trainer",
     "growing backlog",
     "oversized and held back",
@@ -58,6 +63,56 @@ class EngineLoad:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedPhase:
+    """
+    A phase of a step beside what the loop's model needs on its GPUs.
+
+    Args:
+        phase: Its name: generation, update, logprob, sync, reward, tools, validation, checkpoint, other, or
+            step for all of it.
+        took: What it took. [s]
+        usual: What is predicted. [s]
+        ratio: Times that it took longer than that. [1]
+        share: Share of the step that it took. [1]
+        band: The interval around it in which 95 % of runs lie; None where nothing is predicted. [s]
+        normal: Whether that is usual; None likewise.
+    """
+
+    phase: str
+    took: Figure
+    usual: Figure
+    ratio: Figure
+    share: Figure
+    band: tuple[float, float] | None = None
+    normal: bool | None = None
+
+    @property
+    def excess(self) -> float:
+        """Seconds beyond what is usual; 0 where nothing is predicted. [s]"""
+        return max(0.0, self.took.number - self.usual.number) if self.usual.known else 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cause:
+    """
+    What may make a phase slow.
+
+    Args:
+        phase: The phase.
+        kind: What it is.
+        sign: What speaks for it.
+        figures: The evidence.
+        change: What to change: values by quantity; None for what no longer holds.
+    """
+
+    phase: str
+    kind: str
+    sign: Sign
+    figures: tuple[Figure, ...] = ()
+    change: Mapping[str, float | str | bool | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
     """
     Everything that a diagnosis looks at; figures without a value where nobody said.
@@ -77,6 +132,8 @@ class Evidence:
         max_staleness: The recipe's bound on staleness. [1]
         idle_target: Trainer idle that is accepted. [1]
         sync_target: Share of the step that weight syncs may take. [1]
+        usual: What the loop is predicted to do, by key; empty where nobody says the loop.
+        said: What was said of the loop, by quantity.
     """
 
     run: RunSummary = field(default_factory=RunSummary)
@@ -93,6 +150,8 @@ class Evidence:
     max_staleness: Figure = absent("max_staleness", "--max-staleness")
     idle_target: Figure = absent("idle_target", "--max-idle")
     sync_target: Figure = absent("sync_target", "--max-sync")
+    usual: Mapping[str, Figure] = field(default_factory=dict)
+    said: Mapping[str, Figure] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +191,9 @@ class Diagnosis:
         fleet_rate: Response tokens per second of the fleet, by wall clock. [token/s]
         required: Response tokens per second that it should make. [token/s]
         matched: Instances that match, in whole numbers; without a value where no rate at saturation is known. [1]
+        phases: The phases that were timed, the one to look at first before the others; none where nothing stands out
+            and nothing was predicted.
+        causes: What may make that one slow, the likeliest first.
     """
 
     verdict: Verdict
@@ -142,3 +204,5 @@ class Diagnosis:
     fleet_rate: Figure
     required: Figure
     matched: Figure
+    phases: tuple[JudgedPhase, ...] = ()
+    causes: tuple[Cause, ...] = ()

@@ -14,6 +14,7 @@ class Era:
 
     below: Annotated[str, Says("The first version in which it no longer holds.")]
     signs: Annotated[tuple[str, ...], Says("Keys, and values as key=value, that only these versions take.")] = ()
+    older_names: Annotated[bool, Says("Whether its keys have the older names of `renamed`.")] = False
     defaults: Annotated[dict[str, Any], Says("Defaults of keys in these versions.")] = field(default_factory=dict)
     quantities: Annotated[dict[str, str], Says("What quantities follow from in these versions.")] = field(
         default_factory=dict
@@ -30,6 +31,9 @@ class Abilities:
     ]
     engines: Annotated[tuple[str, ...], Says("Inference engines that it runs.")] = ("vllm",)
     zero_stages: Annotated[tuple[int, ...], Says("ZeRO stages of its trainers; 3 is FSDP.")] = (3,)
+    recomputes: Annotated[tuple[str, ...], Says("What its trainers may compute again in backward.")] = (
+        "none", "selective", "full",
+    )  # fmt: skip
     offloads: Annotated[dict[str, str], Says("Keys that move states to the host, and what each really frees.")] = field(
         default_factory=dict
     )
@@ -76,6 +80,7 @@ class Framework:
     ] = ()
     configurations: Annotated[tuple[str, ...], Says("Flags that name its configuration file.")] = ("config",)
     renamed: Annotated[dict[str, str], Says("The key of today by each older key.")] = field(default_factory=dict)
+    older_names: Annotated[bool, Says("Whether its keys are written by their older names.")] = False
     defaults: Annotated[dict[str, Any], Says("What holds where a key is not set, in the version that was read.")] = (
         field(default_factory=dict)
     )

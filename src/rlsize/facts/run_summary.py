@@ -46,6 +46,8 @@ class RunSummary:
         skipped: Records that could not be read.
         keys: The log's key behind each field.
         counts: What a field counts, where that is not what its name says.
+        guessed: The fields whose meaning was told by the names of keys alone, and how `--map` says it.
+        unread: Keys that look like times, and were not understood.
         warnings: What the reader must know before trusting it.
     """
 
@@ -59,6 +61,8 @@ class RunSummary:
     skipped: tuple[Skipped, ...] = ()
     keys: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, str] = field(default_factory=dict)
+    guessed: Mapping[str, str] = field(default_factory=dict)
+    unread: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 
     def figure(self, key: str, missing: str = "a log that has it") -> Figure:

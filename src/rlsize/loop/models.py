@@ -56,7 +56,7 @@ class Tenants:
 
 
 def tenants(said: Said) -> Tenants:
-    """The models that are kept: as said, else as the algorithm does it."""
+    """The models that the trainer keeps: as said, else as the algorithm does it; none that has GPUs of its own."""
     algorithm = ALGORITHMS[said.choose("algorithm")]
     critic_params, reference_params, reward_params = (_size(said, name) for name in ("critic", "reference", "reward"))
     critic, reference = _kept(said, "critic", critic_params), _kept(said, "reference", reference_params)
@@ -65,11 +65,12 @@ def tenants(said: Said) -> Tenants:
         size = model_size(model).params
         source = f"model profile {model.name}: counted from its layers; {model.sources[model.architecture.source]}"
         reward_params = replace(size, key="reward_params", source=source)
+    apart = said.listed("models_apart") or ()
     return Tenants(
         algorithm=algorithm,
-        critic=algorithm.critic if critic is None else critic,
-        reference=reference,
-        reward=reward,
+        critic=(algorithm.critic if critic is None else critic) and "critic" not in apart,
+        reference=False if "reference" in apart else reference,
+        reward=reward and "reward" not in apart,
         critic_params=critic_params,
         reference_params=reference_params,
         reward_params=reward_params,

@@ -12,13 +12,12 @@ from rlsize.estimates.all_constants import all_constants, all_stages
 from rlsize.estimates.belief import BandSource, variance_shares
 from rlsize.estimates.constants_step import STAGE
 from rlsize.estimates.figures import DRAWS, apply, numbers
-from rlsize.estimates.step_assembly import REFILLING, assembled
+from rlsize.estimates.step_assembly import assembled
 from rlsize.loop.answer import answer_of
 from rlsize.loop.resolve import why_not
 from rlsize.planner.evaluation import worked
 from rlsize.planner.outlook import band_of
 from rlsize.planner.placing import other_ways
-from rlsize.planner.predicted_parts import longest_response
 from rlsize.planner.step_parts import loop_parts
 
 if TYPE_CHECKING:
@@ -47,7 +46,6 @@ class Mode:
         step: Its step in figures; None where it cannot run so.
         seconds: The time of that with a band.
         times: How many times longer than the quickest, with the band of common draws; None for the quickest.
-        longest_seconds: Time of the longest response where samples are replaced at once; 0 elsewhere. [s]
         refused: Why it cannot run so.
     """
 
@@ -55,7 +53,6 @@ class Mode:
     step: Step | None = None
     seconds: Figure | None = None
     times: Figure | None = None
-    longest_seconds: float = 0.0
     refused: str = ""
 
     @property
@@ -73,32 +70,14 @@ class StepOutlook:
     Args:
         results: What the loop gives, by key, with bands.
         modes: The loop as it was said, and the other ways after it.
-        max_staleness: Staleness cap of the ways that refill, in steps. [1]
         doubts: The constants that make the band wide, most important first.
         stages: The same by stage.
     """
 
     results: Mapping[str, Figure]
     modes: tuple[Mode, ...]
-    max_staleness: float
     doubts: tuple[BandSource, ...] = ()
     stages: tuple[BandSource, ...] = ()
-
-    @property
-    def outlived(self) -> tuple[float, float] | None:
-        """
-        Where the longest response outlives the staleness cap of an async loop: its time, and the step that waits.
-
-        None where it does not, or no async loop is looked at.
-        """
-        for mode in self.modes:
-            if not mode.longest_seconds or mode.seconds is None:
-                continue
-            waiting = rl_step.step_waiting_for_longest(
-                longest_seconds=mode.longest_seconds, max_staleness=self.max_staleness
-            )
-            return (mode.longest_seconds, float(waiting)) if waiting > mode.seconds.number else None
-        return None
 
     @property
     def quickest(self) -> Mode:
@@ -124,7 +103,6 @@ def step_outlook(loop: Loop) -> StepOutlook:
     return StepOutlook(
         results=answer_of(loop).results,
         modes=_compared(loop, [place, *others]),
-        max_staleness=place.max_staleness,
         doubts=doubts,
         stages=of_stages,
     )
@@ -139,9 +117,8 @@ def _compared(loop: Loop, places: Sequence[Placement]) -> tuple[Mode, ...]:
         modes.append(Mode(place=place, refused=reason))
         if not reason:
             step, draws = _worked(loop, place)
-            longest = longest_response(loop.outlook.central, place) if place.loop in REFILLING else 0.0
             seconds = replace(step.seconds, band=band_of(draws))
-            modes[-1] = Mode(place=place, step=step, seconds=seconds, longest_seconds=longest)
+            modes[-1] = Mode(place=place, step=step, seconds=seconds)
             steps[index] = seconds, draws
     quickest = min(steps, key=lambda index: steps[index][0].number)
     for index, own in steps.items():

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from rlsize.estimates.belief import interval, scattered
 from rlsize.estimates.constants_memory import STAGE, TRAINING_NOISE
-from rlsize.estimates.engine_memory import visible_memory
+from rlsize.estimates.engine_memory import kv_capacity, memory_share, visible_memory
 from rlsize.estimates.figures import numbers
 from rlsize.estimates.loop_memory import beside, micro_batch_of, trainer_load
 from rlsize.estimates.memory_phases import EVERYTHING, PASSES, PhaseQuestion, TrainerSide, Turns, memory_phases
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.equations._ops import Real
+    from rlsize.estimates.engine_memory import KvCapacity
     from rlsize.estimates.memory_phases import Phase
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.resolve import Loop, Stages
@@ -47,6 +48,7 @@ class PhaseMemory:
         held: All of it, with its band. [B]
         first: All of it in the first step. [B]
         memory: Memory of the GPU that processes see. [B]
+        starved: Whether that is an engine's share of it instead, which has no room for a sample beside the weights.
     """
 
     name: str
@@ -55,6 +57,7 @@ class PhaseMemory:
     held: Figure
     first: float
     memory: float
+    starved: bool = False
 
     @property
     def high(self) -> float:
@@ -112,7 +115,8 @@ def dies_at(phase: PhaseMemory) -> str:
     """The words for a phase that does not fit."""
     when = " from the second step on" if phase.later else ""
     needs = (phase.held.number if phase.later else phase.first) / _GIB
-    return f"it dies at {phase.name}{when}: needs {needs:.1f} of {phase.memory / _GIB:.1f} GiB"
+    whose = ", which is the engine's share" if phase.starved else ""
+    return f"it dies at {phase.name}{when}: needs {needs:.1f} of {phase.memory / _GIB:.1f} GiB{whose}"
 
 
 def turns_of(said: Said, *, shared: bool) -> Turns:
@@ -123,10 +127,7 @@ def turns_of(said: Said, *, shared: bool) -> Turns:
         said: What was said.
         shared: Whether they have the same GPUs; a trainer on its own moves nothing unless somebody says so.
     """
-    listed = said.said("trainer.offloaded_between")
-    if listed is not None:
-        shown = ", ".join(listed) or "none"
-        said.keep(Figure(key="offloaded_between", value=shown, source=said.place("offloaded_between")))
+    listed = said.listed("offloaded_between")
     tokens, samples = said.ask("logprob_micro_batch_tokens"), said.ask("logprob_micro_batch_samples")
     staged = said.yes("staged_wake_up")
     turns = Turns(
@@ -148,7 +149,7 @@ def phases_of(loop: Loop, seed: int = 0) -> Phases | None:
         seed: Of the draws behind the bands.
 
     Returns:
-        The phases; None where models or GPUs are not known, or no instance fits at all.
+        The phases; None where models or GPUs are not known.
     """
     if loop.stages is None:
         return None
@@ -159,23 +160,55 @@ def phases_of(loop: Loop, seed: int = 0) -> Phases | None:
         gpu = (loop.stages.train if question.engine is None else question.engine).gpu
         memory = float(visible_memory(numbers, gpu, central))
         pairs = zip(memory_phases(numbers, question, central), memory_phases(numbers, question, drawn), strict=True)
-        found += [_banded(phase, spread, memory, seed) for phase, spread in pairs]
+        made = [_banded(phase, spread, memory, seed) for phase, spread in pairs]
+        if question.engine is not None and isinstance(loop.stages.engines[loop.pools.shared], str):
+            made = [_starved(one, question, central, drawn) if one.name == "engine_start" else one for one in made]
+        found += made
     return Phases(phases=tuple(found)) if found else None
+
+
+def _starved(
+    phase: PhaseMemory, question: PhaseQuestion, central: Mapping[str, Real], drawn: Mapping[str, Real]
+) -> PhaseMemory:
+    """The start of an engine whose share has no room for a sample beside its weights: what it needs of that share."""
+    engine = question.engine
+    if engine is None:
+        return phase
+
+    def needs(values: Mapping[str, Real]) -> KvCapacity:
+        return kv_capacity(numbers, engine, values, question.longest_tokens)
+
+    def total(found: KvCapacity) -> Real:
+        return found.weight_bytes + found.activation_bytes + found.other_bytes + found.sequence_bytes
+
+    one = needs(central)
+    held = float(total(one))
+    return replace(
+        phase,
+        parts={
+            "engine_weights": float(one.weight_bytes),
+            "engine_runtime": float(one.activation_bytes + one.other_bytes),
+            "kv_cache": float(one.sequence_bytes),
+        },
+        held=replace(phase.held, value=held, band=interval(total(needs(drawn))), source="what it needs of its share"),
+        first=held,
+        memory=float(memory_share(numbers, engine, phase.memory)) * phase.memory,
+        starved=True,
+    )
 
 
 def _questions(loop: Loop, stages: Stages) -> Iterator[PhaseQuestion]:
     """The pools of a loop."""
     shared, asked = loop.pools.shared, bare_asked(loop.trainer)
-    engine = stages.engines[shared]
-    if isinstance(engine, str) or asked is None:
+    replica = stages.engines[shared]
+    if asked is None:
         return
+    engine = stages.rollout.engine if isinstance(replica, str) else replica.question
     longest = longest_tokens(loop.outlook.central)
     if loop.place is not None:
         asked = replace(asked, gpus=loop.place.trainer_gpus)
     side = _trainer_side(asked, stages.turns, longest)
-    both = PhaseQuestion(
-        engine=engine.question, trainer=side, synced=side.load, longest_tokens=longest, turns=stages.turns
-    )
+    both = PhaseQuestion(engine=engine, trainer=side, synced=side.load, longest_tokens=longest, turns=stages.turns)
     yield from (both,) if shared else (replace(both, trainer=None), replace(both, engine=None))
 
 

@@ -12,6 +12,7 @@ from rlsize.estimates.figures import apply
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS
+from rlsize.loop.late import late_samples
 from rlsize.loop.workload import agree
 
 if TYPE_CHECKING:
@@ -122,6 +123,7 @@ def _why(file: str, left: float, full: float, held: Sequence[str], rest: Sequenc
     return f"Headroom {left:.3g}, not {full:g}: {held_already}; what is left is for {missing}."
 
 
+_NONE_LOST = Figure(key="oversampling", value=1.0, provenance="default", source="what is carried over is not lost")
 _BUSY = ("train_seconds", "consumption_tokens_per_second")
 
 
@@ -159,4 +161,7 @@ def waste(said: Said) -> Figure:
     if said.gives(key):
         both = ", ".join(said.place(one) for one in (key, *told))
         said.fault("the waste and its causes both say it", both, "leave one of them out")
-    return said.keep(apply(key, imbalance.tokens_generated_per_trained_token, **{one: said.ask(one) for one in causes}))
+    parts = {one: said.ask(one) for one in causes}
+    if said.gives("oversampling") and late_samples(said.apart(), "synchronous")["synchronous"] == "continue":
+        parts["oversampling"] = _NONE_LOST
+    return said.keep(apply(key, imbalance.tokens_generated_per_trained_token, **parts))

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING
 from rlsize.equations import matching, planning, train_step
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply
+from rlsize.estimates.step_assembly import REFILLING
 from rlsize.facts.calibration import CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import stated_instances
 from rlsize.loop.known_rates import known_rates
+from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.lengths import hits, lengths
 from rlsize.loop.pools import node_gpus, pools
 from rlsize.loop.prices import gpu_hours, say_date
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.memory_phases import Turns
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
+    from rlsize.estimates.step_assembly import Loop as LoopKind
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.known_rates import KnownRates
     from rlsize.loop.lengths import Lengths
@@ -167,11 +170,13 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     known = known_rates(said)
     prices = gpu_hours(said)
     stages = _modelled(said, found, known)
-    problem = _problem(said, stages, known)
+    problem = _problem(said, found.loop, stages, known)
     lacking = _lacking(said)
     say_date(said)
     said.settle()
     belief = None if stages is None else stages.belief
+    if known.rate.known and found.loop in REFILLING and problem.late_rule(found.loop) != "continue":
+        said.notes.append(f"{said.place('late_samples')}: not in the step, as nobody says how long a sample takes.")
     outlook = outlook_of(problem, belief, seed)
     fleet, trainer = _fleet(stages, known, prices[0]), _trainer(stages, known, prices[1])
     loop = Loop(
@@ -380,7 +385,7 @@ def _engine(question: RolloutQuestion, values: Mapping[str, float], gpus: float 
         raise InputError(Fault(what, "--rollout-dtype" if todo else "--gpu", todo)) from None
 
 
-def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProblem:
+def _problem(said: Said, loop: LoopKind, stages: Stages | None, known: KnownRates) -> LoopProblem:
     """The work of a step, and what no placement changes."""
     if stages is not None:
         load = stages.rollout
@@ -406,6 +411,8 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
     losses, restart = (said.ask(key) if said.gives(key) else None for key in ("losses_per_hour", "restart_seconds"))
     found = replace(
         base,
+        oversampling=oversampling(said),
+        late=late_samples(said, loop),
         waste=waste(said),
         headroom=known.headroom,
         available=_available(said, losses, restart),
@@ -416,6 +423,9 @@ def _problem(said: Said, stages: Stages | None, known: KnownRates) -> LoopProble
         steps=said.ask("steps"),
         sync_every=every.number,
     )
+    measured = said.calibration()
+    if measured is not None and measured.run is not None and base.predicted:
+        found = replace(found, run=measured.run)
     node = node_gpus(said, None if stages is None else stages.train.gpu)
     return replace(found, gpus_per_node=node.number) if node.known else found
 
@@ -492,13 +502,21 @@ def as_stated(said: Said, loop: Loop) -> Loop:
         figure = Figure(key="instances", value=instances, provenance="predicted", source="whole instances of the fleet")
         said.keep(stated if stated.known else figure)
         place = _placed(said, loop, float(instances), float(trainer))
-        reason = why_not(loop, place) or _dies(said, replace(loop, place=place))
+        reason = "" if _ran(said, loop) else why_not(loop, place) or _dies(said, replace(loop, place=place))
     except Refused as refusal:
         reason, place = str(refusal), None
     if not reason:
         return replace(loop, place=place)
     smaller = _smaller_passes(said, loop)
     return replace(loop, refused=reason) if smaller is None else as_stated(said, smaller)
+
+
+def _ran(said: Said, loop: Loop) -> bool:
+    """Whether a run of just this loop was measured, so that it fits."""
+    run = loop.problem.run
+    if run is None:
+        return said.ran
+    return all(said.used[key].value == value for key, value in run.ran.items() if key in said.used)
 
 
 def _placed(said: Said, loop: Loop, instances: float, trainer_gpus: float) -> Placement:
@@ -608,7 +626,10 @@ def _dies(said: Said, loop: Loop) -> str:
     from rlsize.loop.phases import PHASE_KEYS, dies_at, phases_of
 
     found = phases_of(loop) if any(map(said.gives, PHASE_KEYS)) else None
-    return "" if found is None or found.dying is None else dies_at(found.dying)
+    run = loop.problem.run
+    if found is None or found.dying is None or (run is not None and run.holds(found.worst.fill)):
+        return ""
+    return dies_at(found.dying)
 
 
 def why_not(loop: Loop, place: Placement) -> str:

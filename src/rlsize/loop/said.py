@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from rlsize.errors import Fault, InputError
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
-    from rlsize.facts.calibration import CalibrationSetting
+    from rlsize.facts.calibration import Calibration, CalibrationSetting
     from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Figure, Value
     from rlsize.facts.framework import Framework
@@ -38,6 +38,7 @@ class Said(Protocol):
         rates_name: Its name.
         refused: Why the loop that was said cannot run; empty where it can, or where none was resolved.
         rates_failed: Whether it could not be read; the fault is noted.
+        ran: Whether a log says that just this has run, so that it fits.
     """
 
     faults: list[Fault]
@@ -48,6 +49,7 @@ class Said(Protocol):
     rates_name: str
     refused: str
     rates_failed: bool
+    ran: bool
 
     def ask(self, key: str, *, default: float | None = None, why: str = "", assume: bool = True) -> Figure:
         """A quantity; one that names the flag where nobody says it."""
@@ -57,6 +59,9 @@ class Said(Protocol):
 
     def yes(self, key: str) -> bool | None:
         """A switch; None where nobody says."""
+
+    def listed(self, key: str) -> tuple[str, ...] | None:
+        """The words of a list, which may be empty; None where nobody says."""
 
     def name(self, key: str) -> tuple[str | None, str]:
         """A name, and where it was said."""
@@ -128,6 +133,9 @@ class Said(Protocol):
 
     def belief(self, *stages: Stage, planned: CalibrationSetting | None = None) -> Belief:
         """What is believed about the constants of some stages: the prior, or what a calibration says."""
+
+    def calibration(self) -> Calibration | None:
+        """The calibration that is named; None where none is."""
 
     def cluster(self) -> Cluster | None:
         """The cluster's profile; None where none is named, or where a fault was noted."""

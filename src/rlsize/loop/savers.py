@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import combinations
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import InputError
 from rlsize.facts.records.record import Refused
+from rlsize.loop.knobs import KINDS, Knob, saving
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve
 from rlsize.planner.evaluation import worked
@@ -17,41 +18,16 @@ from rlsize.quantities.table import QUANTITIES
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
+    from rlsize.loop.knobs import Kind
     from rlsize.loop.phases import Phases
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
 
-Kind: TypeAlias = Literal["training unchanged", "numerics changed", "training changed"]
-KINDS: tuple[Kind, ...] = ("training unchanged", "numerics changed", "training changed")
-"""What a change does to the training, the least first."""
-
-_LEAST_SHARE = 0.2  # of the memory that an engine is left with
-_SHARE_STEP = 0.05
-_FACTORS = (2.0, 4.0, 8.0)  # of GPUs and ranks
-_SHARES = tuple(0.5**times for times in range(1, 9))  # of a number that is halved again and again
 _MOST_PAIRED = 6  # changes of which pairs are tried
 _BETTER: Mapping[str, frozenset[str]] = MappingProxyType(
     {"dies": frozenset({"fits", "not sure"}), "not sure": frozenset({"fits"})}
 )
 """Verdicts that are better than one."""
-_LORA_RANK = 32.0
-_SHORTER = 0.5  # of a cap on lengths
-_SWITCHES = ("offload", "reference_offload", "activation_offload", "chunked_loss", "staged_wake_up")
-_BETWEEN = ("optimizer", "params", "gradients")
-
-
-@dataclass(frozen=True, slots=True)
-class Knob:
-    """
-    Ways to change one thing, the mildest first.
-
-    Args:
-        kind: What that does to the training.
-        tries: Values by quantity, for each way.
-    """
-
-    kind: Kind
-    tries: tuple[dict[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +70,7 @@ def savers(
     if before is None or before.verdict == "fits":
         return ()
     enough = _BETTER[before.verdict]
-    possible = (Knob(knob.kind, tuple(filter(can, knob.tries))) for knob in _knobs(said, loop))
+    possible = (Knob(tuple(filter(can, knob.tries))) for knob in saving(said, loop))
     knobs = [knob for knob in possible if knob.tries]
     found, helpful = [], []
     for index, knob in enumerate(knobs):
@@ -148,7 +124,9 @@ def _with(said: Said, values: dict[str, Any], kind: Kind) -> Saver | None:
         phases = phases_of(loop)
     except (InputError, Refused):
         return None
-    if phases is None:
+    if phases is None or any(phase.starved for phase in phases.phases):
+        return None
+    if loop.refused and phases.verdict != "dies":  # it fits, and cannot be for another reason
         return None
     found = Saver(values, kind, phases)
     if loop.place is None:
@@ -156,105 +134,3 @@ def _with(said: Said, values: dict[str, Any], kind: Kind) -> Saver | None:
     tokens = loop.problem.samples.number * loop.problem.response_tokens.number
     step = float(worked(loop.outlook.central, loop.place)["step_seconds"])
     return replace(found, gpu_seconds_per_token=step * float(loop.place.gpus) / tokens) if tokens else found
-
-
-def _knobs(said: Said, loop: Loop) -> Iterator[Knob]:
-    """What can be turned, from where it stands."""
-    same, numerics, training = KINDS
-    for key in ("micro_batch_samples", "micro_batch_tokens"):
-        yield from _halved(said, (key,), same)
-    yield from _halved(said, ("logprob_micro_batch_samples",), same)
-    yield from _halved(said, ("logprob_micro_batch_tokens",), same)
-    yield from _halved(said, ("micro_batch_tokens", "logprob_micro_batch_tokens"), same)
-    yield from _halved(said, ("micro_batch_samples", "logprob_micro_batch_samples"), same)
-    if loop.stages is not None and loop.stages.train.recompute != "full":
-        yield Knob(same, ({"recompute": "full"},))
-    for key in _SWITCHES:
-        if not said.yes(key):
-            yield Knob(same, ({key: True},))
-    if loop.pools.shared:
-        yield from _between(said, same)
-        yield from (Knob(same, ({"engine_sleep": "weights"},)) for _ in range(said.gives("engine_sleep")))
-    yield from _shares(said, same)
-    yield from _halved(said, ("max_num_seqs",), same)
-    yield from _wider(said, loop, same)
-    yield Knob(numerics, ({"kv_dtype": "fp8"},))
-    yield Knob(numerics, ({"optimizer": "adam-8bit"},))
-    yield Knob(numerics, ({"master_dtype": "bf16"},))
-    if not said.gives("lora_rank"):
-        yield Knob(training, ({"lora_rank": _LORA_RANK},))
-    cap = said.apart().ask("max_response_tokens")
-    if cap.known:
-        yield Knob(training, ({"max_response_tokens": float(int(cap.number * _SHORTER))},))
-
-
-def _halved(said: Said, keys: tuple[str, ...], kind: Kind) -> Iterator[Knob]:
-    """Numbers halved, again and again; none where nobody says them."""
-    asked = said.apart()
-    numbers = [asked.ask(key, assume=False) for key in keys]
-    if not all(figure.known for figure in numbers):
-        return
-    least = min(figure.number for figure in numbers)
-    shares = [share for share in _SHARES if share * least >= 1.0]
-    if shares:
-        yield Knob(
-            kind,
-            tuple(
-                {key: float(int(figure.number * share)) for key, figure in zip(keys, numbers, strict=True)}
-                for share in shares
-            ),
-        )
-
-
-def _between(said: Said, kind: Kind) -> Iterator[Knob]:
-    """More of the trainer on the host while engines generate."""
-    listed = said.said("trainer.offloaded_between")
-    if listed is None:
-        return
-    tries: list[dict[str, Any]] = []
-    moved = list(listed)
-    for part in (part for part in _BETWEEN if part not in listed):
-        moved = [*moved, part]
-        tries.append({"offloaded_between": list(moved)})
-    if tries:
-        yield Knob(kind, tuple(tries))
-
-
-def _shares(said: Said, kind: Kind) -> Iterator[Knob]:
-    """A smaller, and a larger, share of the memory for the engine."""
-    share = said.apart().ask("memory_fraction")
-    if not share.known:
-        return
-    below = [round(share.number - _SHARE_STEP * step, 3) for step in range(1, 20)]
-    above = [round(share.number + _SHARE_STEP * step, 3) for step in range(1, 8)]
-    for side in ([one for one in below if one >= _LEAST_SHARE], [one for one in above if one <= 1.0 - _SHARE_STEP]):
-        if side:
-            yield Knob(kind, tuple({"memory_fraction": one} for one in side))
-
-
-def _wider(said: Said, loop: Loop, kind: Kind) -> Iterator[Knob]:
-    """More GPUs, and more of them for each instance or micro-batch."""
-    asked = said.apart()
-    tensor, ranks = asked.ask("rollout_tensor_parallel"), asked.ask("fsdp")
-    if tensor.known:
-        yield Knob(kind, tuple({"rollout_tensor_parallel": tensor.number * factor} for factor in _FACTORS))
-    context = asked.ask("context_parallel")
-    base = context.number if context.known else 1.0
-    yield Knob(
-        kind,
-        tuple({"context_parallel": base * factor, "fsdp": ranks.number / factor} for factor in _FACTORS)
-        if ranks.known
-        else (),
-    )
-    pools = ("gpus",) if loop.pools.shared else ("trainer_gpus",)
-    for pool in pools:
-        count = asked.ask(pool)
-        if count.known:
-            spread = {"fsdp": ranks.number} if ranks.known else {}
-            yield Knob(
-                kind,
-                tuple(
-                    {pool: count.number * factor, **{key: value * factor for key, value in spread.items()}}
-                    for factor in _FACTORS
-                ),
-            )

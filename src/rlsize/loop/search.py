@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from rlsize.loop.resolve import Loop
     from rlsize.loop.said import Said
     from rlsize.planner.families import Objective
-    from rlsize.planner.options import FleetOption, TrainerOption
+    from rlsize.planner.options import FleetOption, Placement, TrainerOption
     from rlsize.planner.plan import Planned
     from rlsize.planner.tables import Rejections
 
@@ -73,6 +73,7 @@ def searched(
     said: Said,
     budget: tuple[Budget | None, str],
     tell: Callable[[float], None] | None = None,
+    takes: Callable[[Loop, Placement], str] | None = None,
 ) -> Searched:
     """
     The loop that was said, and the best plan for its work.
@@ -81,6 +82,7 @@ def searched(
         said: What was said; what was used and chosen is noted there.
         budget: The limits that hold, and who says so.
         tell: Hears of a long search which share of it is done. [1]
+        takes: Why what runs the loop cannot run a placement of it; empty where it can.
 
     Raises:
         InputError: All that is missing or wrong, or what is not modelled here.
@@ -104,7 +106,7 @@ def searched(
     for key in (*(() if loop.known.rate.known else _SEARCHED[True]), *_SEARCHED[False]):
         said.used.pop(key, None)  # what is searched is no input, whatever the scenario has in its place
     said.used.pop("max_staleness", None)
-    for key in ("memory_fraction", "transport"):
+    for key in ("memory_fraction", "transport", "late_samples"):
         if not said.gives(key):
             said.used.pop(key, None)  # it goes with the mode
     places = ("mode", "rollout_gpus", "trainer_gpus", "instances", "max_staleness")
@@ -112,10 +114,27 @@ def searched(
     passed_over += [row.scenario for row in QUANTITIES.values() if _laid_out(said, row.scenario)]
     if passed_over:
         said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
-    answer = planned(loop.outlook, space, wanted.objective, own, tell)
+    reasons: list[str] = []
+    answer = planned(loop.outlook, space, wanted.objective, own, tell, _asking(loop, takes, reasons))
+    if answer.chosen is None and reasons:
+        said.warnings.append(f"{len(reasons)} plans were found, and none can be launched: {reasons[0]}.")
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
+
+
+def _asking(
+    loop: Loop, takes: Callable[[Loop, Placement], str] | None, reasons: list[str]
+) -> Callable[[Placement], bool] | None:
+    """Whether what runs the loop takes a placement of it; why it does not is noted."""
+    if takes is None:
+        return None
+
+    def taken(place: Placement) -> bool:
+        reasons.append(takes(loop, place))
+        return not reasons[-1]
+
+    return taken
 
 
 def _laid_out(said: Said, place: str) -> bool:

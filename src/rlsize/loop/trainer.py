@@ -274,10 +274,7 @@ def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Mod
     """The extra passes, the models of those that are not the policy's size, and whether this is RL."""
     if not kept.algorithm.rollout:
         return (), {}, False
-    listed = said.said("trainer.logprob_passes")
-    if listed is not None:
-        shown = ", ".join(listed) or "none"
-        said.keep(Figure(key="logprob_passes", value=shown, source=said.place("logprob_passes")))
+    listed = said.listed("logprob_passes")
     wanted = {_NAMED[name] for name in listed} if listed is not None else {"old_logprob"}
     old = said.yes("old_logprob")
     if old is not None:

@@ -20,7 +20,7 @@ from rlsize.planner.outlook import band_of
 from rlsize.planner.rounding import WITHIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -30,11 +30,13 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Outlook
 
     Array = NDArray[np.float64]
+    Takes = Callable[[Placement], bool]
 
 METRICS: dict[Objective, str] = {"time": "step_seconds", "cost": "cost_per_step_usd", "gpus": "gpus"}
 """The result that each objective makes small."""
 PARTS = ("generation_seconds", "train_seconds", "sync_exposed_seconds", "overhead_seconds")
 _SAME = 1e-9  # relative: what differs by less differs by rounding
+_MOST_REFUSED = 16  # of the best, before those of other modes are tried
 SHOWN = 4
 """Alternatives that a plan tells, the best of each mode apart."""
 
@@ -115,7 +117,9 @@ class Choice:
         return next((one for one in (self.best, *self.others) if one.place.loop == loop), None)
 
 
-def choice(outlook: Outlook, found: Found, written: Placement | None = None, shown: int = SHOWN) -> Choice | None:
+def choice(
+    outlook: Outlook, found: Found, written: Placement | None = None, shown: int = SHOWN, takes: Takes | None = None
+) -> Choice | None:
     """
     The best plan and what stands beside it.
 
@@ -124,6 +128,7 @@ def choice(outlook: Outlook, found: Found, written: Placement | None = None, sho
         found: What a search found.
         written: The plan as the scenario has it.
         shown: How many alternatives are told.
+        takes: Whether what runs the loop takes a placement; None for all.
 
     Returns:
         None where nothing was found.
@@ -131,7 +136,7 @@ def choice(outlook: Outlook, found: Found, written: Placement | None = None, sho
     Raises:
         Refused: The plan as written cannot run.
     """
-    families = list(_shortlist(_smaller_first(found), shown))
+    families = list(_shortlist(_smaller_first(found), shown, takes or (lambda _: True)))
     if not families:
         return None
     metric = METRICS[found.objective]
@@ -157,7 +162,7 @@ def choice(outlook: Outlook, found: Found, written: Placement | None = None, sho
 def outlived(outlook: Outlook, family: Family) -> tuple[float, float] | None:
     """The longest response and the step of a trainer that waits for it, where that is longer than the plan's."""
     place = family.place
-    if place.fleet.ready(shared=place.shared) is None:
+    if place.fleet.ready(shared=place.shared) is None or outlook.problem.late_rule(place.loop) != "continue":
         return None
     from rlsize.planner.predicted_parts import longest_response
 
@@ -214,20 +219,26 @@ def _smaller_first(found: Found) -> Found:
     return replace(found, best=[first, *(family for family in found.best if family is not first)], modes=modes)
 
 
-def _shortlist(found: Found, shown: int) -> Iterator[Family]:
+def _shortlist(found: Found, shown: int, takes: Takes) -> Iterator[Family]:
     """The best plans that differ in mode or split, then the best of each mode that is not among them."""
     seen: set[tuple[object, ...]] = set()
     loops: set[str] = set()
+    refused = 0
     for family in found.best:
         key = split_key(family.place)
         if key in seen or (len(seen) >= shown and family.place.loop in loops) or _lends_for_nothing(key, seen):
+            continue
+        if not takes(family.place):
+            refused += 1
+            if refused == _MOST_REFUSED:
+                break
             continue
         seen.add(key)
         loops.add(family.place.loop)
         yield family
     left = (family for loop, family in found.modes.items() if loop not in loops)  # the best of all had no room for them
     for family in sorted(left, key=lambda family: family.score(found.objective)):
-        if not _lends_for_nothing(split_key(family.place), seen):
+        if not _lends_for_nothing(split_key(family.place), seen) and takes(family.place):
             yield family
 
 

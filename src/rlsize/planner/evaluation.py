@@ -136,6 +136,7 @@ def results_of(terms: Terms, place: Placement, step: Step, noise: Worked = 1.0) 
         "step_seconds": seconds,
         "steps_per_day": flow["steps_per_day"],
         **_costs(terms, flow),
+        **({"late_dropped_fraction": step.dropped_fraction} if terms.problem.late_rule(place.loop) == "drop" else {}),
         "trainer_idle_fraction": trainer,
         "rollout_idle_fraction": rollout,
         "staleness_steps": place.staleness,

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rl_step
+from rlsize.equations.matching import tokens_per_step
+from rlsize.equations.train_step import trained_sequence_tokens
+from rlsize.estimates.step_assembly import REFILLING, USUAL_LATE
 from rlsize.facts.figure import Figure, absent
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from rlsize.estimates.figures import Worked
+    from rlsize.estimates.generation import Late
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.calibration import CalibratedRun
     from rlsize.facts.gpu import Gpu
     from rlsize.facts.model import Model
 
@@ -111,6 +116,8 @@ class LoopProblem:
         restart_seconds: Time until a lost instance is back. [s]
         sync_seconds: Pause of a weight sync, where known. [s]
         swap_seconds: Time that a colocated step spends changing over, both ways, where it is given. [s]
+        oversampling: Samples started for each that a batch with a barrier needs. [1]
+        late: What becomes of samples that are not finished when a batch is due, by how the loop is laid out.
         steps: Optimizer steps of the run; absent where nobody says. [step]
         sync_every: Optimizer steps from one sync to the next. [1]
         wire_dtype: Number type of weights on the wire.
@@ -119,6 +126,7 @@ class LoopProblem:
         block_tokens: Tokens of a block of the cache; absent for the engine's own. [token]
         concurrency: Samples that an instance is offered at once; absent for as many as there are. [1]
         model: The policy; None where only rates are known.
+        run: What a run has that was measured, beside what constants say; None where none was.
         gpus_per_node: GPUs of a node; None where nodes do not matter. [1]
     """
 
@@ -136,6 +144,8 @@ class LoopProblem:
     restart_seconds: float = 0.0
     sync_seconds: Figure = absent("sync_seconds", "--sync-seconds")
     swap_seconds: Figure = _NO_SWAP
+    oversampling: float = 1.0
+    late: Mapping[Loop, Late] = field(default_factory=lambda: USUAL_LATE)
     steps: Figure = absent("steps", "--steps")
     sync_every: float = 1.0
     wire_dtype: str = "bf16"
@@ -144,12 +154,25 @@ class LoopProblem:
     block_tokens: Figure = absent("block_tokens", "--block-size")
     concurrency: Figure = absent("concurrency", "--concurrency")
     model: Model | None = None
+    run: CalibratedRun | None = None
     gpus_per_node: float | None = None
+
+    @property
+    def step_tokens(self) -> float:
+        """Prompt and response tokens of a step; 0 where they are not known."""
+        if not (self.samples.known and self.prompt_tokens.known and self.response_tokens.known):
+            return 0.0
+        sample = trained_sequence_tokens(self.prompt_tokens.number, self.response_tokens.number)
+        return float(tokens_per_step(prompts=self.samples.number, group_size=1.0, response_tokens=sample))
 
     @property
     def predicted(self) -> bool:
         """Whether what nobody measured can be predicted."""
         return self.model is not None
+
+    def late_rule(self, loop: Loop) -> Late:
+        """What becomes of late samples; a batch with a barrier that starts no more than it needs waits for all."""
+        return "wait" if loop not in REFILLING and self.oversampling <= 1.0 else self.late[loop]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,8 +151,10 @@ class Outlook:
             return 1.0
         from rlsize.estimates.belief import scattered
         from rlsize.estimates.constants_step import STAGE
+        from rlsize.estimates.run_twin import AGAIN
 
-        return scattered(1.0, STAGE.noise, self.seed, place.scatter)
+        noise = STAGE.noise if self.problem.run is None else AGAIN
+        return scattered(1.0, noise, self.seed, place.scatter)
 
 
 def outlook_of(problem: LoopProblem, belief: Belief | None = None, seed: int = 0) -> Outlook:

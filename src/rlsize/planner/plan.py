@@ -18,7 +18,7 @@ from rlsize.planner.tornado import tornado
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from rlsize.planner.choice import Alternative, Choice
+    from rlsize.planner.choice import Alternative, Choice, Takes
     from rlsize.planner.families import Family, Found, Objective
     from rlsize.planner.least_change import LeastChange
     from rlsize.planner.options import Placement
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from rlsize.planner.tornado import Swing
 
 _BEYOND = 2.0  # times the GPUs that there are, for what more of them would bring
+_ROOM = (0.0, 0.1, 0.25)  # of the memory, beyond the margin, where what runs the loop needs more than that
 _POINTS = 48  # of the picture of splits
 
 
@@ -82,6 +83,7 @@ def planned(
     objective: Objective,
     written: Placement | None = None,
     tell: Callable[[float], None] | None = None,
+    takes: Takes | None = None,
 ) -> Planned:
     """
     The best plan of a space, and what stands around it.
@@ -92,12 +94,16 @@ def planned(
         objective: What is made small.
         written: The plan as the scenario has it, which can run.
         tell: Hears of a long search which share of it is done. [1]
+        takes: Whether what runs the loop takes a placement; None for all. With more room left, it takes more of them.
 
     Raises:
         InputError: The space is too large.
     """
-    found = search(outlook.central, space, objective, tell)
-    chosen = choice(outlook, found, written)
+    for more in _ROOM:
+        found = search(outlook.central, replace(space, margin=space.margin + more), objective, tell)
+        chosen = choice(outlook, found, written, takes=takes)
+        if chosen is not None or takes is None or not found.best:
+            break
     if chosen is None:
         from rlsize.planner.least_change import least_changes
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from rlsize.equations import decode_step, iteration, matching, rl_step, rollout_batch
 from rlsize.estimates.figures import apply, numbers
-from rlsize.estimates.generation import StepBatch, generation
+from rlsize.estimates.generation import StepBatch, generation, shape_of
 from rlsize.estimates.model_size import model_size
 from rlsize.estimates.prefix_cache import routed_hits
 from rlsize.estimates.step_assembly import REFILLING, trained_in_loop, within_a_loop
@@ -19,13 +19,13 @@ from rlsize.estimates.train_prediction import train_step
 from rlsize.facts.figure import Figure
 from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.records.record import Refused
-from rlsize.planner.step_parts import generated_samples
+from rlsize.planner.step_parts import FleetParts, generated_samples
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.figures import Worked
-    from rlsize.estimates.generation import Generation
+    from rlsize.estimates.generation import Generation, Shape
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.facts.model import Model
@@ -33,21 +33,25 @@ if TYPE_CHECKING:
     from rlsize.planner.outlook import Terms
 
 
-def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> list[Any]:
-    """Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds."""
+def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetParts:
+    """What the fleet takes for a step's samples within the loop."""
+    fleet = generation_of(terms.bare if terms.work is apply else terms, place, ready)
+    made, tail = fleet.seconds, fleet.tail_seconds
+    sample, dropped = fleet.sample_seconds, fleet.dropped_fraction
     if terms.work is apply:
-        central = generation_of(terms.bare, place, ready)
         lengths = {"samples": generated_samples(terms), "response_tokens": terms.problem.response_tokens}
         refill = place.loop in REFILLING
-        made, tail = _generated_figures(central, place.instances, lengths, refill=refill)
-    else:
-        fleet = generation_of(terms, place, ready)
-        made, tail = fleet.seconds, fleet.tail_seconds
+        made, tail = _generated_figures(fleet, place.instances, lengths, refill=refill)
+        sample = _predicted("sample_seconds", sample, "rollout_batch.cycle_time: its tokens at the rate of the engine")
+        dropped = _predicted("late_dropped_fraction", dropped, "batch_drain.kept_tokens where the batch closes")
     moe = ready.question.model.architecture.moe is not None
-    return [
-        within_a_loop(terms.work, key, seconds, terms.values, moe=moe)
-        for key, seconds in (("generation_seconds", made), ("tail_seconds", tail))
-    ]
+    times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
+    seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())
+    return FleetParts(seconds, tail, sample, dropped)
+
+
+def _predicted(key: str, value: Worked, source: str) -> Figure:
+    return Figure(key=key, value=float(value), provenance="predicted", source=source)
 
 
 def _generated_figures(
@@ -63,30 +67,17 @@ def _generated_figures(
         refill: Whether finished samples are replaced at once.
     """
     key = "generation_seconds"
-    tail = Figure(
-        key="tail_seconds",
-        value=float(fleet.tail_seconds),
-        provenance="predicted",
-        source="integral of the engine step over the lengths that are left as the batch drains",
-    )
+    drains = "integral of the engine step over the lengths that are left as the batch drains"
+    tail = _predicted("tail_seconds", fleet.tail_seconds, drains)
     if refill:
-        rate = Figure(
-            key="instance_tokens_per_second",
-            value=float(fleet.rate),
-            provenance="predicted",
-            source="rollout_batch.steady_rate, as rlsize predict rollout explains it",
-        )
+        steady = "rollout_batch.steady_rate, as rlsize predict rollout explains it"
+        rate = _predicted("instance_tokens_per_second", fleet.rate, steady)
         made = apply(key, rollout_batch.fleet_time, instances=instances, instance_rate=rate, **lengths)
         return made, replace(tail, source="finished samples are replaced at once")
     if fleet.tail_seconds <= 0:
-        source = "integral of the engine step as the batch drains"
-        return Figure(key=key, value=float(fleet.seconds), provenance="predicted", source=source), tail
-    packed = Figure(
-        key="packed_seconds",
-        value=float(fleet.full_seconds),
-        provenance="predicted",
-        source="rollout_batch.packed_time: all samples at the batch's own rate",
-    )
+        return _predicted(key, fleet.seconds, "integral of the engine step as the batch drains"), tail
+    busy = "rollout_batch.packed_time: all samples at the batch's own rate"
+    packed = _predicted("packed_seconds", fleet.full_seconds, busy)
     return apply(key, decode_step.both_times, first=packed, second=tail), tail
 
 
@@ -109,6 +100,22 @@ def predicted_overhead(terms: Terms, model: Model, *, shared: bool) -> Worked:
     return overhead_in_loop(terms.work, generated_samples(terms), params, terms.values, shared=shared)
 
 
+def _lengths(terms: Terms) -> dict[str, Worked]:
+    """Lengths of a step's samples, in numbers or arrays."""
+    problem, said = terms.problem, terms.said
+    return {
+        "prompt_tokens": said(problem.prompt_tokens),
+        "response_tokens": said(problem.response_tokens),
+        "response_cv": terms.response_cv,
+        "max_tokens": said(problem.max_tokens) if problem.max_tokens.known else None,
+    }
+
+
+def shape(terms: Terms) -> Shape:
+    """The same, without the cap too."""
+    return shape_of(numbers, StepBatch(samples=1.0, instances=1.0, **_lengths(terms)))
+
+
 def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
     """
     What the engines make of a step's samples by themselves.
@@ -120,7 +127,7 @@ def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
     """
     problem, said = terms.problem, terms.said
     samples = generated_samples(terms)
-    refill = place.loop in REFILLING
+    refill, late = place.loop in REFILLING, problem.late_rule(place.loop)
     in_flight = None
     if refill:
         in_flight = rl_step.allowed_in_flight(samples_per_step=samples, max_staleness=place.max_staleness)
@@ -130,13 +137,13 @@ def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
     batch = StepBatch(
         samples=samples,
         instances=place.instances,
-        prompt_tokens=said(problem.prompt_tokens),
-        response_tokens=said(problem.response_tokens),
-        response_cv=terms.response_cv,
-        max_tokens=said(problem.max_tokens) if problem.max_tokens.known else None,
+        **_lengths(terms),
         hit_ratio=hits(terms, ready.question.engine, place.instances),
         in_flight=in_flight,
         ending="refill" if refill else "barrier",
+        late=late,
+        oversampling=1.0 if late == "wait" else problem.oversampling,
+        group_size=said(problem.group_size),
     )
     return generation(numbers, ready, batch, terms.values)
 

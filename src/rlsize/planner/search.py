@@ -13,12 +13,12 @@ import numpy as np
 
 from rlsize.equations import planning, rollout_batch
 from rlsize.errors import Fault, InputError
-from rlsize.estimates.step_assembly import LoopParts, assembled
+from rlsize.estimates.step_assembly import REFILLING, LoopParts, assembled
 from rlsize.planner.evaluation import MEMORY_KEYS, results_of
 from rlsize.planner.families import Found, Picks, Steps, pick_best
 from rlsize.planner.options import Placement
 from rlsize.planner.space import packed
-from rlsize.planner.step_parts import lent_swap, overhead_part, sync_part, unevenness
+from rlsize.planner.step_parts import FleetParts, late_rule, lent_swap, overhead_part, sync_part, unevenness
 from rlsize.planner.tables import WHOLE, fleet_tables, generated, kind_of, sharings, trainer_table
 
 if TYPE_CHECKING:
@@ -52,8 +52,7 @@ class _Block:
 
     Args:
         place: The candidates; instances are a column, or where GPUs are shared a row.
-        seconds: Time of generation. [s]
-        tails: Of it, what the longest sample adds. [s]
+        fleet: What the fleets take for a step's samples.
         columns: The trainers among all.
         room: Which candidates there are.
         full: Which of them use all GPUs, as far as whole instances do.
@@ -62,8 +61,7 @@ class _Block:
     """
 
     place: Placement
-    seconds: Array
-    tails: Array
+    fleet: FleetParts
     columns: slice
     room: Mask
     full: Mask
@@ -112,7 +110,7 @@ def _blocks(
                 if id(fleet) in sharing:
                     yield from _colocated(terms, space, trainers, fleet, sharing[id(fleet)])
             continue
-        caps = space.staleness if kind_of(loop, 1.0) is not None else (1.0,)
+        caps = space.staleness if loop in REFILLING else (1.0,)
         for table in fleets:
             if loop == "hybrid" and id(table.fleet) not in sharing:
                 continue
@@ -132,7 +130,7 @@ def _two_pools(
     """Fleets on GPUs of their own beside every trainer, some rows at a time."""
     table, lent = fleet
     loop, cap, transport = mode
-    kind = kind_of(loop, cap)
+    made = table.parts[kind_of(terms, loop, cap)]
     rows = max(1, BLOCK // max(1, len(trainers.gpus)))
     room = packed(space, terms.problem, table.fleet, trainers.options[0], trainers.gpus)
     if lent is not None:
@@ -156,8 +154,7 @@ def _two_pools(
         last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
         yield _Block(
             place=replace(whole, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
-            seconds=table.seconds[kind][part, None],
-            tails=table.tails[kind][part, None],
+            fleet=FleetParts(*(times[part, None] for times in made)),
             columns=slice(0, last),
             room=allowed[:, :last],
             full=counts == room[None, :last],
@@ -176,7 +173,7 @@ def _colocated(
     if not room.any():
         return
     counts, which = np.unique(np.maximum(shared.instances, 1.0), return_inverse=True)
-    seconds, tails = generated(terms, fleet, counts, None, shared=True)
+    made = generated(terms, fleet, counts, "colocated", shared=True)
     place = Placement(
         loop="colocated",
         fleet=fleet,
@@ -187,8 +184,7 @@ def _colocated(
     )
     yield _Block(
         place=place,
-        seconds=seconds[which][None, :],
-        tails=tails[which][None, :],
+        fleet=FleetParts(*(times[which][None, :] for times in made)),
         columns=slice(0, len(trainers.gpus)),
         room=room[None, :],
         full=room[None, :],
@@ -225,15 +221,17 @@ def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
     lent: dict[str, Any] = {}
     if block.lent is not None:
         alone, swap = (part[None, columns] for part in block.lent)
-        lent = {"lent_ratio": rollout_batch.share_of(part=block.seconds, whole=alone), "swap_seconds": swap}
+        lent = {"lent_ratio": rollout_batch.share_of(part=block.fleet.seconds, whole=alone), "swap_seconds": swap}
     return LoopParts(
         loop=place.loop,
-        generation_seconds=block.seconds,
-        tail_seconds=block.tails,
+        generation_seconds=block.fleet.seconds,
+        tail_seconds=block.fleet.tail,
         update_seconds=trainers.update[shared][None, columns],
         logprob_seconds=trainers.forwards[shared][None, columns],
         sync_seconds=_syncs(terms, trainers, block),
         overhead_seconds=overhead_part(terms, shared=shared),
+        dropped_fraction=block.fleet.dropped,
+        rule=late_rule(terms, place, block.fleet.sample_seconds),
         **lent,
         **unevenness(terms),
     )
@@ -253,7 +251,7 @@ def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Worked:
 def _lent(terms: Terms, trainers: TrainerTable, place: Placement) -> tuple[Array, Array]:
     """Time of lent GPUs alone, and their change-over, for each trainer."""
     whole = _whole(trainers, place.fleet)
-    alone, _ = generated(terms, place.fleet, whole, place.max_staleness, shared=True)
+    alone = generated(terms, place.fleet, whole, place.loop, place.max_staleness, shared=True).seconds
     swaps = _swaps(terms, trainers, place, len(whole), lent_swap)
     return alone[trainers.group], swaps[trainers.group]
 
@@ -340,7 +338,7 @@ def candidates_of(terms: Terms, space: Space, fleets: list[FleetTable], trainers
         InputError: More than `MOST_CANDIDATES`, which would take minutes.
     """
     ways = sum(
-        (len(space.staleness) if kind_of(loop, 1.0) is not None else 1) * len(space.transports)
+        (len(space.staleness) if loop in REFILLING else 1) * len(space.transports)
         for loop in space.loops
         if loop != "colocated"
     )

@@ -10,7 +10,7 @@ from rlsize.equations import decode_step, rollout_batch
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.generation import StepBatch
 from rlsize.estimates.simulated_engine import constant_line, predicted_line, scaled_line
-from rlsize.estimates.step_assembly import assembled
+from rlsize.estimates.step_assembly import REFILLING, assembled
 from rlsize.facts.records.record import Refused
 from rlsize.planner.predicted_parts import hits
 from rlsize.planner.step_parts import lent_instances, loop_parts
@@ -31,13 +31,14 @@ from rlsize.simulator.setting import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from rlsize.estimates.generation import Late
     from rlsize.estimates.simulated_engine import StepLine
     from rlsize.estimates.step_assembly import Loop
     from rlsize.planner.choice import Alternative
     from rlsize.planner.options import Placement
     from rlsize.planner.outlook import Outlook, Terms
     from rlsize.simulator.outcome import Outcome
-    from rlsize.simulator.setting import Mode
+    from rlsize.simulator.setting import Mode, Order, Unfinished
 
     Over = Callable[[Callable[[Any], Any], Sequence[Any]], Sequence[Any]]
     """A function over many things, as `map` does it, or side by side."""
@@ -139,7 +140,9 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
     parts = loop_parts(terms, place)
     step = assembled(terms.work, parts)
     problem, group = terms.problem, max(1, round(terms.problem.group_size.number))
-    mode, shared = MODES[place.loop], place.shared
+    shared, late = place.shared, problem.late_rule(place.loop)
+    started = 1.0 if place.loop in REFILLING or late == "wait" else problem.oversampling
+    dropped = started if late == "drop" else 1.0  # the simulator throws these away itself
     # neither side works in the part of the sync that nothing hides, and in what belongs to no phase
     pause = float(decode_step.both_times(first=step.sync_exposed_seconds, second=step.overhead_seconds))
     simulated = Setting(
@@ -149,11 +152,11 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
             group_size=group,
             lengths=_lengths(terms),
             prompt_tokens=round(terms.value(problem.prompt_tokens) or 0),
-            acceptance=float(rollout_batch.share_of(part=1.0, whole=problem.waste.number)),
+            acceptance=float(rollout_batch.share_of(part=dropped, whole=problem.waste.number)),
         ),
         trainer=TrainerSetting(seconds=float(step.train_seconds)),
         sync=SyncSetting(swap_seconds=float(rollout_batch.half(pause))) if shared else SyncSetting(seconds=pause),
-        rules=RuleSetting(mode=mode, max_staleness=int(place.max_staleness) if mode == "async" else None),
+        rules=rules_of(place.loop, late, started, place.max_staleness),
         trouble=TroubleSetting(
             lent_instances=round(lent_instances(place)) if place.loop == "hybrid" else 0,
             lend_seconds=float(rollout_batch.half(parts.swap_seconds)),
@@ -168,6 +171,23 @@ def simulation_of(terms: Terms, place: Placement, concurrency: float | None = No
         trainer_gpu_hour=terms.value(place.trainer.gpu_hour),
     )
     return simulated, pools
+
+
+def rules_of(loop: Loop, late: Late, started: float, max_staleness: float) -> RuleSetting:
+    """
+    The rules that follow from what becomes of late samples.
+
+    Args:
+        loop: How the loop is laid out.
+        late: What becomes of them.
+        started: Samples started for each that a batch with a barrier needs. [1]
+        max_staleness: Staleness cap of a loop that refills. [1]
+    """
+    if loop not in REFILLING:
+        kept: Unfinished = "keep" if late == "continue" else "drop"
+        return RuleSetting(mode=MODES[loop], oversampling=max(1.0, started), unfinished=kept)
+    order: Order = "admission" if late == "wait" else "completion"
+    return RuleSetting(mode="async", max_staleness=int(max_staleness), drops_over_stale=late == "drop", order=order)
 
 
 def _lengths(terms: Terms) -> LengthSetting:

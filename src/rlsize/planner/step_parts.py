@@ -8,16 +8,21 @@ candidates: `work` and `said` decide which. Predictions are loaded only where so
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.equations import matching, rollout_batch, sync_pause
+from rlsize.equations import matching, rl_step, rollout_batch, sync_pause
+from rlsize.estimates.figures import apply
 from rlsize.estimates.flow import Flow
-from rlsize.estimates.step_assembly import LoopParts
+from rlsize.estimates.run_twin import DRIFTS
+from rlsize.estimates.step_assembly import REFILLING, LateRule, LoopParts
+from rlsize.facts.calibration import OwnPhase
 from rlsize.facts.records.record import Refused
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
@@ -31,20 +36,48 @@ def loop_parts(terms: Terms, place: Placement) -> LoopParts:
     Raises:
         Refused: The loop cannot run so.
     """
-    generated, tail = fleet_parts(terms, place, shared=place.shared)
+    fleet = fleet_parts(terms, place, shared=place.shared)
     update, forwards = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]
-    lent, swap = lent_parts(terms, place, generated) if place.loop == "hybrid" else (0.0, 0.0)
+    lent, swap = lent_parts(terms, place, fleet.seconds) if place.loop == "hybrid" else (0.0, 0.0)
     return LoopParts(
         loop=place.loop,
-        generation_seconds=generated,
-        tail_seconds=tail,
+        generation_seconds=fleet.seconds,
+        tail_seconds=fleet.tail,
         update_seconds=update,
         logprob_seconds=forwards,
         sync_seconds=sync_part(terms, place),
         overhead_seconds=overhead_part(terms, shared=place.shared),
         lent_ratio=lent,
         swap_seconds=swap,
+        dropped_fraction=fleet.dropped,
+        rule=late_rule(terms, place, fleet.sample_seconds),
         **unevenness(terms),
+    )
+
+
+def late_rule(terms: Terms, place: Placement, sample_seconds: Worked) -> LateRule | None:
+    """
+    What becomes of late samples in a loop that refills; None where they go on, or nobody knows their time.
+
+    Args:
+        terms: In which the step is worked out.
+        place: The placement.
+        sample_seconds: Time of the sample that the rule looks at. [s]
+    """
+    late = terms.problem.late_rule(place.loop)
+    if place.loop not in REFILLING or late == "continue" or place.fleet.rate.known:
+        return None
+    from rlsize.planner.predicted_parts import shape
+
+    found = shape(terms.bare if terms.work is apply else terms)
+    return LateRule(
+        late=late,
+        sample_seconds=sample_seconds,
+        max_staleness=place.max_staleness,
+        response_tokens=found.lengths.response,
+        uncapped=found.uncapped,
+        response_cv=terms.bare.response_cv if terms.work is apply else terms.response_cv,
+        cap=found.cap,
     )
 
 
@@ -62,9 +95,26 @@ def generated_samples(terms: Terms) -> Worked:
     return Flow(MEASURED, terms.known, terms.work)["generated_samples"]
 
 
-def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> tuple[Any, Any]:
+class FleetParts(NamedTuple):
     """
-    Time in which the fleet generates a step's samples within the loop, and what of it the longest sample adds.
+    What a fleet takes for a step's samples within the loop.
+
+    Args:
+        seconds: Time in which it generates them. [s]
+        tail: What of it the longest sample adds. [s]
+        sample_seconds: Time of the sample that a rule on late ones looks at; 0 for none. [s]
+        dropped: Share of generated tokens that a barrier drops. [1]
+    """
+
+    seconds: Any
+    tail: Any = 0.0
+    sample_seconds: Any = 0.0
+    dropped: Any = 0.0
+
+
+def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
+    """
+    What the fleet takes for a step's samples.
 
     Raises:
         Refused: The instance does not fit, or cannot run.
@@ -72,21 +122,23 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> tuple[Any, A
     if place.fleet.rate.known:
         rate = {"instance_tokens_per_second": terms.said(place.fleet.rate), "instances": place.instances}
         known = terms.known | rate | ({"available_fraction": 1.0} if shared else {})
-        return Flow(MEASURED, known, terms.work)["generation_seconds"], 0.0
+        return FleetParts(Flow(MEASURED, known, terms.work)["generation_seconds"])
     from rlsize.planner.predicted_parts import predicted_fleet
 
-    slowed = predicted_fleet(terms, place, ready_engine(place.fleet, shared=shared))
+    made = predicted_fleet(terms, place, ready_engine(place.fleet, shared=shared))
+    made = made._replace(seconds=_with_own(terms, "generation", made.seconds))
     available = terms.problem.available
     if available.known and available.number < 1.0 and not shared:  # the trainer's own GPUs are protected
-        slowed[0] = terms.work(
+        longer = terms.work(
             "generation_seconds",
             rollout_batch.fleet_time,
             samples=1.0,
-            response_tokens=slowed[0],
+            response_tokens=made.seconds,
             instances=1.0,
             instance_rate=terms.said(available),
         )
-    return slowed[0], slowed[1]
+        return made._replace(seconds=longer)
+    return made
 
 
 def ready_engine(fleet: FleetOption, *, shared: bool) -> Replica:
@@ -112,7 +164,11 @@ def trainer_parts(terms: Terms, trainer: TrainerOption, gpus: Worked) -> dict[bo
     if not trainer.seconds.known and trainer.question is not None:
         from rlsize.planner.predicted_parts import predicted_trainer
 
-        return predicted_trainer(terms, trainer.question, gpus)
+        found = predicted_trainer(terms, trainer.question, gpus)
+        return {
+            own: (_with_own(terms, "update", update), _with_own(terms, "logprob", forwards))
+            for own, (update, forwards) in found.items()
+        }
     measured = {"train_seconds": terms.said(trainer.seconds), "measured_gpus": terms.said(trainer.measured_gpus)}
     update = Flow(MEASURED, {**measured, "trainer_gpus": gpus}, terms.work)["update_seconds"]
     return dict.fromkeys((False, True), (update, 0.0))
@@ -126,7 +182,7 @@ def sync_part(terms: Terms, place: Placement) -> Worked:
     elif problem.model is not None:
         from rlsize.planner.predicted_parts import predicted_sync
 
-        seconds = predicted_sync(terms, place, shared=place.shared)
+        seconds = _with_own(terms, "sync", predicted_sync(terms, place, shared=place.shared))
     else:
         return 0.0
     return work(
@@ -141,7 +197,46 @@ def overhead_part(terms: Terms, *, shared: bool) -> Worked:
         return terms.said(problem.swap_seconds) if shared else 0.0
     from rlsize.planner.predicted_parts import predicted_overhead
 
-    return predicted_overhead(terms, problem.model, shared=shared)
+    return _with_own(terms, "overhead", predicted_overhead(terms, problem.model, shared=shared))
+
+
+def _with_own(terms: Terms, phase: str, seconds: Worked) -> Worked:
+    """A predicted phase as a run that was measured has it."""
+    run = terms.problem.run
+    if run is None:
+        return seconds
+    own = next((one for one in run.own if one.phase == phase), OwnPhase(phase=phase))
+    tokens = {"tokens": terms.problem.step_tokens, "measured_tokens": run.tokens}
+    drift = terms.values[DRIFTS[phase]] if phase in DRIFTS else 1.0
+    return terms.work(
+        f"{phase}_seconds",
+        rl_step.own_phase,
+        model_seconds=seconds,
+        factor=own.factor,
+        drift=drift,
+        own_seconds=_own_time(terms, own, seconds, tokens) if own.seconds else 0.0,
+        **tokens,
+    )
+
+
+def _own_time(terms: Terms, own: OwnPhase, seconds: Worked, tokens: Mapping[str, float]) -> Worked:
+    """What a run has of its own in a phase that is predicted so now."""
+    if not own.grows:
+        growth, quickened, quickening = terms.values["step_wait_growth"], 1.0, 0.0
+    else:
+        was = own.explained / tokens["measured_tokens"]
+        growth, quickening = 1.0, terms.values["step_own_quickening"]
+        now = terms.work("token_seconds", rollout_batch.share_of, part=seconds, whole=tokens["tokens"])
+        quickened = terms.work("quickened", rollout_batch.share_of, part=now, whole=was) if was else 1.0
+    return terms.work(
+        "own_seconds",
+        rl_step.own_time,
+        own_seconds=own.seconds,
+        token_exponent=growth,
+        quickened=quickened,
+        speed_exponent=quickening,
+        **tokens,
+    )
 
 
 def lent_parts(terms: Terms, place: Placement, generated: Worked) -> tuple[Worked, Worked]:
@@ -156,8 +251,8 @@ def lent_parts(terms: Terms, place: Placement, generated: Worked) -> tuple[Worke
     if place.fleet.gpu != place.trainer.gpu:
         raise Refused(f"{place.trainer.gpu} trainer GPUs cannot be lent to instances on {place.fleet.gpu}")
     shared = replace(place, instances=lent_instances(place))
-    alone, _ = fleet_parts(terms, shared, shared=True)
-    ratio = terms.work("lent_ratio", rollout_batch.share_of, part=generated, whole=alone)
+    alone = fleet_parts(terms, shared, shared=True)
+    ratio = terms.work("lent_ratio", rollout_batch.share_of, part=generated, whole=alone.seconds)
     return ratio, lent_swap(terms, shared)
 
 

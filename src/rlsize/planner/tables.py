@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from rlsize.estimates.step_assembly import REFILLING
 from rlsize.planner.evaluation import bare_asked, longest_tokens
 from rlsize.planner.options import SHARING, Placement, TrainerOption
 from rlsize.planner.space import instance_counts, misfit, trainer_counts
-from rlsize.planner.step_parts import fleet_parts, trainer_parts
+from rlsize.planner.step_parts import FleetParts, fleet_parts, trainer_parts
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.estimates.figures import Worked
+    from rlsize.estimates.generation import Late
     from rlsize.estimates.step_assembly import Loop
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.planner.options import FleetOption
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from rlsize.planner.space import Space
 
     Array = NDArray[np.float64]
+    Kind = tuple[Late, float | None]
 
 _NO_TRAINER = TrainerOption(name="", gpu="")
 
@@ -73,15 +76,13 @@ class FleetTable:
     Args:
         fleet: The way.
         instances: Numbers of instances. [1]
-        seconds: Time to generate a step's samples by kind of loop: barrier, or refill with a staleness cap. [s]
-        tails: Of it, what the longest sample adds. [s]
+        parts: What it takes for a step's samples, by kind of loop.
         headroom: Share of memory beyond the longest sample; None where it is not known. [1]
     """
 
     fleet: FleetOption
     instances: Array
-    seconds: dict[float | None, Array]
-    tails: dict[float | None, Array]
+    parts: dict[Kind, FleetParts]
     headroom: float | None
 
 
@@ -117,9 +118,9 @@ class TrainerTable:
         return found
 
 
-def kind_of(loop: Loop, staleness: float) -> float | None:
-    """The kind of generation of a loop: its staleness cap where it refills, None where a batch drains."""
-    return staleness if loop in {"async", "hybrid"} else None
+def kind_of(terms: Terms, loop: Loop, staleness: float) -> Kind:
+    """The kind of generation: what becomes of late samples, and the cap on staleness of a loop that refills."""
+    return terms.problem.late_rule(loop), staleness if loop in REFILLING else None
 
 
 def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[FleetTable]:
@@ -133,28 +134,25 @@ def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[Fleet
         if isinstance(headroom, str):
             continue
         apart = (loop for loop in space.loops if loop != "colocated")
-        kinds = [kind_of(loop, staleness) for loop in apart for staleness in space.staleness]
-        seconds, tails = {}, {}
-        for kind in dict.fromkeys(kinds):
-            seconds[kind], tails[kind] = generated(terms, fleet, counts, kind, shared=False)
-        found.append(FleetTable(fleet=fleet, instances=counts, seconds=seconds, tails=tails, headroom=headroom))
+        kinds = {kind_of(terms, loop, cap): (loop, cap) for loop in apart for cap in space.staleness}
+        parts = {kind: generated(terms, fleet, counts, *way) for kind, way in kinds.items()}
+        found.append(FleetTable(fleet=fleet, instances=counts, parts=parts, headroom=headroom))
     return found
 
 
 def generated(
-    terms: Terms, fleet: FleetOption, counts: Array, kind: float | None, *, shared: bool
-) -> tuple[Array, Array]:
-    """Time of a fleet at each number of instances, and its tail."""
+    terms: Terms, fleet: FleetOption, counts: Array, loop: Loop, cap: float = 1.0, *, shared: bool = False
+) -> FleetParts:
+    """What a fleet takes at each number of instances."""
     place = Placement(
-        loop="synchronous" if kind is None else "async",
+        loop=loop,
         fleet=fleet,
         instances=counts,
         trainer=_NO_TRAINER,
         trainer_gpus=0.0,
-        max_staleness=1.0 if kind is None else kind,
+        max_staleness=cap,
     )
-    seconds, tail = fleet_parts(terms, place, shared=shared)
-    return np.broadcast_to(seconds, counts.shape), np.broadcast_to(tail, counts.shape)
+    return FleetParts(*(np.broadcast_to(part, counts.shape) for part in fleet_parts(terms, place, shared=shared)))
 
 
 def checked_headroom(

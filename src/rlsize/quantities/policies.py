@@ -1,4 +1,4 @@
-"""Rules of the loop that `simulate` follows, what samples wait for outside the GPUs, and what goes wrong."""
+"""Rules of the loop, most of which only `simulate` follows, what samples wait for outside the GPUs, what goes wrong."""
 
 from __future__ import annotations
 
@@ -26,13 +26,11 @@ POLICIES = (
         "--queue-steps",
     ),
     Row(
-        "over_stale",
-        Word(("keep", "drop")),
-        "What becomes of samples above the staleness cap: keep or drop.",
-        "policies.over_stale",
-        "--over-stale",
-        "keep",
-        "default of --over-stale",
+        "late_samples",
+        Word(("continue", "wait", "drop")),
+        "What becomes of samples that are not finished when a batch is due: they continue, it waits, or drop.",
+        "policies.late_samples",
+        "--late-samples",
     ),
     Row(
         "oversampling",
@@ -42,15 +40,6 @@ POLICIES = (
         "--oversampling",
         1.0,
         "no over-sampling",
-    ),
-    Row(
-        "unfinished",
-        Word(("drop", "keep")),
-        "What becomes of groups that over-sampling leaves unfinished; keep makes partial rollouts.",
-        "policies.unfinished",
-        "--unfinished",
-        "drop",
-        "default of --unfinished",
     ),
     Row(
         "kept_fraction",

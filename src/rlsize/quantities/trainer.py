@@ -167,6 +167,12 @@ ROWS = (
         "trainer.offloaded_between",
     ),
     Row(
+        "models_apart",
+        Word(("reference", "critic", "reward"), listed=True),
+        "Models beside the policy that have GPUs of their own; none when not given.",
+        "algorithm.models_apart",
+    ),
+    Row(
         "param_offload",
         Switch(),
         "Weights and all states live on the host, and layers come in as they run (ZeRO-3 or FSDP2 with CPU offload).",

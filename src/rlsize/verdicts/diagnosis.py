@@ -16,6 +16,8 @@ from rlsize.facts.evidence import Diagnosis, Finding
 from rlsize.facts.figure import Figure, absent
 from rlsize.verdicts import diagnosis_checks as checks
 from rlsize.verdicts import diagnosis_rates as rates
+from rlsize.verdicts.phase_causes import causes_of
+from rlsize.verdicts.usual_phases import first_look, hides_update, judged_phases
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 
 _VERDICTS: Mapping[str, Verdict] = MappingProxyType({
     "grow": "starving trainer",
+    "tail": "starving trainer",
     "backlog": "growing backlog",
     "held_back": "oversized and held back",
     "limbo": "neither side at its limit",
@@ -33,8 +36,11 @@ _VERDICTS: Mapping[str, Verdict] = MappingProxyType({
     "matched": "matched",
 })  # fmt: skip
 _STATES: Mapping[str, Status] = MappingProxyType({
-    "grow": "fault", "backlog": "fault", "held_back": "fault", "": "unknown", "in_turn": "unknown", "limbo": "note",
+    **dict.fromkeys(("grow", "tail", "backlog", "held_back"), "fault"),
+    **dict.fromkeys(("", "in_turn"), "unknown"),
+    "limbo": "note",
 })  # fmt: skip
+_FIRST = frozenset({"phases", "trainer_health", "weight_sync", "fleet_size"})  # even where the fleet is too large
 _MARGIN = 0.05  # a fleet that makes this much more than is used is said to pile up
 
 
@@ -53,10 +59,13 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
         *_cache(checks.prefix_cache(evidence)),
         checks.preemptions(evidence),
     )
+    phases = judged_phases(evidence)
+    look = first_look(evidence, phases)
+    told = look.status != "unknown" or hides_update(evidence)
     health = (checks.trainer_health(evidence, random), checks.weight_sync(evidence))
-    findings = (*health, checks.idle_ratio(evidence), *free, lost_in_turn(evidence), size)
+    findings = (*health, look, checks.idle_ratio(evidence), *free, lost_in_turn(evidence), size)
     return Diagnosis(
-        verdict=_verdict(health, size),
+        verdict=_verdict(look, health, size),
         findings=findings,
         steps=_ordered(findings, size),
         trainer_idle=rates.trainer_idle_of(evidence),
@@ -64,6 +73,8 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
         fleet_rate=rates.fleet_rate_of(evidence),
         required=rates.required_of(evidence),
         matched=rates.matched_of(evidence),
+        phases=phases if told else (),
+        causes=causes_of(evidence, phases) if told else (),
     )
 
 
@@ -95,7 +106,7 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
     idle, growth = rates.trainer_idle_of(evidence), checks.backlog_grows(evidence, random)
     kind = _size_kind(evidence, growth)
     backlog = growth or _growth(evidence)
-    if kind in {"grow", "limbo"}:  # a trainer that waits has nothing in front of it, whatever the rates say
+    if kind in {"grow", "tail", "limbo"}:  # a trainer that waits has nothing in front of it, whatever the rates say
         backlog = growth or absent("backlog", "")
     figures = known(
         trainer_idle_fraction=idle,
@@ -107,7 +118,7 @@ def fleet_size(evidence: Evidence, random: np.random.Generator) -> Finding:
         backlog=backlog,
         said_tokens_per_second=evidence.nameplate if rates.outdone(evidence) else absent("", ""),
     )
-    gain = idle if kind == "grow" else absent("gain_fraction", "the surplus")
+    gain = idle if kind in {"grow", "tail"} else absent("gain_fraction", "the surplus")
     return Finding(check="fleet_size", status=_STATES.get(kind, "fine"), kind=kind, figures=figures, gain=gain)
 
 
@@ -125,14 +136,14 @@ def _size_kind(evidence: Evidence, growth: Figure | None) -> str:
     What the number of instances needs.
 
     in_turn: no number lets neither side wait. grow: the trainer waits and the fleet gives all it can, or nothing says
-    that it could give more. backlog: samples pile up. held_back: the fleet could make more and need not. limbo: the
-    trainer waits for a fleet that has room.
+    that it could give more. tail: it waits for a few long samples, which more GPUs make no shorter. backlog: samples
+    pile up. held_back: the fleet could make more and need not. limbo: the trainer waits for a fleet that has room.
     """
     if evidence.run.mode in rates.IN_TURN:
         return "in_turn"  # each side waits for the other, whatever their sizes
     starves, room = checks.starves(evidence), rates.has_room(evidence)
     if starves:
-        return "limbo" if room else "grow"
+        return "tail" if rates.long_tail(evidence) else "limbo" if room else "grow"
     if growth is not None:
         return "backlog"
     return _kept_up(evidence, room=room)
@@ -150,17 +161,28 @@ def _kept_up(evidence: Evidence, *, room: bool) -> str:
     return "matched" if enough else ""
 
 
-def _verdict(health: Sequence[Finding], size: Finding) -> Verdict:
+def _verdict(look: Finding, health: Sequence[Finding], size: Finding) -> Verdict:
     trainer, sync = health
     if trainer.status == "fault":
         return "trainer regressed"
-    return "sync stall" if sync.status == "fault" else _VERDICTS.get(size.kind, "unclear")
+    if look.kind == "slow" and look.names != ("sync",):
+        return "slow phase"
+    if sync.status == "fault":
+        return "sync stall"
+    if look.kind == "most" and size.kind in {"in_turn", ""}:
+        return "one phase takes most"
+    return "slow phase" if look.kind == "slow" else _VERDICTS.get(size.kind, "unclear")
+
+
+def _haste(found: Finding) -> int:
+    """A trainer that got slower first, then a phase that is not normal, then all else."""
+    return ("trainer_health", "phases", found.check).index(found.check)
 
 
 def _ordered(findings: Sequence[Finding], size: Finding) -> tuple[Finding, ...]:
     """What is to be done, first things first."""
-    todo = [found for found in findings if found.status == "fault"]
+    todo = sorted((found for found in findings if found.status == "fault"), key=_haste)
     if size.kind not in {"backlog", "held_back"}:
         return tuple(todo)
-    first = [found for found in todo if found.check in {"trainer_health", "weight_sync", "fleet_size"}]
+    first = [found for found in todo if found.check in _FIRST]
     return (*first, *(found for found in todo if found not in first))

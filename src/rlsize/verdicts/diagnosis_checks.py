@@ -14,6 +14,7 @@ from rlsize.estimates.figures import apply, known, measured
 from rlsize.facts.evidence import Finding
 from rlsize.facts.figure import absent
 from rlsize.verdicts.diagnosis_rates import (
+    contradicted,
     fleet_rate_of,
     hidden_of,
     instances_of,
@@ -37,6 +38,10 @@ GROWN = 0.1  # a queue, or staleness, this much larger in the second half of a r
 SYNC_SHARE = 0.1  # more than this share of a step in weight syncs is a stall, unless the user says otherwise
 IDLE_SHARE = 0.05  # more trainer idle than this is too much, unless the user says otherwise
 HALF = 0.5  # hits under this share of those of random routing: nothing is cached
+COLD = 0.1  # ... and so are hits under this share of those of affine routing, however groups are routed
+_LONG_PROMPTS = {  # of so many blocks that all of it is found again
+    "prompt_tokens": 1.0, "cacheable_prompt_tokens": 1.0, "cacheable_shared_tokens": 0.0, "instances_per_group": 1.0,
+}  # fmt: skip
 HITS = 0.8  # hits under this share of those of affine routing: groups are spread
 AS_RANDOM = 0.25  # hits within this of those of random routing are those
 PREEMPTED = 0.05  # samples thrown out of the batch per sample finished
@@ -163,6 +168,10 @@ def idle_ratio(evidence: Evidence) -> Finding:
     """Whether waits that read near zero hide that the run is slow."""
     hidden, logged = hidden_of(evidence), evidence.run.figure("trainer_idle_fraction")
     figures = known(unexplained_fraction=hidden, logged=logged)
+    side, own = next(iter(contradicted(evidence).items()), ("", hidden))
+    if side:
+        figures |= known(own=own, reported=evidence.run.figure(f"reported_{side}_idle_fraction"))
+        return Finding(check="idle_ratio", status="note", kind=side, figures=figures)
     if not hidden.known:
         return Finding(check="idle_ratio", status="unknown")
     if not waits_lie(evidence):
@@ -217,17 +226,17 @@ def stragglers(evidence: Evidence) -> Finding:
 
 def prefix_cache(evidence: Evidence) -> Finding:
     """Whether the samples of a group find their prompt in the cache, and what it looks like where they do not."""
-    fleet = evidence.fleet
-    hits = None if fleet is None else fleet.prefix_cache_hit_fraction
+    fleet, seen = evidence.fleet, evidence.run.figure("prefix_cache_hit_fraction")
     if fleet is not None and fleet.prefix_caching is False and fleet.group_size != 1:
         return Finding(check="prefix_cache", status="fault", kind="off")
-    if fleet is None or hits is None:
+    if fleet is not None and fleet.prefix_cache_hit_fraction is not None:
+        seen = measured("prefix_cache_hit_fraction", fleet.prefix_cache_hit_fraction, "hits over queries")
+    if not seen.known:
         return Finding(check="prefix_cache", status="unknown")
-    seen = measured("prefix_cache_hit_fraction", hits, "hits over queries")
-    affine = fleet.affine_prefix_cache_hit_fraction
+    hits = seen.number
+    affine = absent("affine_hits", "") if fleet is None else fleet.affine_prefix_cache_hit_fraction
     if not affine.known:
-        lacking = "group" if fleet.group_size is None else "page"
-        return Finding(check="prefix_cache", status="unknown", kind=lacking, figures={seen.key: seen})
+        return _by_group(evidence, seen)
     random = _random_hits(affine, instances_of(evidence))
     figures = known(seen, affine_hits=affine, random_hits=random)
     kind = _cache_kind(hits, affine.number, random.number if random.known else None)
@@ -235,13 +244,26 @@ def prefix_cache(evidence: Evidence) -> Finding:
     return Finding(check="prefix_cache", status=status, kind=kind, figures=figures)
 
 
+def _by_group(evidence: Evidence, seen: Figure) -> Finding:
+    """A cache of which only hits and the size of groups are known: cold where next to nothing is found."""
+    size = None if evidence.fleet is None else evidence.fleet.group_size
+    group = evidence.said.get("group_size", measured("group_size", size, "the engines' pages", "--group"))
+    most = apply(
+        "affine_prefix_cache_hit_fraction", redundancy.prefix_cache_hit_ratio, **_LONG_PROMPTS, group_size=group
+    )
+    if most.known and seen.number < COLD * most.number:
+        return Finding(check="prefix_cache", status="fault", kind="cold", figures=known(seen, affine_hits=most))
+    lacking = "page" if group.known else "group"
+    return Finding(check="prefix_cache", status="unknown", kind=lacking, figures={seen.key: seen})
+
+
 def _cache_kind(hits: float, affine: float, random: float | None) -> str:
     """cold: nothing is found; random: as much as chance leaves; low: anything else that is too little."""
     if affine <= 0 or hits >= HITS * affine:
         return ""
-    if hits < HALF * (affine if random is None else min(random, affine)):
+    if hits < max(COLD * affine, HALF * (affine if random is None else min(random, affine))):
         return "cold"
-    if random is not None and abs(hits / random - 1.0) <= AS_RANDOM:
+    if random and abs(hits / random - 1.0) <= AS_RANDOM:
         return "random"
     return "low"
 

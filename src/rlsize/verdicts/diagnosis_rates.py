@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from random import Random
 from statistics import median
 from typing import TYPE_CHECKING
 
-from rlsize.equations import imbalance, matching, train_step
-from rlsize.estimates.figures import apply, measured, rounded
+from rlsize.equations import imbalance, loop_time, matching, train_step
+from rlsize.estimates.figures import apply, measured, rounded, with_bands
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.planner.rounding import rounded_up
@@ -15,8 +16,12 @@ from rlsize.planner.rounding import rounded_up
 if TYPE_CHECKING:
     from rlsize.facts.evidence import Evidence
 
+_SEED = 0  # bounds are the same each time, so that an answer is
 FREE = 0.5  # an instance with work waiting for less of the window than this has room to spare
 HIDDEN = 0.2  # share of a step, or of a rate, that goes unexplained, from which something is said to be hidden
+HALF = 0.5  # of its rate: an instance with a long tail makes less
+FEW = 0.25  # share of the samples that are offered which still run in a long tail
+FEW_RUNNING = 32.0  # samples at once on an instance: its weights are read for few tokens
 NO_WAIT = 0.05  # logged waits under this share of the step say that nobody waits
 AGREE = 0.1  # rates within this are one rate
 IN_TURN = frozenset({"synchronous", "colocated"})  # modes in which one side stands still while the other works
@@ -112,6 +117,9 @@ def trainer_idle_of(evidence: Evidence) -> Figure:
     By rates it is known only of a fleet that gave all it could: one that was asked for less makes less.
     """
     logged = evidence.run.figure("trainer_idle_fraction", "a training log that times waiting")
+    false = contradicted(evidence)
+    if "trainer" in false and not evidence.run.figure("wait_seconds").known:
+        return false["trainer"]
     if waits_lie(evidence):
         return replace(hidden_of(evidence), key="trainer_idle_fraction")
     if logged.known or evidence.run.mode in IN_TURN:
@@ -120,6 +128,29 @@ def trainer_idle_of(evidence: Evidence) -> Figure:
     if not rate.known or not required.known or not saturated(evidence):
         return logged
     return apply("trainer_idle_fraction", imbalance.trainer_idle_fraction, supply=rate, required_supply=required)
+
+
+def contradicted(evidence: Evidence) -> dict[str, Figure]:
+    """The idle share of each side by its own times, where a framework reports far more than they leave."""
+    run, found = evidence.run, {}
+    for side, busy in (("trainer", "train_seconds"), ("rollout", "generation_seconds")):
+        key, reported = f"{side}_idle_fraction", run.figure(f"reported_{side}_idle_fraction")
+        times = {"busy_seconds": run.figure(busy), "iteration_seconds": run.figure("step_seconds")}
+        own = apply(key, loop_time.waiting_fraction, **times)
+        if own.known and reported.known and reported.number > max(0.0, own.number) + AGREE:
+            found[side] = own
+    return found
+
+
+def long_tail(evidence: Evidence) -> bool:
+    """Whether a few long samples hold a batch up: few run, none wait, and instances make half of what they can."""
+    load, rate = evidence.load, _mean_rate(evidence)
+    if load.running is None or load.waiting is None or load.waiting >= 1.0:
+        return False
+    if evidence.nameplate.known and rate.known:
+        return rate.number < HALF * evidence.nameplate.number and load.running < FEW_RUNNING
+    offered = evidence.usual.get("samples_in_flight", absent("samples_in_flight", "a scenario"))
+    return offered.known and load.running < FEW * offered.number
 
 
 def saturated(evidence: Evidence) -> bool:
@@ -132,7 +163,7 @@ def has_room(evidence: Evidence) -> bool:
     fleet, still = evidence.fleet, evidence.run.figure("reported_rollout_idle_fraction")
     if fleet is not None and fleet.saturated_fraction is not None:
         return median(one.saturated_fraction or 0.0 for one in fleet.used) < FREE
-    return still.known and still.number > HIDDEN
+    return still.known and still.number > HIDDEN and "rollout" not in contradicted(evidence)
 
 
 def keeps_up(evidence: Evidence) -> bool:
@@ -172,17 +203,23 @@ def headroom_of(evidence: Evidence) -> Figure:
 
 
 def matched_of(evidence: Evidence) -> Figure:
-    """Instances that match, in whole numbers; sides that work in turn wait for each other whatever their sizes."""
+    """
+    Instances that match, in whole numbers, with bounds where rates were measured.
+
+    Sides that work in turn wait for each other whatever their sizes.
+    """
     if evidence.run.mode in IN_TURN:
         return absent("matched_instances", "a loop whose sides work at once")
-    exact = apply(
-        "matched_instances",
-        matching.matched_instances,
-        required_supply=required_of(evidence),
-        instance_rate=capacity_of(evidence),
-        headroom=headroom_of(evidence),
-    )
-    return rounded(exact, "matched_instances", rounded_up(exact.number) if exact.known else 0)
+    key = "matched_instances"
+    inputs = {
+        "required_supply": required_of(evidence),
+        "instance_rate": capacity_of(evidence),
+        "headroom": headroom_of(evidence),
+    }
+    (exact,) = with_bands(lambda drawn: [apply(key, matching.matched_instances, **drawn)], inputs, Random(_SEED))  # noqa: S311 (draws for a band, not for a secret)
+    found = rounded(exact, key, rounded_up(exact.number) if exact.known else 0)
+    low, high = (float(rounded_up(end)) for end in exact.band or (0.0, 0.0))
+    return replace(found, band=(low, high) if low < high else None)
 
 
 def instances_of(evidence: Evidence) -> Figure:
