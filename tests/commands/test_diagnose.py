@@ -241,3 +241,71 @@ def test_a_log_cut_or_spoilt_anywhere_is_read_or_refused(rlsize: Any, starving: 
     assert "Traceback" not in told.stderr
     if told.code == 0:
         assert told.results["train_seconds"] == pytest.approx(TRAIN, rel=0.2)
+
+
+def write_colocated(path: Path, **seconds: float) -> str:
+    """A colocated run of verl of 512 samples a step, with the seconds of its phases; 'update' may be 90 of 100."""
+    phases = {"gen": 40.0, "old_log_prob": 7.0, "update_actor": 20.0, **seconds}
+    data = {
+        "perf/total_num_tokens": 512 * 1440, "response_length/mean": 1040.0, "prompt_length/mean": 400.0,
+        **{f"timing_s/{name}": value for name, value in phases.items()}, "timing_s/step": sum(phases.values()),
+    }  # fmt: skip
+    rows = [{"step": step, "data": {**data, "training/global_step": step}} for step in range(1, 13)]
+    path.write_text("\n".join(map(json.dumps, rows)) + "\n", encoding="utf-8")
+    return str(path)
+
+
+LOOP = (
+    "--set=model=qwen2.5-3b", "--set=cluster.gpu=a800-sxm", "--set=cluster.gpus=4", "--set=placement.mode=colocated",
+    "--set=workload.prompts_per_step=64", "--set=workload.group_size=8",
+)  # fmt: skip
+
+
+def test_a_phase_far_beyond_what_its_model_needs_is_not_normal(rlsize: Any, tmp_path: Path) -> None:
+    """An update of 150 s where 30 s do: said first, with the key that makes it so and what a step would cost."""
+    log = write_colocated(tmp_path / "slow.jsonl", update_actor=150.0)
+    told = rlsize("diagnose", log, *LOOP, "--set=trainer.micro_batch_samples=1", "--gpu-hour", "2", "--json")
+    assert told.code == 0
+    assert told.results["verdict"] == "slow phase"
+    first, *others = told.document["rows"]["phases"]
+    assert (first["phase"], first["verdict"]) == ("update", "not normal")
+    assert first["took_seconds"] > first["usual_to_seconds"] > first["usual_seconds"] > first["usual_from_seconds"]
+    assert {row["verdict"] for row in others if row["phase"] != "step"} == {"usual"}
+    cause = told.document["rows"]["causes"][0]
+    assert (cause["kind"], cause["change"]) == (
+        "micro_batch", "trainer.micro_batch_tokens=16384, no trainer.micro_batch_samples",
+    )  # fmt: skip
+    assert told.results["cost_per_step_after_usd"] < told.results["cost_per_step_usd"]
+
+
+def test_a_run_as_its_model_needs_it_is_usual(rlsize: Any, tmp_path: Path) -> None:
+    """Every phase; and the lengths of the log go before those that a scenario expected."""
+    log = write_colocated(tmp_path / "usual.jsonl")
+    told = rlsize("diagnose", log, *LOOP, "--set=workload.response_tokens.mean=8000", "--json")
+    assert told.results["verdict"] == "in turn"
+    assert {row["verdict"] for row in told.document["rows"]["phases"]} == {"usual"}
+
+
+def test_a_launch_beside_a_log_says_the_loop_in_its_own_keys(rlsize: Any, tmp_path: Path, checkout: Path) -> None:
+    """In either order; what is to be set is told as the framework calls it."""
+    log = write_colocated(tmp_path / "slow.jsonl", update_actor=3000.0)
+    script = (checkout / "examples" / "launch" / "verl-14b.sh").read_text(encoding="utf-8")
+    launch = tmp_path / "train.sh"
+    launch.write_text(script.replace("$((BUDGET * 4))", "4096"), encoding="utf-8")
+    found = [
+        rlsize("diagnose", *names, "--set=cluster.gpu=h100-sxm", "--json").document["rows"]
+        for names in ((log, str(launch)), (str(launch), log))
+    ]
+    assert found[0] == found[1]
+    assert found[0]["phases"][0]["verdict"] == "not normal"
+    cause = found[0]["causes"][0]
+    assert (cause["kind"], cause["change"]) == (
+        "micro_batch", "actor_rollout_ref.actor.ppo_max_token_len_per_gpu=16384",
+    )  # fmt: skip
+
+
+def test_why_nothing_is_usual_is_said(rlsize: Any, tmp_path: Path) -> None:
+    """A scenario that names a model and no GPUs tells no times."""
+    log = write_colocated(tmp_path / "run.jsonl")
+    told = rlsize("diagnose", log, "--set=model=qwen2.5-3b")
+    assert "What is usual for this loop is not known: gpus is missing." in " ".join((told.stdout + told.stderr).split())

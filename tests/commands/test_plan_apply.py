@@ -82,7 +82,7 @@ def test_an_applied_plan_is_predicted_and_reviewed_alike(rlsize: Any, planned: A
         for key in ("step_seconds", "generation_seconds", "train_seconds", "sync_seconds"):
             assert step[key] == pytest.approx(planned["results"][f"best_{key}"], rel=1e-9)
     asked = ("--mode", planned["results"]["best_mode"], "--objective", planned["inputs"]["objective"])
-    reviewed = rlsize("report", "s.yaml", "-o", "r.html", *asked, "--json")
+    reviewed = rlsize("report", "s.yaml", "-o", "r.md", *asked, "--json")
     assert reviewed.code == 0
     for key in ("step_seconds", "cost_per_step_usd", "gpus"):
         if planned["results"][f"best_{key}"] is not None:

@@ -68,7 +68,8 @@ def test_scenario_and_flags_that_say_the_same_make_the_same_snippet(rlsize: Run,
 
 def test_a_flag_goes_before_the_file(rlsize: Run, scenario: str) -> None:
     """TOML that a parser reads: more GPUs, less staleness."""
-    ran = rlsize("snippet", scenario, "-f", "prime_rl", "--rollout-gpus", "32", "--max-staleness", "1")
+    said = ("--rollout-gpus", "32", "--max-staleness", "1", "--set", "trainer.parallelism.tensor=1")
+    ran = rlsize("snippet", scenario, "-f", "prime_rl", *said)
     keys = tomllib.loads(ran.stdout)
     assert keys["deployment"]["num_infer_nodes"] == 4
     assert keys["orchestrator"]["max_off_policy_steps"] == 1
@@ -174,3 +175,77 @@ def test_no_junk_is_a_traceback(rlsize: Run, spoilt: Run, checked: Run, data: st
         assert (ran.stdout, "nearest" in ran.stderr or "it runs" in ran.stderr) == ("", True)
     else:
         checked(ran, "snippet", "--json")
+
+
+def test_keys_of_an_older_version_have_their_older_names(rlsize: Run, scenario: str) -> None:
+    """OpenRLHF had no dots in its flags until 0.10.3; an unknown version is today's."""
+    line = ("snippet", scenario, "--set", "trainer.parallelism.tensor=1", "-f")
+    older, newer = (rlsize(*line, name).stdout for name in ("openrlhf@0.9", "openrlhf@0.11"))
+    assert "--vllm_num_engines 8" in older
+    assert "--vllm.num_engines 8" in newer
+    assert rlsize(*line, "openrlhf").stdout == newer
+
+
+def test_a_loop_that_dies_is_not_written(rlsize: Run, scenario: str) -> None:
+    """Exit code 1, the phase and what it needs; with more GPUs it is written."""
+    lengths = ("--set", "workload.response_tokens.mean=2000", "--set", "workload.response_tokens.max=8192")
+    line = ("snippet", scenario, *lengths, "--set", "trainer.parallelism.tensor=1", "-f", "nemo-rl")
+    few = rlsize(*line, "--rollout-gpus", "4", "--trainer-gpus", "4")
+    assert (few.code, few.stdout) == (1, "")
+    assert "as NeMo-RL keeps its memory" in " ".join(few.stderr.split())
+    assert rlsize(*line).code == 0
+
+
+def test_a_layout_that_a_framework_has_no_key_for_is_refused(rlsize: Run, scenario: str) -> None:
+    """The degree, and the one that it takes."""
+    ran = rlsize("snippet", scenario, "-f", "prime-rl")
+    assert ran.code == 1
+    assert "prime-rl takes tensor_parallel = 1, not 2" in ran.stderr
+
+
+def test_a_micro_batch_in_tokens_is_written_in_samples_where_these_count(rlsize: Run, scenario: str) -> None:
+    """As many as fit if all are as long as they can be, and as divide what a GPU has for an update."""
+    said = ("trainer.micro_batch_tokens=16384", "workload.response_tokens=2000", "workload.response_tokens.max=4000")
+    line = [word for one in (*said[::2], "trainer.parallelism.tensor=1") for word in ("--set", one)]
+    ran = rlsize("snippet", scenario, *line, "-f", "roll")
+    assert ran.code == 0, ran.stderr
+    training = yaml.safe_load(ran.stdout)["actor_train"]["training_args"]
+    assert training["per_device_train_batch_size"] == 4
+
+
+def test_no_server_is_started_where_none_is_asked_for(rlsize: Run, scenario: str) -> None:
+    """TRL has no key for the sequences of an engine inside its trainer: they are named as not set."""
+    line = ("--mode", "colocated", "--rollout-gpus", "8", "--trainer-gpus", "8", "--set", "rollout.max_num_seqs=64")
+    ran = rlsize("snippet", scenario, "-f", "trl", *line, "--set", "trainer.parallelism.tensor=1")
+    assert ran.code == 0, ran.stderr
+    assert "max-num-seqs" not in ran.stdout
+    assert "no key for it was read: max_num_seqs" in ran.stdout.replace("\n#  ", "")
+
+
+@pytest.mark.parametrize(
+    ("framework", "late", "key"),
+    [
+        ("verl", "continue", "async_training.partial_rollout=true"),
+        ("verl", "drop", "trainer.v1.sampler.max_off_policy_strategy=drop"),
+        ("verl", "wait", "async_training.partial_rollout=false"),
+    ],
+)
+def test_late_samples_are_treated_as_they_were_priced(
+    rlsize: Run, scenario: str, framework: str, late: str, key: str
+) -> None:
+    """The framework's key for the rule is among those that are set, and nothing need be said then."""
+    changes = ("--set", f"policies.late_samples={late}", "--set", "rollout.memory_fraction=0.9")
+    ran = rlsize("snippet", scenario, "-f", framework, *changes)
+    assert key in ran.stdout
+    assert "was planned as if" not in ran.stdout
+
+
+def test_a_framework_that_treats_late_samples_otherwise_says_so(rlsize: Run, scenario: str) -> None:
+    """NeMo-RL waits for what the step was planned to go on with; a plan for NeMo-RL has its rule."""
+    said = rlsize("snippet", scenario, "-f", "nemo-rl").stdout.replace("\n#   ", " ").replace("\n# ", " ")
+    assert "NeMo-RL waits for late samples; the step was planned as if it lets late samples go on." in said
+    assert "--set framework=nemo-rl" in said
+    priced = rlsize("snippet", scenario, "-f", "nemo-rl", "--set", "framework=nemo-rl").stdout
+    assert "was planned as if" not in priced
+    forced = rlsize("snippet", scenario, "-f", "verl", "--variant", "separate-async").stdout
+    assert "verl drops late samples" in forced

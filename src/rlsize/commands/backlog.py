@@ -45,7 +45,7 @@ def backlog(inputs: Inputs) -> Report:
     """
     both = sides(inputs, full=PLAIN_HEADROOM)
     if both.refused:
-        return refused_report("backlog", both.refused, inputs.shown(), inputs.warnings, inputs.notes)
+        return refused_report("backlog", both.refused, inputs.told())
     size = instance_size(inputs, both)
     question = BacklogQuestion(
         instances=instances(inputs, fleet_gpus(inputs, both), size),
@@ -61,9 +61,8 @@ def backlog(inputs: Inputs) -> Report:
     )
     inputs.need(question.instances, "give the number of rollout instances")
     if both.loop is None:
-        judge(
-            inputs, "trainer", both.consumption, both.trainer_gpus or trainer_gpus(inputs), "the trainer's consumption"
-        )
+        pool = both.trainer_gpus or trainer_gpus(inputs)
+        judge(inputs, "trainer", both.consumption, pool, "the trainer's consumption")
         judge(inputs, "rollout", both.rate, size, "an instance's rate")
     inputs.settle()
     answer = grow_backlog(question, both.draws(inputs, question))
@@ -77,10 +76,8 @@ def _report(inputs: Inputs, answer: BacklogAnswer) -> Report:
         command="backlog",
         headline=_headline(found, given),
         results=answer.results,
-        inputs=inputs.shown(),
-        warnings=(*inputs.warnings, *_stale(found)),
-        notes=(*inputs.notes, *_notes(found, given)),
         chart=_chart(answer, found, given),
+        **inputs.told(warnings=_stale(found), notes=_notes(found, given)),
     )
 
 
@@ -91,28 +88,22 @@ def _headline(found: dict[str, Figure], given: dict[str, Figure]) -> str:
     text = f"The backlog grows by {show(growth.value, growth.key)} without backpressure"
     if not found["backlog_tokens"].known:
         return f"{text}."
-    after = (
-        f"{text}: {show(found['backlog_tokens'].value)} tokens after {show(given['backlog_seconds'].value, '_seconds')}"
-    )
-    newest = found["new_sample_staleness_steps"]
+    tokens, seconds = show(found["backlog_tokens"].value), show(given["backlog_seconds"].value, "_seconds")
+    after, newest = f"{text}: {tokens} tokens after {seconds}", found["new_sample_staleness_steps"]
     return f"{after}, {show(newest.value)} optimizer steps deep." if newest.known else f"{after}."
 
 
-def _notes(found: dict[str, Figure], given: dict[str, Figure]) -> tuple[str, ...]:
-    notes = [
-        (
-            "Two numbers, both right: how late a sample that joins the queue now will be trained, and how long the one "
-            "at its head has waited already."
-        ),
-    ]
+def _notes(found: dict[str, Figure], given: dict[str, Figure]) -> list[str]:
     if found["backlog_tokens_per_second"].number == 0:
-        return ()
-    if not _capped(given):
-        notes.append(
-            "Times until the cap are for a cap of 1 step; a cap of k steps is reached k times as late "
-            "(--max-staleness k)."
-        )
-    return tuple(notes)
+        return []
+    both = (
+        "Two numbers, both right: how late a sample that joins the queue now will be trained, and how long the one "
+        "at its head has waited already."
+    )
+    cap = (
+        "Times until the cap are for a cap of 1 step; a cap of k steps is reached k times as late (--max-staleness k)."
+    )
+    return [both] if _capped(given) else [both, cap]
 
 
 def _capped(given: dict[str, Figure]) -> bool:
@@ -132,7 +123,7 @@ def _stale(found: dict[str, Figure]) -> list[str]:
 def _chart(answer: BacklogAnswer, found: dict[str, Figure], given: dict[str, Figure]) -> Chart | None:
     if not answer.history:
         return None
-    times = tuple(point[0] for point in answer.history)
+    newest, oldest = ([(point[0], point[side]) for point in answer.history] for side in (1, 2))
     cap = given["max_staleness"] if _capped(given) else None
     growth = show(found["backlog_tokens_per_second"].value, "_tokens_per_second")
     return Chart(
@@ -140,18 +131,8 @@ def _chart(answer: BacklogAnswer, found: dict[str, Figure], given: dict[str, Fig
         x_label="seconds since the queue was empty",
         y_label="optimizer steps",
         series=(
-            Series(
-                name="staleness of a newly queued sample",
-                xs=times,
-                ys=tuple(point[1] for point in answer.history),
-                role="rollout",
-            ),
-            Series(
-                name="age of the oldest queued sample",
-                xs=times,
-                ys=tuple(point[2] for point in answer.history),
-                role="trainer",
-            ),
+            Series.of("staleness of a newly queued sample", newest, "rollout"),
+            Series.of("age of the oldest queued sample", oldest, "trainer"),
         ),
         marks=(Mark(at=cap.number, label=f"staleness cap: {show(cap.value)} steps", axis="y"),) if cap else (),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from rlsize.equations import matching
 from rlsize.errors import InputError
@@ -30,8 +30,10 @@ if TYPE_CHECKING:
     from rlsize.estimates.flow import Flow
     from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
+    from rlsize.reports.chart import Role
 
 _PRICES = ("gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd", "preemptible_gpu_hour_usd")
+_ROLES: tuple[Role, ...] = ("rollout", "trainer")
 _STEP = (
     "give the wall clock of a step; or --train-seconds with --trainer-idle; or model, GPU and lengths, to predict it"
 )
@@ -59,7 +61,7 @@ def cost(inputs: Inputs) -> Report:
     stated = inputs.by_flag("step_seconds") or inputs.by_flag("trainer_idle_fraction")
     loop, found = (None, None) if stated else described_loop(inputs)
     if loop is not None and loop.refused:
-        return refused_report("cost", loop.refused, inputs.shown(), inputs.warnings, inputs.notes)
+        return refused_report("cost", loop.refused, inputs.told())
     batch = batch_tokens(inputs)
     waits = {side: inputs.ask(f"{side}_idle_fraction") for side in ("trainer", "rollout")}
     prices = gpu_hours(inputs)
@@ -186,19 +188,10 @@ def _report(inputs: Inputs, flow: Flow, results: Sequence[Figure]) -> Report:
         command="cost",
         headline=_headline(flow, found),
         results=tuple(results),
-        inputs=inputs.shown(),
         tables={"pools": _pools_table(flow)},
-        warnings=tuple(inputs.warnings),
-        notes=(*_price_notes(inputs.shown()), *([_PREEMPTION] if preempted else []), *inputs.notes),
         chart=_chart(flow, found, preempted=preempted),
-        quiet=frozenset(
-            {
-                "rollout_cost_per_step_usd",
-                "trainer_cost_per_step_usd",
-                "rollout_idle_cost_per_step_usd",
-                "trainer_idle_cost_per_step_usd",
-            }
-        ),
+        quiet=frozenset(f"{pool}{part}_cost_per_step_usd" for pool in POOLS for part in ("", "_idle")),
+        **inputs.told(first=(*_price_notes(inputs.shown()), *([_PREEMPTION] if preempted else []))),
     )
 
 
@@ -221,48 +214,50 @@ def _headline(flow: Flow, found: Mapping[str, Figure]) -> str:
 
 
 def _pools_table(flow: Flow) -> Table:
-    columns = [
+    waits = any(flow[f"{pool}_idle_fraction"].known for pool in POOLS)
+    columns = (
         Column("pool", "pool", "left"),
         Column("gpus", "GPUs"),
         Column("gpu_hours_per_step", "GPU-hours/step"),
         Column("gpu_hour_usd", "$/GPU-hour"),
         Column("cost_per_step_usd", "cost/step"),
-    ]
-    if any(flow[f"{pool}_idle_fraction"].known for pool in POOLS):
-        columns.append(Column("idle_cost_per_step_usd", "of it waiting"))
-    return Table(
-        title="By pool",
-        columns=tuple(columns),
-        rows=pool_rows(flow),
-        note="GPUs that wait are paid for like those that work",
+        *([Column("idle_cost_per_step_usd", "of it waiting")] if waits else []),
     )
+    note = "GPUs that wait are paid for like those that work"
+    return Table(title="By pool", columns=columns, rows=pool_rows(flow), note=note)
 
 
 def _price_notes(inputs: Sequence[Figure]) -> list[str]:
     """Where each price comes from: a profile with its date and region, or whoever typed it."""
     known = [figure for figure in inputs if figure.key in _PRICES]
-    said = [f"{_priced(figure)} {show(figure.value, figure.key)} ({figure.source})" for figure in known]
+    pools = [figure.key.removesuffix("gpu_hour_usd").removesuffix("_") or "both pools" for figure in known]
+    said = [f"{pool} {show(one.value, one.key)} ({one.source})" for pool, one in zip(pools, known, strict=True)]
     return [f"Per GPU-hour: {'; '.join(said)}."] if said else []
 
 
-def _priced(figure: Figure) -> str:
-    pool = figure.key.removesuffix("gpu_hour_usd").removesuffix("_")
-    return pool or "both pools"
-
-
-def _chart(flow: Flow, found: Mapping[str, Figure], *, preempted: bool) -> Chart | None:
+def _chart(flow: Flow, found: Mapping[str, Figure], *, preempted: bool) -> Chart:
     each = {pool: found[f"{pool}_cost_per_step_usd"] for pool in POOLS}
-    subtitle = f"{show(flow['step_seconds'].value, '_seconds')} per step"
-    if not all(figure.known for figure in each.values()):
-        total = found["gpu_hours_per_step"]
-        return Chart(
-            title=f"{show(total.value)} GPU-hours per step; a price would make it dollars",
-            x_label="",
-            y_label="GPU-hours per optimizer step",
-            series=_series({"per step": {pool: flow[f"{pool}_gpu_hours_per_step"].number for pool in POOLS}}),
-            kind="stacked",
-            subtitle=subtitle,
-        )
+    if all(figure.known for figure in each.values()):
+        unit, bars = "dollars", _dollars(flow, found, each, preempted=preempted)
+        largest, total = max(POOLS, key=lambda pool: each[pool].number), found["cost_per_step_usd"]
+        share = show(each[largest].number / total.number if total.number else 0.0, "_fraction")
+        title = f"{show(total.value, total.key)} per step, {share} of it for the {largest} GPUs"
+    else:
+        unit, bars = "GPU-hours", {"per step": {pool: flow[f"{pool}_gpu_hours_per_step"].number for pool in POOLS}}
+        title = f"{show(found['gpu_hours_per_step'].value)} GPU-hours per step; a price would make it dollars"
+    return Chart(
+        title=title,
+        y_label=f"{unit} per optimizer step",
+        series=tuple(Series.of(pool, ((bar, parts[pool]) for bar, parts in bars.items()), pool) for pool in _ROLES),
+        kind="stacked",
+        subtitle=f"{show(flow['step_seconds'].value, '_seconds')} per step",
+    )
+
+
+def _dollars(
+    flow: Flow, found: Mapping[str, Figure], each: Mapping[str, Figure], *, preempted: bool
+) -> dict[str, dict[str, float]]:
+    """What each pool costs: as it is, of it waiting, and with no preemptible GPU."""
     bars = {"per step": {pool: figure.number for pool, figure in each.items()}}
     idle = {pool: found[f"{pool}_idle_cost_per_step_usd"] for pool in POOLS}
     if any(figure.known for figure in idle.values()):
@@ -270,22 +265,4 @@ def _chart(flow: Flow, found: Mapping[str, Figure], *, preempted: bool) -> Chart
     on_demand = flow["on_demand_rollout_cost_per_step_usd"]
     if preempted and on_demand.known:
         bars["with no preemptible GPU"] = {"rollout": on_demand.number, "trainer": each["trainer"].number}
-    largest = max(POOLS, key=lambda pool: each[pool].number)
-    total = found["cost_per_step_usd"]
-    share = show(each[largest].number / total.number if total.number else 0.0, "_fraction")
-    return Chart(
-        title=f"{show(total.value, total.key)} per step, {share} of it for the {largest} GPUs",
-        x_label="",
-        y_label="dollars per optimizer step",
-        series=_series(bars),
-        kind="stacked",
-        subtitle=subtitle,
-    )
-
-
-def _series(bars: Mapping[str, Mapping[str, float]]) -> tuple[Series, ...]:
-    roles: dict[str, Any] = {"rollout": "rollout", "trainer": "trainer"}
-    return tuple(
-        Series(name=pool, xs=tuple(bars), ys=tuple(parts[pool] for parts in bars.values()), role=roles[pool])
-        for pool in POOLS
-    )
+    return bars

@@ -27,12 +27,11 @@ def _every_equation() -> Report:
     from rlsize.reports.equation_page import equation_names, page
 
     names = equation_names()
-    rows = tuple({"equation": name, "says": page(name).summary} for name in names)
-    columns = (Column("equation", "equation", "left"), Column("says", "what it says", "left", wide=True))
+    says = Column("says", "what it says", "left", wide=True, of=lambda name: page(name).summary)
     return Report(
         command="explain",
         headline=f"{len(names)} equations; `rlsize explain NAME` prints one.",
-        tables={"equations": Table(title="", columns=columns, rows=rows)},
+        tables={"equations": Table.of("", names, (Column("equation", "equation", "left", of=str), says))},
     )
 
 
@@ -49,9 +48,7 @@ def _equation(name: str) -> Report:
     from rlsize.reports.equation_page import page
 
     entry = page(name)
-    rows = tuple(
-        {"argument": argument.name, "says": argument.text, "unit": f"[{argument.unit}]"} for argument in entry.arguments
-    )
+    rows = tuple({"argument": one.name, "says": one.text, "unit": f"[{one.unit}]"} for one in entry.arguments)
     columns = (
         Column("argument", "argument", "left"),
         Column("unit", "unit", "left"),

@@ -19,7 +19,10 @@ from rlsize.units import show
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.reports.chart import Role
+
 _QUIET = frozenset({"matched_instances_exact"})
+_BASES: tuple[Role, ...] = ("nameplate", "expected")
 
 
 @asks(
@@ -38,7 +41,7 @@ def fleet(inputs: Inputs) -> Report:
     """
     both = sides(inputs)
     if both.refused:
-        return refused_report("fleet", both.refused, inputs.shown(), inputs.warnings, inputs.notes)
+        return refused_report("fleet", both.refused, inputs.told())
     question = fleet_question(inputs, both)
     prompts = inputs.gives("prompt_tokens") and inputs.ask("prompt_tokens").value  # of no length nothing is cached
     caching, routing = _caching(inputs, question) if prompts else ({}, "")
@@ -83,11 +86,9 @@ def _savings(inputs: Inputs, known: Mapping[str, Figure], routing: str, answer: 
     savings = caching_savings({**known, "instances": count, "required_tokens_per_second": required}, routing)
     share = next((figure for figure in savings if figure.key == "prefill_time_fraction" and figure.known), None)
     if share is not None and share.number >= 1.0:
-        inputs.fault(
-            f"prefill alone would take {100 * share.number:.0f} % of the time",
-            "--prefill-rate",
-            "check --prefill-rate, --prompt-tokens, --response-tokens and --hit-ratio against the instance rate",
-        )
+        what = f"prefill alone would take {100 * share.number:.0f} % of the time"
+        todo = "check --prefill-rate, --prompt-tokens, --response-tokens and --hit-ratio against the instance rate"
+        inputs.fault(what, "--prefill-rate", todo)
         inputs.settle()
     return savings
 
@@ -98,12 +99,10 @@ def _report(inputs: Inputs, answer: FleetAnswer, savings: Sequence[Figure]) -> R
         command="fleet",
         headline=_headline(answer, figures, given),
         results=(*answer.results, *savings),
-        inputs=inputs.shown(),
         tables={"neighbours": _neighbours(answer)},
-        warnings=tuple(inputs.warnings),
-        notes=(*inputs.notes, *_observed_note(answer, figures), *_caching_note(savings, answer.matched)),
         chart=_chart(answer, figures["required_tokens_per_second"], given["headroom"]),
         quiet=_QUIET | {figure.key for figure in savings if not figure.known},
+        **inputs.told(notes=(*_observed_note(answer, figures), *_caching_note(savings, answer.matched))),
     )
 
 
@@ -113,9 +112,8 @@ def _headline(answer: FleetAnswer, figures: dict[str, Figure], given: dict[str, 
     rate = show(each.value, "_tokens_per_second")
     noun = "instance matches" if answer.matched == 1 else "instances match"
     noun = "instances suffice" if answer.held_back else noun
-    match = (
-        f"{answer.matched:,} rollout {noun}: {required} needed, {rate} each, headroom {show(given['headroom'].value)}."
-    )
+    headroom = show(given["headroom"].value)
+    match = f"{answer.matched:,} rollout {noun}: {required} needed, {rate} each, headroom {headroom}."
     if answer.judged == answer.matched:
         return match
     return f"{match} With {answer.judged}: {_judgement(figures)}."
@@ -155,60 +153,46 @@ def _caching_note(savings: Sequence[Figure], matched: int) -> list[str]:
         return [f"{text}; give {after.missing} to see the match once the cache reaches it."]
     if after.number >= matched:
         return [f"{text}; the match stays at {matched} once it does."]
-    return [
-        f"{text}; once it does, {show(after.value)} instances match. Fix that before adding GPUs, then measure again."
-    ]
+    fewer = f"once it does, {show(after.value)} instances match"
+    return [f"{text}; {fewer}. Fix that before adding GPUs, then measure again."]
 
 
 def _neighbours(answer: FleetAnswer) -> Table:
     """One row for each instance count around the match."""
-    columns = [
+    cost = answer.neighbours[0]["expected_cost_per_step_usd"]
+    columns = (
         Column("instances", "inst."),
         Column("trainer_idle_fraction", "idle"),
         Column("backlog_tokens_per_second", "growth"),
         Column("expected_trainer_idle_fraction", "exp. idle"),
         Column("expected_backlog_tokens_per_second", "exp. growth"),
-    ]
-    cost = answer.neighbours[0]["expected_cost_per_step_usd"]
-    note = "nameplate takes the rate as it is; expected (exp.) derates it by the headroom"
-    if cost.known:
-        columns.append(Column("expected_cost_per_step_usd", "exp. cost/step"))
-    else:
-        note += f"\ncost per step needs {cost.missing}"
-    marked = next(index for index, row in enumerate(answer.neighbours) if row["instances"].value == answer.matched)
-    return Table(
-        title="One more, one fewer",
-        columns=tuple(columns),
-        rows=answer.neighbours,
-        marked=marked,
-        note=note,
+        *([Column(cost.key, "exp. cost/step")] if cost.known else []),
     )
+    lacking = "" if cost.known else f"\ncost per step needs {cost.missing}"
+    note = f"nameplate takes the rate as it is; expected (exp.) derates it by the headroom{lacking}"
+    marked = [row["instances"].value for row in answer.neighbours].index(answer.matched)
+    return Table(title="One more, one fewer", columns=columns, rows=answer.neighbours, marked=marked, note=note)
 
 
 def _chart(answer: FleetAnswer, required: Figure, headroom: Figure) -> Chart:
     """Nameplate and expected supply against the instance count, with what is needed and the match marked."""
-    counts = tuple(row["instances"].number for row in answer.neighbours)
-
-    def supply(key: str) -> tuple[float, ...]:
-        return tuple(row[key].number for row in answer.neighbours)
-
+    series = (
+        Series.of(
+            f"{basis} supply",
+            ((row["instances"].number, row[f"{basis}_supply_tokens_per_second"].number) for row in answer.neighbours),
+            basis,
+        )
+        for basis in _BASES
+    )
+    asked = Mark(at=float(answer.judged), label=f"asked: {answer.judged}")
     return Chart(
         title=f"{answer.matched} rollout instances cover the trainer at headroom {show(headroom.value)}",
         x_label="rollout instances",
         y_label="response tokens per second",
-        series=(
-            Series(
-                name="nameplate supply", xs=counts, ys=supply("nameplate_supply_tokens_per_second"), role="nameplate"
-            ),
-            Series(name="expected supply", xs=counts, ys=supply("expected_supply_tokens_per_second"), role="expected"),
-        ),
+        series=tuple(series),
         marks=(
             Mark(at=required.number, label=f"needed: {show(required.value, '_tokens_per_second')}", axis="y"),
             Mark(at=float(answer.matched), label=f"match: {answer.matched}"),
-            *(
-                (Mark(at=float(answer.judged), label=f"asked: {answer.judged}"),)
-                if answer.judged != answer.matched
-                else ()
-            ),
+            *([asked] if answer.judged != answer.matched else []),
         ),
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import matching
@@ -35,20 +34,20 @@ from rlsize.shell.rates import trainer_gpus
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.loop.resolve import Loop
     from rlsize.planner.evaluation import Evaluation
 
-MODES: Mapping[str, str] = MappingProxyType(
-    {
-        SYNC: SYNC, OVERLAPPED: OVERLAPPED, COLOCATED: COLOCATED,
-        "disaggregated": SYNC, "partial": SYNC, "one-step-off": OVERLAPPED, "async": OVERLAPPED,
-    }
-)  # fmt: skip
-_SOURCES: Mapping[str, Source] = MappingProxyType(
-    {"rollout_seconds": "said", "group_seconds": "groups", "instance_tokens_per_second": "rate"}
-)
+MODES: Mapping[str, str] = {
+    SYNC: SYNC, OVERLAPPED: OVERLAPPED, COLOCATED: COLOCATED,
+    "disaggregated": SYNC, "partial": SYNC, "one-step-off": OVERLAPPED, "async": OVERLAPPED,
+}  # fmt: skip
+_SOURCES: Mapping[str, Source] = {
+    "rollout_seconds": "said",
+    "group_seconds": "groups",
+    "instance_tokens_per_second": "rate",
+}
 _CALLED = {"iteration_seconds": "step_seconds", "iterations_per_day": "steps_per_day"}  # in the answer of a loop
 _PARTS = ("rollout", "training", "both at once", "sync or change-over")  # bottom to top
 _PART_ROUND = 1e-9
@@ -83,7 +82,7 @@ def iteration(inputs: Inputs) -> Report:
     own = bool({"rollout_seconds", "group_seconds"} & {*told}) or inputs.gives("group_seconds")
     loop, found = (None, None) if own else described_loop(inputs)
     if loop is not None and loop.refused:
-        return refused_report("iteration", loop.refused, inputs.shown(), inputs.warnings, inputs.notes)
+        return refused_report("iteration", loop.refused, inputs.told())
     if loop is not None and found is not None:
         return _of_the_loop(inputs, loop, found)
     question = _question(inputs, _SOURCES[told[0]] if told else _scenario_source(inputs))
@@ -102,13 +101,12 @@ def _of_the_loop(inputs: Inputs, loop: Loop, found: Evaluation) -> Report:
     """One iteration of a loop that is described: its step, and its phases laid out in other ways."""
     from rlsize.loop.answer import agreed
 
-    known = {
-        key: loops_own(inputs, loop, found.results[key])
-        for key in ("generation_seconds", "train_seconds", "step_seconds")
-    }
-    rollout, train = replace(known["generation_seconds"], key="rollout_seconds"), known["train_seconds"]
+    generation, train, step = (
+        loops_own(inputs, loop, found.results[f"{part}_seconds"]) for part in ("generation", "train", "step")
+    )
+    rollout = replace(generation, key="rollout_seconds")
     mode = {"synchronous": SYNC, "colocated": COLOCATED}.get(loop.pools.loop, OVERLAPPED)
-    rest = _rest(mode, rollout.number, train.number, known["step_seconds"].number)
+    rest = _rest(mode, rollout.number, train.number, step.number)
     shared = loop.pools.shared
     nothing = absent("rollout_gpus", "pools of their own"), absent("trainer_gpus", "pools of their own")
     pools = nothing if shared else (found.results["rollout_gpus"], found.results["trainer_gpus"])
@@ -170,22 +168,12 @@ def _question(inputs: Inputs, source: Source) -> IterationQuestion:
     }
     _check(inputs, source, known)
     _say_twice(inputs, source, known)
-    batch = apply(
-        "batch_tokens",
-        matching.tokens_per_step,
-        prompts=many,
-        group_size=1.0,
-        response_tokens=said["response_tokens"],
-    )
+    tokens = said["response_tokens"]
+    batch = apply("batch_tokens", matching.tokens_per_step, prompts=many, group_size=1.0, response_tokens=tokens)
     key = "consumption_tokens_per_second"
     trained = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=train)
-    judge(
-        inputs,
-        "trainer",
-        replace(trained, source="--train-seconds"),
-        known["trainer_gpus"],
-        "the trainer's consumption",
-    )
+    trained = replace(trained, source="--train-seconds")
+    judge(inputs, "trainer", trained, known["trainer_gpus"], "the trainer's consumption")
     judge(inputs, "rollout", rate, size, "an instance's rate")
     return IterationQuestion(mode=MODES[mode], source=source, known=known)
 
@@ -239,10 +227,8 @@ def _sync(inputs: Inputs, predicted: Figure) -> Figure:
     every = inputs.ask("sync_every", assume=False)
     sync = inputs.ask("sync_seconds")
     if sync.known and every.known and every.number > 1 and sync.number > 0 and not inputs.by_flag("sync_seconds"):
-        inputs.notes.append(
-            f"This is an iteration with a weight sync; with one every {every.number:g} steps the others are shorter by "
-            "it."
-        )
+        others = f"with one every {every.number:g} steps the others are shorter by it"
+        inputs.notes.append(f"This is an iteration with a weight sync; {others}.")
     if sync.known or predicted.known:
         return sync if sync.known else inputs.keep(predicted)
     return inputs.ask("sync_seconds", default=0.0, why="no sync is counted")
@@ -295,22 +281,17 @@ def _report(inputs: Inputs, question: IterationQuestion, results: Sequence[Figur
         command="iteration",
         headline=_headline(question, found),
         results=tuple(results),
-        inputs=inputs.shown(),
         tables={"modes": _modes_table(question, modes)},
-        warnings=tuple(inputs.warnings),
-        notes=(*_notes(question, found), *inputs.notes),
         chart=_chart(question, modes),
         quiet=frozenset(unknown),
+        **inputs.told(first=_notes(question, found)),
     )
 
 
 def _headline(question: IterationQuestion, found: Mapping[str, Figure]) -> str:
     prefix = question.prefixes[-1]
-    whole, rollout, train = (
-        found[f"{prefix}iteration_seconds"],
-        found[f"{prefix}rollout_seconds"],
-        question.known["train_seconds"],
-    )
+    whole, rollout = found[f"{prefix}iteration_seconds"], found[f"{prefix}rollout_seconds"]
+    train = question.known["train_seconds"]
     parts = f"{show(rollout.value, rollout.key)} of rollout, {show(train.value, train.key)} of training"
     if not whole.known:
         return f"{parts}; a {question.mode} iteration needs {whole.missing}."
@@ -319,44 +300,39 @@ def _headline(question: IterationQuestion, found: Mapping[str, Figure]) -> str:
     often = f"{show(round(days))} a day" if days >= 1 else "less than one a day"
     if question.mode == COLOCATED:  # the phases run on other GPU counts than they were measured on
         parts = "both phases on all GPUs, and two change-overs"
-    return (
-        f"{show(whole.value, whole.key)}{expected} per {question.mode} iteration: {parts}; {often}, "
-        f"rollout is {show(share.value, share.key)} of it."
-    )
+    often = f"{often}, rollout is {show(share.value, share.key)} of it"
+    return f"{show(whole.value, whole.key)}{expected} per {question.mode} iteration: {parts}; {often}."
 
 
 def _modes_table(question: IterationQuestion, modes: Sequence[dict[str, Any]]) -> Table:
     rows = tuple(without_reasons(row) for row in modes)
     last = question.prefixes[-1]
-    columns = [
+    columns = (
         Column("mode", "mode", "left"),
         Column(f"{last}iteration_seconds", "expected" if last else "iteration"),
         Column(f"{last}iterations_per_day", "per day"),
         Column(f"{last}rollout_idle_fraction", "rollout idle"),
         Column(f"{last}trainer_idle_fraction", "trainer idle"),
-    ]
-    columns += [Column("needs", "needs", "left", wide=True)] if any(row["needs"] for row in rows) else []
-    marked = next(index for index, row in enumerate(rows) if row["mode"] == question.mode)
+        *([Column("needs", "needs", "left", wide=True)] if any(row["needs"] for row in rows) else []),
+    )
+    marked = [row["mode"] for row in rows].index(question.mode)
     note = "\n".join(f"{row['mode']}: {row['rule']}" for row in rows)
-    return Table(title="Sync, overlapped, colocated", columns=tuple(columns), rows=rows, marked=marked, note=note)
+    return Table(title="Sync, overlapped, colocated", columns=columns, rows=rows, marked=marked, note=note)
 
 
-def _notes(question: IterationQuestion, found: Mapping[str, Figure]) -> list[str]:
-    notes = _samples_note(question)
+def _notes(question: IterationQuestion, found: Mapping[str, Figure]) -> Iterator[str]:
+    yield from _samples_note(question)
     swap = found["break_even_swap_seconds"]
     if swap.known:
-        notes.append(_swap_note(swap))
+        yield _swap_note(swap)
     elif question.mode == COLOCATED:
-        notes.append("Without --rollout-gpus and --trainer-gpus the times are taken as those of the shared GPUs.")
+        yield "Without --rollout-gpus and --trainer-gpus the times are taken as those of the shared GPUs."
     if question.mode == OVERLAPPED:
-        notes.append(
-            "Overlapped: the fleet makes the next batch while the trainer works on the last, so samples are a step old."
-        )
+        at_once = "the fleet makes the next batch while the trainer works on the last"
+        yield f"Overlapped: {at_once}, so samples are a step old."
     if question.known["verify_seconds"].known:
-        notes.append(
-            "Verifier workers keep up with the samples while they come; fewer make the batch wait for its last scores."
-        )
-    return notes
+        fewer = "fewer make the batch wait for its last scores"
+        yield f"Verifier workers keep up with the samples while they come; {fewer}."
 
 
 def _samples_note(question: IterationQuestion) -> list[str]:
@@ -385,14 +361,12 @@ def _chart(question: IterationQuestion, modes: Sequence[dict[str, Any]]) -> Char
     if not rows:
         return None
     bars = {str(row["mode"]): _parts(row, prefix) for row in rows}
-    names = [name for name in _PARTS if any(parts[name] > 0 for parts in bars.values())]
+    seconds = {str(row["mode"]): row[f"{prefix}iteration_seconds"].number for row in rows}
+    series = (Series.of(name, ((mode, parts[name]) for mode, parts in bars.items())) for name in _PARTS)
     return Chart(
-        title=_takeaway({str(row["mode"]): row[f"{prefix}iteration_seconds"].number for row in rows}, question.mode),
-        x_label="",
+        title=_takeaway(seconds, question.mode),
         y_label=f"seconds per iteration{', expected' if prefix else ''}",
-        series=tuple(
-            Series(name=name, xs=tuple(bars), ys=tuple(parts[name] for parts in bars.values())) for name in names
-        ),
+        series=tuple(one for one in series if any(height > 0 for height in one.ys)),
         kind="stacked",
         subtitle="each bar is the wall clock of one optimizer step",
     )
@@ -400,9 +374,7 @@ def _chart(question: IterationQuestion, modes: Sequence[dict[str, Any]]) -> Char
 
 def _parts(row: Mapping[str, Any], prefix: str) -> dict[str, float]:
     """What an iteration's wall clock is made of."""
-    whole, rollout, train = (
-        row[key].number for key in (f"{prefix}iteration_seconds", f"{prefix}rollout_seconds", f"{prefix}train_seconds")
-    )
+    whole, rollout, train = (row[f"{prefix}{part}_seconds"].number for part in ("iteration", "rollout", "train"))
     both = min(rollout, train) if row["mode"] == OVERLAPPED else 0.0
     rest = max(0.0, whole - rollout - train + both)
     return dict(zip(_PARTS, (rollout - both, train - both, both, rest), strict=True))

@@ -59,9 +59,8 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = 
         sys.stderr.write(f"wrote {apply}\n")
     if chosen is not None and write is not None:
         values = applied(inputs.said_values(write), loop, chosen.best.place)
-        inputs.notes += write_back(
-            inputs, {**wanted_of(inputs, values), **_kept_within(inputs, values)}, write, force=force
-        )
+        wanted = wanted_of(inputs, values)
+        inputs.notes += write_back(inputs, {**wanted, **_kept_within(inputs, values, wanted)}, write, force=force)
     if chosen is not None and save is not None:
         lacking = save_plan(save, inputs, "plan", loop, chosen.best.place, chosen.evaluation, force=force)
         sys.stderr.write(f"wrote {save}\n")
@@ -69,26 +68,32 @@ def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = 
             inputs.notes.append(f"{save} holds no scenario, so only check --baseline and diff take it: {lacking}.")
     if chosen is not None and not inputs.gives("framework"):
         inputs.notes += _runners(inputs, chosen.best.place)
-    return plan_report(found.planned, inputs.shown(), inputs.warnings, inputs.notes, ranked)
+    return plan_report(found.planned, inputs.told(), ranked)
 
 
-def _kept_within(inputs: Inputs, values: Mapping[str, Any]) -> dict[str, Any]:
+def _kept_within(inputs: Inputs, values: Mapping[str, Any], wanted: Mapping[str, Any]) -> dict[str, Any]:
     """
     What must change besides so that a plan fits with what the launch says of its memory, such as what it moves out.
 
     Args:
         inputs: What was said; by a launch.
         values: All values of the scenario with the plan in it, by dotted place.
+        wanted: What differs, by quantity, as the launch can say it.
 
     Raises:
         DoesNotFitError: No single change that leaves the training as it is makes it fit.
     """
+    from rlsize.loop.knobs import KINDS
     from rlsize.loop.resolve import resolve
-    from rlsize.loop.savers import KINDS, savers
+    from rlsize.loop.savers import savers
+    from rlsize.quantities.table import QUANTITIES
     from rlsize.shell.launches import can_change
 
     before = inputs.file.leaves() if inputs.file is not None else {}
-    planned = inputs.changed({**dict.fromkeys(before), **values})
+    said = {QUANTITIES[key].scenario: value for key, value in wanted.items() if QUANTITIES[key].scenario}
+    if wanted.get("micro_batch_samples") is not None:
+        said[QUANTITIES["micro_batch_tokens"].scenario] = None
+    planned = inputs.changed({**dict.fromkeys(before), **values, **said})
     loop = resolve(planned)
     if not loop.refused:
         return {}

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Annotated
 
 import typer
 
 from rlsize.errors import Fault, InputError, suggestion
-from rlsize.readers.file_kinds import KINDS
+from rlsize.readers.file_kinds import KINDS, schema_text
 
 
 def schema(
@@ -23,6 +22,4 @@ def schema(
     if kind not in KINDS:
         short = kind[:40]
         raise InputError(Fault(f"there is no file kind {short!r}", "KIND", suggestion(short, KINDS)))
-    from rlsize.readers.file_kinds import schema_of
-
-    sys.stdout.write(json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n")
+    sys.stdout.write(schema_text(kind))

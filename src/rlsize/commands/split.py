@@ -35,18 +35,12 @@ _WAITS = {"rollout": "the trainer waits", "trainer": "the rollout fleet waits"}
         "gpus",
         ("rollout_gpu_tokens_per_second", "--rollout-tokens-per-second|--rollout-tps"),
         ("trainer_gpu_tokens_per_second", "--trainer-tokens-per-second|--trainer-tps|--learn-tps"),
-        *MATCH,
-        "rollout_gpus",
-        "trainer_gpus",
-        "measured_trainer_gpus",
-        "gpus_per_instance",
-        "swap_seconds",
-        *ANSWER,
+        *MATCH, "rollout_gpus", "trainer_gpus", "measured_trainer_gpus", "gpus_per_instance", "swap_seconds", *ANSWER,
     ),
     Waste=WASTE,
     Model_and_GPU=CHECKS,
     Refused=REFUSED,
-)
+)  # fmt: skip
 def split(inputs: Inputs) -> Report:
     """
     How to split N GPUs between rollout and trainer.
@@ -55,7 +49,7 @@ def split(inputs: Inputs) -> Report:
     """
     both = sides(inputs, full=PLAIN_HEADROOM, needed=False)
     if both.refused:
-        return refused_report("split", both.refused, inputs.shown(), inputs.warnings, inputs.notes)
+        return refused_report("split", both.refused, inputs.told())
     size = instance_size(inputs, both)
     if not size.known and not inputs.faults:
         source = "default of --gpus-per-instance"
@@ -81,9 +75,8 @@ def split(inputs: Inputs) -> Report:
         return _share_report(inputs, balanced(question, both.draws(inputs, question)))
     answer = split_gpus(question, both.draws(inputs, question))
     if both.found is not None:
-        answer = replace(
-            answer, results=_of_the_loop(answer.results, both.found, stated=question.instances is not None)
-        )
+        told = _of_the_loop(answer.results, both.found, stated=question.instances is not None)
+        answer = replace(answer, results=told)
     return bounded(_report(inputs, answer), both.bound)
 
 
@@ -162,9 +155,7 @@ def _share_report(inputs: Inputs, share: Figure) -> Report:
         command="split",
         headline=f"Give {part} of the GPUs to rollout, and the rest to the trainer; --gpus makes it whole GPUs.",
         results=(share,),
-        inputs=inputs.shown(),
-        warnings=tuple(inputs.warnings),
-        notes=tuple(inputs.notes),
+        **inputs.told(),
     )
 
 
@@ -175,11 +166,9 @@ def _report(inputs: Inputs, answer: SplitAnswer) -> Report:
         command="split",
         headline=_headline(best, inputs.shown()) + _compared(answer, found),
         results=answer.results,
-        inputs=inputs.shown(),
         tables={"neighbours": _neighbours(answer)},
-        warnings=tuple(inputs.warnings),
-        notes=(*inputs.notes, _colocated_note(best)),
         chart=_chart(answer, best),
+        **inputs.told(notes=(_colocated_note(best),)),
     )
 
 
@@ -196,16 +185,10 @@ def _compared(answer: SplitAnswer, found: dict[str, Figure]) -> str:
 def _headline(found: dict[str, Figure], inputs: Sequence[Figure]) -> str:
     headroom = next(figure for figure in inputs if figure.key == "headroom")
     rate = show(found["loop_tokens_per_second"].value, "_tokens_per_second")
-    side = found["bottleneck"].value
-    balance = (
-        "neither side waits"
-        if side == "balanced"
-        else f"{_WAITS[str(side)]} {show(found['idle_fraction'].value, 'idle_fraction')}"
-    )
-    return (
-        f"{show(found['rollout_gpus'].value)} rollout GPUs and {show(found['trainer_gpus'].value)} trainer GPUs "
-        f"run at {rate}; {balance} (headroom {show(headroom.value)})."
-    )
+    side, idle = found["bottleneck"].value, show(found["idle_fraction"].value, "idle_fraction")
+    balance = "neither side waits" if side == "balanced" else f"{_WAITS[str(side)]} {idle}"
+    gpus = f"{show(found['rollout_gpus'].value)} rollout GPUs and {show(found['trainer_gpus'].value)} trainer GPUs"
+    return f"{gpus} run at {rate}; {balance} (headroom {show(headroom.value)})."
 
 
 def _neighbours(answer: SplitAnswer) -> Table:
@@ -227,25 +210,18 @@ def _neighbours(answer: SplitAnswer) -> Table:
 
 
 def _colocated_note(found: dict[str, Figure]) -> str:
-    plain, whole, loop = (
-        found[key]
-        for key in ("colocated_before_swap_tokens_per_second", "colocated_tokens_per_second", "loop_tokens_per_second")
-    )
+    plain, whole = (found[f"colocated_{part}tokens_per_second"] for part in ("before_swap_", ""))
     text = f"Colocated on the same GPUs: {show(plain.value, '_tokens_per_second')} before any swap cost"
     if not whole.known:
-        return (
-            f"{text}; a perfect split only equals it, so swap cost and whole instances decide "
-            "(give --swap-seconds and --batch-tokens)."
-        )
-    winner = "colocated is faster" if whole.number > loop.number else "the split is faster"
-    return (
-        f"{text}, {show(whole.value, '_tokens_per_second')} with it: {winner}. "
-        "Colocated training sees samples of the newest weights only."
-    )
+        decides = "a perfect split only equals it, so swap cost and whole instances decide"
+        return f"{text}; {decides} (give --swap-seconds and --batch-tokens)."
+    winner = "colocated is faster" if whole.number > found["loop_tokens_per_second"].number else "the split is faster"
+    text = f"{text}, {show(whole.value, '_tokens_per_second')} with it: {winner}"
+    return f"{text}. Colocated training sees samples of the newest weights only."
 
 
 def _chart(answer: SplitAnswer, best: dict[str, Figure]) -> Chart:
-    share = tuple(point[0] for point in answer.sweep)
+    rollout, trainer = ([(point[0], point[side]) for point in answer.sweep] for side in (1, 2))
     gpus = best["rollout_gpus"].number
     total = gpus + best["trainer_gpus"].number
     return Chart(
@@ -253,9 +229,6 @@ def _chart(answer: SplitAnswer, best: dict[str, Figure]) -> Chart:
         x_label="share of GPUs on the rollout side",
         y_label="trained tokens per second",
         x_percent=True,
-        series=(
-            Series(name="rollout supplies", xs=share, ys=tuple(point[1] for point in answer.sweep), role="rollout"),
-            Series(name="trainer consumes", xs=share, ys=tuple(point[2] for point in answer.sweep), role="trainer"),
-        ),
+        series=(Series.of("rollout supplies", rollout, "rollout"), Series.of("trainer consumes", trainer, "trainer")),
         marks=(Mark(at=gpus / total, label=f"{show(gpus)} rollout, {show(total - gpus)} trainer"),),
     )

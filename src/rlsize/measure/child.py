@@ -35,9 +35,7 @@ _TOLD = 400  # characters of a child's last words
 _WORDS = re.compile(r"(?:^|[\s.])(?P<error>[A-Z]\w*(?:Error|Exception): \S.*)$")
 # Lines with one of these only say that another line says why.
 _VAGUE = ("root cause", "ChildFailedError", "EngineDeadError", "WARNING")
-_MEMORY = re.compile(
-    r"out of memory|OutOfMemory|can't allocate memory|Cannot allocate memory|MemoryError", re.IGNORECASE
-)
+_MEMORY = re.compile(r"out of memory|OutOfMemory|(?:can't|cannot) allocate memory|MemoryError", re.IGNORECASE)
 
 
 def staged(folder: Path) -> dict[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import EngineUpdate
-from rlsize.measure.jobs import FEWEST_REPEATS, WIDE, StageResult, WorkerEvents, command
+from rlsize.measure.jobs import FEWEST_REPEATS, StageResult, WorkerEvents, command, scatter_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -96,9 +96,4 @@ def update_doubts(measured: EngineUpdate, unproven: int) -> Iterator[str]:
     """
     if unproven:
         yield f"engine update: after {unproven} updates the engine did not answer as the new weights do."
-    if measured.scatter is None:
-        return
-    if measured.scatter.parts < FEWEST_REPEATS:
-        yield f"engine update: {measured.scatter.parts} repeats, fewer than {FEWEST_REPEATS}; the median may be off."
-    if measured.scatter.cv > WIDE:
-        yield f"engine update: pauses scatter by {100 * measured.scatter.cv:.0f} % (coefficient of variation)."
+    yield from scatter_doubts("engine update", measured.scatter, "pauses")

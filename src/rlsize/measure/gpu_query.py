@@ -6,7 +6,6 @@ import re
 import subprocess
 from contextlib import suppress
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -20,14 +19,14 @@ _ASKED_SECONDS = 10.0  # a driver that does not answer by then will not
 
 # Bits of NVML's clock event reasons (nvml.h) that slow a GPU down against its will. Idle (0x1) and clocks that an
 # application asked for (0x2) are no throttling.
-THROTTLES: Mapping[int, str] = MappingProxyType({
+THROTTLES: Mapping[int, str] = {
     0x4: "power cap",
     0x8: "hardware slowdown",
     0x10: "sync boost",
     0x20: "software thermal slowdown",
     0x40: "hardware thermal slowdown",
     0x80: "power brake",
-})  # fmt: skip
+}  # fmt: skip
 _FIELDS = (
     "uuid", "name", "driver_version", "memory.used", "memory.total", "utilization.gpu", "clocks.sm", "clocks.max.sm",
     "clocks_throttle_reasons.active",

@@ -176,9 +176,8 @@ class _Notes:
             )
         if counters is not None:
             self.snapshots.append(Snapshot(seconds=event["seconds"], counters=counters))
-        self.finished += [
-            Finished(seconds=when, samples=many, tokens=tokens) for when, many, tokens in event["finished"]
-        ]
+        for when, many, tokens in event["finished"]:
+            self.finished.append(Finished(seconds=when, samples=many, tokens=tokens))
 
     def run(self) -> PhaseRun:
         """The phase as it was recorded so far."""

@@ -11,8 +11,10 @@ from rlsize.errors import Fault, InputError
 from rlsize.measure.child import WHOLE_LOG, Child, ChildDiedError, staged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+    from rlsize.facts.measured import Scatter
 
 MeasuredT_co = TypeVar("MeasuredT_co", covariant=True)
 
@@ -26,6 +28,22 @@ _ASK = (
     "import importlib.util as u, json, sys; "
     "print(json.dumps([name for name in sys.argv[1:] if u.find_spec(name) is not None]))"
 )
+
+
+def scatter_doubts(name: str, found: Scatter | None, what: str, why: str = "") -> Iterator[str]:
+    """
+    Why a median may not hold, a sentence each.
+
+    Args:
+        name: What was measured.
+        found: How its repeats scatter; None where that is not known.
+        what: What scatters.
+        why: What may be behind that.
+    """
+    if found and found.parts < FEWEST_REPEATS:
+        yield f"{name}: {found.parts} repeats, fewer than {FEWEST_REPEATS}; the median may be off."
+    if found and found.cv > WIDE:
+        yield f"{name}: {what} scatter by {100 * found.cv:.0f} % (coefficient of variation){why}."
 
 
 def libraries(python: str, flag: str) -> frozenset[str]:

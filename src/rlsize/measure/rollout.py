@@ -40,17 +40,33 @@ PAGES = 40  # looks at the counters in a level
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RolloutPlan:
+class Workload:
     """
-    What to generate, and for how long.
+    Samples of an optimizer step.
 
     Args:
-        prompts: Groups that one instance gets in an optimizer step. [1]
-        group_size: Samples of one prompt. [1]
-        prompt_tokens: Length of each prompt. [token]
+        prompts: Prompts in a step. [1]
+        group_size: Samples of each. [1]
+        prompt_tokens: Length of a prompt. [token]
         mean: Mean response length. [token]
         cv: Its coefficient of variation. [1]
-        cap: Longest response; None for no cap. [token]
+        cap: The longest response; None for no cap. [token]
+    """
+
+    prompts: int
+    group_size: int
+    prompt_tokens: int
+    mean: float
+    cv: float
+    cap: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RolloutPlan(Workload):
+    """
+    What to generate, and for how long; the prompts are those that one instance gets in an optimizer step.
+
+    Args:
         concurrencies: Samples in flight of each instance; None to sweep up to the engine's limit, none for the batch
             alone. [1]
         most: The engine's limit on running samples, where the user says it. [1]
@@ -61,12 +77,6 @@ class RolloutPlan:
         nonce: What makes prompts differ from those of another run: a server keeps its prefix cache.
     """
 
-    prompts: int
-    group_size: int
-    prompt_tokens: int
-    mean: float
-    cv: float
-    cap: float | None
     concurrencies: tuple[int, ...] | None = None
     most: int | None = None
     seconds: float = 240.0
@@ -208,11 +218,8 @@ def _warm_up(
 ) -> None:
     """Let engines compile and capture before anything counts."""
     say("rollout, warming up", 0.0)
-    groups = max(1, record.limit // plan.group_size)
-    short = [
-        [f"warm/{plan.nonce}{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS]
-        for index in range(groups)
-    ]
+    name, sizes = f"warm/{plan.nonce}{plan.seed}", (plan.prompt_tokens, plan.group_size, WARM_UP_TOKENS)
+    short = [[f"{name}/{index}", *sizes] for index in range(max(1, record.limit // plan.group_size))]
     deque(phase(instances, [short] * len(instances), [], record.limit, 1.0, "warm"), maxlen=0)
 
 
@@ -270,20 +277,14 @@ def _batch(instances: Sequence[Instance], plan: RolloutPlan, record: Record, sec
     """One optimizer step's samples, or as many as the time that is left allows, sent at once."""
     prompts = min(plan.prompts, _affordable(plan, record, seconds))
     lengths = plan.lengths(prompts * len(instances))
-    groups = [
-        [
-            [f"batch/{plan.nonce}{plan.seed}/{index}", plan.prompt_tokens, plan.group_size, length]
-            for index, length in enumerate(lengths)
-            if index % len(instances) == place
-        ]
-        for place in range(len(instances))
-    ]
+    name = f"batch/{plan.nonce}{plan.seed}"
+    numbered = enumerate(lengths)
+    whole = [[f"{name}/{index}", plan.prompt_tokens, plan.group_size, length] for index, length in numbered]
+    groups = [whole[place :: len(instances)] for place in range(len(instances))]
     record.batch_prompts, record.batch_fraction = prompts * len(instances), prompts / plan.prompts
     if prompts < plan.prompts:
-        record.doubts.append(
-            f"the batch held {prompts} of the {plan.prompts} prompts that an instance gets in a step, as more would "
-            "take too long (--seconds)"
-        )
+        held = f"{prompts} of the {plan.prompts} prompts that an instance gets in a step"
+        record.doubts.append(f"the batch held {held}, as more would take too long (--seconds)")
     page_seconds = min(1.0, max(0.1, seconds / (2 * PAGES)))
     for runs in phase(instances, groups, [], prompts * plan.group_size, page_seconds, "batch"):
         record.batch = runs

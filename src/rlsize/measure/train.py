@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from rlsize.equations.matching import implied_mfu
 from rlsize.errors import Fault, InputError, UnfinishedError
@@ -83,8 +83,7 @@ class TrainJob:
         return max(self.totals)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CountedFlops:
+class CountedFlops(NamedTuple):
     """
     FLOPs of forward and backward by torch's own counter, beside what the equations say for the same sequences.
 
@@ -154,10 +153,18 @@ def _measured(job: TrainJob, heard: WorkerEvents, flops: TrainingFlops | None) -
     seconds = fmean(whole)
     update_seconds = sum(phase.seconds for phase in phases if phase.name != WITHOUT)
     update_rate = tokens / update_seconds / ranks
-    matrices = flops.flops_per_token.number if flops else None
-    attention = flops.attention_flops_per_token.number if flops else None
-    both = flops.flops_per_token.number + flops.attention_flops_per_token.number if flops else None
+    matrices, attention = (
+        (flops.flops_per_token.number, flops.attention_flops_per_token.number) if flops else (None, None)
+    )
     peak = job.peak_flops if ready["gpus"] else None
+
+    def mfu(*flops_per_token: float | None) -> float | None:
+        known = [part for part in flops_per_token if part is not None]
+        if peak is None or not known:
+            return None
+        rate = {"tokens_per_second": update_rate, "flops_per_token": sum(known)}
+        return float(implied_mfu(**rate, gpus=1, peak_flops=peak))
+
     return TrainMeasured(
         gpus=ranks,
         params=float(ready["params"]),
@@ -176,8 +183,8 @@ def _measured(job: TrainJob, heard: WorkerEvents, flops: TrainingFlops | None) -
         phases=phases,
         flops_per_token=matrices,
         attention_flops_per_token=attention,
-        mfu=_mfu(update_rate, matrices, peak),
-        mfu_with_attention=_mfu(update_rate, both, peak),
+        mfu=mfu(matrices),
+        mfu_with_attention=mfu(matrices, attention),
         peak_memory_bytes=heard.others.get("memory", {}).get("bytes"),
         losses=[step["loss"] for step in heard.results],
         setting=_setting(job, ready),
@@ -196,18 +203,9 @@ def _phases(
         seconds = [float(step["phases"][name]) for step in timed]
         each = [value / times for value in seconds]
         whole = [total + factor * value for total, value in zip(whole, seconds, strict=True)]
-        found.append(
-            TrainPhase(name=name, seconds=factor * fmean(seconds), seconds_each=fmean(each), scatter=scatter(each))
-        )
+        mean = factor * fmean(seconds)
+        found.append(TrainPhase(name=name, seconds=mean, seconds_each=fmean(each), scatter=scatter(each)))
     return found, whole
-
-
-def _mfu(tokens_per_second: float, flops_per_token: float | None, peak_flops: float | None) -> float | None:
-    if flops_per_token is None or peak_flops is None:
-        return None
-    return float(
-        implied_mfu(tokens_per_second=tokens_per_second, flops_per_token=flops_per_token, gpus=1, peak_flops=peak_flops)
-    )
 
 
 def _setting(job: TrainJob, ready: Mapping[str, Any]) -> dict[str, str]:
@@ -329,10 +327,8 @@ def measure_train(
         if "out_of_memory" not in heard.others or "done" in heard.others:
             return train_result(job, heard, doubts, partial)
         smaller = _smaller(job)
-        doubts.append(
-            f"memory ran out with micro-batches of {job.micro_batch_tokens} tokens, so {smaller.micro_batch_tokens} "
-            "were taken"
-        )
+        before, after = job.micro_batch_tokens, smaller.micro_batch_tokens
+        doubts.append(f"memory ran out with micro-batches of {before} tokens, so {after} were taken")
         say(f"out of memory: micro-batches of {smaller.micro_batch_tokens} tokens", 0.0)
         job = smaller
 

@@ -10,7 +10,7 @@ from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.estimates.message_cost import message_cost
 from rlsize.estimates.scatter import scatter
 from rlsize.facts.measured import SyncMeasured, SyncMethod
-from rlsize.measure.jobs import FEWEST_REPEATS, WIDE, StageResult, WorkerEvents, command, launcher
+from rlsize.measure.jobs import StageResult, WorkerEvents, command, launcher, scatter_doubts
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -88,13 +88,9 @@ def measure_sync(
     ready, tensors = heard.others["ready"], heard.others.get("tensors")
     methods = [_method(event, ready["bytes"]) for event in heard.results]
     cost = message_cost(tensors["bytes"], tensors["seconds"]) if tensors else None
+    told_of = ("bytes", "tensors", "dtype", "backend", "trainer_ranks", "receiver_ranks")
     measured = SyncMeasured(
-        bytes=ready["bytes"],
-        tensors=ready["tensors"],
-        dtype=ready["dtype"],
-        backend=ready["backend"],
-        trainer_ranks=ready["trainer_ranks"],
-        receiver_ranks=ready["receiver_ranks"],
+        **{key: ready[key] for key in told_of},
         methods=methods,
         per_message_seconds=cost.per_message_seconds if cost else None,
         wire_bytes_per_second=cost.wire_bytes_per_second if cost else None,
@@ -111,14 +107,11 @@ def measure_sync(
 def _method(event: dict[str, Any], total: float) -> SyncMethod:
     seconds = median(event["seconds"])
     return SyncMethod(
-        method=event["method"],
-        bucket_bytes=event["bucket_bytes"],
-        messages=event["messages"],
+        **{key: event[key] for key in ("method", "bucket_bytes", "messages", "identical")},
         seconds=seconds,
         gather_seconds=median(event["gather_seconds"]),
         scatter=scatter(event["seconds"]),
         bytes_per_second=total / seconds,
-        identical=event["identical"],
     )
 
 
@@ -128,10 +121,4 @@ def sync_doubts(method: SyncMethod) -> Iterator[str]:
     name = f"{method.method}{size}"
     if not method.identical:
         yield f"{name}: a receiver's bytes differ from the sender's, so its time is not that of a sync."
-    if method.scatter and method.scatter.parts < FEWEST_REPEATS:
-        yield f"{name}: {method.scatter.parts} repeats, fewer than {FEWEST_REPEATS}; the median may be off."
-    if method.scatter and method.scatter.cv > WIDE:
-        yield (
-            f"{name}: repeats scatter by {100 * method.scatter.cv:.0f} % (coefficient of variation): other work, or a "
-            "slow rank or link."
-        )
+    yield from scatter_doubts(name, method.scatter, "repeats", ": other work, or a slow rank or link")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -46,6 +48,7 @@ _KINDS = (
     FileKind("rates", "facts.rates.Rates", "rates"),
     FileKind("calibration", "facts.calibration.Calibration"),
     FileKind("budget", "facts.budget.Budget"),
+    FileKind("mapping", "facts.mapping.KeyMapping"),
     FileKind("plan", "facts.plan.Plan"),
     FileKind("observation", "facts.observation_file.RunObservation"),
 )
@@ -80,3 +83,14 @@ def schema_of(kind: str) -> dict[str, Any]:
         "properties": {"rlsize": header, **schema["properties"]},
         "required": ["rlsize", *schema.get("required", [])],
     }
+
+
+@cache
+def schema_text(kind: str) -> str:
+    """
+    The JSON Schema of a file kind as a file has it.
+
+    Args:
+        kind: One of `KINDS`.
+    """
+    return json.dumps(schema_of(kind), indent=2, ensure_ascii=False) + "\n"

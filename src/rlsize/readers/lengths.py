@@ -77,10 +77,9 @@ def _json_rows(text: str, path: str) -> list[tuple[float, float]]:
 
 def _row(cells: list[Any]) -> tuple[float, float] | None:
     """A length and its count; None where the cells say something else."""
-    numbers = [_number(cell) for cell in cells]
-    if not 0 < len(numbers) <= _PAIR:
+    if not 0 < len(cells) <= _PAIR:
         return None
-    length, count = numbers[0], numbers[1] if len(numbers) == _PAIR else 1.0
+    length, count = (_number(cell) for cell in (*cells, 1.0)[:_PAIR])
     if length is None or count is None:
         return None
     return (length, count) if 1.0 <= length <= _MOST_TOKENS and 0.0 <= count <= _MOST_TOKENS else None

@@ -82,10 +82,7 @@ def scraped(
     engines = [samples for samples in found if any(kind.prefix.match(samples.name) for kind in KINDS)]
     if not engines:
         chosen = f" for {{{word(matchers, 200)}}}" if matchers else ""
-        names = (
-            "vllm:generation_tokens_total, sglang:realtime_tokens_total, trtllm_generation_tokens_total and the like"
-        )
-        what = f"has no series of engines{chosen} in a window of {window:g} s; sought were {names}"
+        what = f"has no series of engines{chosen} in a window of {window:g} s; sought were {_SOUGHT}"
         raise InputError(Fault(what, server.shown, "check --selector and --at; does Prometheus scrape the engines?"))
     targets, copies = _targets(found)
     named = _named(targets)
@@ -111,7 +108,10 @@ def _targets(found: Iterable[Samples]) -> tuple[dict[tuple[str, ...], list[Sampl
         if not any(place[2:]):  # nothing but who scraped it tells it apart
             place, copy = (*place, *copy), ()
         groups.setdefault(place, {}).setdefault(copy, []).append(samples)
-    chosen = {place: max(copies.values(), key=_size) for place, copies in groups.items()}
+    chosen = {
+        place: max(copies.values(), key=lambda own: (_engine(own), sum(len(samples.values) for samples in own)))
+        for place, copies in groups.items()
+    }
     twice = [place for place, copies in groups.items() if sum(1 for own in copies.values() if _engine(own)) > 1]
     if not twice:
         return chosen, []
@@ -121,10 +121,6 @@ def _targets(found: Iterable[Samples]) -> tuple[dict[tuple[str, ...], list[Sampl
 
 def _engine(own: Sequence[Samples]) -> bool:
     return any(kind.prefix.match(samples.name) for samples in own for kind in KINDS)
-
-
-def _size(own: Sequence[Samples]) -> tuple[bool, int]:
-    return _engine(own), sum(len(samples.values) for samples in own)
 
 
 def _named(targets: Mapping[tuple[str, ...], list[Samples]]) -> dict[str, list[Samples]]:

@@ -228,14 +228,10 @@ def _line(text: object) -> str:
 
 
 def _samples(entry: Any, server: Target) -> Samples:  # noqa: ANN401 (whatever a server sends)
-    labels = entry.get("metric") if isinstance(entry, dict) else None
-    values = entry.get("values") if isinstance(entry, dict) else None
-    if not isinstance(labels, dict) or not isinstance(values, list):
-        raise InputError(_stranger(server))
-    own = {str(name): str(value) for name, value in labels.items()}
     try:
-        pairs = [(round(1000 * float(moment)), float(value)) for moment, value in values]
-    except (TypeError, ValueError, OverflowError):
+        own = {str(name): str(value) for name, value in entry["metric"].items()}
+        pairs = [(round(1000 * float(moment)), float(value)) for moment, value in entry["values"]]
+    except (AttributeError, LookupError, TypeError, ValueError, OverflowError):
         raise InputError(_stranger(server)) from None
     numbers = tuple((moment, value) for moment, value in pairs if math.isfinite(value))
     return Samples(own.pop("__name__", ""), own, numbers)

@@ -65,16 +65,16 @@ def changed_leaves(before: Document, after: Document, facts: tuple[object, objec
         In the order of the first file, then of the second; a list is one value.
     """
     return tuple(
-        Leaf(
-            path=path,
-            before=first,
-            after=second,
-            before_line=before.lines.get(path) if first is not None else None,
-            after_line=after.lines.get(path) if second is not None else None,
-        )
+        _leaf(path, (before, first), (after, second))
         for path, first, second in _pairs(before.data, after.data, ())
         if _at(facts[0], path) != _at(facts[1], path)
     )
+
+
+def _leaf(path: Path_, before: tuple[Document, Any], after: tuple[Document, Any]) -> Leaf:
+    """A key with both values, each beside its document."""
+    lines = [document.lines.get(path) if value is not None else None for document, value in (before, after)]
+    return Leaf(path=path, before=before[1], after=after[1], before_line=lines[0], after_line=lines[1])
 
 
 def changed_scenario(before: ScenarioFile, after: ScenarioFile) -> tuple[Leaf, ...]:
@@ -114,13 +114,7 @@ def _other_files(before: ScenarioFile, after: ScenarioFile) -> Iterator[Leaf]:
             continue
         first, second = (file.folder / name for file in (before, after))
         if _content(first) != _content(second):
-            yield Leaf(
-                path=path,
-                before=str(first),
-                after=str(second),
-                before_line=before.document.lines.get(path),
-                after_line=after.document.lines.get(path),
-            )
+            yield _leaf(path, (before.document, str(first)), (after.document, str(second)))
 
 
 def _apart(before: ScenarioFile, after: ScenarioFile) -> bool:
@@ -173,13 +167,8 @@ def mixed(before: ScenarioFile, after: ScenarioFile, leaves: Iterable[Leaf]) -> 
     data = deepcopy(before.document.data)
     for leaf in taken:
         _put(data, leaf.path, _from_folder(after, leaf) if _apart(before, after) else deepcopy(leaf.after))
-    document = _Mixed(
-        before.document.name,
-        data,
-        before.document.lines,
-        after.document,
-        frozenset(leaf.path for leaf in taken),
-    )
+    old = before.document
+    document = _Mixed(old.name, data, old.lines, after.document, frozenset(leaf.path for leaf in taken))
     return ScenarioFile(validated(Scenario, document), document)
 
 

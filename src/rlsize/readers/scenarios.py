@@ -11,6 +11,7 @@ import sys
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError, suggestion
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 _HEADER = re.compile(r"^\s*[\"']?rlsize[\"']?\s*:", re.MULTILINE)
 _OWN = (".yaml", ".yml")  # endings of rlsize's own files, whose faults are told as theirs
 
+_COUNTS = ("gpus", "rollout_gpus", "trainer_gpus", "gpus_per_node")
+"""What a launch may leave to whoever starts it, and other quantities hang on."""
+_LENGTHS = ["workload", "response_tokens"]
 _IN_PLAN = "scenario"  # the key of a saved plan below which its scenario stands
 _SPREAD = ("rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel", "rollout_expert_parallel")
 _KEYS = (
@@ -95,6 +99,7 @@ def read_scenario(
     *,
     framework: str = "",
     catalogue: Callable[[], Catalogue] | None = None,
+    flags: Mapping[str, str | bool] = MappingProxyType({}),
 ) -> ScenarioFile:
     """
     A scenario: a file of its own, the one that a saved plan holds, or what a framework's launch says.
@@ -104,6 +109,7 @@ def read_scenario(
         changes: What is said in its place: `key=value`, the key dotted.
         framework: The framework that a launch is for, `NAME` or `NAME@VERSION`; told by its content when empty.
         catalogue: The profiles that a launch is read by; the shipped ones when None.
+        flags: What flags say, by quantity: its GPUs, where a launch does not tell them and other quantities hang on it.
 
     Raises:
         InputError: Everything that is wrong with it, with file, line and key.
@@ -111,12 +117,12 @@ def read_scenario(
     if path is None:
         return scenario_of(Document("--set", {}), changes)
     text = _text(path)
-    if framework or not _HEADER.search(text):
+    if not _HEADER.search(text):
         from rlsize.readers.profiles import Catalogue
 
         profiles = Catalogue() if catalogue is None else catalogue()
         try:
-            return launched_scenario(str(path), framework, profiles, tuple(changes), text)[0]
+            return launched_scenario(str(path), framework, profiles, tuple(changes), text, flags)[0]
         except InputError:
             if framework or not str(path).endswith(_OWN):
                 raise
@@ -124,7 +130,12 @@ def read_scenario(
 
 
 def launched_scenario(
-    path: str, framework: str, catalogue: Catalogue, changes: Iterable[str] = (), text: str | None = None
+    path: str,
+    framework: str,
+    catalogue: Catalogue,
+    changes: Iterable[str] = (),
+    text: str | None = None,
+    flags: Mapping[str, str | bool] = MappingProxyType({}),
 ) -> tuple[ScenarioFile, Launch]:
     """
     What a launch says, as a scenario.
@@ -135,21 +146,29 @@ def launched_scenario(
         catalogue: The profiles.
         changes: What is said in its place: `key=value`, the key dotted; `framework=NAME` goes before `framework`.
         text: What it holds, where it was read before.
+        flags: What flags say, by quantity.
 
     Raises:
         InputError: Everything that is wrong with it.
     """
+    from rlsize.quantities.table import QUANTITIES
     from rlsize.readers.frameworks import frameworks
     from rlsize.readers.launch.launch import read_launch
     from rlsize.readers.launch.scenario import doubts, scenario_of_launch
 
     kept = [change for change in changes if not change.startswith("framework=")]
     named = next((change.partition("=")[2] for change in changes if change not in kept), framework)
+    instead = dict(change.partition("=")[::2] for change in kept)
+    counts = {key: str(flags.get(key, instead.get(QUANTITIES[key].scenario, ""))).strip() for key in _COUNTS}
     launch = read_launch(
-        path, frameworks(catalogue), framework=named.strip(), text=_text(path) if text is None else text
+        path,
+        frameworks(catalogue),
+        framework=named.strip(),
+        text=_text(path) if text is None else text,
+        given={key: int(count) for key, count in counts.items() if count.isdecimal()},
     )
     document, places = scenario_of_launch(launch, catalogue)
-    said = {change.partition("=")[0].strip() for change in kept}
+    said = {key.strip() for key in instead}
     found = replace(
         scenario_of(document, kept),
         places={key: place for key, place in places.items() if key not in said},
@@ -236,6 +255,8 @@ def _put(data: Any, path: list[str], value: Any) -> bool:  # noqa: ANN401 (YAML 
         node = node.setdefault(part, {}) if isinstance(node, dict) else None
         if node is None:
             return False
+        if path[:-1] == _LENGTHS and part == _LENGTHS[-1] and not isinstance(node, dict):
+            node = data[_LENGTHS[0]][part] = {"mean": node}  # what stands alone there is the mean
     if not isinstance(node, dict):
         return False
     node[path[-1]] = value
@@ -250,27 +271,30 @@ def _leaves(data: Any, above: str = "") -> Iterator[tuple[str, Any]]:  # noqa: A
         yield above, data
 
 
-def read_allocation(path: str, changes: Iterable[str] = ()) -> ScenarioFile:
+def read_allocation(path: str, changes: Iterable[str] = (), **launch: Any) -> ScenarioFile:  # noqa: ANN401 (as it takes)
     """
     The allocation of a file, as a scenario.
 
     Args:
-        path: A scenario, a saved plan or an observation.
+        path: A scenario, a launch, a saved plan or an observation.
         changes: What is said in its place: `key=value`, the key dotted.
+        launch: How `read_scenario` reads a launch.
 
     Raises:
         InputError: What is wrong with it, or it holds no allocation.
     """
     from rlsize.quantities.table import QUANTITIES
 
+    if path == "-" or not _HEADER.search(_text(path)):
+        return read_scenario(path, changes, **launch)
     document = read_document(path)
     kind = document.kind
     if kind == "scenario" or (kind == "plan" and "scenario" in document.data):
         return read_scenario(path, changes)
     if kind not in {"plan", "observation"}:
-        what = f"is a {str(kind)[:40]} file" if kind else "does not say which kind of file it is"
-        todo = "name a saved plan (`rlsize plan ... --save FILE`), a scenario or an observation"
-        raise InputError(Fault(f"{what}, and holds no allocation", path, todo))
+        what = f"is a {str(kind)[:40]} file, and holds no allocation"
+        todo = "name a saved plan (`rlsize plan ... --save FILE`), a scenario, a launch or an observation"
+        raise InputError(Fault(what, path, todo))
     said = _planned(document) if kind == "plan" else _observed(document)
     data: dict[str, Any] = {}
     lines: dict[Path_, int] = {}

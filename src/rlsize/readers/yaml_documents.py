@@ -11,9 +11,12 @@ import math
 import re
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 LARGEST_FILE = 4 * 2**20
 DEEPEST = 40
@@ -99,13 +102,22 @@ def read_text(path: str | Path, largest: int = LARGEST_FILE) -> str:
     Raises:
         InputError: As `read_bytes`, or it is not text.
     """
-    content = read_bytes(path, largest)
+    return decoded(read_bytes(path, largest), str(path))
+
+
+def decoded(content: bytes, name: str, todo: str = "is it a binary file?") -> str:
+    """
+    UTF-8 as text.
+
+    Raises:
+        InputError: It is none, or no text; `todo` is what to do about it.
+    """
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        raise InputError(Fault(f"is not UTF-8 text (byte {error.start})", str(path), "is it a binary file?")) from None
+        raise InputError(Fault(f"is not UTF-8 text (byte {error.start})", name, todo)) from None
     if "\0" in text:
-        raise InputError(Fault("holds NUL characters, so it is not text", str(path), "is it a binary file?"))
+        raise InputError(Fault("holds NUL characters, so it is not text", name, todo))
     return text
 
 
@@ -131,72 +143,93 @@ def parse_document(text: str, name: str) -> Document:
     """
     import yaml
 
+    events = _sound_events(text, name)
+    builder = _Builder(name, events)
     try:
-        _check_events(text, name)
-        root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        data = builder.build(root, ()) if (root := next(events, None)) is not None else None
+        next(events, None)  # nothing follows, or a fault tells what
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         problem = getattr(error, "problem", None) or getattr(error, "reason", None) or "is not YAML"
         where = f"{name}:{mark.line + 1}" if mark is not None else name
         todo = "mend the line or the one above it"
         raise InputError(Fault(f"is not valid YAML: {problem}", where, todo)) from None
-    builder = _Builder(name)
-    data = builder.build(root, ()) if root is not None else None
     if builder.faults:
         raise InputError(*builder.faults)
     return Document(name, data, builder.lines)
 
 
-def _check_events(text: str, name: str) -> None:
-    """Refuse what must not be composed: aliases, tags, deep nesting, several documents."""
+def _sound_events(text: str, name: str) -> Iterator[Any]:
+    """Scalars and starts of collections, None where one ends; refuses aliases, tags, deep nesting, more documents."""
     import yaml
 
     depth = documents = 0
     for event in yaml.parse(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
-        where = f"{name}:{event.start_mark.line + 1}" if event.start_mark else name
-        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-            raise InputError(Fault("anchors and aliases are not read", where, "write the value out where it is used"))
-        if getattr(event, "tag", None):
-            raise InputError(Fault(f"the tag {getattr(event, 'tag', '')} is not read", where, "write plain values"))
-        documents += isinstance(event, yaml.DocumentStartEvent)
-        if documents > 1:
-            raise InputError(Fault("holds more than one document", where, "keep one document to a file"))
-        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
-        if depth > DEEPEST:
-            raise InputError(Fault(f"is nested more than {DEEPEST} levels deep", where, "is it the file you meant?"))
+        if isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+            yield None
+        elif isinstance(event, yaml.NodeEvent):
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            if event.anchor or getattr(event, "tag", None) or depth > DEEPEST:
+                raise InputError(_unread(event, name))
+            yield event
+        elif isinstance(event, yaml.DocumentStartEvent):
+            documents += 1
+            if documents > 1:
+                raise InputError(Fault("holds more than one document", _at(event, name), "keep one document to a file"))
+
+
+def _at(event: Any, name: str) -> str:  # noqa: ANN401 (yaml events are untyped)
+    return f"{name}:{event.start_mark.line + 1}"
+
+
+def _unread(event: Any, name: str) -> Fault:  # noqa: ANN401 (yaml events are untyped)
+    where = _at(event, name)
+    if event.anchor:
+        return Fault("anchors and aliases are not read", where, "write the value out where it is used")
+    if event.tag:
+        return Fault(f"the tag {event.tag} is not read", where, "write plain values")
+    return Fault(f"is nested more than {DEEPEST} levels deep", where, "is it the file you meant?")
 
 
 class _Builder:
-    """Builds plain data from composed nodes and notes lines and duplicate keys on the way."""
+    """Builds plain data from events and notes lines and duplicate keys on the way."""
 
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self, name: str, events: Iterator[Any]) -> None:
+        self.name, self.events = name, events
         self.lines: dict[Path_, int] = {}
         self.faults: list[Fault] = []
 
-    def build(self, node: Any, path: Path_) -> Any:  # noqa: ANN401 (yaml nodes are untyped)
-        self.lines.setdefault(path, node.start_mark.line + 1)
-        if node.id == "scalar":
-            return _scalar(node.value) if not node.style else node.value
-        if node.id == "sequence":
-            return [self.build(child, (*path, index)) for index, child in enumerate(node.value)]
-        return self._mapping(node, path)
+    def build(self, event: Any, path: Path_) -> Any:  # noqa: ANN401 (yaml events are untyped)
+        import yaml
 
-    def _mapping(self, node: Any, path: Path_) -> dict[str, Any]:  # noqa: ANN401 (yaml nodes are untyped)
+        self.lines.setdefault(path, event.start_mark.line + 1)
+        if isinstance(event, yaml.ScalarEvent):
+            return event.value if event.style else _scalar(event.value)
+        children = iter(self.events.__next__, None)
+        if isinstance(event, yaml.SequenceStartEvent):
+            return [self.build(child, (*path, index)) for index, child in enumerate(children)]
+        return self._mapping(children, path)
+
+    def _mapping(self, children: Iterator[Any], path: Path_) -> dict[str, Any]:
         result: dict[str, Any] = {}
-        for key_node, value_node in node.value:
-            where = f"{self.name}:{key_node.start_mark.line + 1}"
-            if key_node.id != "scalar":
+        for child in children:
+            where, key = _at(child, self.name), getattr(child, "value", None)
+            if key is None:
                 self.faults.append(Fault("a key must be a word", where, "write `key: value`"))
-                continue
-            key = str(key_node.value)
-            if key in result:
+                self._pass_over(child)
+            elif key in result:
                 what = f"the key {key} stands twice, first on line {self.lines[(*path, key)]}"
                 self.faults.append(Fault(what, where, "keep one of them"))
+            else:
+                self.lines[(*path, key)] = child.start_mark.line + 1
+                result[key] = self.build(next(children), (*path, key))
                 continue
-            self.lines[(*path, key)] = key_node.start_mark.line + 1
-            result[key] = self.build(value_node, (*path, key))
+            self._pass_over(next(children))
         return result
+
+    def _pass_over(self, event: Any) -> None:  # noqa: ANN401 (yaml events are untyped)
+        _Builder(self.name, self.events).build(event, ())
 
 
 def _scalar(text: str) -> Any:  # noqa: ANN401 (a scalar is a str, int, float, bool or None)

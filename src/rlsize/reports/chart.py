@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
-ChartKind: TypeAlias = Literal["lines", "bars", "stacked", "areas", "spans"]
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+ChartKind: TypeAlias = Literal["lines", "bars", "stacked", "areas", "spans", "ranges"]
 Role: TypeAlias = Literal[
     "rollout", "trainer", "main", "expected", "nameplate", "limit", "other",
     "update", "logprob", "waiting", "sync", "swap", "failure",  # what a trainer does
@@ -38,6 +41,19 @@ class Series:
     bands: tuple[tuple[float, float] | None, ...] = ()
     right: bool = False
 
+    @classmethod
+    def of(
+        cls, name: str, points: Iterable[tuple[float | str, float]], role: Role = "main", *, dots: bool = False
+    ) -> Series:
+        """
+        The series through some points.
+
+        >>> Series.of("supply", [(1.0, 4.0), (2.0, 8.0)]).ys
+        (4.0, 8.0)
+        """
+        found = tuple(points)
+        return cls(name=name, xs=tuple(x for x, _ in found), ys=tuple(y for _, y in found), role=role, dots=dots)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mark:
@@ -62,10 +78,11 @@ class Chart:
 
     Args:
         title: The takeaway in a sentence.
-        x_label: What runs along the bottom, with its unit.
+        x_label: What runs along the bottom, with its unit; empty where names do.
         y_label: What runs up the side, with its unit.
         series: What is drawn.
-        kind: Lines, bars side by side, bars on top of each other, or areas on top of each other; a `Gantt` has spans.
+        kind: Lines, bars side by side, bars on top of each other, areas on top of each other, or ranges: a line of the
+            page for each x with its y and band along the bottom; a `Gantt` has spans.
         marks: Lines across.
         percent: Whether y is a fraction, shown in percent.
         x_percent: Whether x is a fraction, shown in percent.
@@ -77,7 +94,7 @@ class Chart:
     """
 
     title: str
-    x_label: str
+    x_label: str = ""
     y_label: str
     series: tuple[Series, ...]
     kind: ChartKind = "lines"

@@ -132,9 +132,8 @@ def page(name: str) -> EquationPage:
 @cache
 def _page(name: str, function: Callable[..., Any]) -> EquationPage:
     if function.__doc__ is None:
-        raise InputError(
-            Fault("equations explain themselves by docstrings, which `python -OO` takes away", name, "leave -OO out")
-        )
+        what = "equations explain themselves by docstrings, which `python -OO` takes away"
+        raise InputError(Fault(what, name, "leave -OO out"))
     return parsed(name, inspect.cleandoc(function.__doc__))
 
 
@@ -151,9 +150,8 @@ def parsed(name: str, docstring: str) -> EquationPage:
     """
     parts = _PAGE.fullmatch(docstring)
     if parts is None:
-        raise ValueError(
-            f"{name}: the docstring needs a summary, a formula, Args, Returns, Assumes, Source and an example"
-        )
+        needed = "a summary, a formula, Args, Returns, Assumes, Source and an example"
+        raise ValueError(f"{name}: the docstring needs {needed}")
     returns = _RETURNS.fullmatch(_one_line(parts["returns"]))
     if returns is None:
         raise ValueError(f"{name}: Returns needs a symbol, a full stop and a unit in brackets")
@@ -241,9 +239,8 @@ def explanations(figures: Iterable[Figure]) -> list[Explanation]:
 def _lines(figure: Figure) -> list[str]:
     if not figure.equation:
         if figure.inputs:
-            return [
-                "sum of " + " + ".join(f"{part.key} {show(part.value, part.key)}" for part in figure.inputs.values())
-            ]
+            parts = (f"{part.key} {show(part.value, part.key)}" for part in figure.inputs.values())
+            return [f"sum of {' + '.join(parts)}"]
         return [origin(figure) or f"needs {figure.missing}"]
     entry = page(figure.equation)
     units = {argument.name: argument.unit for argument in entry.arguments}

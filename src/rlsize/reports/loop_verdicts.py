@@ -3,38 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.loop.said import cannot_run
 from rlsize.reports.report import Report
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping
 
 
-def refused_report(
-    command: str, reason: str, inputs: Sequence[Figure], warnings: Sequence[str], notes: Sequence[str]
-) -> Report:
+def refused_report(command: str, reason: str, told: Mapping[str, Any]) -> Report:
     """
     The answer of a command that needs a loop which cannot run: no.
 
     Args:
         command: The command.
         reason: Why it cannot run.
-        inputs: What was said and chosen.
-        warnings: What the reader must know first.
-        notes: What explains it.
+        told: What the report says of the inputs: those used, warnings and notes.
     """
-    return Report(
-        command=command,
-        headline=cannot_run(reason),
-        results=(Figure(key="loop_runs", value=False, provenance="predicted", source=reason),),
-        inputs=tuple(inputs),
-        warnings=tuple(warnings),
-        notes=tuple(notes),
-        no=True,
-    )
+    why = Figure(key="loop_runs", value=False, provenance="predicted", source=reason)
+    return Report(command=command, headline=cannot_run(reason), results=(why,), no=True, **told)
 
 
 def bounded(report: Report, bound: str) -> Report:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.pictures import Gantt, Panels
-from rlsize.reports.report import Column, Table
+from rlsize.reports.report import Column, Table, Unseen
 from rlsize.reports.wording import band, origin_word, shown, words
 from rlsize.units import show
 
@@ -82,24 +82,15 @@ def figures_table(title: str, figures: Iterable[Figure], note: str = "") -> Tabl
         note: A line below the table.
     """
     found = tuple(figures)
-    columns = (
-        Column("figure", "figure", "left"),
-        Column("value", "value"),
-        *([Column("band", "80 % band")] if any(figure.band for figure in found) else []),
-        Column("from", "from", "left"),
-        Column("source", "source", "left", wide=True),
+    banded = any(figure.band for figure in found)
+    cells: tuple[Column | Unseen, ...] = (
+        Column("figure", "figure", "left", of=lambda figure: words(figure.key)),
+        Column("value", "value", of=lambda figure: shown(figure, figure.key)),
+        Column("band", "80 % band", of=band) if banded else Unseen("band", band),
+        Column("from", "from", "left", of=lambda figure: origin_word(figure) if figure.known else ""),
+        Column("source", "source", "left", wide=True, of=lambda figure: figure.source or figure.equation),
     )
-    rows = tuple(
-        {
-            "figure": words(figure.key),
-            "value": shown(figure, figure.key),
-            "band": band(figure),
-            "from": origin_word(figure) if figure.known else "",
-            "source": figure.source or figure.equation,
-        }
-        for figure in found
-    )
-    return Table(title=title, columns=columns, rows=rows, note=note)
+    return Table.of(title, found, cells, note=note)
 
 
 def basis(cell: Cell, table: Table) -> str:

@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning
+from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.reports.plan_chart import plan_chart
-from rlsize.reports.plan_tables import (
-    candidates,
-    front_table,
-    next_gpus,
-    rejections,
-    sensitivity,
-    simulated_ranks,
-)
-from rlsize.reports.report import Report
+from rlsize.reports.plan_tables import candidates, front_table, next_gpus, rejections, sensitivity, simulated_ranks
+from rlsize.reports.report import Report, tables_of
 from rlsize.reports.wording import words
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.options import Placement
@@ -43,42 +37,35 @@ _WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
 _AS_GOOD = 0.01  # of the step: what fewer GPUs may cost and still do as well
 
 
-def plan_report(
-    answer: Planned,
-    inputs: Sequence[Figure],
-    warnings: Sequence[str] = (),
-    notes: Sequence[str] = (),
-    ranked: Sequence[Ranked] = (),
-) -> Report:
+def plan_report(answer: Planned, told: Mapping[str, Any], ranked: Sequence[Ranked] = ()) -> Report:
     """
     The report of `rlsize plan`.
 
     Args:
         answer: The plan.
-        inputs: What it was worked out from.
-        warnings: What the reader must know first.
-        notes: Why an input is what it is.
+        told: What a report says of the inputs: those it was worked out from, warnings and notes.
         ranked: The best plans as the simulator ranks them, where it was asked.
     """
+    inputs, warnings, notes = told["inputs"], told["warnings"], told["notes"]
     chosen = answer.chosen
     if chosen is None:
         return _nothing(answer, inputs, warnings)
     order, doubted = _simulated_order(chosen, ranked)
-    tables = {
-        "candidates": candidates(chosen),
-        "simulated": simulated_ranks(chosen, ranked) if ranked else None,
-        "next_gpus": next_gpus(answer),
-        "sensitivity": sensitivity(answer, chosen),
-        "rejected": rejections(answer),
-        "front": front_table(answer),
-    }
+    tables = tables_of(
+        candidates=candidates(chosen),
+        simulated=simulated_ranks(chosen, ranked) if ranked else None,
+        next_gpus=next_gpus(answer),
+        sensitivity=sensitivity(answer, chosen),
+        rejected=rejections(answer),
+        front=front_table(answer),
+    )
     return Report(
         command="plan",
         headline=headline(chosen),
         results=(*_placement(chosen), *chosen.evaluation.results.values()),
         of=BEST,
-        inputs=tuple(inputs),
-        tables={key: table for key, table in tables.items() if table is not None},
+        inputs=inputs,
+        tables=tables,
         warnings=(*warnings, *([order] if doubted else []), *tight(chosen)),
         notes=(*verdicts(answer, chosen), _searched(answer), *notes, *([order] if order and not doubted else [])),
         chart=plan_chart(answer, chosen),
@@ -92,9 +79,8 @@ def place_words(place: Placement) -> str:
     if place.shared:
         return f"{place.trainer_gpus:g} {kind or fleet or 'GPUs'}, colocated"
     mode = f"{place.loop}, staleness {place.staleness:g}" if place.loop in {"async", "hybrid"} else place.loop
-    if fleet == kind:
-        return f"{place.rollout_gpus:g} + {place.trainer_gpus:g} {kind or 'GPUs'}, {mode}"
-    return f"{place.rollout_gpus:g} {fleet or ''} + {place.trainer_gpus:g} {kind or 'GPUs'}, {mode}"
+    own = "" if fleet == kind else f" {fleet or ''}"
+    return f"{place.rollout_gpus:g}{own} + {place.trainer_gpus:g} {kind or 'GPUs'}, {mode}"
 
 
 def headline(chosen: Choice) -> str:
@@ -139,6 +125,14 @@ def _simulated_order(chosen: Choice, ranked: Sequence[Ranked]) -> tuple[str, boo
     return f"the simulator changes the order: {order[0].one.place.words} has the shortest step there", True
 
 
+def dropped_words(results: Mapping[str, Figure]) -> list[str]:
+    """How much of what is generated comes too late and is dropped; nothing where next to nothing does."""
+    dropped = results.get("late_dropped_fraction")
+    if dropped is None or not dropped.known or dropped.number < _WORTH_A_WORD:
+        return []
+    return [f"{show(dropped.value, dropped.key)} of the generated tokens are in samples that come too late: dropped"]
+
+
 def late_words(outlook: Outlook, place: Placement | None) -> list[str]:
     """What it means that the longest response of a loop outlives its staleness cap; nothing where it does not."""
     if place is None:
@@ -165,17 +159,16 @@ def _outlived_words(late: tuple[float, float], staleness: float) -> str:
     )
 
 
-def tight(chosen: Choice) -> list[str]:
+def tight(chosen: Choice) -> Iterator[str]:
     """What may not be enough: a staleness cap for the longest response, and memory on the draws."""
-    found = []
+    yield from dropped_words(chosen.evaluation.results)
     if chosen.outlived is not None:
-        found.append(_outlived_words(chosen.outlived, chosen.best.place.staleness))
+        yield _outlived_words(chosen.outlived, chosen.best.place.staleness)
     for side in ("rollout", "trainer"):
         left = chosen.evaluation.results[f"{side}_memory_headroom_fraction"]
         if left.band is not None and left.band[0] < 0:
             share = show(left.value, left.key)
-            found.append(f"the {side}'s memory may not be enough: {share} should be left, and at the low end none is")
-    return found
+            yield f"the {side}'s memory may not be enough: {share} should be left, and at the low end none is"
 
 
 def _searched(answer: Planned) -> str:
@@ -188,7 +181,6 @@ def _searched(answer: Planned) -> str:
 
 def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str]) -> Report:
     """The report where no plan is possible."""
-    rejected = rejections(answer)
     sources = {limit.key: limit.source for limit in answer.space.limits}
     ways = [
         _change_words(change.key, change.now, change.needed, sources.get(change.key, "")) for change in answer.changes
@@ -199,7 +191,7 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str])
         headline=f"No plan keeps all limits.{least}",
         results=(Figure(key="plan_exists", value=False, provenance="predicted", source="the search"),),
         inputs=tuple(inputs),
-        tables={} if rejected is None else {"rejected": rejected},
+        tables=tables_of(rejected=rejections(answer)),
         warnings=tuple(warnings),
         notes=(*(f"Or: {way}." for way in ways[1:]), _searched(answer)),
         no=True,
@@ -218,13 +210,8 @@ def _change_words(key: str, now: float, needed: float, source: str) -> str:
 
 def verdicts(answer: Planned, chosen: Choice) -> list[str]:
     """Why the runner-up lost, and whether to stay colocated, to give GPUs back, or not to buy."""
-    return [
-        *_lost(chosen),
-        *_other_modes(chosen),
-        *_fewer_gpus(answer, chosen),
-        *_more_gpus(answer, chosen),
-        *_as_written(chosen),
-    ]
+    gpus = (*_fewer_gpus(answer, chosen), *_more_gpus(answer, chosen))
+    return [*_lost(chosen), *_other_modes(chosen), *gpus, *_as_written(chosen)]
 
 
 def _lost(chosen: Choice) -> Iterator[str]:
@@ -237,11 +224,9 @@ def _lost(chosen: Choice) -> Iterator[str]:
     if runner.equal:
         yield f"The runner-up, {name}, does as well."
     elif runner.close:
-        low, high = times.band or (times.number, times.number)
-        yield (
-            f"The runner-up, {name}, is too close to call: {low:.2f} to {high:.2f} times the best on the same "
-            f"draws{f' ({why})' if why else ''}."
-        )
+        low, high = ends(times)
+        span = f"{low:.2f} to {high:.2f} times the best on the same draws"
+        yield f"The runner-up, {name}, is too close to call: {span}{f' ({why})' if why else ''}."
     else:
         yield f"The runner-up, {name}, lost: {times.number:.3g} times the best{f'; {why}' if why else ''}."
 
@@ -312,7 +297,7 @@ def _as_written(chosen: Choice) -> Iterator[str]:
     written = chosen.written
     if written is None or written.times is None:
         return
-    low, high = written.times.band or (written.times.number, written.times.number)
+    low, high = ends(written.times)
     step = show(written.results["step_seconds"], "step_seconds")
     text = f"As the scenario has it ({written.place.words}), a step takes {step}"
     if low <= 1.0 <= high:

@@ -45,17 +45,11 @@ def front_chart(answer: Planned, chosen: Choice) -> Chart | None:
     priced = answer.found.priced
     modes = dict.fromkeys(family.place.loop for family in front)
     series = [
-        Series(
-            name=mode,
-            xs=tuple(family.step_seconds for family in front if family.place.loop == mode),
-            ys=tuple(family.cost for family in front if family.place.loop == mode),
-            role=role,
-            dots=True,
-        )
+        Series.of(mode, ((one.step_seconds, one.cost) for one in front if one.place.loop == mode), role, dots=True)
         for mode, role in zip(modes, _ROLES, strict=False)
     ]
     best = chosen.best.family
-    series.append(Series(name="chosen", xs=(best.step_seconds,), ys=(best.cost,), role="limit", dots=True))
+    series.append(Series.of("chosen", [(best.step_seconds, best.cost)], "limit", dots=True))
     return Chart(
         title="No plan is better in both step time and cost than these",
         x_label=AXES["step_seconds"],
@@ -92,12 +86,9 @@ def tornado_chart(answer: Planned, chosen: Choice) -> Chart | None:
     best = chosen.best.results[chosen.metric]
     bars: list[Bar] = []
     for swing in swings:
-        ends: tuple[tuple[str, float, Role], ...] = (
-            ("input low", swing.low, "rollout"),
-            ("input high", swing.high, "trainer"),
-        )
+        ends: tuple[tuple[str, float, Role], ...] = (("low", swing.low, "rollout"), ("high", swing.high, "trainer"))
         bars += [
-            Bar(lane=_lane(swing), start=min(value, best), end=max(value, best), name=name, role=role)
+            Bar(lane=_lane(swing), start=min(value, best), end=max(value, best), name=f"input {name}", role=role)
             for name, value, role in ends
             if value != best
         ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import planning
 from rlsize.planner.space import REASONS
-from rlsize.reports.report import Column, Table
+from rlsize.reports.report import Column, Table, Unseen
 from rlsize.reports.wording import words
 from rlsize.units import show
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.planner.choice import Alternative, Choice
-    from rlsize.planner.options import Placement
-    from rlsize.planner.plan import Neighbour, Planned
+    from rlsize.planner.options import FleetOption, Placement
+    from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
-    from rlsize.reports.report import Cell
+    from rlsize.planner.space import Limit
 
 _FRONT_SHOWN = 8
 _METRICS = {"time": "step time", "cost": "cost per step", "gpus": "number of GPUs"}
@@ -25,234 +25,165 @@ _METRICS = {"time": "step time", "cost": "cost per step", "gpus": "number of GPU
 
 def candidates(chosen: Choice) -> Table:
     """The best plans, and the one that the scenario has."""
-    rows = [_candidate(one) for one in (chosen.best, *chosen.others)]
-    if chosen.written is not None:
-        rows.append(_candidate(chosen.written, "yours"))
-    priced = any(row["cost_per_step_usd"] is not None for row in rows)
-    columns = (
-        Column("_plan", "plan", "left"),
-        Column("max_staleness", "stale"),
-        Column("_instance", "instance", "left"),
-        Column("_trainer", "trainer", "left", wide=True),
-        Column("step_seconds", "step"),
-        Column("cost_per_step_usd", "cost") if priced else Column("gpu_hours_per_step", "GPU-h"),
-        Column("_verdict", "verdict", "left"),
+    found = [chosen.best, *chosen.others, *([] if chosen.written is None else [chosen.written])]
+    cost = Unseen("cost_per_step_usd", lambda one: one.results.get("cost_per_step_usd"))
+    hours = Unseen("gpu_hours_per_step", lambda one: one.results["gpu_hours_per_step"])
+    priced = any(one.results.get("cost_per_step_usd") is not None for one in found)
+
+    def verdict(one: Alternative) -> str:
+        name = "yours" if one is chosen.written else ""
+        if one.times is None:
+            return name or "best"
+        told = "as good" if one.equal else "too close" if one.close else f"x {one.times.number:.2f}"
+        return f"{name}: {told}" if name else told
+
+    cells: tuple[Column | Unseen, ...] = (
+        Column("_plan", "plan", "left", of=lambda one: one.place.words),
+        Unseen("mode", lambda one: one.place.loop),
+        Unseen("rollout_gpus", lambda one: one.place.rollout_gpus),
+        Unseen("trainer_gpus", lambda one: one.place.trainer_gpus),
+        Column("max_staleness", "stale", of=lambda one: one.place.staleness),
+        Column("_instance", "instance", "left", of=lambda one: _instance(one.place.fleet)),
+        Column("_trainer", "trainer", "left", wide=True, of=lambda one: one.place.trainer.name),
+        Unseen("rollout_layout", lambda one: one.place.fleet.name),
+        Unseen("trainer_layout", lambda one: one.place.trainer.name),
+        Column("step_seconds", "step", of=lambda one: one.results["step_seconds"]),
+        Column(cost.key, "cost", of=cost.of) if priced else cost,
+        hours if priced else Column(hours.key, "GPU-h", of=hours.of),
+        Unseen("trainer_idle_fraction", lambda one: one.results["trainer_idle_fraction"]),
+        Unseen("rollout_idle_fraction", lambda one: one.results["rollout_idle_fraction"]),
+        Unseen("times_best", lambda one: 1.0 if one.times is None else one.times.number),
+        Unseen("times_best_low", lambda one: one.times and one.times.band and one.times.band[0]),
+        Unseen("times_best_high", lambda one: one.times and one.times.band and one.times.band[1]),
+        Unseen("verdict", verdict),
+        Column("_verdict", "verdict", "left", of=verdict),
     )
     best = _METRICS[chosen.objective]
     note = f"best by {best}; too close: the 80 % interval of the ratio on the same draws holds 1"
-    return Table(title="The best plans", columns=columns, rows=tuple(rows), marked=0, note=note)
+    return Table.of("The best plans", found, cells, marked=0, note=note)
 
 
-def _candidate(one: Alternative, name: str = "") -> dict[str, Cell]:
-    place, results, times = one.place, one.results, one.times
-    fleet, trainer = place.fleet, place.trainer.name
-    low, high = (None, None) if times is None or times.band is None else times.band
-    verdict = name or "best"
-    if times is not None:
-        told = "as good" if one.equal else "too close" if one.close else f"x {times.number:.2f}"
-        verdict = f"{name}: {told}" if name else told
-    return {
-        "_plan": one.place.words,
-        "mode": place.loop,
-        "rollout_gpus": place.rollout_gpus,
-        "trainer_gpus": place.trainer_gpus,
-        "max_staleness": place.staleness,
-        "_instance": fleet.name.removeprefix(fleet.gpu).strip() or fleet.name,
-        "_trainer": trainer,
-        "rollout_layout": fleet.name,
-        "trainer_layout": trainer,
-        "step_seconds": results["step_seconds"],
-        "cost_per_step_usd": results.get("cost_per_step_usd"),
-        "gpu_hours_per_step": results["gpu_hours_per_step"],
-        "trainer_idle_fraction": results["trainer_idle_fraction"],
-        "rollout_idle_fraction": results["rollout_idle_fraction"],
-        "times_best": 1.0 if times is None else times.number,
-        "times_best_low": low,
-        "times_best_high": high,
-        "verdict": verdict,
-        "_verdict": verdict,
-    }
+def _instance(fleet: FleetOption) -> str:
+    return fleet.name.removeprefix(fleet.gpu).strip() or fleet.name
 
 
 def simulated_ranks(chosen: Choice, ranked: Sequence[Ranked]) -> Table:
     """The best plans as the simulator ranks them; those that it refuses come last."""
     known = [chosen.best, *chosen.others]
-    rows: list[dict[str, Cell]] = []
-    for entry in sorted(ranked, key=lambda one: (True, 0.0) if one.refused else (False, one.step_seconds)):
-        step, low, high = (None,) * 3 if entry.refused else (entry.step_seconds, entry.low, entry.high)
-        rows.append(
-            {
-                "plan": entry.one.place.words,
-                "predicted_rank": 1.0 + known.index(entry.one),
-                "predicted_step_seconds": entry.one.results["step_seconds"],
-                "simulated_step_seconds": step,
-                "simulated_low_seconds": low,
-                "simulated_high_seconds": high,
-                "refused": entry.refused or None,
-            }
-        )
-    columns = (
-        Column("plan", "plan", "left", wide=True),
-        Column("predicted_rank", "rank"),
-        Column("predicted_step_seconds", "predicted"),
-        Column("simulated_step_seconds", "simulated"),
-        Column("simulated_low_seconds", "low"),
-        Column("simulated_high_seconds", "high"),
+    cells = (
+        Column("plan", "plan", "left", wide=True, of=lambda entry: entry.one.place.words),
+        Column("predicted_rank", "rank", of=lambda entry: 1.0 + known.index(entry.one)),
+        Column("predicted_step_seconds", "predicted", of=lambda entry: entry.one.results["step_seconds"]),
+        Column("simulated_step_seconds", "simulated", of=lambda entry: None if entry.refused else entry.step_seconds),
+        Column("simulated_low_seconds", "low", of=lambda entry: None if entry.refused else entry.low),
+        Column("simulated_high_seconds", "high", of=lambda entry: None if entry.refused else entry.high),
+        Unseen("refused", lambda entry: entry.refused or None),
     )
-    note = "low and high: 95 % over seeds"
-    return Table(title="As the simulator ranks them", columns=columns, rows=tuple(rows), note=note)
+    entries = sorted(ranked, key=lambda one: (True, 0.0) if one.refused else (False, one.step_seconds))
+    return Table.of("As the simulator ranks them", entries, cells, note="low and high: 95 % over seeds")
 
 
 def next_gpus(answer: Planned) -> Table:
     """What a unit of GPUs more or less on each side brings."""
-    rows = tuple(_neighbour(one) for one in answer.neighbours)
-    priced = any(row["cost_change_usd"] is not None for row in rows)
-    columns = (
+    cost = "cost_per_step_usd"
+    priced = any(one.change.get(cost) is not None for one in answer.neighbours)
+    change = Column("_cost_change", "cost change", of=lambda one: _signed(one.change.get(cost), cost))
+    cells: tuple[Column | Unseen, ...] = (
         Column("side", "side", "left"),
-        Column("gpus_change", "GPUs"),
-        Column("split", "then"),
-        Column("step_seconds", "step"),
-        Column("_step_change", "step change"),
-        *([Column("_cost_change", "cost change")] if priced else []),
-        Column("trainer_idle_fraction", "trainer idle"),
-        Column("rollout_idle_fraction", "rollout idle"),
+        Column("gpus_change", "GPUs", of=lambda one: one.gpus),
+        Column("split", "then", of=lambda one: _split(one.place)),
+        Column("step_seconds", "step", of=lambda one: one.results["step_seconds"]),
+        Unseen("step_change_seconds", lambda one: one.change["step_seconds"]),
+        Unseen("step_change_per_gpu_seconds", lambda one: one.change["step_seconds"] / one.gpus if one.gpus else None),
+        Column("_step_change", "step change", of=lambda one: _signed(one.change["step_seconds"], "step_seconds")),
+        Unseen("cost_change_usd", lambda one: one.change.get(cost)),
+        *([change] if priced else []),
+        Column("trainer_idle_fraction", "trainer idle", of=lambda one: one.results["trainer_idle_fraction"]),
+        Column("rollout_idle_fraction", "rollout idle", of=lambda one: one.results["rollout_idle_fraction"]),
     )
-    return Table(title="The next GPUs on each side", columns=columns, rows=rows)
-
-
-def _neighbour(one: Neighbour) -> dict[str, Cell]:
-    step, cost = one.change["step_seconds"], one.change.get("cost_per_step_usd")
-    return {
-        "side": one.side,
-        "gpus_change": one.gpus,
-        "split": _split(one.place),
-        "step_seconds": one.results["step_seconds"],
-        "step_change_seconds": step,
-        "step_change_per_gpu_seconds": step / one.gpus if one.gpus else None,
-        "_step_change": _signed(step, "step_seconds"),
-        "cost_change_usd": cost,
-        "_cost_change": None if cost is None else _signed(cost, "cost_per_step_usd"),
-        "trainer_idle_fraction": one.results["trainer_idle_fraction"],
-        "rollout_idle_fraction": one.results["rollout_idle_fraction"],
-    }
+    return Table.of("The next GPUs on each side", answer.neighbours, cells)
 
 
 def _split(place: Placement) -> str:
     return f"{place.trainer_gpus:g}" if place.shared else f"{place.rollout_gpus:g} + {place.trainer_gpus:g}"
 
 
-def _signed(value: float, key: str) -> str:
-    return f"{'-' if value < 0 else '+'}{show(abs(value), key)}"
+def _signed(value: float | None, key: str) -> str | None:
+    return None if value is None else f"{'-' if value < 0 else '+'}{show(abs(value), key)}"
 
 
 def sensitivity(answer: Planned, chosen: Choice) -> Table | None:
     """The inputs that matter most; None where nothing moves the answer."""
-    rows = tuple(
-        {
-            "input": swing.meaning,
-            "low_factor": swing.ends[0],
-            "high_factor": swing.ends[1],
-            "_ends": f"x {swing.ends[0]:.2f} to {swing.ends[1]:.2f}",
-            "basis": swing.basis,
-            "low": swing.low,
-            "high": swing.high,
-            "_low": show(swing.low, chosen.metric),
-            "_high": show(swing.high, chosen.metric),
-            "better_plan": swing.flips or None,
-            "_better": swing.flips or "-",
-        }
-        for swing in answer.swings
+    cells = (
+        Column("input", "input", "left", wide=True, of=lambda swing: swing.meaning),
+        Unseen("low_factor", lambda swing: swing.ends[0]),
+        Unseen("high_factor", lambda swing: swing.ends[1]),
+        Column("_ends", "moved", "left", of=lambda swing: f"x {swing.ends[0]:.2f} to {swing.ends[1]:.2f}"),
+        Unseen("basis"),
+        Unseen("low"),
+        Unseen("high"),
+        Column("_low", "at low", of=lambda swing: show(swing.low, chosen.metric)),
+        Column("_high", "at high", of=lambda swing: show(swing.high, chosen.metric)),
+        Unseen("better_plan", lambda swing: swing.flips or None),
+        Column("_better", "better plan then", "left", wide=True, of=lambda swing: swing.flips or "-"),
     )
-    columns = (
-        Column("input", "input", "left", wide=True),
-        Column("_ends", "moved", "left"),
-        Column("_low", "at low"),
-        Column("_high", "at high"),
-        Column("_better", "better plan then", "left", wide=True),
-    )
-    return Table(title="What the answer is most sensitive to", columns=columns, rows=rows) if rows else None
+    return Table.of("What the answer is most sensitive to", answer.swings, cells) if answer.swings else None
 
 
 def rejections(answer: Planned) -> Table | None:
     """What each constraint left out, and the narrowest of it; None where all was kept."""
-    rejected = answer.found.rejected
-    limits = {limit.key: limit for limit in answer.space.limits}
-    rows: list[dict[str, Cell]] = []
-    for reason, count in rejected.counts.most_common():
-        narrow, limit = rejected.nearest.get(reason), limits.get(reason)
-        rows.append(
-            {
-                "constraint": reason,
-                "_constraint": REASONS.get(reason)
-                or f"{reason} {'below' if limit and limit.least else 'above'} the limit",
-                "left_out": float(count),
-                "nearest": narrow.what if narrow else None,
-                "short_fraction": narrow.short if narrow else None,
-                "_short": f"{narrow.short:.1%}" if narrow else "",
-                "_nearest": narrow.what if narrow else "",
-            }
-        )
-    columns = (
-        Column("_constraint", "left out because", "left", wide=True),
-        Column("left_out", "how many"),
-        Column("_short", "nearest miss by"),
-        Column("_nearest", "which", "left", wide=True),
+    counts, nearest = answer.found.rejected.counts, answer.found.rejected.nearest
+    least = {limit.key: limit.least for limit in answer.space.limits}
+
+    def why(reason: str) -> str:
+        return REASONS.get(reason) or f"{reason} {'below' if least.get(reason) else 'above'} the limit"
+
+    cells = (
+        Unseen("constraint", str),
+        Column("_constraint", "left out because", "left", wide=True, of=why),
+        Column("left_out", "how many", of=lambda reason: float(counts[reason])),
+        Unseen("nearest", lambda reason: nearest[reason].what if reason in nearest else None),
+        Unseen("short_fraction", lambda reason: nearest[reason].short if reason in nearest else None),
+        Column("_short", "nearest miss by", of=lambda one: f"{nearest[one].short:.1%}" if one in nearest else ""),
+        Column("_nearest", "which", "left", wide=True, of=lambda one: nearest[one].what if one in nearest else ""),
     )
-    return Table(title="What was left out", columns=columns, rows=tuple(rows)) if rows else None
+    return Table.of("What was left out", [reason for reason, _ in counts.most_common()], cells) if counts else None
 
 
 def limits_table(answer: Planned, chosen: Choice) -> Table | None:
     """The limits that were set, and what the plan makes of them; None without limits."""
-    rows = []
-    for limit in answer.space.limits:
-        figure = chosen.evaluation.results.get(limit.key)
-        if figure is None or not figure.known:
-            continue
-        beyond = float(planning.overshoot(value=figure.number, limit=limit.value)) if limit.value else 0.0
-        rows.append(
-            {
-                "quantity": limit.key,
-                "_quantity": words(limit.key),
-                "bound": "at least" if limit.least else "at most",
-                "_limit": show(limit.value, limit.key),
-                "limit": limit.value,
-                "value": figure.number,
-                "_value": show(figure.value, figure.key),
-                "_margin": f"{abs(beyond):.1%}",
-                "margin_fraction": beyond if limit.least else -beyond,
-                "source": limit.source,
-            }
-        )
-    columns = (
-        Column("_quantity", "limit on", "left"),
-        Column("bound", "", "left"),
-        Column("_limit", "limit"),
-        Column("_value", "plan"),
-        Column("_margin", "room"),
+    results = chosen.evaluation.results
+    limits = [limit for limit in answer.space.limits if limit.key in results and results[limit.key].known]
+
+    def beyond(limit: Limit) -> float:
+        number = results[limit.key].number
+        return float(planning.overshoot(value=number, limit=limit.value)) if limit.value else 0.0
+
+    cells = (
+        Unseen("quantity", lambda limit: limit.key),
+        Column("_quantity", "limit on", "left", of=lambda limit: words(limit.key)),
+        Column("bound", "", "left", of=lambda limit: "at least" if limit.least else "at most"),
+        Column("_limit", "limit", of=lambda limit: show(limit.value, limit.key)),
+        Unseen("limit", lambda limit: limit.value),
+        Unseen("value", lambda limit: results[limit.key].number),
+        Column("_value", "plan", of=lambda limit: show(results[limit.key].value, limit.key)),
+        Column("_margin", "room", of=lambda limit: f"{abs(beyond(limit)):.1%}"),
+        Unseen("margin_fraction", lambda limit: beyond(limit) if limit.least else -beyond(limit)),
         Column("source", "from", "left", wide=True),
     )
-    return Table(title="Limits, all kept", columns=columns, rows=tuple(rows)) if rows else None
+    return Table.of("Limits, all kept", limits, cells) if limits else None
 
 
 def front_table(answer: Planned) -> Table:
     """The plans that no other beats in both step and cost: dollars where all prices are known, else GPU-hours."""
     key, title = ("cost_per_step_usd", "cost") if answer.found.priced else ("gpu_hours_per_step", "GPU-h")
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "mode": family.place.loop,
-            "split": _split(family.place),
-            "gpus": family.gpus,
-            "step_seconds": family.step_seconds,
-            key: family.cost,
-        }
-        for family in answer.found.front
-    )
-    columns = (
-        Column("mode", "mode", "left"),
-        Column("split", "GPUs"),
+    cells = (
+        Column("mode", "mode", "left", of=lambda family: family.place.loop),
+        Column("split", "GPUs", of=lambda family: _split(family.place)),
+        Unseen("gpus"),
         Column("step_seconds", "step"),
-        Column(key, title),
+        Column(key, title, of=lambda family: family.cost),
     )
-    more = len(rows) - _FRONT_SHOWN
+    more = len(answer.found.front) - _FRONT_SHOWN
     note = "no other plan is better in both" + (f"; {more} more in --json" if more > 0 else "")
-    return Table(title="Step against cost", columns=columns, rows=rows, shown=_FRONT_SHOWN, note=note)
+    return Table.of("Step against cost", answer.found.front, cells, shown=_FRONT_SHOWN, note=note)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 from rlsize.facts.figure import Figure, Value
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from rlsize.reports.pictures import Picture
 
@@ -26,12 +26,27 @@ class Column(NamedTuple):
         title: What stands above it.
         side: Where its cells are aligned; numbers to the right.
         wide: Whether it may wrap when the table is too wide.
+        of: What it shows of a thing, for `Table.of`; the attribute of its key's name where None.
     """
 
     key: str
     title: str
     side: Side = "right"
     wide: bool = False
+    of: Callable[[Any], Cell] | None = None
+
+
+class Unseen(NamedTuple):
+    """
+    A cell that programs read, and people do not see.
+
+    Args:
+        key: Its key in each row.
+        of: What it holds of a thing; the attribute of its key's name where None.
+    """
+
+    key: str
+    of: Callable[[Any], Cell] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +71,40 @@ class Table:
     marked: int | None = None
     note: str = ""
     shown: int | None = None
+
+    @classmethod
+    def of(
+        cls,
+        title: str,
+        things: Iterable[Any],
+        cells: Iterable[Column | Unseen],
+        *,
+        marked: int | None = None,
+        note: str = "",
+        shown: int | None = None,
+    ) -> Table:
+        """
+        A row for each thing.
+
+        Args:
+            title: What the table shows.
+            things: What the rows are about.
+            cells: What is told of each, in the order of the columns.
+            marked: Index of the thing that the answer points at.
+            note: A line below the table.
+            shown: How many rows people see.
+
+        >>> table = Table.of("Numbers", [3 + 4j], [Column("real", "x"), Unseen("twice", lambda one: 2 * one.imag)])
+        >>> table.rows, len(table.columns)
+        (({'real': 3.0, 'twice': 8.0},), 1)
+        """
+        told = tuple(cells)
+        rows = tuple(
+            {cell.key: getattr(thing, cell.key) if cell.of is None else cell.of(thing) for cell in told}
+            for thing in things
+        )
+        columns = tuple(cell for cell in told if isinstance(cell, Column))
+        return cls(title=title, columns=columns, rows=rows, marked=marked, note=note, shown=shown)
 
     @property
     def seen(self) -> tuple[Mapping[str, Cell], ...]:
@@ -98,6 +147,11 @@ class Report:
     def told(self) -> tuple[Figure, ...]:
         """The results that people see."""
         return tuple(figure for figure in self.results if figure.key not in self.quiet)
+
+
+def tables_of(**tables: Table | None) -> dict[str, Table]:
+    """The tables that there are, by their names."""
+    return {name: table for name, table in tables.items() if table is not None}
 
 
 def cell_value(cell: Cell) -> Value:

@@ -26,18 +26,8 @@ _ENDINGS = (
 )
 # Nouns that say by themselves what they are: no "supply rate", no "age time".
 _COMPLETE = (
-    "supply",
-    "consumption",
-    "required",
-    "age",
-    "cap",
-    "absorbed",
-    "window",
-    "swap",
-    "goodput",
-    "bandwidth",
-    "seconds",
-)
+    "supply", "consumption", "required", "age", "cap", "absorbed", "window", "swap", "goodput", "bandwidth", "seconds",
+)  # fmt: skip
 _SPECIAL = {
     "backlog_tokens_per_second": "backlog growth",
     "sync_bytes": "sync size",

@@ -160,9 +160,8 @@ def _left(inputs: Inputs, loop: str, trainer: Figure) -> Figure:
     if rest < 1:
         inputs.fault(f"{trainer.number:g} of {total.number:g} GPUs leave none", trainer.source, "give fewer")
         return none
-    inputs.notes.append(
-        f"The fleet is what the trainer leaves: {rest} of {total.number:g} GPUs. `rlsize fleet` says how many match."
-    )
+    left = f"{rest} of {total.number:g} GPUs"
+    inputs.notes.append(f"The fleet is what the trainer leaves: {left}. `rlsize fleet` says how many match.")
     return inputs.keep(Figure(key="rollout_gpus", value=rest, source=total.source))
 
 

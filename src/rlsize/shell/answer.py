@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, noting
 from rlsize.shell.command import TERMINAL
 
 if TYPE_CHECKING:
@@ -149,7 +149,5 @@ def check_files(inputs: Inputs, *files: str | None, force: bool) -> None:
     for twice in sorted({file for file in named if named.count(file) > 1}):
         inputs.fault("is to be written twice", twice, "give each file a name of its own")
     for file in named:
-        try:
+        with noting(inputs.faults):
             check_target(file, force)
-        except InputError as error:
-            inputs.faults.extend(error.faults)

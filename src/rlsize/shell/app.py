@@ -27,6 +27,7 @@ COMMANDS: dict[str, Entry] = {
     "cost": Entry("Size", "What an optimizer step, a sample and a run cost.", "cost"),
     "predict": Entry("Predict", "Rates and times from model, GPUs and workload, each with its band.", "predict", "app"),
     "simulate": Entry("Predict", "What the loop does over time: step time, idle, staleness.", "simulate.command"),
+    "whatif": Entry("Predict", "What each change of a run would do: step, cost, idle and memory.", "whatif.command"),
     "validate": Entry("Predict", "Grade the predictions against recorded measurements.", "validate.command"),
     "init": Entry("Plan", "Write a commented scenario file to start from.", "init.command"),
     "plan": Entry("Plan", "Which mode, split and layouts are best, at what cost, and what if.", "plan"),

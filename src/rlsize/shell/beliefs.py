@@ -36,17 +36,15 @@ def belief_of(inputs: Inputs, *stages: Stage, planned: CalibrationSetting | None
     from rlsize.estimates.belief import prior
 
     calibration, _ = inputs.name("calibration")
-    if calibration is None:
+    found = inputs.calibration()
+    if found is None:
         return prior(*stages)
     from rlsize.estimates.calibration_belief import believed, differences, widened
-    from rlsize.readers.saved_files import read_calibration
     from rlsize.version import VERSION
 
-    found = read_calibration(calibration)
     belief = believed(found, *stages)
-    doubts = []
-    if found.made_by != VERSION:
-        doubts.append(f"{calibration} is of rlsize {found.made_by}; equations may have changed since")
+    doubts = [f"{calibration} is of rlsize {found.made_by}; equations may have changed since"]
+    doubts = doubts if found.made_by != VERSION else []
     other = differences(found, planned or _planned_setting(inputs, *stages))
     for field, (seen, plan) in other.items():
         doubts.append(

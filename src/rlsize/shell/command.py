@@ -57,8 +57,7 @@ def _output_flags(
     csv: Annotated[bool, switch("--csv", "Print the main table as CSV.")] = False,
     markdown: Annotated[bool, switch("--markdown", "Print the answer as Markdown.")] = False,
     plot: Annotated[
-        str | None,
-        option("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]"),
+        str | None, option("--plot", "Draw it: in the terminal, or to FILE.png, .svg or .pdf.", OUTPUT_PANEL, "[FILE]")
     ] = None,
     explain: Annotated[bool, switch("--explain", "Print formula, numbers and source of each result.")] = False,
     force: Force = False,

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.belief import Belief
     from rlsize.estimates.constants import Stage
-    from rlsize.facts.calibration import CalibrationSetting
+    from rlsize.facts.calibration import Calibration, CalibrationSetting
     from rlsize.facts.cluster import Cluster
     from rlsize.facts.figure import Value
     from rlsize.facts.framework import Framework
@@ -39,6 +39,14 @@ T = TypeVar("T")
 
 RATES_FILES = (".yaml", ".yml")
 """How names of files end that may stand in place of a rate."""
+_ALIKE = {  # quantities that say what one says
+    **dict.fromkeys(("gpus", "rollout_gpus", "trainer_gpus"), ("gpus", "rollout_gpus", "trainer_gpus")),
+    **dict.fromkeys(("samples_per_step", "prompts_per_step"), ("samples_per_step", "prompts_per_step")),
+    "gpu": ("gpu", "cluster", "rollout_gpu", "trainer_gpu"),
+    "tokens_generated_per_trained_token": (
+        *("tokens_generated_per_trained_token", "oversampling", "kept_fraction", "dropped_fraction"),
+    ),
+}
 SMALLEST = 1e-12  # of any quantity in base units: below it a number is a slip, and quotients overflow
 
 
@@ -77,18 +85,17 @@ class Inputs:
         self.rates_name = ""
         self.refused = ""
         self.rates_failed = False
+        self.ran = False
         self.offered: tuple[str | None, dict[str, str | None]] | None = None
         self.unpredicted: dict[str, str] = {}
+        self.seen: frozenset[str] = frozenset()
         self._catalogue: Catalogue | None = None
+        self._calibration: Calibration | None = None
         self.changes: tuple[str, ...] = ()
         self.read(scenario, changes)
 
     def read(
-        self,
-        scenario: str | None,
-        changes: Iterable[str] = (),
-        *,
-        reader: Callable[..., ScenarioFile] | None = None,
+        self, scenario: str | None, changes: Iterable[str] = (), *, reader: Callable[..., ScenarioFile] | None = None
     ) -> None:
         """
         Read the scenario.
@@ -105,17 +112,66 @@ class Inputs:
         if scenario is not None or self.changes:
             from rlsize.readers.scenarios import read_scenario
 
-            if reader is not None and scenario is not None:
-                self.file = reader(scenario, self.changes)
-            else:
-                self.file = read_scenario(
-                    scenario,
-                    self.changes,
-                    framework=str(self.texts.get("framework") or ""),
-                    catalogue=lambda: self.catalogue,
-                )
+            read = reader if reader is not None and scenario is not None else read_scenario
+            self.file = read(
+                scenario,
+                self.changes,
+                framework=str(self.texts.get("framework") or ""),
+                catalogue=lambda: self.catalogue,
+                flags=self.texts,
+            )
             self.notes += self.file.notes
             self.warnings += self.file.warnings
+        found = None
+        with suppress(InputError):  # one that is none is told where constants are asked for
+            found = self.calibration()
+        if found is not None and found.run is not None:
+            self.show(found.run.shown, f"{self.texts['calibration']}: run.shown")
+
+    def show(self, shown: Mapping[str, Value], where: str, *, first: Iterable[str] = ()) -> dict[str, Value]:
+        """
+        Take quantities as a run has shown them, where nobody says them, or what they follow from.
+
+        Args:
+            shown: The quantities, by key.
+            where: Who says so.
+            first: Keys of those that go before what a scenario says.
+
+        Returns:
+            Those that were taken.
+        """
+        from rlsize.readers.scenarios import read_scenario, with_values
+
+        taken = {
+            key: value
+            for key, value in shown.items()
+            if key in QUANTITIES
+            and QUANTITIES[key].scenario
+            and (key in first or not any(map(self.gives, _ALIKE.get(key, (key,)))))
+        }
+        if taken:
+            places = {QUANTITIES[key].scenario: f"{where}.{key}" for key in taken}
+            values = dict(zip(places, taken.values(), strict=True))
+            file = with_values(self.file or read_scenario(None), values)
+            self.file = replace(file, places={**file.places, **places})
+            self.seen |= frozenset(places)
+        return taken
+
+    def calibration(self) -> Calibration | None:
+        """
+        The calibration that is named, read once; None where none is.
+
+        Raises:
+            InputError: It is none, or was made with other constants.
+        """
+        name = self.texts.get("calibration")
+        if name is None:
+            return None
+        if self._calibration is None:
+            from rlsize.readers.saved_files import read_calibration
+
+            self._calibration = read_calibration(str(name))
+        return self._calibration
 
     def command_line(self, name: str, own: Mapping[str, str | None] = MappingProxyType({})) -> str:
         """
@@ -154,8 +210,10 @@ class Inputs:
 
     def apart(self) -> Inputs:
         """The same scenario, profiles and answers so far, to ask on without a trace."""
-        other = Inputs(None, self.folders, texts=self.texts, flags=self.flags)
+        other = Inputs(None, self.folders, flags=self.flags)
+        other.texts = dict(self.texts)
         other.file, other.used, other._catalogue = self.file, dict(self.used), self._catalogue
+        other.seen, other._calibration, other.ran = self.seen, self._calibration, self.ran
         other.looked, other.asked, other.offered = self.looked, self.asked, self.offered
         other.rates, other.rates_name, other.rates_failed = self.rates, self.rates_name, self.rates_failed
         return other
@@ -247,6 +305,8 @@ class Inputs:
             return None
         value, deviation = (said.value, said.deviation) if isinstance(said, Uncertain) else (said, 0.0)
         stated = Figure(key=row.key, value=value, deviation=deviation, source=self.where(row.scenario))
+        if row.scenario in self.seen:
+            stated = replace(stated, provenance="measured")
         return self._stated(stated, row.quantity)
 
     def choose(self, key: str, known: Iterable[str] | None = None, *, default: str | None = None, why: str = "") -> str:
@@ -297,6 +357,15 @@ class Inputs:
             return value
         return None
 
+    def listed(self, key: str) -> tuple[str, ...] | None:
+        """The words of a list, which may be empty, from the scenario; None where it does not say."""
+        found = self.said(QUANTITIES[key].scenario)
+        if found is None:
+            return None
+        self.asked.add(key)
+        self.keep(Figure(key=key, value=", ".join(found) or "none", source=self.place(key)))
+        return tuple(found)
+
     def gives(self, key: str) -> bool:
         """Whether a flag or the scenario says a quantity."""
         return self.texts.get(key) is not None or self.said(QUANTITIES[key].scenario) is not None
@@ -330,9 +399,27 @@ class Inputs:
 
         other = self.instead()
         for place in values:
-            other.texts.pop(PLACES[place].key, None)
+            if place in PLACES:  # limits and tables of prices are no quantities
+                other.texts.pop(PLACES[place].key, None)
         other.file = with_values(self.file or read_scenario(None), values)
         return other
+
+    def with_sets(self, changes: Iterable[str]) -> tuple[Inputs, dict[str, Any]]:
+        """
+        The same inputs apart with some `key=value`, and what these say by quantity.
+
+        Raises:
+            InputError: A scenario cannot say that.
+        """
+        from rlsize.readers.scenarios import read_scenario, scenario_of
+
+        other, file = self.instead(), self.file or read_scenario(None)
+        places = [change.partition("=")[0].strip() for change in changes]
+        for place in places:
+            other.texts.pop(PLACES[place].key if place in PLACES else place, None)
+        other.file = replace(scenario_of(file.document, changes), places=file.places, launch=file.launch)
+        other.seen = self.seen - set(places)
+        return other, {PLACES[place].key: other.said(place) for place in places}
 
     def check_texts(self) -> None:
         """Note a fault for every flag whose text is nothing that its quantity takes, whether it is used or not."""
@@ -362,7 +449,8 @@ class Inputs:
         named = {figure.source for figure in self.used.values()}
         silent = ("framework", "calibration", "seed", "accept_lower_bound")
         flags = [self.flag(key) for key in self.texts if key not in silent and key not in self.asked]
-        leaves = [leaf for leaf in self.file.leaves() if leaf != "framework"] if self.file is not None else ()
+        silent_places = {"framework", *self.seen}
+        leaves = [leaf for leaf in self.file.leaves() if leaf not in silent_places] if self.file is not None else ()
         return (*flags, *(leaf for leaf in leaves if not self._seen(leaf) and self.where(leaf) not in named))
 
     def _seen(self, leaf: str) -> bool:
@@ -543,9 +631,8 @@ class Inputs:
             what = f"{figure.value:g} is smaller than anything measured (limit {SMALLEST:g})"
             self.fault(what, figure.source, "check the number and its unit")
         elif figure.deviation and kind.whole:
-            self.fault(
-                f"{figure.value:g} has a ±, but it is counted in whole numbers", figure.source, "leave the ± out"
-            )
+            what = f"{figure.value:g} has a ±, but it is counted in whole numbers"
+            self.fault(what, figure.source, "leave the ± out")
         elif figure.deviation and not figure.value:
             self.fault("0 with a ± has no scale to draw from", figure.source, "give a value, or leave the ± out")
         value = int(figure.number) if kind.whole else figure.value
@@ -555,3 +642,17 @@ class Inputs:
     def shown(self) -> tuple[Figure, ...]:
         """The inputs that were used, in the order in which they were asked for."""
         return tuple(self.used.values())
+
+    def told(
+        self, *, first: Iterable[str] = (), warnings: Iterable[str] = (), notes: Iterable[str] = ()
+    ) -> dict[str, Any]:
+        """
+        What a report says of the inputs.
+
+        Args:
+            first: Notes that go before those of the inputs.
+            warnings: Of the answer itself, after those of the inputs.
+            notes: Likewise.
+        """
+        told = (*first, *self.notes, *notes)
+        return {"inputs": self.shown(), "warnings": (*self.warnings, *warnings), "notes": told}

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations.weight_sync import one_way_bandwidth
-from rlsize.errors import InputError
 from rlsize.estimates.sync import LinkFigures, link_figures
 from rlsize.facts.figure import Figure
 from rlsize.facts.link import ADVERTISED_AS_SUM, advertised_as_sum
@@ -27,8 +26,7 @@ _ORDER = (  # of a scenario: what says most about the sync comes first
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Paths:
+class Paths(NamedTuple):
     """
     The links of a weight sync.
 
@@ -100,9 +98,8 @@ def _doubt(inputs: Inputs, bandwidth: Figure) -> None:
         return
     one_way = one_way_bandwidth(link.both_directions)
     halves = ((one_way_bandwidth(other.both_directions), other) for other in ADVERTISED_AS_SUM)
-    right = next(
-        (f", which is right one way for {other.title}" for half, other in halves if half == bandwidth.number), ""
-    )
+    named = (other.title for half, other in halves if half == bandwidth.number)
+    right = next((f", which is right one way for {title}" for title in named), "")
     inputs.warnings.append(
         f"{bandwidth.source} {show(bandwidth.value, _BANDWIDTH)} is what {link.title} is advertised with, both "
         f"directions together; an update goes one way, at {show(one_way, _BANDWIDTH)} (--link {link.profile}). "
@@ -132,11 +129,7 @@ def _of_cluster(inputs: Inputs, cluster: Cluster, trainer_gpus: Figure) -> Paths
 
 
 def _profile(inputs: Inputs, kind: str, name: str, key: str) -> Any:
-    try:
-        return inputs.catalogue.get(kind, name)
-    except InputError as error:
-        inputs.blame(error, inputs.where(key) if key else f"--{kind}")
-        return None
+    return inputs.profile(kind, name, inputs.where(key) if key else f"--{kind}")
 
 
 def _link(inputs: Inputs, name: str) -> LinkFigures:

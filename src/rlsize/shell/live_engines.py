@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from rlsize.errors import Fault, InputError, UnfinishedError
+from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
 from rlsize.shell.access import Authority, Insecure, TokenFile, access_to, blamed
 from rlsize.shell.command import option, tell
@@ -30,6 +30,16 @@ WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_second
 """What is asked of a loop that is watched."""
 
 
+Map = Annotated[
+    list[str] | None,
+    option(
+        "--map",
+        "What a key of the log means, as in generation_seconds=t_gen_ms; or a file from --learn; repeatable.",
+        metavar="QUANTITY=KEY",
+    ),
+]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WatchFlags:
     """How a running loop is looked at, as flags say it."""
@@ -37,6 +47,7 @@ class WatchFlags:
     format: Annotated[
         str | None, option("--format", "The format of the file, where its content does not tell.", metavar="NAME")
     ] = None
+    map: Map = None
     pages: Annotated[
         list[str] | None,
         option(
@@ -130,15 +141,14 @@ class Engines(NamedTuple):
 
 def check_watch(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> bool:
     """Note what contradicts itself; whether any engine is named at all."""
-    ways = {
-        "URLs": named.urls,
-        "logs of engines": named.engine_logs,
-        "--pages": said.pages,
-        "--prometheus": said.prometheus,
-    }
-    ways = {way: value for way, value in ways.items() if value}
+    driver = [file for file in named.engine_logs if file in named.logs]
+    if driver and (named.urls or said.pages or said.prometheus):
+        named.engine_logs = [file for file in named.engine_logs if file not in driver]
+        inputs.notes.append(f"The engines' own pages count, not their lines in {', '.join(driver)}.")
+    named_ways = ("URLs", named.urls), ("logs of engines", named.engine_logs)
+    ways = [way for way, value in (*named_ways, ("--pages", said.pages), ("--prometheus", said.prometheus)) if value]
     if len(ways) > 1:
-        inputs.fault(f"{' and '.join(ways)} do not mix", [*ways][-1], "name one or the other")
+        inputs.fault(f"{' and '.join(ways)} do not mix", ways[-1], "name one or the other")
     if said.pages and not inputs.gives("seconds"):
         inputs.fault("the time between the two pages is missing", "--seconds", "give it, as in --seconds 60")
     if inputs.gives("seconds") and not said.pages:
@@ -179,13 +189,8 @@ def watched_engines(inputs: Inputs, named: NamedInputs, said: WatchFlags) -> Eng
     else:
         watched = _live(inputs, named.urls, said)
     found, unread = histories(watched.readings)
-    seen = observation(
-        found,
-        unread,
-        watched.window,
-        group_size=group.number if group.known else None,
-        largest_batch=limit.number if limit.known else None,
-    )
+    size, batch = (figure.number if figure.known else None for figure in (group, limit))
+    seen = observation(found, unread, watched.window, group_size=size, largest_batch=batch)
     if not seen.used and watched.interrupted:
         fault = Fault("interrupted before any engine could be read twice", "observe", "let it run longer")
         tell(UnfinishedError(fault))
@@ -214,10 +219,8 @@ def _from_pages(inputs: Inputs, pages: list[str]) -> Watched:
         inputs.fault(f"{pages[-1]} has no second page", "--pages", "give two pages of each server: FIRST SECOND")
     for path in sorted({path for path in pages if pages.count(path) > 1}):
         inputs.fault(f"{path} is named twice", "--pages", "give each saved page once")
-    try:
+    with noting(inputs.faults):
         readings = saved_window(list(zip(pages[::2], pages[1::2], strict=False)), apart.number if apart.known else 1.0)
-    except InputError as error:
-        inputs.faults.extend(error.faults)
     inputs.settle()
     return Watched(readings, apart.number)
 
@@ -240,6 +243,9 @@ def _from_logs(inputs: Inputs, files: list[str], said: WatchFlags) -> Watched:
             logged = engine_log(file, length.number)
             readings += logged.readings
             seconds = max(seconds, logged.window)
+            if logged.repeats:
+                what = f"Ray left {logged.repeats:,} lines of {file} out as repeats of others"
+                inputs.warnings.append(f"{what}: each engine's rate is that of the lines it has (RAY_DEDUP_LOGS=0)")
             inputs.notes += [f"Not used of {file}: {one.count} lines, {one.why}." for one in logged.skipped]
     inputs.settle()
     inputs.warnings.append("an engine's log rounds, and averages over its intervals: its metrics page is more exact")
@@ -358,9 +364,8 @@ def _check_size(first: list[Reading], window: float, every: float) -> None:
     if engines * rounds <= MOST_SNAPSHOTS:
         return
     seldom = math.ceil(window / max(1, MOST_SNAPSHOTS // engines - 1))
-    what = (
-        f"{engines:,} engines looked at {rounds:,} times are more than the {MOST_SNAPSHOTS:,} snapshots that are kept"
-    )
+    kept = f"the {MOST_SNAPSHOTS:,} snapshots that are kept"
+    what = f"{engines:,} engines looked at {rounds:,} times are more than {kept}"
     raise InputError(Fault(what, "--every", f"look every {seldom:,} s, watch a shorter --window, or fewer engines"))
 
 

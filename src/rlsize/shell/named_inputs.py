@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError, suggestion
+from rlsize.shell.access import blamed
 
 if TYPE_CHECKING:
     from rlsize.shell.inputs import Inputs
@@ -27,7 +29,7 @@ class NamedInputs:
         logs: Training logs.
         engine_logs: Logs of engines.
         results: Result files of benchmarks.
-        scenarios: Scenario files, and saved plans.
+        scenarios: Scenario files, saved plans, and launches of frameworks.
         observations: Saved observations.
     """
 
@@ -39,7 +41,13 @@ class NamedInputs:
     observations: list[str] = field(default_factory=list)
 
 
-def named_inputs(inputs: Inputs, named: list[str], format: str | None) -> NamedInputs:  # noqa: A002 (the flag's name)
+def named_inputs(
+    inputs: Inputs,
+    named: list[str],
+    format: str | None,  # noqa: A002 (the flag's name)
+    *,
+    mapped: bool = False,
+) -> NamedInputs:
     """
     The sources by what they are; a fault for each that is nothing that rlsize reads.
 
@@ -47,6 +55,7 @@ def named_inputs(inputs: Inputs, named: list[str], format: str | None) -> NamedI
         inputs: Takes the faults.
         named: Paths, `-` for stdin, and addresses.
         format: The format of the files, where the user says it.
+        mapped: Whether the user says what keys of a log mean, so that any text may be one.
     """
     found = NamedInputs()
     logs, results = _stated(inputs, format)
@@ -60,10 +69,12 @@ def named_inputs(inputs: Inputs, named: list[str], format: str | None) -> NamedI
         elif logs or name == STDIN:
             found.logs.append(name)
         else:
-            try:
-                getattr(found, _kind(name)).append(name)
-            except InputError as error:
-                inputs.blame(error, name)
+            with blamed(inputs, name):
+                kinds = _kinds_or_launch(inputs, name, mapped=mapped)
+                for kind in kinds:
+                    getattr(found, kind).append(name)
+                if len(kinds) > 1:
+                    inputs.notes.append(f"{name} has the trainer's records and its engines' lines: both are used.")
     _check_stdin(inputs, named)
     return found
 
@@ -91,6 +102,37 @@ def _stated(inputs: Inputs, format: str | None) -> tuple[bool, bool]:  # noqa: A
     return format in LOGS, format in RESULTS
 
 
+def sort_of(name: str) -> str:
+    """
+    What a file is to a calibration: a `log`, one of rlsize's `own` files or a list of records, else a `launch`.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    from rlsize.readers.logs.recognising import is_log
+    from rlsize.readers.logs.source import unpacked_head
+    from rlsize.readers.scenarios import read_scenario
+    from rlsize.readers.yaml_documents import read_bytes
+
+    path = Path(name)
+    if path.is_dir():
+        return "log"
+    if not path.is_file():
+        read_bytes(path)  # says what is wrong with it
+    with path.open("rb") as stream:
+        head = unpacked_head(stream.read(_HEAD))
+    lines = [line for line in head.splitlines() if line.strip() and not line.startswith((b"#", b"---"))]
+    if lines and lines[0].startswith((_HEADER, b"- ")):
+        return "own"
+    if is_log(name, loosely=False):
+        return "log"
+    try:
+        read_scenario(name)
+    except InputError:
+        return "log" if is_log(name) else "launch"
+    return "launch"
+
+
 def _is_address(name: str) -> bool:
     """Whether a name that is no file looks like an engine's address: a scheme, or host and port."""
     if "://" in name:
@@ -99,22 +141,41 @@ def _is_address(name: str) -> bool:
     return bool(host) and rest.partition("/")[0].isdigit() and "/" not in host
 
 
-def _kind(name: str) -> str:
+def _kinds_or_launch(inputs: Inputs, name: str, *, mapped: bool) -> list[str]:
     """
-    The list of `NamedInputs` that a file belongs to.
+    The lists of `NamedInputs` that a file belongs to; a launch, which may look like a log of any keys, is a scenario.
+
+    Raises:
+        InputError: It cannot be read, or is nothing that rlsize reads.
+    """
+    from rlsize.readers.logs.recognising import is_log
+
+    try:
+        found = _kinds(name, mapped=mapped)
+    except InputError:
+        if _is_launch(inputs, name):
+            return ["scenarios"]
+        raise
+    guessed = found == ["logs"] and Path(name).is_file() and not (mapped or is_log(name, loosely=False))
+    return ["scenarios"] if guessed and _is_launch(inputs, name) else found
+
+
+def _kinds(name: str, *, mapped: bool) -> list[str]:
+    """
+    The lists of `NamedInputs` that a file belongs to: a driver's log has a trainer and engines in it.
 
     Raises:
         InputError: It cannot be read, or is nothing that rlsize reads.
     """
     from rlsize.readers.bench.documents import recognised as recognised_result
-    from rlsize.readers.logs.recognising import recognised as recognised_log
+    from rlsize.readers.logs.recognising import is_log
     from rlsize.readers.logs.source import unpacked_head
-    from rlsize.readers.metrics.engine_logs import is_engine_log
+    from rlsize.readers.metrics.engine_logs import engine_log, has_engine_lines
     from rlsize.readers.yaml_documents import read_bytes
 
     path = Path(name)
     if path.is_dir():
-        return "logs"
+        return ["logs"]
     try:
         if path.is_file():
             with path.open("rb") as stream:
@@ -125,14 +186,30 @@ def _kind(name: str) -> str:
         raise InputError(Fault(f"cannot be read: {error.strerror}", name, "check its permissions")) from None
     plain = unpacked_head(head)
     if plain.lstrip(b"\xef\xbb\xbf \r\n").startswith((_HEADER, b"# ")) and _HEADER in plain[:4096]:
-        return _own(name)
+        return [_own(name)]
     if recognised_result(plain) is not None:
-        return "results"
-    if recognised_log(plain) is not None:
-        return "logs"
-    if is_engine_log(plain):
-        return "engine_logs"
-    raise InputError(*_unknown(name, plain))
+        return ["results"]
+    engines = has_engine_lines(name)
+    if not mapped and not is_log(name):
+        if engines:
+            return ["engine_logs"]
+        raise InputError(*_unknown(name, plain))
+    with suppress(InputError):  # too few of them for a rate
+        if engines and engine_log(name).readings:
+            return ["logs", "engine_logs"]
+    return ["logs"]
+
+
+def _is_launch(inputs: Inputs, name: str) -> bool:
+    """Whether a file is a launch script or a configuration of a framework."""
+    from rlsize.readers.frameworks import frameworks
+    from rlsize.readers.launch.launch import read_launch
+
+    try:
+        read_launch(name, frameworks(inputs.catalogue), framework=str(inputs.texts.get("framework") or ""))
+    except InputError:
+        return False
+    return True
 
 
 def _own(name: str) -> str:
@@ -149,6 +226,7 @@ def _own(name: str) -> str:
 
 def _unknown(name: str, head: bytes) -> list[Fault]:
     from rlsize.readers.logs.reading import FORMATS
+    from rlsize.readers.logs.recognising import hints
 
     if b"# TYPE " in head or b"# HELP " in head:
         what = "is one metrics page; a rate needs two, and the time between them"
@@ -156,4 +234,4 @@ def _unknown(name: str, head: bytes) -> list[Fault]:
     if not head.strip():
         return [Fault("is empty", name, "is the run writing its log elsewhere?")]
     todo = f"name its format with --format; training logs are {', '.join(FORMATS)}"
-    return [Fault("is nothing that rlsize recognises", name, todo)]
+    return [Fault(f"is nothing that rlsize recognises{hints(head)}", name, todo)]

@@ -12,9 +12,10 @@ from rlsize.facts.observation_file import ObservedAllocation, ObservedPrices, Ru
 from rlsize.facts.plan import PlanFigure
 from rlsize.facts.run_summary import RunSummary
 from rlsize.planner.rounding import rounded_down
+from rlsize.quantities.table import QUANTITIES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rlsize.facts.figure import Figure
     from rlsize.facts.observations import Observation
@@ -25,6 +26,10 @@ if TYPE_CHECKING:
 
 POOLS = ("instances", "gpus_per_instance", "rollout_gpus", "trainer_gpus")
 """The pools of a run, as flags say them."""
+
+DECIDED = ("response_tokens", "prompt_tokens")
+"""What a run decides, whatever a scenario expected."""
+_MODES = {"synchronous": "sync"}  # of logs, by what scenarios call them
 
 MOST_STEPS = 1000  # of a saved observation, the newest: enough to tell a change of a percent or two
 _COLUMNS = (
@@ -85,14 +90,10 @@ def allocation_of(pools: ObservedPools, run: RunSummary, fleet: Observation | No
 
 def prices_of(pools: ObservedPools) -> ObservedPrices:
     """What the GPUs cost, with who says so."""
-    sources = dict.fromkeys(
-        price.source for price in (pools.rollout_gpu_hour, pools.trainer_gpu_hour) if price.known and price.source
-    )
-    return ObservedPrices(
-        rollout_gpu_hour_usd=_known(pools.rollout_gpu_hour),
-        trainer_gpu_hour_usd=_known(pools.trainer_gpu_hour),
-        source=", ".join(sources),
-    )
+    both = pools.rollout_gpu_hour, pools.trainer_gpu_hour
+    source = ", ".join(dict.fromkeys(price.source for price in both if price.known and price.source))
+    rollout, trainer = map(_known, both)
+    return ObservedPrices(rollout_gpu_hour_usd=rollout, trainer_gpu_hour_usd=trainer, source=source)
 
 
 def _known(figure: Figure) -> float | None:
@@ -169,17 +170,36 @@ def save_observation(
 _LONG = 64 * 2**20  # bytes of a log that takes about a second to read
 
 
-def read_run(inputs: Inputs, logs: list[str], format: str | None) -> RunSummary:  # noqa: A002 (the flag's name)
+def read_run(
+    inputs: Inputs,
+    logs: list[str],
+    format: str | None,  # noqa: A002 (the flag's name)
+    mapped: Sequence[str] = (),
+) -> RunSummary:
     """
     The training log, summed up; an empty summary where none is named.
+
+    Args:
+        inputs: Takes the faults, and says how many steps do not count.
+        logs: The log.
+        format: What it is, where the user says it.
+        mapped: What its keys mean, as `--map` says it.
 
     Raises:
         InputError: All faults so far, and those of the log, where one is named.
     """
     if len(logs) > 1:
         inputs.fault(f"{len(logs)} training logs are named", logs[1], "name one; a run has one trainer")
+    if mapped and not logs:
+        inputs.fault("says what the keys of a training log mean, and none is named", "--map", "name the log")
     if not logs:
         return RunSummary()
+    from rlsize.readers.logs.said import said_figures
+
+    try:
+        said = said_figures(mapped)
+    except InputError as error:
+        inputs.faults.extend(error.faults)
     skip = inputs.ask("skipped_steps")
     inputs.settle()
     from pathlib import Path
@@ -190,9 +210,37 @@ def read_run(inputs: Inputs, logs: list[str], format: str | None) -> RunSummary:
 
     file = Path(logs[0])
     with late_progress("reading") as tell:
-        log = read_log(logs[0], format, tell if file.is_file() and file.stat().st_size > _LONG else None)
+        log = read_log(logs[0], format, tell if file.is_file() and file.stat().st_size > _LONG else None, said)
     found = run_summary(log, int(skip.number) if skip.known else None)
     if not found.steps:
         todo = "let it run longer, or leave fewer steps out with --skip"
         raise InputError(Fault("holds no settled step", log.source, todo))
+    return found
+
+
+def shown_by(log: RunSummary) -> dict[str, float | str]:
+    """What a log shows of quantities that scripts seldom say."""
+    samples, prompts = log.figure("samples_per_step"), log.figure("prompt_tokens_per_step")
+    dropped = log.figure("dropped_samples_per_step")
+    found: dict[str, float | str] = {}
+    means = {
+        "response_tokens": "mean_response_tokens",
+        "prompt_tokens": "mean_prompt_tokens",
+        "hit_fraction": "prefix_cache_hit_fraction",
+    }
+    found |= {key: log.figure(name).number for key, name in means.items() if log.figure(name).known}
+    if "hit_fraction" in found:  # counts of the same tokens may differ by rounding
+        found["hit_fraction"] = min(float(found["hit_fraction"]), QUANTITIES["hit_fraction"].quantity.most or 1.0)
+    if samples.known and samples.number:
+        found["samples_per_step"] = float(round(samples.number))
+        if prompts.known and "prompt_tokens" not in found:
+            found["prompt_tokens"] = prompts.number / samples.number
+        if dropped.known and dropped.number:
+            found["tokens_generated_per_trained_token"] = (samples.number + dropped.number) / samples.number
+    pools = {key: round(log.figure(key).number) for key in ("rollout_gpus", "trainer_gpus") if log.figure(key).known}
+    if log.mode == "colocated" and pools:
+        pools = {"gpus": max(pools.values())}
+    found |= pools
+    if log.mode != "unknown":
+        found["mode"] = _MODES.get(log.mode, log.mode)
     return found

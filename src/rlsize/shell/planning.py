@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import InputError
+from rlsize.errors import DoesNotFitError, InputError
+from rlsize.shell.access import blamed
+from rlsize.shell.launches import launch_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,16 +35,14 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
     if file is not None:
         from rlsize.readers.saved_files import read_budget
 
-        try:
+        with blamed(inputs, file):
             budget = read_budget(file).budget, file
-        except InputError as error:
-            inputs.blame(error, file)
     limits = inputs.file.leaves() if inputs.file is not None and file is None else ()
     kept = [leaf for leaf in limits if leaf.startswith("budget.")]
     if kept:
         inputs.notes.append(f"Limits that a plan keeps: {', '.join(kept)}")
     with late_progress("searching") as tell:
-        found = searched(inputs, budget, tell)
+        found = searched(inputs, budget, tell, _launchable(inputs))
     chosen = found.planned.chosen
     if not count.known or chosen is None:
         return found, ()
@@ -50,6 +50,29 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
 
     plans = [chosen.best, *chosen.others][: int(count.number)]
     return found, ranked(found.planned.outlook, plans, side_by_side)
+
+
+def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
+    """Why the framework that is named cannot be launched on a placement; None where no new launch is asked for."""
+    framework = inputs.apart().framework()
+    if framework is None or not framework.variants or launch_of(inputs) is not None:
+        return None
+    from rlsize.loop.applied import MODES, applied
+    from rlsize.shell.new_launches import prepared
+
+    named, said = str(inputs.name("framework")[0]), inputs.said_values("")
+    before = inputs.file.leaves() if inputs.file is not None else {}
+
+    def why_not(loop: Loop, place: Placement) -> str:
+        if place.loop not in MODES:
+            return ""
+        try:
+            prepared(inputs.changed({**dict.fromkeys(before), **applied(said, loop, place)}), "the plan", named)
+        except (InputError, DoesNotFitError) as error:
+            return error.faults[0].what
+        return ""
+
+    return why_not
 
 
 def save_plan(

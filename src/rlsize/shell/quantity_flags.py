@@ -6,7 +6,6 @@ import inspect
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_type_hints
 
 import typer
@@ -44,10 +43,9 @@ Changes = Annotated[
     option("--set", "Any key of a scenario, such as rollout.max_num_seqs=256; repeatable.", metavar="KEY=VALUE"),
 ]
 LOOP = ("model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "max_staleness", "transport")
-WORKLOAD = (
-    "prompts_per_step", "group_size", "samples_per_step", "prompt_tokens", "response_tokens", "response_cv",
-    "max_response_tokens", "updates", "mini_batches",
-)  # fmt: skip
+BATCH = ("prompts_per_step", "group_size")
+LENGTHS = ("prompt_tokens", "response_tokens", "response_cv", "max_response_tokens")
+WORKLOAD = (*BATCH, "samples_per_step", *LENGTHS, "updates", "mini_batches")
 INSTANCE = (
     "engine", "engine_version", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_data_parallel",
     "rollout_expert_parallel", "rollout_dtype", "kv_dtype", "memory_fraction", "max_num_seqs",
@@ -71,12 +69,13 @@ MATCH = (
 WASTE = ("oversampling", "kept_fraction", "dropped_fraction")
 CHECKS = ("model", "params", "gpu")
 REFUSED = ("step_seconds",)
+_SIDES = ("rollout_", "wire_")
 KNOWN_RATES = (
     "instance_tokens_per_second", "accept_lower_bound", "gpus_per_instance", "headroom",
     "rollout_gpu_tokens_per_second", "trainer_gpu_tokens_per_second", "train_seconds",
     "consumption_tokens_per_second", "measured_trainer_gpus", "sync_seconds", "batch_tokens",
 )  # fmt: skip
-PLANNED: Mapping[str, tuple[Asked, ...]] = MappingProxyType({
+PLANNED: Mapping[str, tuple[Asked, ...]] = {
     "Loop": ("model", "gpu", "gpus", "framework", "max_staleness"),
     "Goal_and_limits": ("objective", "least_steps_per_day", "finish_by_seconds", "budget_file", "memory_margin"),
     "Search": (
@@ -93,7 +92,7 @@ PLANNED: Mapping[str, tuple[Asked, ...]] = MappingProxyType({
     "Prices": PRICES,
     "Run": ("steps",),
     "Inputs": ANSWER,
-})  # fmt: skip
+}  # fmt: skip
 """What `plan` and `report` ask for, by panel."""
 
 
@@ -123,6 +122,19 @@ class Asks(NamedTuple):
                 key, own = (asked, "") if isinstance(asked, str) else asked
                 names = own.split("|") if own else [*QUANTITIES[key].flags]
                 yield QUANTITIES[key], names, panel, not isinstance(asked, Unassumed)
+
+
+def short(*keys: str) -> tuple[Asked, ...]:
+    """
+    The same keys for a command about one side, whose flags need not name it.
+
+    >>> short("engine", "rollout_dtype")
+    ('engine', ('rollout_dtype', '--dtype|--rollout-dtype'))
+    """
+    return tuple(
+        (key, f"--{key.partition('_')[2].replace('_', '-')}|{QUANTITIES[key].flag}") if key.startswith(_SIDES) else key
+        for key in keys
+    )
 
 
 def texts_of(arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -156,10 +168,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         hidden=panel == "Refused",
     )
     return inspect.Parameter(
-        f"{_PREFIX}{row.key}",
-        inspect.Parameter.KEYWORD_ONLY,
-        default=None,
-        annotation=Annotated[takes, declared],
+        f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, declared]
     )
 
 

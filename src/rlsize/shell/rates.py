@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rlsize.errors import InputError
+from rlsize.estimates.figures import measured
 from rlsize.facts.figure import Figure
 from rlsize.loop.plausible import judge
 from rlsize.loop.prices import gpu_hours
@@ -52,12 +53,8 @@ def load(inputs: Inputs) -> None:
         if inputs.texts.get("accept_lower_bound"):
             inputs.warnings.append(f"{file}: {what}; the true match is this many instances or fewer")
         else:
-            inputs.fault(
-                what,
-                file,
-                "sizing from demand ratchets the fleet upwards: measure under load (lift the backpressure for the "
-                "window), or give --accept-lower-bound",
-            )
+            measure = "measure under load (lift the backpressure for the window), or give --accept-lower-bound"
+            inputs.fault(what, file, f"sizing from demand ratchets the fleet upwards: {measure}")
 
 
 def _doubts(inputs: Inputs, rates: Rates, file: str) -> Iterator[str]:
@@ -68,14 +65,14 @@ def _doubts(inputs: Inputs, rates: Rates, file: str) -> Iterator[str]:
         yield f"{file}: {doubt}"
     if len(rates.doubts) > MOST_DOUBTS:
         yield f"{file}: {len(rates.doubts) - MOST_DOUBTS} more doubts; `rlsize measure --show {file}` lists them"
-    for what, place, measured in (
+    for what, place, seen in (
         ("response tokens", "workload.response_tokens.mean", rates.conditions.mean_response_tokens),
         ("prompt tokens", "workload.prompt_tokens", rates.conditions.mean_prompt_tokens),
         ("samples of a prompt", "workload.group_size", rates.conditions.group_size),
     ):
         planned = inputs.said(place)
-        if planned and measured and abs(measured / planned - 1.0) > OTHER_WORK:
-            yield f"{file} was measured with {measured:,.0f} {what}, and the scenario plans {planned:,.0f}"
+        if planned and seen and abs(seen / planned - 1.0) > OTHER_WORK:
+            yield f"{file} was measured with {seen:,.0f} {what}, and the scenario plans {planned:,.0f}"
 
 
 def trainer_gpus(inputs: Inputs) -> Figure:
@@ -137,6 +134,4 @@ def _observed_instances(inputs: Inputs) -> Figure | None:
     rate = inputs.rates.instance_tokens_per_second if inputs.rates is not None else None
     if rate is None or not rate.lower_bound:
         return None
-    return inputs.keep(
-        Figure(key="observed_instances", value=rate.instances, provenance="measured", source=inputs.rates_name)
-    )
+    return inputs.keep(measured("observed_instances", rate.instances, inputs.rates_name))

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 FORMATS = ("png", "svg", "pdf")
 _MOST_LABELS = 24  # more collide
+_ROW = 0.28  # inches of a row of ranges
 _MANY = 150  # points of a line, which is drawn thinner then
 _ROOM, _LOG_ROOM = 1.08, 1.8  # above the tallest bar, for its label
 _LINE_ROOM = 1.12  # above a line over areas, so that it does not touch the frame
@@ -143,7 +144,8 @@ def drawing(chart: Picture, style: dict[Any, Any] | None = None) -> Iterator[Any
 
 
 def _single(plt: Mpl, chart: Chart) -> Mpl:
-    figure, axes = plt.subplots(figsize=(8.0, 4.5), layout="constrained")
+    rows = sum(len(series.xs) for series in chart.series) if chart.kind == "ranges" else 0
+    figure, axes = plt.subplots(figsize=(8.0, max(4.5, _ROW * rows)), layout="constrained")
     _content(axes, chart)
     axes.set_title(chart.title, pad=24 if chart.subtitle else 12, wrap=True)
     if chart.subtitle:
@@ -152,8 +154,8 @@ def _single(plt: Mpl, chart: Chart) -> Mpl:
     axes.set_ylabel(chart.y_label)
     if len(chart.series) > 1:
         axes.legend(
-            loc="best" if chart.kind == "lines" else "upper left",
-            bbox_to_anchor=None if chart.kind == "lines" else (1.16 if chart.kind == "areas" else 1.0, 1.0),
+            loc="best" if chart.kind in {"lines", "ranges"} else "upper left",
+            bbox_to_anchor=None if chart.kind in {"lines", "ranges"} else (1.16 if chart.kind == "areas" else 1.0, 1.0),
         )
     return figure
 
@@ -233,11 +235,13 @@ def _content(axes: Mpl, chart: Chart) -> None:
         _lines(axes, chart)
     elif chart.kind == "areas":
         _areas(axes, chart)
+    elif chart.kind == "ranges":
+        _ranges(axes, chart)
     else:
         _bars(axes, chart)
     for mark in chart.marks:
         _mark(axes, mark)
-    if not isinstance(chart, Gantt):
+    if not isinstance(chart, Gantt) and chart.kind != "ranges":
         _scale(axes, chart)
 
 
@@ -330,6 +334,24 @@ def _bars(axes: Mpl, chart: Chart) -> None:
         rotation=0 if fits else 20,
         ha="center" if fits else "right",
     )
+
+
+def _ranges(axes: Mpl, chart: Chart) -> None:
+    """A row for each x, from the top: its y as a dot along the bottom, and its band."""
+    names = [str(x) for series in chart.series for x in series.xs]
+    place = len(names)
+    for index, series in enumerate(chart.series):
+        colour = STACK[index % len(STACK)]
+        rows = range(place - 1, place - 1 - len(series.xs), -1)
+        place -= len(series.xs)
+        axes.scatter(series.ys, rows, label=series.name, color=colour, s=36, zorder=3)
+        for row, band in zip(rows, series.bands, strict=False):
+            if band is not None:
+                axes.hlines(row, *band, color=colour, alpha=0.5, linewidth=2.4, zorder=2)
+    axes.set_yticks(range(len(names) - 1, -1, -1), names, fontsize=9)
+    axes.set_ylim(-0.7, len(names) + 0.2)  # above: where labels of marks stand
+    axes.grid(axis="x", color="#E3E3E3")
+    axes.grid(axis="y", visible=False)
 
 
 def _areas(axes: Mpl, chart: Chart) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 from rich.console import Console
-from rich.table import Column
 from rich.table import Table as RichTable
 from rich.text import Text
 
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from rlsize.reports.report import Report, Table
 
 NARROW = 80
-_LONGEST_WORD = 24  # of text that may wrap: the longest flag
+_PART = re.compile(r"[^._/=]*[._/=]?")
+_LONG_WORDS = (48, 40, 32, 24)  # words that may wrap are broken in lines of these, the first that fits; the last: flags
+_ANY_WIDTH = 100_000  # wider than any table
 _NAME_WIDTH = 12  # what a table with every column leaves for the names
 
 
@@ -71,16 +73,19 @@ def print_warnings(report: Report) -> None:
 
 def _whole(out: Console, grid: RichTable) -> None:
     """Print a table; where its numbers do not fit, it grows wider than the terminal rather than lose a digit."""
-    least = sum(_least_width(column) for column in grid.columns) + 2 * (len(grid.columns) - 1)
+    least = _least_width(grid, _LONG_WORDS[-1])
     (console(width=least) if least > out.width else out).print(grid)
 
 
-def _least_width(column: Column) -> int:
-    """What a column needs: its longest cell, or its longest word where it may wrap; a path or a source may be cut."""
-    texts = [str(column.header), *(str(cell) for cell in column.cells)]
-    parts = [part for text in texts for part in (text.splitlines() if column.no_wrap else text.split())]
-    needed = max(map(cell_len, parts), default=0)
-    return max(column.min_width or 0, needed if column.no_wrap else min(needed, _LONGEST_WORD))
+def _least_width(grid: RichTable, longest: int) -> int:
+    """What a table needs: its longest cells, or longest words where they may wrap, which may be cut at `longest`."""
+    needed = 2 * (len(grid.columns) - 1)
+    for column in grid.columns:
+        texts = [str(column.header), *(str(cell) for cell in column.cells)]
+        parts = [part for text in texts for part in (text.splitlines() if column.no_wrap else text.split())]
+        cells = max(map(cell_len, parts), default=0)
+        needed += max(column.min_width or 0, cells if column.no_wrap else min(cells, longest))
+    return needed
 
 
 def _grid(title: str = "") -> RichTable:
@@ -129,21 +134,40 @@ def _text(figure: Figure | None, missing: str = "") -> Text:
 
 
 def _print_table(out: Console, table: Table) -> None:
-    grid = _grid(table.title)
-    for column in table.columns:
-        grid.add_column(column.title, justify=column.side, overflow="fold", no_wrap=not column.wide)
-    for index, row in enumerate(table.seen):
-        cells = [_cell(row.get(column.key), column.key) for column in table.columns]
-        grid.add_row(*cells, style="bold green" if index == table.marked else "")
+    for longest in (_ANY_WIDTH, *_LONG_WORDS):
+        grid = _filled(table, longest)
+        if _least_width(grid, longest) <= out.width:
+            break
     _whole(out, grid)
     if table.note:
         out.print(Text(table.note, style="dim"))
 
 
-def _cell(cell: Any, key: str) -> Text:  # noqa: ANN401 (a figure or a bare value)
+def _filled(table: Table, longest: int) -> RichTable:
+    """A table whose words are no longer than this where they may wrap."""
+    grid = _grid(table.title)
+    for column in table.columns:
+        grid.add_column(column.title, justify=column.side, overflow="fold", no_wrap=not column.wide)
+    for index, row in enumerate(table.seen):
+        cells = (_cell(row.get(one.key), one.key, longest if one.wide else _ANY_WIDTH) for one in table.columns)
+        grid.add_row(*cells, style="bold green" if index == table.marked else "")
+    return grid
+
+
+def _cell(cell: Any, key: str, longest: int) -> Text:  # noqa: ANN401 (a figure or a bare value)
     known = not isinstance(cell, Figure) or cell.known
-    text = shown(cell, key)
+    text = " ".join(_parted(word, longest) for word in shown(cell, key).split(" "))
     return Text(text if known else text.replace(" ", "\n"), style="" if known else "dim italic")
+
+
+def _parted(word: str, longest: int) -> str:
+    """A word in lines, broken where a key or a path has its parts; as it is where it is short."""
+    lines = [""]
+    for part in _PART.findall(word) if len(word) > longest else [word]:
+        if len(lines[-1] + part) > longest and lines[-1]:
+            lines.append("")
+        lines[-1] += part
+    return "\n".join(lines)
 
 
 def _print_explanations(out: Console, report: Report) -> None:

@@ -182,13 +182,14 @@ class _Canvas:
 
 def _bars(chart: Chart, width: int) -> list[Text]:
     names = list(dict.fromkeys(str(x) for series in chart.series for x in series.xs))
-    rows = _plain_rows(chart) if chart.kind == "bars" else _stacked_rows(chart, names)
+    plain = chart.kind in {"bars", "ranges"}
+    rows = _plain_rows(chart) if plain else _stacked_rows(chart, names)
     label = min(max(len(name) for name, _ in rows), 28)
     widest = max((sum(part for part, _ in parts) for _, parts in rows), default=0.0) or 1.0
     room = max(width - label - 12, 10)
     lines = [_bar(name[:label], label, parts, room / widest, chart) for name, parts in rows]
-    legend = [] if chart.kind == "bars" and len(chart.series) == 1 else [_legend(chart)]
-    return [*lines, Text(chart.y_label, style="dim"), *legend]
+    legend = [] if plain and len(chart.series) == 1 else [_legend(chart)]
+    return [*lines, Text(chart.y_label or chart.x_label, style="dim"), *legend]
 
 
 def _as_bars(chart: Chart) -> Chart:

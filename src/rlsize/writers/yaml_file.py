@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from rlsize.facts.observation_file import RunObservation
     from rlsize.facts.plan import Plan
     from rlsize.facts.rates import Rates
+    from rlsize.facts.run_summary import RunSummary
 
 _NUMBER = re.compile(r"[-+]?(?:[0-9][0-9_]*\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
 
@@ -93,6 +94,13 @@ def observation_text(observation: RunObservation) -> str:
     lines = [f"steps: [{', '.join(map(str, steps))}]\n", "columns:\n" if columns else "columns: {}\n"]
     lines += [f"  {name}: [{', '.join(f'{value:.9g}' for value in values)}]\n" for name, values in columns.items()]
     return yaml_text("observation", content) + "".join(lines)
+
+
+def mapping_text(run: RunSummary) -> str:
+    """The YAML of what a log's keys were taken to mean by their names, and of those that nobody understood."""
+    shown = [key for key in run.unread if key.isprintable()]
+    unread = [f"# A key that looks like a time and was not understood: {key}\n" for key in shown]
+    return yaml_text("mapping", {"quantities": dict(run.guessed)}) + "".join(unread)
 
 
 def applied_text(sections: Mapping[str, Any], command: str) -> str:

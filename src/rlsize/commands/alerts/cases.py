@@ -49,9 +49,9 @@ class _Scrape:
         first, *others = self.instances
         return replace(self, instances=(replace(first, **changed), *others))
 
-    def but_trainer(self, **changed: float) -> _Scrape:
-        """The same with other signals of the trainer."""
-        return replace(self, trainer={**self.trainer, **changed})
+    def but_all(self, **changed: float) -> _Scrape:
+        """The same with other instances."""
+        return replace(self, instances=tuple(replace(one, **changed) for one in self.instances))
 
 
 class Cases:
@@ -69,9 +69,8 @@ class Cases:
         self.beyond = planned.number - self.count if planned.known else 0.0
         self.gpus = float(plain_number(gpus.number)) if gpus.known else 0.0  # as the rules count them
         self.interval = rounded_up(self.plan.hold_seconds / _POINTS)
-        self.points = (
-            rounded_up((self.plan.window_seconds + self.plan.hold_seconds) / self.interval) + 4
-        )  # up to minutes
+        whole = self.plan.window_seconds + self.plan.hold_seconds
+        self.points = rounded_up(whole / self.interval) + 4  # up to minutes
         self.alerts = rules.alerts()
         self.targets = example_labels(rules.setup.selector, self.count)
         self.first = {"instance": self.targets[0]["instance"]}
@@ -161,19 +160,16 @@ class Cases:
             return replace(healthy, instances=rest), {}, self.count + self.beyond - 1
         if signal in {"waste", "rollout"}:
             fleet = worst * (healthy.trainer["trained"] if signal == "waste" else 1.0)
-            share = fleet / self.count
-            instances = tuple(replace(one, tokens_per_second=share) for one in healthy.instances)
-            return replace(healthy, instances=instances), {}, worst
+            return healthy.but_all(tokens_per_second=fleet / self.count), {}, worst
         changed = {"trained": worst * self.gpus} if signal == "goodput" else {signal: worst}
-        return healthy.but_trainer(**changed), {}, worst
+        return replace(healthy, trainer={**healthy.trainer, **changed}), {}, worst
 
     def _straggling(self, healthy: _Scrape, worst: float) -> tuple[_Scrape, Mapping[str, str], float]:
         """One instance slow, the others as much faster."""
         fleet = sum(one.tokens_per_second for one in healthy.instances)
         rate = _short(worst * fleet / self.count)
         rest = (fleet - rate) / (self.count - 1)
-        instances = tuple(replace(one, tokens_per_second=rest) for one in healthy.instances)
-        return replace(healthy, instances=instances).but_first(tokens_per_second=rate), self.first, rate
+        return healthy.but_all(tokens_per_second=rest).but_first(tokens_per_second=rate), self.first, rate
 
     def _alone(
         self, signal: str, alert: str, scraped: _Scrape, value: float, labels: Mapping[str, str]

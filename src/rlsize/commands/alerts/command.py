@@ -33,7 +33,7 @@ from rlsize.shell.answer import delivered
 from rlsize.shell.command import argument
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import Changes, asks_beside_files
-from rlsize.units import printable, show
+from rlsize.units import printable
 from rlsize.writers.files import make_folder, write_whole
 
 if TYPE_CHECKING:
@@ -81,13 +81,7 @@ def alerts(
     if not rules.signals:
         raise InputError(Fault("leaves no alert", loop.name, "; ".join(rules.told())))
     texts = {kind: _text(rules, kind, said.namespace or "", labels) for kind in targets}
-    report = _report(rules, [str(path) for path in targets.values() if path is not None])
-    report = replace(
-        report,
-        inputs=(*report.inputs, *inputs.shown()),
-        warnings=(*report.warnings, *inputs.warnings),
-        notes=(*report.notes, *inputs.notes),
-    )
+    report = _report(inputs, rules, [str(path) for path in targets.values() if path is not None])
     if None in targets.values():
         text = next(iter(texts.values()))
         whole = Figure(key="alerts", value=text, provenance="predicted", source="the plan")
@@ -142,42 +136,31 @@ def prometheus_rule(rules: Rules, namespace: str, labels: Mapping[str, str]) -> 
     }
 
 
-def _report(rules: Rules, files: Sequence[str]) -> Report:
+def _report(inputs: Inputs, rules: Rules, files: Sequence[str]) -> Report:
     """What there is to say of the rules, and of what was written; of no file where the text goes to stdout."""
     plan = rules.plan
-    columns = (
-        Column("alert", "alert", side="left"),
-        Column("planned", "planned"),
-        Column("threshold", "threshold"),
-        Column("rule", "rule", side="left", wide=True),
+    limits = plan.limits
+
+    def threshold(signal: str) -> str:
+        return f"{'over' if limits[signal].above else 'under'} {limits[signal].shown()[1]}"
+
+    cells = (
+        Column("alert", "alert", "left", of=lambda signal: SIGNALS[signal].alert.removeprefix("Rlsize")),
+        Column("planned", "planned", of=lambda signal: limits[signal].shown()[0]),
+        Column("threshold", "threshold", of=threshold),
+        Column("rule", "rule", "left", wide=True, of=lambda signal: limits[signal].rule),
     )
     times = {"window_seconds": (plan.window_seconds, "10 steps"), "hold_seconds": (plan.hold_seconds, "3 steps")}
+    said = f"{len(rules.alerts())} alerts with the thresholds of {printable(plan.loop.name)}"
     return Report(
         command="alerts",
-        headline=f"{'Wrote ' if files else ''}{len(rules.alerts())} alerts with the thresholds of "
-        f"{printable(plan.loop.name)}{': ' if files else ''}{', '.join(files)}.",
+        headline=f"Wrote {said}: {', '.join(files)}." if files else f"{said}.",
         results=tuple(
             Figure(key=key, value=60.0 * whole_minutes(seconds), provenance="predicted", source=source)
             for key, (seconds, source) in times.items()
         ),
-        inputs=(plan.step_seconds,),
-        tables={
-            "alerts": Table(
-                title=f"fires after {duration(plan.hold_seconds)}",
-                columns=columns,
-                rows=tuple(_row(rules, signal) for signal in rules.signals),
-            )
-        },
-        warnings=plan.warnings,
-        notes=tuple(f"Left out: {line}." for line in rules.told()),
+        inputs=(plan.step_seconds, *inputs.shown()),
+        tables={"alerts": Table.of(f"fires after {duration(plan.hold_seconds)}", rules.signals, cells)},
+        warnings=(*plan.warnings, *inputs.warnings),
+        notes=(*(f"Left out: {line}." for line in rules.told()), *inputs.notes),
     )
-
-
-def _row(rules: Rules, signal: str) -> dict[str, str]:
-    one = rules.plan.limits[signal]
-    return {
-        "alert": SIGNALS[signal].alert.removeprefix("Rlsize"),
-        "planned": show(one.expected.value, one.key) if one.expected.known else "-",
-        "threshold": f"{'over' if one.above else 'under'} {show(one.limit.value, one.key)}",
-        "rule": one.rule,
-    }

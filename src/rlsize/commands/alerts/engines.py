@@ -8,8 +8,7 @@ Names as of vLLM 0.33 (`vllm/v1/metrics/loggers.py`) and SGLang 0.5.23
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -38,8 +37,7 @@ class InstanceState:
     up: float = 1.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scraped:
+class Scraped(NamedTuple):
     """
     A series of a case: a counter by its slope, a gauge by its value.
 
@@ -56,8 +54,7 @@ class Scraped:
     counter: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineMetrics:
+class EngineMetrics(NamedTuple):
     """
     Where the signals of an engine come from.
 
@@ -182,5 +179,5 @@ _SGLANG = EngineMetrics(
     page=_sglang_page,
 )
 
-ENGINES: Mapping[str, EngineMetrics] = MappingProxyType({"vllm": _VLLM, "sglang": _SGLANG})
+ENGINES: Mapping[str, EngineMetrics] = {"vllm": _VLLM, "sglang": _SGLANG}
 """Engines whose pages are known."""

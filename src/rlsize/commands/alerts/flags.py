@@ -10,7 +10,7 @@ import typer
 
 from rlsize.commands.alerts.rules import AlertSetup
 from rlsize.commands.alerts.trainer import EXPRESSIONS
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, noting, suggestion
 from rlsize.shell.command import Force, option, switch
 from rlsize.shell.selectors import LONGEST, brief, matchers
 from rlsize.writers.files import check_target
@@ -128,10 +128,9 @@ def targets_of(said: AlertFlags, faults: list[Fault]) -> dict[str, Path | None]:
         files = {name: folder / name for name in names}
     for path in files.values():
         try:
-            if folder is None or folder.is_dir():
-                check_target(path, said.force)
-        except InputError as error:
-            faults += error.faults
+            with noting(faults):
+                if folder is None or folder.is_dir():
+                    check_target(path, said.force)
         except (OSError, ValueError) as error:
             faults.append(Fault(f"cannot be written: {error}", "--output", "check the path"))
     return dict(files)
@@ -189,9 +188,8 @@ def _expression_fault(expr: str) -> str:
 def _rule_name(text: str, flag: str, faults: list[Fault]) -> str:
     """A name that Kubernetes takes too."""
     if len(text) > LONGEST_NAME or not is_label(text):
-        faults.append(
-            Fault(f"{brief(text)} is no name", flag, f"lower-case letters, digits and -, {LONGEST_NAME} at most")
-        )
+        todo = f"lower-case letters, digits and -, {LONGEST_NAME} at most"
+        faults.append(Fault(f"{brief(text)} is no name", flag, todo))
     return text
 
 

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 from rlsize.commands.alerts.thresholds import LONGEST_STEP, PlannedLoop
 from rlsize.equations import matching, rl_step
 from rlsize.errors import DoesNotFitError, Fault, InputError
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, measured
 from rlsize.facts.figure import Figure
 from rlsize.shell.inputs import SMALLEST
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from rlsize.facts.figure import Value
     from rlsize.readers.saved_files import BudgetFile
     from rlsize.readers.yaml_documents import Document
     from rlsize.shell.inputs import Inputs
@@ -125,18 +126,9 @@ def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop
 
     seen = read_observation(document)
     pools = seen.allocation
-    told = {
-        "instances": pools.rollout_instances,
-        "rollout_gpus": pools.rollout_gpus,
-        "trainer_gpus": pools.trainer_gpus,
-        "mode": seen.mode or None,
-        "engine": seen.engine or None,
-    }
-    figures = {
-        key: Figure(key=key, value=value, provenance="measured", source=document.name)
-        for key, value in told.items()
-        if value is not None
-    }
+    told: dict[str, Value] = {"instances": pools.rollout_instances, "rollout_gpus": pools.rollout_gpus}
+    told |= {"trainer_gpus": pools.trainer_gpus, "mode": seen.mode or None, "engine": seen.engine or None}
+    figures = {key: measured(key, value, document.name) for key, value in told.items() if value is not None}
     figures |= {
         _SEEN.get(key, key): one.figure(_SEEN.get(key, key))
         for key, one in seen.results.items()
@@ -149,10 +141,7 @@ def _of_observation(document: Document, lines: BudgetFile | None) -> PlannedLoop
             key, trained = "loop_tokens_per_gpu_second", figures["loop_tokens_per_second"]
             figures[key] = apply(key, matching.rate_per_gpu, rate=trained, gpus=figures["gpus"])
     return PlannedLoop(
-        name=document.name,
-        origin=f"observed {seen.observed_at[:40]}",
-        figures=figures,
-        budget=_budget(lines),
+        name=document.name, origin=f"observed {seen.observed_at[:40]}", figures=figures, budget=_budget(lines)
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
@@ -173,7 +173,7 @@ class Rules:
         }
         hold = LOST_SECONDS if signal == "up" else self.plan.hold_seconds
         place = one.limit.source if one.rule == BUDGETED else ""
-        return self._rule(said, said.summary, expr, hold, signal, words, place)
+        return self._rule(said, expr, hold, signal, words, place)
 
     def _missing(self) -> Iterator[Rule]:
         """An alert for each signal that nobody tells; one for each side would not say which."""
@@ -187,17 +187,11 @@ class Rules:
             else:
                 continue
             words = {"threshold": f"{SERIES[name]} has no value"}
-            yield self._rule(MISSING, f"{MISSING.summary}: {signal}", expr, self.plan.hold_seconds, signal, words)
+            said = replace(MISSING, summary=f"{MISSING.summary}: {signal}")
+            yield self._rule(said, expr, self.plan.hold_seconds, signal, words)
 
     def _rule(
-        self,
-        said: AlertWords,
-        summary: str,
-        expr: str,
-        hold: float,
-        signal: str,
-        words: Mapping[str, str],
-        place: str = "",
+        self, said: AlertWords, expr: str, hold: float, signal: str, words: Mapping[str, str], place: str = ""
     ) -> Rule:
         loop = self.plan.loop
         return {
@@ -206,7 +200,7 @@ class Rules:
             "for": duration(hold),
             "labels": {**self.labels, "severity": SEVERITY, "signal": signal},
             "annotations": {
-                "summary": summary,
+                "summary": said.summary,
                 **words,
                 "first": said.first,
                 "command": self.command,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -52,99 +51,74 @@ class Signal(AlertWords):
     series: str = ""
 
 
-SIGNALS: Mapping[str, Signal] = MappingProxyType(
-    {
-        "idle": Signal(
-            title="Trainer idle",
-            unit="percentunit",
-            of_trainer=True,
-            alert="RlsizeTrainerIdle",
-            summary=f"the trainer waits {_PERCENT} of the time for samples",
-            first=(
-                "Rule out a sick trainer and long weight syncs, then recover free throughput (prefix cache, "
-                "preemptions, stragglers); add instances up to the matched count only after that."
-            ),
+SIGNALS: Mapping[str, Signal] = {
+    "idle": Signal(
+        title="Trainer idle", unit="percentunit", of_trainer=True, alert="RlsizeTrainerIdle",
+        summary=f"the trainer waits {_PERCENT} of the time for samples",
+        first=(
+            "Rule out a sick trainer and long weight syncs, then recover free throughput (prefix cache, "
+            "preemptions, stragglers); add instances up to the matched count only after that."
         ),
-        "sync": Signal(
-            title="Weight sync, share of time",
-            unit="percentunit",
-            of_trainer=True,
-            alert="RlsizeSyncPause",
-            summary=f"weight syncs hold the loop up {_PERCENT} of the time",
-            first="Look at transport and cadence of the weight sync; more instances do not help.",
-        ),
-        "queue": Signal(
-            title="Samples that wait to be trained",
-            of_trainer=True,
-            alert="RlsizeQueueDeep",
-            summary=f"{_LARGE} finished samples wait to be trained",
-            first="See whether the trainer got slower; if not, cap the queue, then shrink the rollout fleet.",
-            planned="within the staleness cap",
-        ),
-        "age": Signal(
-            title="Oldest waiting sample, steps",
-            of_trainer=True,
-            alert="RlsizeSamplesStale",
-            summary=f"the oldest waiting sample is {_NUMBER} optimizer steps old",
-            first="Cap the queue in optimizer steps before anything else: what is too old is thrown away or harms.",
-        ),
-        "waste": Signal(
-            title="Tokens generated per trained token",
-            of_trainer=True,
-            alert="RlsizeTokensWasted",
-            summary=f"{_NUMBER} response tokens are generated for each that is trained",
-            first="Find what throws them away: a growing queue, dropped stale samples, filters, aborts at syncs.",
-        ),
-        "goodput": Signal(
-            title="Goodput: trained tokens per GPU-second",
-            of_trainer=True,
-            alert="RlsizeGoodputLow",
-            summary=f"{_NUMBER} tokens are trained per GPU-second of both pools; 0 means that no step ends",
-            first="Ask which side starves; this is the roll-up of all other alerts, so look at those that fire too.",
-        ),
-        "rollout": Signal(
-            title="Rollout fleet, tokens per second",
-            series="fleet",
-            alert="RlsizeRolloutSlow",
-            summary=f"the rollout fleet makes {_LARGE} tokens per second",
-            first="Count instances and look for stragglers, then at lengths and sampling parameters that changed.",
-        ),
-        "cache": Signal(
-            title="Prefix-cache hit ratio",
-            unit="percentunit",
-            alert="RlsizePrefixCacheCold",
-            summary=f"{_INSTANCE} finds {_PERCENT} of its prompt tokens in the prefix cache",
-            first="See whether prefix caching is on and whether groups stay together: configuration, not capacity.",
-        ),
-        "waiting": Signal(
-            title="Requests waiting per running",
-            alert="RlsizeRequestsWaiting",
-            summary=f"{_NUMBER} requests wait on {_INSTANCE} for each that runs",
-            first="Look at the KV cache and the limit of running requests; spread requests before adding instances.",
-            planned="fewer than run",
-        ),
-        "preemptions": Signal(
-            title="Preemptions per finished request",
-            alert="RlsizePreemptions",
-            summary=f"{_INSTANCE} preempts {_PERCENT} as many requests as it finishes",
-            first="The KV cache is too small for the running batch: lower the limit of running requests, free memory.",
-        ),
-        "straggler": Signal(
-            title="Instances, tokens per second",
-            series="instance",
-            alert="RlsizeInstanceSlow",
-            summary=f"{_INSTANCE} makes {_LARGE} tokens per second, far less than the median instance",
-            first="Look at its GPUs (clocks, errors), its neighbours and its share of requests; replace it if need be.",
-            planned="as fast as the others",
-        ),
-        "up": Signal(
-            title="Rollout instances that answer",
-            alert="RlsizeInstancesMissing",
-            summary=f"{_WHOLE} rollout instances answer",
-            first="See which are gone (preempted, out of memory, not scheduled); nothing is to be resized before.",
-        ),
-    }
-)
+    ),
+    "sync": Signal(
+        title="Weight sync, share of time", unit="percentunit", of_trainer=True, alert="RlsizeSyncPause",
+        summary=f"weight syncs hold the loop up {_PERCENT} of the time",
+        first="Look at transport and cadence of the weight sync; more instances do not help.",
+    ),
+    "queue": Signal(
+        title="Samples that wait to be trained", of_trainer=True, alert="RlsizeQueueDeep",
+        summary=f"{_LARGE} finished samples wait to be trained",
+        first="See whether the trainer got slower; if not, cap the queue, then shrink the rollout fleet.",
+        planned="within the staleness cap",
+    ),
+    "age": Signal(
+        title="Oldest waiting sample, steps", of_trainer=True, alert="RlsizeSamplesStale",
+        summary=f"the oldest waiting sample is {_NUMBER} optimizer steps old",
+        first="Cap the queue in optimizer steps before anything else: what is too old is thrown away or harms.",
+    ),
+    "waste": Signal(
+        title="Tokens generated per trained token", of_trainer=True, alert="RlsizeTokensWasted",
+        summary=f"{_NUMBER} response tokens are generated for each that is trained",
+        first="Find what throws them away: a growing queue, dropped stale samples, filters, aborts at syncs.",
+    ),
+    "goodput": Signal(
+        title="Goodput: trained tokens per GPU-second", of_trainer=True, alert="RlsizeGoodputLow",
+        summary=f"{_NUMBER} tokens are trained per GPU-second of both pools; 0 means that no step ends",
+        first="Ask which side starves; this is the roll-up of all other alerts, so look at those that fire too.",
+    ),
+    "rollout": Signal(
+        title="Rollout fleet, tokens per second", series="fleet", alert="RlsizeRolloutSlow",
+        summary=f"the rollout fleet makes {_LARGE} tokens per second",
+        first="Count instances and look for stragglers, then at lengths and sampling parameters that changed.",
+    ),
+    "cache": Signal(
+        title="Prefix-cache hit ratio", unit="percentunit", alert="RlsizePrefixCacheCold",
+        summary=f"{_INSTANCE} finds {_PERCENT} of its prompt tokens in the prefix cache",
+        first="See whether prefix caching is on and whether groups stay together: configuration, not capacity.",
+    ),
+    "waiting": Signal(
+        title="Requests waiting per running", alert="RlsizeRequestsWaiting",
+        summary=f"{_NUMBER} requests wait on {_INSTANCE} for each that runs",
+        first="Look at the KV cache and the limit of running requests; spread requests before adding instances.",
+        planned="fewer than run",
+    ),
+    "preemptions": Signal(
+        title="Preemptions per finished request", alert="RlsizePreemptions",
+        summary=f"{_INSTANCE} preempts {_PERCENT} as many requests as it finishes",
+        first="The KV cache is too small for the running batch: lower the limit of running requests, free memory.",
+    ),
+    "straggler": Signal(
+        title="Instances, tokens per second", series="instance", alert="RlsizeInstanceSlow",
+        summary=f"{_INSTANCE} makes {_LARGE} tokens per second, far less than the median instance",
+        first="Look at its GPUs (clocks, errors), its neighbours and its share of requests; replace it if need be.",
+        planned="as fast as the others",
+    ),
+    "up": Signal(
+        title="Rollout instances that answer", alert="RlsizeInstancesMissing",
+        summary=f"{_WHOLE} rollout instances answer",
+        first="See which are gone (preempted, out of memory, not scheduled); nothing is to be resized before.",
+    ),
+}  # fmt: skip
 """Every signal, in the order in which its alert stands."""
 
 DOWN = AlertWords(

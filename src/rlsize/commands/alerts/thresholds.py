@@ -7,8 +7,7 @@ A budget's line goes before the rule of its quantity. What a plan does not say h
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.commands.alerts.signals import SIGNALS
 from rlsize.equations import budget, imbalance, loop_time, matching, rl_step
@@ -72,8 +71,7 @@ class PlannedLoop:
         return found.value if found is not None and isinstance(found.value, str) else ""
 
 
-@dataclass(frozen=True, slots=True)
-class AlertLimit:
+class AlertLimit(NamedTuple):
     """
     What a signal should be, and from where on somebody is told.
 
@@ -101,8 +99,7 @@ class AlertLimit:
         return show(self.expected.value, self.key), show(self.limit.value, self.key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlertPlan:
+class AlertPlan(NamedTuple):
     """
     All that alerts take from a plan.
 
@@ -164,10 +161,8 @@ def _broken(limits: Mapping[str, AlertLimit]) -> Iterator[str]:
             continue
         if one.expected.number > one.limit.number if one.above else one.expected.number < one.limit.number:
             planned, limit = one.shown()
-            yield (
-                f"the plan's own {one.key} of {planned} is {one.side} the limit of {limit} ({one.limit.source}): this "
-                "alert fires from the start"
-            )
+            past = f"the plan's own {one.key} of {planned} is {one.side} the limit of {limit} ({one.limit.source})"
+            yield f"{past}: this alert fires from the start"
 
 
 def _unsure(limits: Mapping[str, AlertLimit]) -> Iterator[str]:
@@ -270,9 +265,8 @@ def _queue(loop: PlannedLoop) -> AlertLimit | str:
     if not samples.known:
         return "the plan does not say how many samples a step takes"
     under_way = samples if cap.number > 0 else 0.0
-    limit = apply(
-        "queue_samples", imbalance.queue_allowed, max_staleness=cap, samples_per_step=samples, in_flight=under_way
-    )
+    batch = {"samples_per_step": samples, "in_flight": under_way}
+    limit = apply("queue_samples", imbalance.queue_allowed, max_staleness=cap, **batch)
     if limit.number <= 0:
         return "a staleness cap below one step lets nothing wait"
     batches = f"{cap.number:g} batches" if cap.number > 1 else "one batch"
@@ -322,12 +316,9 @@ def _cache(loop: PlannedLoop) -> AlertLimit | str:
         return "the plan does not say how large a group and how long a prompt is"
     if loop.routing in SPREADS and not instances.known:
         return f"with {loop.routing} routing it depends on the instances, which the plan does not say"
+    block = _ruled("block_tokens", loop.block_tokens, "blocks of the engine")
     planned: Figure = routed_hits(
-        loop.routing,
-        group_size=group,
-        instances=instances,
-        prompt_tokens=prompt,
-        block_tokens=_ruled("block_tokens", loop.block_tokens, "blocks of the engine"),
+        loop.routing, group_size=group, instances=instances, prompt_tokens=prompt, block_tokens=block
     )
     if planned.number <= 0:
         return "no prompt is expected in a cache"
@@ -361,20 +352,9 @@ def _up(loop: PlannedLoop) -> AlertLimit | str:
     return _limit(planned, planned, "the plan's", above=False, key="instances")
 
 
-RULES: Mapping[str, Callable[[PlannedLoop], AlertLimit | str]] = MappingProxyType(
-    {
-        "idle": _idle,
-        "sync": _sync,
-        "queue": _queue,
-        "age": _age,
-        "waste": _waste,
-        "goodput": _goodput,
-        "rollout": _rollout,
-        "cache": _cache,
-        "waiting": _waiting,
-        "preemptions": _preemptions,
-        "straggler": _straggler,
-        "up": _up,
-    }
-)
+RULES: Mapping[str, Callable[[PlannedLoop], AlertLimit | str]] = {
+    "idle": _idle, "sync": _sync, "queue": _queue, "age": _age, "waste": _waste, "goodput": _goodput,
+    "rollout": _rollout, "cache": _cache, "waiting": _waiting, "preemptions": _preemptions,
+    "straggler": _straggler, "up": _up,
+}  # fmt: skip
 """The rule of each signal: its limit, or why it has none."""

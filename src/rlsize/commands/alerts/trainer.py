@@ -6,8 +6,6 @@ Keys as of verl 0.9, NeMo-RL 0.7, OpenRLHF 0.11, TRL 1.9 (AsyncGRPO), slime 0.3.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -17,8 +15,7 @@ WAIT, STEP, SYNC = (f"rlsize_trainer_{name}_seconds_total" for name in ("wait", 
 TRAINED, QUEUED, AGE = "rlsize_trained_response_tokens_total", "rlsize_queue_samples", "rlsize_oldest_sample_age_steps"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Metric:
+class Metric(NamedTuple):
     """
     A series of ours that a trainer publishes.
 
@@ -117,13 +114,11 @@ class TrainerExpression(NamedTuple):
     aggregate: str
 
 
-EXPRESSIONS: Mapping[str, TrainerExpression] = MappingProxyType(
-    {
-        "idle": TrainerExpression(f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
-        "sync": TrainerExpression(f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
-        "queue": TrainerExpression(f"sum({QUEUED}{{$T}})", "sum"),
-        "age": TrainerExpression(f"max({AGE}{{$T}})", "max"),
-        "trained": TrainerExpression(f"sum(rate({TRAINED}{{$T}}[$W]))", "sum"),
-    }
-)
+EXPRESSIONS: Mapping[str, TrainerExpression] = {
+    "idle": TrainerExpression(f"sum(rate({WAIT}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
+    "sync": TrainerExpression(f"sum(rate({SYNC}{{$T}}[$W]))\n  / sum(rate({STEP}{{$T}}[$W]))", "avg"),
+    "queue": TrainerExpression(f"sum({QUEUED}{{$T}})", "sum"),
+    "age": TrainerExpression(f"max({AGE}{{$T}})", "max"),
+    "trained": TrainerExpression(f"sum(rate({TRAINED}{{$T}}[$W]))", "sum"),
+}
 """What is told by the trainer, and what `--metric` may replace."""

@@ -16,6 +16,7 @@ from rlsize.version import VERSION
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from rlsize.commands.calibrate.run import Run
     from rlsize.estimates.calibrating import Outlook
     from rlsize.facts.figure import Figure
     from rlsize.facts.rates import Rates
@@ -30,6 +31,7 @@ def all_points(
     records: Sequence[str],
     heart: tuple[Sequence[tuple[float, Figure]], Mapping[str, Figure]],
     bandwidth: Figure,
+    run: Run | None = None,
 ) -> Gathered:
     """
     The points of all sources.
@@ -40,6 +42,7 @@ def all_points(
         records: Files of records.
         heart: What flags say: rates by concurrency, and times by stage.
         bandwidth: Of the link that measured syncs went over.
+        run: The run whose logs were named.
 
     Raises:
         InputError: A point contradicts its neighbours, or nothing can be used.
@@ -47,6 +50,8 @@ def all_points(
     found = Gathered()
     if inputs.file is not None:
         found.plan(inputs)
+    if run is not None:
+        run.gather(found)
     if rates:
         from rlsize.commands.calibrate.rates import of_rates
 
@@ -58,7 +63,7 @@ def all_points(
         for path in records:
             of_records(inputs, found, path)
     found.add_flags(inputs, *heart)
-    if not found.points:
+    if not found.points and run is None:
         reasons = [Fault(reason, what) for what, reason in dict.fromkeys(found.unused)]
         raise InputError(Fault("nothing that was measured can be predicted", "SOURCE"), *reasons)
     against = contradiction(found.points)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +12,11 @@ from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, Profiles, argument, option
 from rlsize.shell.inputs import Inputs
+from rlsize.shell.live_engines import Map
+from rlsize.shell.quantity_flags import Changes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from rlsize.facts.rates import Rates
 
@@ -29,7 +32,8 @@ def _meant(key: str) -> str:
 Files = Annotated[
     list[str] | None,
     argument(
-        "SOURCE... [SCENARIO]", "Rates files, YAML lists of records of runs, and the scenario that says what ran."
+        "SOURCE... [SCENARIO]",
+        "Training logs, rates files, YAML lists of records of runs, and the scenario or launch that says what ran.",
     ),
 ]
 StepSeconds = Annotated[str | None, option("--step-seconds", _meant("step_seconds"), HEART)]
@@ -54,6 +58,7 @@ Save = Annotated[str | None, option("--save", "Write a calibration file.", "Outp
 class _Files:
     """The arguments by what they are."""
 
+    logs: list[str] = field(default_factory=list)
     rates: list[tuple[str, Rates]] = field(default_factory=list)
     records: list[str] = field(default_factory=list)
     scenario: str | None = None
@@ -70,12 +75,14 @@ def calibrate(
     link: Link = None,
     save: Save = None,
     force: Force = False,
+    mapped: Map = None,
+    changes: Changes = None,
     profiles: Profiles = None,
 ) -> Report:
     """
     Compare a measurement with the predictions, stage by stage.
 
-    Example:  rlsize calibrate rates.yaml scenario.yaml --save calibration.yaml
+    Example:  rlsize calibrate run.log train.sh --set cluster.gpu=h100-sxm --save twin.yaml
     """
     from rlsize.commands.calibrate.answer import all_points, calibration_of, outlook
     from rlsize.commands.calibrate.report import calibrate_report
@@ -83,7 +90,8 @@ def calibrate(
 
     files = _sorted_out(sources or [])
     texts = dict(zip(TIMES.values(), (step_seconds, generation_seconds, train_seconds, sync_seconds), strict=True))
-    inputs = Inputs(files.scenario, profiles, texts={key: text for key, text in texts.items() if text is not None})
+    said_by_heart = {key: text for key, text in texts.items() if text is not None}
+    inputs = _what_ran(files, lambda path: Inputs(path, profiles, texts=said_by_heart, changes=changes or ()))
     check_files(inputs, save, force=force)
     heart = {
         phase: inputs.ask(key) if inputs.by_flag(key) else absent(key, inputs.flag(key)) for phase, key in TIMES.items()
@@ -92,14 +100,22 @@ def calibrate(
     way = _bandwidth(inputs, bandwidth, link)
     inputs.settle()
     sources = [*(figure.source for figure in heart.values() if figure.known), *(["--rate"] if said else [])]
-    sources = [*(name for name, _ in files.rates), *files.records, *sources]
+    sources = [*files.logs, *(name for name, _ in files.rates), *files.records, *sources]
     if not sources:
-        todo = "name a rates file or a file of records, or give --rate, --train-seconds, ... with a scenario"
+        todo = "name a log, a rates file or a file of records, or give --rate, --train-seconds, ... with a scenario"
         raise InputError(Fault("nothing was measured", "SOURCE", todo))
     planned = inputs.instead(**dict.fromkeys(TIMES.values()))  # what was measured does not say what is predicted
-    gathered = all_points(planned, files.rates, files.records, (said, heart), way)
+    run = None
+    if files.logs:
+        from rlsize.commands.calibrate.run import Run, read_runs
+
+        run = Run(planned, read_runs(planned, files.logs, mapped or ()), changes or ())
+    gathered = all_points(planned, files.rates, files.records, (said, heart), way, run)
     inputs.warnings += planned.warnings
     fact, found = calibration_of(gathered, sources)
+    if run is not None:
+        fact = run.kept(fact)
+        inputs.warnings += run.warnings
     if save is not None:
         from rlsize.writers.files import write_whole
         from rlsize.writers.yaml_file import plain, yaml_text
@@ -108,6 +124,14 @@ def calibrate(
         inputs.notes.append(f"Wrote {save}: give it to any command that predicts, as --calibration {save}.")
     warnings = [*inputs.warnings, *(f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial)]
     return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes)
+
+
+def _what_ran(files: _Files, read: Callable[[str | None], Inputs]) -> Inputs:
+    """What says what ran: the scenario or launch that was named, else a configuration that a log prints."""
+    for log in [] if files.scenario is not None else files.logs:
+        with suppress(InputError):
+            return read(log)
+    return read(files.scenario)
 
 
 def _sorted_out(paths: Sequence[str]) -> _Files:
@@ -119,24 +143,28 @@ def _sorted_out(paths: Sequence[str]) -> _Files:
     """
     from rlsize.readers.saved_files import read_rates
     from rlsize.readers.yaml_documents import read_document
+    from rlsize.shell.named_inputs import sort_of
 
     found = _Files()
     for path in paths:
-        document = read_document(path)
-        if isinstance(document.data, list):
-            found.records.append(path)
+        sort = sort_of(path)
+        if sort == "log":
+            found.logs.append(path)
             continue
-        kind = document.kind if isinstance(document.kind, str) else ""
-        if kind == "rates":
-            found.rates.append((path, read_rates(document)))
-        elif kind == "scenario" and found.scenario is None:
+        data = read_document(path) if sort == "own" else None
+        kind = "scenario" if data is None else str(data.kind or "")
+        if data is not None and isinstance(data.data, list):
+            found.records.append(path)
+        elif data is not None and kind == "rates":
+            found.rates.append((path, read_rates(data)))
+        elif kind in {"scenario", "plan"} and found.scenario is None:
             found.scenario = path
-        elif kind == "scenario":
+        elif kind in {"scenario", "plan"}:
             what = f"is a second scenario, after {found.scenario}"
             raise InputError(Fault(what, path, "calibrate each run by itself, or write them as records"))
         else:
             what = f"is a {kind} file" if kind else "does not say what it is"
-            todo = "name a rates file, a YAML list of records, or a scenario"
+            todo = "name a training log, a rates file, a YAML list of records, a scenario or a launch"
             raise InputError(Fault(what, path, todo))
     return found
 

@@ -142,7 +142,7 @@ class Gathered:
         """Plans of a scenario; what it does not say enough for stays None."""
         silent, said = Gathered(), inputs.said("rollout.concurrency")
         self.concurrency = float(said) if said else ALL_THAT_FIT
-        step = self.step = silent.tried("step", lambda: _loop(inputs.apart()))
+        step = self.step = silent.tried("step", lambda: loop_of(inputs.apart()))
         self.rollout = silent.tried("rollout", lambda: rollout_of(inputs.apart(), step))
         self.train = silent.tried("train", lambda: _train(inputs.apart()) if step is None else step.train)
         self.sync = silent.tried("sync", lambda: _sync(inputs.apart()))
@@ -190,7 +190,7 @@ class Gathered:
         if self.step is None and phase == "sync":
             what = sync_of(_sync(inputs.apart()))
         else:
-            what = phase_of(self.step or _loop(inputs.apart()), phase)
+            what = phase_of(self.step or loop_of(inputs.apart()), phase)
         return Point(of=what, source=figure.source, measured=figure.number, scatter=scatter)
 
 
@@ -289,7 +289,7 @@ def train_point(
     )
 
 
-def _loop(inputs: Inputs) -> PlacedLoop:
+def loop_of(inputs: Inputs) -> PlacedLoop:
     """
     The loop that every command asks, with what is known of it left to be predicted.
 

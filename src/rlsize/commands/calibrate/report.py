@@ -9,15 +9,16 @@ from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.calibrating import half_band
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
-from rlsize.units import show
+from rlsize.units import listed, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from rlsize.estimates.calibrating import Calibrated, Compared, Outlook
-    from rlsize.facts.calibration import CalibratedConstant, Calibration
+    from rlsize.facts.calibration import CalibratedConstant, CalibratedRun, Calibration
 
 _MOST_CONSTANTS = 8
+_SCALES = {True: "tokens, and the pass", False: "tokens, nobody knows how much"}
 _TOLD = 0.01  # relative change of a factor or a spread that is worth a line
 
 
@@ -46,11 +47,15 @@ def calibrate_report(
     target, outlooks = further
     if outlooks:
         tables["further"] = _further(target, outlooks)
+    if fact.run is not None:
+        tables["run"] = _run(fact.run)
+        shown = listed([f"{key} {show(value, key)}" for key, value in fact.run.shown.items()])
+        notes = (*notes, f"Of the run, and used where nobody says otherwise: {shown}.")
     if unused:
         tables["unused"] = _unused(unused)
     return Report(
         command="calibrate",
-        headline=_headline(found, further),
+        headline=_headline(found, further, fact.run),
         results=_results(found, fact, outlooks),
         inputs=tuple(inputs),
         tables=tables,
@@ -59,14 +64,24 @@ def calibrate_report(
     )
 
 
-def _headline(found: Calibrated, further: tuple[str, Sequence[Outlook]]) -> str:
+def _twin(run: CalibratedRun) -> str:
+    """What stays the run's own, in a sentence."""
+    own = [f"{show(one.seconds, '_seconds')} of {one.phase}" for one in run.own if one.seconds >= 1.0]
+    return f"The model explains all of the run but {listed(own)}." if own else "The model explains all of the run."
+
+
+def _headline(found: Calibrated, further: tuple[str, Sequence[Outlook]], run: CalibratedRun | None) -> str:
     count = len(found.compared)
+    if not count:
+        return _twin(run) if run is not None else "Nothing was measured."
     told = "1 measurement" if count == 1 else f"{count} measurements"
     off = math.exp(sum(math.log(one.point.measured / one.before) for one in found.compared) / count)
     if count == 1:
         begin = f"{told}, {show(off)} times what was predicted"
     else:
         begin = f"{told}, on average {show(off)} times what was predicted"
+    if run is not None:
+        return f"{begin}. {_twin(run)}"
     target, outlooks = further
     if not outlooks:
         return f"{begin}."
@@ -87,6 +102,32 @@ def _results(found: Calibrated, fact: Calibration, outlooks: Sequence[Outlook]) 
         source = "half the 80 % band over its median"
         results.append(Figure(key="band_fraction", value=outlooks[0].before, provenance="predicted", source=source))
     return tuple(results)
+
+
+def _run(run: CalibratedRun) -> Table:
+    """What of each phase the model explains, and what stays the run's own."""
+    return Table(
+        title="The run's phases",
+        columns=(
+            Column("phase", "phase", "left"),
+            Column("measured_seconds", "measured"),
+            Column("explained_seconds", "explained"),
+            Column("own_seconds", "its own"),
+            Column("scales", "its own grows with", "left"),
+        ),
+        rows=tuple(
+            {
+                "phase": one.phase,
+                "measured_seconds": one.measured,
+                "explained_seconds": one.explained,
+                "own_seconds": one.seconds,
+                "factor": one.factor,
+                "scales": _SCALES[one.grows] if one.seconds else "",
+            }
+            for one in run.own
+        ),
+        note="its own: beyond what constants may explain; GPUs and layouts shorten none of it but in passes",
+    )
 
 
 def _doubt(one: Compared) -> str:

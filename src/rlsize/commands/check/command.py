@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
@@ -13,7 +12,7 @@ from rlsize.commands.check.report import Checked, Place, check_report, findings
 from rlsize.errors import Fault, InputError, RlsizeError, noting
 from rlsize.reports.report import Report
 from rlsize.shell.answer import check_form
-from rlsize.shell.command import TERMINAL, Force, in_own_words
+from rlsize.shell.command import TERMINAL, Force, in_own_words, option, switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ANSWER, PRICES, Changes, ScenarioFile, asks_beside_files
 
@@ -31,39 +30,28 @@ _FLAG = re.compile(r"--[a-z-]+")
 _KEYS = {"--model": "model", "--gpu": "cluster.gpu"}  # what other commands have a flag for, and a scenario has anyway
 
 
-def _file(flag: str, text: str, panel: str) -> object:
-    return typer.Option(flag, metavar="FILE", help=text, rich_help_panel=panel, show_default=False)
-
-
-BudgetName = Annotated[
-    str | None, _file("--budget", "A budget file; its lines go before the scenario's own.", "Inputs")
-]
-BaselineName = Annotated[str | None, _file("--baseline", "A saved plan; limits on a change need one.", "Inputs")]
-Junit = Annotated[str | None, _file("--junit", "Write JUnit XML: a test case for each limit.", "CI")]
-Github = Annotated[
-    bool,
-    typer.Option(
-        "--github", help="Annotate the budget file on GitHub, and add to the summary of the step.", rich_help_panel="CI"
-    ),
-]
-Save = Annotated[str | None, _file("--save", "Write the loop as a plan: the baseline of a later check.", "Output")]
-Strict = Annotated[
-    bool, typer.Option("--strict", help="Fail where an 80 % band crosses its limit.", rich_help_panel="Inputs")
-]
-
-
 @asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=ANSWER)
 def check(
     inputs: Inputs,
     context: typer.Context,
     scenario: ScenarioFile = None,
     changes: Changes = None,
-    budget: BudgetName = None,
-    baseline: BaselineName = None,
-    strict: Strict = False,
-    junit: Junit = None,
-    github: Github = False,
-    save: Save = None,
+    budget: Annotated[
+        str | None, option("--budget", "A budget file; its lines go before the scenario's own.", metavar="FILE")
+    ] = None,
+    baseline: Annotated[
+        str | None, option("--baseline", "A saved plan; limits on a change need one.", metavar="FILE")
+    ] = None,
+    strict: Annotated[bool, switch("--strict", "Fail where an 80 % band crosses its limit.", "Inputs")] = False,
+    junit: Annotated[
+        str | None, option("--junit", "Write JUnit XML: a test case for each limit.", "CI", "FILE")
+    ] = None,
+    github: Annotated[
+        bool, switch("--github", "Annotate the budget file on GitHub, and add to the summary of the step.", "CI")
+    ] = False,
+    save: Annotated[
+        str | None, option("--save", "Write the loop as a plan: the baseline of a later check.", "Output", "FILE")
+    ] = None,
     force: Force = False,
 ) -> Report:
     """
@@ -91,18 +79,15 @@ def check(
             kept = [f"Wrote {save}: what --baseline takes."]
         elif save is not None:
             kept = [f"{save} is not written: a loop that cannot run is no baseline."]
-        report = check_report(
-            checked,
-            inputs.shown(),
-            (*inputs.warnings, *_moved(against, inputs.folders)),
-            (*_said(against, found), *inputs.notes, *kept),
-        )
+        warnings = _moved(against, inputs.folders)
+        told = inputs.told(first=_said(against, found), warnings=warnings, notes=kept)
+        report = check_report(checked, **told)
     except RlsizeError as error:
-        told: RlsizeError = error
+        said: RlsizeError = error
         if type(error) is InputError:
-            told = InputError(*in_own_words(error.faults, context, scenario or "SCENARIO"))
-        outputs.gave_up(told)
-        raise told from None
+            said = InputError(*in_own_words(error.faults, context, scenario or "SCENARIO"))
+        outputs.gave_up(said)
+        raise said from None
     outputs.tell(findings(checked), report)
     return report
 
@@ -119,8 +104,7 @@ def _check_form(output: Mapping[str, Any]) -> None:
         raise InputError(Fault("there is nothing to draw for this question", "--plot", "leave it out"))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Against:
+class _Against(NamedTuple):
     """What a loop is judged by: budgets, the one that goes first in front, and a baseline with its file's name."""
 
     budgets: tuple[BudgetFile, ...]
@@ -238,10 +222,9 @@ def _moved(against: _Against, folders: list[str]) -> Iterator[str]:
         yield f"{against.baseline_name} is of rlsize {plan.rlsize_version}, and this is {VERSION}"
     now = facts_digest(folders)
     if plan.facts_digest != now:
-        yield (
-            f"profiles or equations changed since {against.baseline_name} was saved (facts_digest {plan.facts_digest} "
-            f"then, {now} now): part of a change may be theirs, and not the scenario's"
-        )
+        digests = f"facts_digest {plan.facts_digest} then, {now} now"
+        changed = f"profiles or equations changed since {against.baseline_name} was saved ({digests})"
+        yield f"{changed}: part of a change may be theirs, and not the scenario's"
 
 
 def _said(against: _Against, found: Evaluation) -> Iterator[str]:
@@ -251,16 +234,11 @@ def _said(against: _Against, found: Evaluation) -> Iterator[str]:
 
     words = {key: show(figure.value) for key, figure in found.placement.items()}
     if words:
-        yield (
-            f"Judged: {words['mode']}, {words['rollout_gpus']} rollout GPUs ({words['instances']} x "
-            f"{words['gpus_per_instance']}), {words['trainer_gpus']} trainer GPUs."
-        )
+        fleet = f"{words['rollout_gpus']} rollout GPUs ({words['instances']} x {words['gpus_per_instance']})"
+        yield f"Judged: {words['mode']}, {fleet}, {words['trainer_gpus']} trainer GPUs."
     if len(against.budgets) > 1:
         first, other = against.budgets
-        past = [
-            f"budget.{quantity}.{bound}"
-            for quantity, bound in set_limits(other.budget)
-            if quantity in first.budget.limits
-        ]
+        limits = set_limits(other.budget)
+        past = [f"budget.{quantity}.{bound}" for quantity, bound in limits if quantity in first.budget.limits]
         rest = f"; {first.name} goes before {', '.join(past)}" if past else ""
         yield f"Limits of {first.name} and of the scenario{rest}."

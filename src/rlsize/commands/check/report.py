@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rlsize.facts.budget import Change
 from rlsize.facts.figure import Figure
 from rlsize.reports.findings import Finding, Level
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import band, bare, counted, gap, numbered, percent, row_name, sentence, signed, words
 from rlsize.units import show, unit_of
 
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from rlsize.errors import Fault
-    from rlsize.reports.report import Cell
     from rlsize.verdicts.budget import Line
 
 IMPOSSIBLE = "the loop cannot run"
@@ -88,11 +87,8 @@ def check_report(
         warnings: What casts doubt.
         notes: What explains the answer.
     """
-    counts = {
-        "limits": len(checked.lines),
-        "broken_limits": checked.count("fail"),
-        "doubtful_limits": checked.count("warn"),
-    }
+    broken, doubtful = checked.count("fail"), checked.count("warn")
+    counts = {"limits": len(checked.lines), "broken_limits": broken, "doubtful_limits": doubtful}
     results = (*counted(counts), *{**checked.placement, **checked.results}.values())
     return Report(
         command="check",
@@ -111,25 +107,17 @@ def findings(checked: Checked) -> tuple[Finding, ...]:
     """Every limit with its verdict, for annotations and test reports."""
     found = []
     if checked.impossible:
-        where, said = checked.loop, sentence(checked.impossible)
-        found.append(
-            Finding(name="loop", level="failure", title=IMPOSSIBLE, message=said, file=where.file, line=where.line)
-        )
+        found.append(_finding("loop", "failure", IMPOSSIBLE, sentence(checked.impossible), checked.loop))
     for line in checked.ranked:
-        place = checked.places.get(line.name, checked.loop)
         level: Level = "warning" if line.status == "warn" else "pass"
         level = "failure" if line.refused(strict=checked.strict) else level
-        found.append(
-            Finding(
-                name=line.name,
-                level=level,
-                title=f"{_TITLES[level]}: {line.quantity}",
-                message=sentence(_told(line)),
-                file=place.file,
-                line=place.line,
-            )
-        )
+        place = checked.places.get(line.name, checked.loop)
+        found.append(_finding(line.name, level, f"{_TITLES[level]}: {line.quantity}", sentence(_told(line)), place))
     return tuple(found)
+
+
+def _finding(name: str, level: Level, title: str, message: str, place: Place) -> Finding:
+    return Finding(name=name, level=level, title=title, message=message, file=place.file, line=place.line)
 
 
 def findings_of(faults: Iterable[Fault], *, answer: bool) -> tuple[Finding, ...]:
@@ -143,18 +131,11 @@ def findings_of(faults: Iterable[Fault], *, answer: bool) -> tuple[Finding, ...]
     title = IMPOSSIBLE if answer else "the budget cannot be checked"
     found = []
     for fault in faults:
-        place = _PLACE.match(fault.where)
+        at = _PLACE.match(fault.where)
+        place = Place(file=at["file"], line=int(at["line"])) if at else Place(file="")
         told = f"{fault.where}: {fault.what}" if fault.where else fault.what
-        found.append(
-            Finding(
-                name=fault.where or title,
-                level="failure" if answer else "error",
-                title=title,
-                message=f"{told}\n{fault.todo}" if fault.todo else told,
-                file=place["file"] if place else "",
-                line=int(place["line"]) if place else None,
-            )
-        )
+        message = f"{told}\n{fault.todo}" if fault.todo else told
+        found.append(_finding(fault.where or title, "failure" if answer else "error", title, message, place))
     return tuple(found)
 
 
@@ -193,41 +174,39 @@ def _closest(checked: Checked) -> str:
 
 
 def _table(checked: Checked) -> Table:
+    def place(line: Line) -> Place:
+        return checked.places.get(line.name, checked.loop)
+
+    ends = Column("_band", "80 % band", of=lambda line: bare(band(line.value), line.quantity))
+    change = Column("_change", "change", of=lambda line: _moved(line) if line.baseline else "")
+    cells: tuple[Column | Unseen, ...] = (
+        Column("status", "", "left"),
+        *map(Unseen, ("quantity", "bound")),
+        Unseen("value", lambda line: line.value.value),
+        Unseen("low", lambda line: line.value.band and line.value.band[0]),
+        Unseen("high", lambda line: line.value.band and line.value.band[1]),
+        Unseen("limit", lambda line: line.limit.value),
+        Unseen("margin", lambda line: line.margin.value),
+        Unseen("margin_fraction", lambda line: line.margin_fraction.value),
+        Unseen("baseline", lambda line: line.baseline and line.baseline.value),
+        Unseen("change", lambda line: line.change.value),
+        Unseen("change_fraction", lambda line: line.change_fraction.value),
+        Unseen("provenance", lambda line: line.value.provenance),
+        Unseen("file", lambda line: place(line).file),
+        Unseen("line", lambda line: place(line).line),
+        Column("_quantity", "", "left", wide=True, of=lambda line: row_name(line.quantity)),
+        Column("_value", "value", of=lambda line: bare(show(line.value.value, line.quantity), line.quantity)),
+        *([ends] if any(line.value.band for line in checked.lines) else []),
+        *([change] if any(line.baseline for line in checked.lines) else []),
+        Column("_limit", "limit", "left", wide=True, of=_bound),
+        Column("_margin", "room", of=lambda line: bare(signed(line.margin.number, line.quantity), line.quantity)),
+    )
     against = f"; change from {checked.baseline}" if checked.baseline else ""
-    rows = tuple(_row(line, checked.places.get(line.name, checked.loop)) for line in checked.ranked)
-    columns = [Column("status", "", "left"), Column("_quantity", "", "left", wide=True), Column("_value", "value")]
-    columns += [Column("_band", "80 % band")] if any(row["_band"] for row in rows) else []
-    columns += [Column("_change", "change")] if any(row["_change"] for row in rows) else []
-    columns += [Column("_limit", "limit", "left", wide=True), Column("_margin", "room")]
-    return Table(title=f"Limits of the budget{against}", columns=tuple(columns), rows=rows)
+    return Table.of(f"Limits of the budget{against}", checked.ranked, cells)
 
 
-def _row(line: Line, place: Place) -> dict[str, Cell]:
-    low, high = line.value.band or (None, None)
-    key = line.quantity
-    return {
-        "status": line.status,
-        "quantity": key,
-        "bound": line.bound,
-        "value": line.value.value,
-        "low": low,
-        "high": high,
-        "limit": line.limit.value,
-        "margin": line.margin.value,
-        "margin_fraction": line.margin_fraction.value,
-        "baseline": line.baseline.value if line.baseline else None,
-        "change": line.change.value,
-        "change_fraction": line.change_fraction.value,
-        "provenance": line.value.provenance,
-        "file": place.file,
-        "line": place.line,
-        "_quantity": row_name(key),
-        "_value": bare(show(line.value.value, key), key),
-        "_band": bare(band(line.value), key),
-        "_change": _moved(line) if line.baseline else "",
-        "_limit": "must fit" if line.implied else bare(_asked(line).partition(" (")[0], key),
-        "_margin": bare(signed(line.margin.number, key), key),
-    }
+def _bound(line: Line) -> str:
+    return "must fit" if line.implied else bare(_asked(line).partition(" (")[0], line.quantity)
 
 
 def _asked(line: Line) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -18,6 +19,7 @@ from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
 from rlsize.shell.observation import (
+    DECIDED,
     POOLS,
     ObservedPools,
     allocation_of,
@@ -25,16 +27,20 @@ from rlsize.shell.observation import (
     prices_of,
     read_run,
     save_observation,
+    shown_by,
 )
 from rlsize.shell.quantity_flags import PRICES, Changes, Unassumed, asks_beside_files
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     import numpy as np
 
     from rlsize.facts.evidence import Diagnosis
+    from rlsize.facts.figure import Value
     from rlsize.facts.observation_file import RunObservation
+    from rlsize.facts.run_summary import RunSummary
+    from rlsize.loop.usual import Usual
     from rlsize.verdicts.before_after import Compared
 
 _FAILING = {
@@ -42,6 +48,8 @@ _FAILING = {
     "worse": "",
     "regressed": "trainer regressed",
     "sync": "sync stall",
+    "slow": "slow phase",
+    "most": "one phase takes most",
     "starving": "starving trainer",
     "backlog": "growing backlog",
     "oversized": "oversized and held back",
@@ -49,6 +57,8 @@ _FAILING = {
     "unclear": "unclear",
 }
 """What `--fail-on` takes: the verdict of each word."""
+_PAID = ("rollout_gpus", "trainer_gpus", "rollout_gpu_hour", "trainer_gpu_hour")
+_LOADS = ("running", "waiting")
 _SEED = 0  # the draws of a bootstrap are the same each time, so that an answer is
 _RATES = (
     "consumption_tokens_per_second", "instance_tokens_per_second", "accept_lower_bound", "headroom",
@@ -59,7 +69,7 @@ Named = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="SOURCE...",
-        help="Engines (http://HOST:PORT), a training log (or - for stdin), and a scenario, in any order.",
+        help="Engines (http://HOST:PORT), a training log (or - for stdin), and a scenario or launch, in any order.",
         show_default=False,
     ),
 ]
@@ -103,7 +113,7 @@ def diagnose(
 
     Example:  rlsize diagnose http://engine-0:8000 http://engine-1:8000 --consume 39321
     """
-    found = named_inputs(inputs, sources or [], watch.format)
+    found = named_inputs(inputs, sources or [], watch.format, mapped=bool(watch.map))
     if len(found.scenarios) > 1:
         inputs.fault("two scenarios are named", found.scenarios[1], "name one")
     named = found.scenarios[0] if found.scenarios else None
@@ -126,14 +136,17 @@ def diagnose(
 
         with blamed(inputs, before):
             baseline = read_observation(before)
-    run = read_run(inputs, found.logs, watch.format)
+    run = read_run(inputs, found.logs, watch.format, watch.map or ())
     if not engines:
         inputs.settle()
     seen = watched_engines(inputs, found, watch) if engines else None
+    run, usual = _of_loop(inputs, run)
     evidence = Evidence(
         run=run,
         fleet=seen.seen if seen else None,
-        load=seen.load if seen else EngineLoad(),
+        load=seen.load if seen else _logged_load(run),
+        usual=usual.results,
+        said=usual.said,
         instances=pools.instances,
         gpus_per_instance=pools.gpus_per_instance,
         trainer_gpus=pools.trainer_gpus,
@@ -232,6 +245,7 @@ def _answer(
 
     from rlsize.commands.diagnose.report import diagnose_report
     from rlsize.verdicts.diagnosis import diagnosis
+    from rlsize.verdicts.step_cost import step_costs
 
     random = np.random.default_rng(_SEED)
     found = diagnosis(evidence, random)
@@ -240,7 +254,56 @@ def _answer(
     if baseline is not None and path is not None:
         comparison = _compared(evidence, pools, baseline, path, found, random)
     told = ([*doubts, *inputs.warnings], inputs.notes)
-    return diagnose_report(evidence, found, inputs.shown(), comparison, told, no=_fails(words, found, comparison[0]))
+    return diagnose_report(
+        evidence,
+        found,
+        inputs.shown(),
+        comparison,
+        told,
+        changes=[_own_keys(inputs, cause.change) for cause in found.causes],
+        costs=step_costs(found, evidence, _paid(inputs, pools, shared=evidence.run.mode == "colocated")),
+        no=_fails(words, found, comparison[0]),
+    )
+
+
+def _own_keys(inputs: Inputs, change: Mapping[str, Value]) -> str:
+    """A change in the keys of the launch or scenario that was named; empty where it has none for it."""
+    from rlsize.shell.launches import can_change, in_own_keys
+
+    said = {key: value for key, value in change.items() if value is not None or inputs.gives(key)}
+    return in_own_keys(inputs, said) if said and inputs.file is not None and can_change(inputs, said) else ""
+
+
+def _paid(inputs: Inputs, pools: ObservedPools, *, shared: bool) -> dict[str, Figure]:
+    """The GPUs of both sides and what they cost; those that are shared count once."""
+    sides = (pools.rollout_gpus, pools.trainer_gpus, pools.rollout_gpu_hour, pools.trainer_gpu_hour)
+    if shared:
+        none = Figure(key="rollout_gpus", value=0, source="both sides share their GPUs")
+        whole = pools.trainer_gpus if pools.trainer_gpus.known else inputs.apart().ask("gpus")
+        sides = (none, whole, none, pools.trainer_gpu_hour)
+    return dict(zip(_PAID, sides, strict=True))
+
+
+def _of_loop(inputs: Inputs, run: RunSummary) -> tuple[RunSummary, Usual]:
+    """The run in the mode that is said where its log tells none, and what is usual for its loop."""
+    from rlsize.loop.pools import LOOPS
+    from rlsize.loop.usual import usual_of
+
+    mode = LOOPS.get(str(inputs.said("placement.mode")))
+    if run.mode == "unknown" and mode is not None:
+        run = replace(run, mode=mode if mode in {"colocated", "synchronous"} else "async")
+    said = inputs.apart()
+    said.show(shown_by(run), run.source, first=DECIDED)
+    found = usual_of(said)
+    if found.why_not:
+        inputs.notes.append(f"What is usual for this loop is not known: {found.why_not}.")
+    return run, found
+
+
+def _logged_load(run: RunSummary) -> EngineLoad:
+    """What the engines had to do by the training log, where nobody looked at them."""
+    means = {name: fmean(run.columns[f"requests_{name}"]) for name in _LOADS if f"requests_{name}" in run.columns}
+    return EngineLoad(**means)
 
 
 def _compared(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from rlsize.commands.diagnose.normal import cause_words, causes_table, phases_table
 from rlsize.commands.diagnose.words import CHECKS, action, because, headline, verification
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
@@ -15,7 +16,7 @@ from rlsize.verdicts.diagnosis_rates import AGREE
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from rlsize.facts.evidence import Diagnosis, Evidence
+    from rlsize.facts.evidence import Diagnosis, Evidence, Finding
     from rlsize.facts.observation_file import ObservedAllocation, RunObservation
     from rlsize.reports.report import Cell
     from rlsize.verdicts.before_after import Compared
@@ -35,6 +36,8 @@ def diagnose_report(
     comparison: tuple[Sequence[Compared], Sequence[str]] = ((), ()),
     told: tuple[Sequence[str], Sequence[str]] = ((), ()),
     *,
+    changes: Sequence[str] = (),
+    costs: Sequence[Figure] = (),
     no: bool = False,
 ) -> Report:
     """
@@ -46,10 +49,17 @@ def diagnose_report(
         inputs: What was asked.
         comparison: Before and after, and how to go back.
         told: Warnings and notes from reading.
+        changes: What to set for each cause.
+        costs: What a step costs, and what it would after the first thing to do.
         no: Whether `--fail-on` asked for exit code 1.
     """
     run, fleet, (compared, rollback), (warnings, notes) = evidence.run, evidence.fleet, comparison, told
-    tables = {"steps": _steps_table(found), "checks": _checks_table(found)}
+    tables = {
+        "steps": _steps_table(found, changes),
+        "phases": phases_table(found.phases),
+        "causes": causes_table(found, changes),
+        "checks": _checks_table(found),
+    }
     if compared:
         tables["before_after"] = _comparison_table(compared)
     if fleet is not None:
@@ -60,7 +70,7 @@ def diagnose_report(
     return Report(
         command="diagnose",
         headline=headline(found),
-        results=(verdict, found.trainer_idle, *logged, *rates),
+        results=(verdict, found.trainer_idle, *logged, *rates, *costs),
         inputs=tuple(inputs),
         tables={name: table for name, table in tables.items() if table.rows},
         warnings=(*(fleet.warnings if fleet else ()), *run.warnings, *_doubts(evidence), *warnings),
@@ -72,14 +82,26 @@ def diagnose_report(
 def _doubts(evidence: Evidence) -> list[str]:
     """What two sources tell differently."""
     given, logged = evidence.consumption, evidence.run.figure("consumption_tokens_per_second")
-    if not (given.known and logged.known) or abs(given.number / logged.number - 1.0) <= AGREE:
-        return []
-    said, seen = (show(figure.value, logged.key) for figure in (given, logged))
-    return [f"the trainer consumes {seen} by its log, yet {said} as given: what was given is used"]
+    pairs = [("the trainer consumes", given, logged)]
+    if evidence.usual:
+        many = evidence.run.figure("samples_per_step")
+        pairs.append(("a step trains", evidence.said.get("samples_per_step", many), many))
+    return [
+        f"{what} {show(seen.value, seen.key)} by its log, yet {show(said.value, seen.key)} as given: "
+        "what was given is used"
+        for what, said, seen in pairs
+        if said.known and seen.known and abs(said.number - seen.number) > AGREE * seen.number
+    ]
 
 
-def _steps_table(found: Diagnosis) -> Table:
-    """What to do, first things first."""
+def _steps_table(found: Diagnosis, changes: Sequence[str]) -> Table:
+    """What to do, first things first; of a phase its likeliest cause, and what to set."""
+
+    def todo(one: Finding) -> str:
+        if one.check != "phases" or not found.causes:
+            return action(one)
+        return f"Look for {cause_words(found.causes[0])}" + (f" ({changes[0]})" if changes and changes[0] else "")
+
     return Table(
         title="What to do, in this order",
         columns=(
@@ -93,7 +115,7 @@ def _steps_table(found: Diagnosis) -> Table:
                 "step": place,
                 "check": one.check,
                 "kind": one.kind,
-                "action": action(one),
+                "action": todo(one),
                 "evidence": because(one),
                 "gain_fraction": one.gain.value if one.gain.known else None,
                 "verify": verification(one),

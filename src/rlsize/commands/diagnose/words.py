@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from rlsize.units import show
+from rlsize.commands.diagnose.normal import cause_words, phase_words
+from rlsize.units import show, some_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -13,6 +14,7 @@ if TYPE_CHECKING:
     from rlsize.facts.figure import Figure
 
 CHECKS = {
+    "phases": "phases",
     "trainer_health": "trainer health",
     "weight_sync": "weight sync",
     "idle_ratio": "logged waits",
@@ -34,12 +36,6 @@ def said(figures: Mapping[str, Figure], key: str, name: str = "") -> str:
     return "-" if figure is None or not figure.known else show(figure.value, name or figure.key)
 
 
-def listed(names: tuple[str, ...]) -> str:
-    """A few names, and how many more there are."""
-    some = ", ".join(names[:_SEVERAL])
-    return some if len(names) <= _SEVERAL else f"{some} and {len(names) - _SEVERAL} more"
-
-
 def action(found: Finding) -> str:
     """What to do."""
     return _FIXED_ACTIONS.get(found.check) or _ACTIONS[found.check](found)
@@ -52,12 +48,13 @@ def because(found: Finding) -> str:
 
 def verification(found: Finding) -> str:
     """How to see that it helped."""
-    if found.check == "fleet_size" and found.kind != "grow":
+    if found.check == "fleet_size" and found.kind not in {"grow", "tail"}:
         return "trainer idle stays at its target, and queue and staleness stop growing"
     return _VERIFY[found.check]
 
 
 _VERIFY = {
+    "phases": "the phase takes what is usual",
     "trainer_health": "train time per token and MFU are back where they were",
     "weight_sync": "the sync's share of the step is under its limit",
     "missing_instances": "every instance answers, and the fleet's rate rises by its share",
@@ -67,6 +64,17 @@ _VERIFY = {
     "preemptions": "preemptions stay under 5 % of finished samples, and the rate rises",
     "fleet_size": "trainer idle is under its target over several hundred steps",
 }
+
+
+def _phase_evidence(found: Finding) -> str:
+    if not found.names:
+        return "needs a log and a scenario or launch" if found.status == "unknown" else "as this model needs them"
+    took, share = said(found.figures, "took"), said(found.figures, "step_fraction")
+    whole = "" if share == "-" else f", {share} of the step"
+    if found.kind == "most":
+        return f"the {phase_words(found.names[0])} takes {took}{whole}"
+    usual, times = said(found.figures, "usual"), said(found.figures, "times_usual")
+    return f"the {phase_words(found.names[0])} takes {took}{whole}: {times} times the usual {usual}"
 
 
 def _trainer_evidence(found: Finding) -> str:
@@ -98,6 +106,10 @@ def _idle_evidence(found: Finding) -> str:
     if found.status == "unknown":
         return "needs a log with step and train times"
     hidden = said(found.figures, "unexplained_fraction", "x_fraction")
+    if "reported" in found.figures:
+        told, own = said(found.figures, "reported", "x_fraction"), said(found.figures, "own", "x_fraction")
+        who = "the trainer" if found.kind == "trainer" else "engines"
+        return f"the log says that {who} stand still for {told}; their own times leave {own}: do not trust it"
     if found.status == "note":
         return f"logged waits read near zero, yet {hidden} of the step is no work: do not trust the idle ratio"
     return f"{hidden} of the step is neither work, sync nor waiting"
@@ -106,7 +118,7 @@ def _idle_evidence(found: Finding) -> str:
 def _missing(found: Finding) -> str:
     if found.kind == "unnamed":
         return f"Name all {said(found.figures, 'instances')} instances, or the Prometheus that scrapes them"
-    return f"{'Restart' if found.kind == 'stuck' else 'Bring back'} {listed(found.names)}"
+    return f"{'Restart' if found.kind == 'stuck' else 'Bring back'} {some_of(found.names, _SEVERAL)}"
 
 
 def _missing_evidence(found: Finding) -> str:
@@ -180,6 +192,8 @@ def _resize(found: Finding) -> str:
             return f"Cap the queue by the staleness budget; {there} instances are no more than match ({matched})"
         size = f"shrink the fleet to {matched} instances" if _less(found) else "shrink the fleet"
         return f"Cap the queue by the staleness budget, and {size}, or raise what the trainer consumes"
+    if found.kind == "tail":
+        return "Shorten the tail: partial rollouts, refill, or a shorter cap on responses; more GPUs would wait too"
     size = f"give instances back, down to {matched}" if _less(found) else "measure an instance at saturation"
     return f"Add nothing: the fleet is held back. To save GPUs, {size}"
 
@@ -213,11 +227,17 @@ def _size_evidence(found: Finding) -> str:
         parts.append(_backlog_words(backlog))
     if found.kind == "held_back":
         parts.append("its engines have room")
+    if found.kind == "tail":
+        parts.append("few samples run, none wait, and instances make less than half of what they can")
     if found.kind == "limbo":
         parts.append("its engines have room: samples are held up between the two, or wait for a long tail")
     if "said_tokens_per_second" in found.figures:
         made, most = (said(found.figures, f"{who}_tokens_per_second", "x_tokens_per_second") for who in _RATES)
         parts.append(f"an instance makes {made}, more than the {most} that were said")
+    matched = found.figures.get("matched_instances")
+    if matched is not None and matched.band is not None and found.kind in {"grow", "backlog", "held_back"}:
+        low, high = matched.band
+        parts.append(f"{low:.0f} to {high:.0f} instances match")
     told = "; ".join(part for part in parts if part)
     return told or "needs --consume, or a training log"
 
@@ -235,6 +255,7 @@ def _backlog_words(backlog: Figure) -> str:
 
 
 _FIXED_ACTIONS = {
+    "phases": "Look into the first phase",
     "trainer_health": "Mend the trainer before resizing: rule out a hanging collective, a bad node, throttling",
     "weight_sync": "Shorten the weight sync or sync less often: larger buckets, a faster link, in-flight updates",
     "routing": "Send all samples of a group to one instance: route by prompt, or send n samples as one request",
@@ -242,11 +263,12 @@ _FIXED_ACTIONS = {
 }
 _ACTIONS: Mapping[str, Callable[[Finding], str]] = {
     "missing_instances": _missing,
-    "stragglers": lambda found: f"Drain or replace {listed(found.names)}",
+    "stragglers": lambda found: f"Drain or replace {some_of(found.names, _SEVERAL)}",
     "prefix_cache": _cache,
     "fleet_size": _resize,
 }
 _EVIDENCE: Mapping[str, Callable[[Finding], str]] = {
+    "phases": _phase_evidence,
     "trainer_health": _trainer_evidence,
     "weight_sync": _sync_evidence,
     "idle_ratio": _idle_evidence,
@@ -260,10 +282,21 @@ _EVIDENCE: Mapping[str, Callable[[Finding], str]] = {
 }
 
 
+_NEXT = dict.fromkeys(
+    ("in turn", "unclear", "one phase takes most", "matched"),
+    "name the run's launch or scenario beside it, which tells what each phase should take",
+) | {"neither side at its limit": "see what holds samples up between the two: caps of queues, tools, verifiers"}
+"""What to do first where nothing is to be mended, by verdict."""
+
+
 def headline(found: Diagnosis) -> str:
     """The verdict in a sentence, and what to do first."""
     idle = f"{show(found.trainer_idle.value, 'x_fraction')} of the step" if found.trainer_idle.known else "its share"
+    phases = next(one for one in found.findings if one.check == "phases")
+    look = _phase_evidence(phases)
     sentence = {
+        "slow phase": f"Not normal: {look}.",
+        "one phase takes most": f"{look[:1].upper()}{look[1:]}.",
         "trainer regressed": "The trainer became slower; the fleet is not the cause.",
         "sync stall": "Weight syncs hold the loop up.",
         "starving trainer": f"The trainer starves: it waits {idle} for samples.",
@@ -271,10 +304,16 @@ def headline(found: Diagnosis) -> str:
         "oversized and held back": "The fleet is larger than the trainer needs, and held back.",
         "neither side at its limit": f"The trainer waits {idle}, yet the engines have room.",
         "in turn": "Both sides work in turn, as this mode has it"
+        + (", and each phase takes what is usual" if phases.status == "fine" else "")
         + (f": the trainer stands still for {idle}." if found.trainer_idle.known else "."),
         "matched": "Both sides match.",
         "unclear": "What there is does not say which side starves.",
     }[found.verdict]
-    if not found.steps:
-        return f"{sentence} Nothing to do." if found.verdict == "matched" else sentence
-    return f"{sentence} First: {action(found.steps[0])}."
+    if found.verdict == "matched" and not found.steps:
+        return f"{sentence} Nothing to do."
+    if found.causes and (not found.steps or found.steps[0] is phases):
+        lead = "To be quicker, look for" if phases.status == "fine" else "First look for"
+        return f"{sentence} {lead} {cause_words(found.causes[0])}."
+    usual = "compare other modes and splits of its GPUs: `rlsize plan`"
+    first = action(found.steps[0]) if found.steps else usual if phases.status == "fine" else _NEXT[found.verdict]
+    return f"{sentence} First: {first}."

@@ -8,7 +8,7 @@ from rlsize.commands.diff import words as say
 from rlsize.equations import budget as equations
 from rlsize.reports.pictures import Bar, Gantt
 from rlsize.reports.plan_chart import AXES
-from rlsize.reports.report import Column, Table
+from rlsize.reports.report import Column, Table, Unseen
 from rlsize.reports.wording import percent, words
 from rlsize.units import show
 from rlsize.verdicts.causes import Cause
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.reports.chart import Role
-    from rlsize.reports.report import Cell
     from rlsize.verdicts.causes import Split
     from rlsize.verdicts.difference import Difference
 
@@ -68,18 +67,14 @@ def cause_tables(split: Split, differences: Sequence[Difference], of: str) -> di
     if len(causes) > 1 and split.unexplained:
         whole.append(Cause(keys=(_UNEXPLAINED,), effects=split.unexplained))
     rows = (*told, *whole, *idle)
-    effects = (
-        _effect(cause, key, before) for cause in rows for key in before if key in cause.effects or key in cause.shares
-    )
+    every = [(cause, key) for cause in rows for key in before if key in cause.effects or key in cause.shares]
+    shown, note = len(told) + len(whole), _note(split, len(idle))
+    cells = _cells(columns, before, shared=bool(split.orders))
+    main = [(cause, of) for cause in rows]
+    effects = Table.of("What each change does to each result", every, _effect(before), shown=0)
     return {
-        "causes": Table(
-            title="Causes, each change by itself",
-            columns=_columns(columns, shared=bool(split.orders)),
-            rows=tuple(_row(cause, before, columns) for cause in rows),
-            note=_note(split, len(idle)),
-            shown=len(told) + len(whole),
-        ),
-        "effects": Table(title="What each change does to each result", columns=(), rows=tuple(effects), shown=0),
+        "causes": Table.of("Causes, each change by itself", main, cells, note=note, shown=shown),
+        "effects": effects,
     }
 
 
@@ -89,40 +84,41 @@ def _tells(cause: Cause, keys: Sequence[str], before: Mapping[str, float]) -> bo
     return bool(cause.refused) or any(move > _ROUNDING * abs(value) for move, value in moves)
 
 
-def _columns(keys: Sequence[str], *, shared: bool) -> tuple[Column, ...]:
-    main, *beside = keys
+def _cells(keys: Sequence[str], before: Mapping[str, float], *, shared: bool) -> tuple[Column | Unseen, ...]:
+    """What is told of a cause and the main result, and beside it of other results."""
+    main, *others = keys
+
+    def share(told: tuple[Cause, str]) -> str:
+        found = _fraction(told[0].effects.get(main), before[main])
+        return "" if found is None else percent(found)
+
+    def change(told: tuple[Cause, str]) -> str:
+        return "cannot run" if told[0].refused else _moved(told[0].effects.get(main), main)
+
+    def beside(key: str) -> Column:
+        return Column(f"_{key}", words(key), of=lambda told: short_effect(told[0].effects.get(key), before[key], key))
+
+    name, *effect = _effect(before)
     return (
-        Column("cause", "", "left", wide=True),
-        Column("_change", words(main)),
-        *([] if say.in_points(main) else [Column("_percent", "")]),
-        *([Column("_share", "fair share")] if shared else []),
-        *(Column(f"_{key}", words(key)) for key in beside),
+        Column("cause", "", "left", wide=True, of=name.of),
+        *effect,
+        Unseen("refused", lambda told: told[0].refused or None),
+        Column("_change", words(main), of=change),
+        *([] if say.in_points(main) else [Column("_percent", "", of=share)]),
+        *([Column("_share", "fair share", of=lambda told: _moved(told[0].shares.get(main), main))] if shared else []),
+        *map(beside, others),
     )
 
 
-def _row(cause: Cause, before: Mapping[str, float], keys: Sequence[str]) -> dict[str, Cell]:
-    of, *beside = keys
-    effect = cause.effects.get(of)
-    share = _fraction(effect, before[of])
-    return {
-        **_effect(cause, of, before),
-        "refused": cause.refused or None,
-        "_change": "cannot run" if cause.refused else _moved(effect, of),
-        "_percent": "" if share is None else percent(share),
-        "_share": _moved(cause.shares.get(of), of),
-        **{f"_{key}": short_effect(cause.effects.get(key), before[key], key) for key in beside},
-    }
-
-
-def _effect(cause: Cause, key: str, before: Mapping[str, float]) -> dict[str, Cell]:
-    effect = cause.effects.get(key)
-    return {
-        "cause": say.causes(cause.keys),
-        "quantity": key,
-        "change": effect,
-        "change_fraction": _fraction(effect, before[key]),
-        "fair_share": cause.shares.get(key),
-    }
+def _effect(before: Mapping[str, float]) -> tuple[Unseen, ...]:
+    """What a cause does to a result."""
+    return (
+        Unseen("cause", lambda told: say.causes(told[0].keys)),
+        Unseen("quantity", lambda told: told[1]),
+        Unseen("change", lambda told: told[0].effects.get(told[1])),
+        Unseen("change_fraction", lambda told: _fraction(told[0].effects.get(told[1]), before[told[1]])),
+        Unseen("fair_share", lambda told: told[0].shares.get(told[1])),
+    )
 
 
 def _fraction(effect: float | None, before: float) -> float | None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -22,35 +21,30 @@ KINDS = ("scenario", "plan", "rates")
 SPLITS = ("alone", "shapley")
 _INSTEAD = "name two scenarios, two saved plans, or two rates files"
 _OF_LOOPS = (*PRICES, "steps", "calibration", "accept_lower_bound")
-_FOR: Mapping[str, tuple[str, ...]] = MappingProxyType({"--split": ("scenario",), "--scenario": ("rates",)})
+_FOR: Mapping[str, tuple[str, ...]] = {"--split": ("scenario",), "--scenario": ("rates",)}
 """The kinds of files that a flag of this command alone says something about, where it is not for all."""
-
-Before = Annotated[str, argument("BEFORE", "A scenario, a saved plan, or a rates file.")]
-After = Annotated[str, argument("AFTER", "Another one of the same kind.")]
-Of = Annotated[
-    str | None,
-    option(
-        "--of", "The result to tell first; cost_per_step_usd where prices are known, else step_seconds.", metavar="KEY"
-    ),
-]
-SplitBy = Annotated[
-    str | None,
-    option("--split", "alone (each change by itself), or shapley (fair shares too).", metavar="NAME"),
-]
-Scenario = Annotated[
-    str | None, option("--scenario", "For rates files: the scenario whose loop they change.", metavar="FILE")
-]
 
 
 @asks_beside_files(Prices=PRICES, Run=("steps",), Inputs=(*ANSWER, "accept_lower_bound"))
 def diff(
     inputs: Inputs,
     context: typer.Context,
-    before: Before,
-    after: After,
-    of: Of = None,
-    split: SplitBy = None,
-    scenario: Scenario = None,
+    before: Annotated[str, argument("BEFORE", "A scenario, a saved plan, or a rates file.")],
+    after: Annotated[str, argument("AFTER", "Another one of the same kind.")],
+    of: Annotated[
+        str | None,
+        option(
+            "--of",
+            "The result to tell first; cost_per_step_usd where prices are known, else step_seconds.",
+            metavar="KEY",
+        ),
+    ] = None,
+    split: Annotated[
+        str | None, option("--split", "alone (each change by itself), or shapley (fair shares too).", metavar="NAME")
+    ] = None,
+    scenario: Annotated[
+        str | None, option("--scenario", "For rates files: the scenario whose loop they change.", metavar="FILE")
+    ] = None,
 ) -> Report:
     """
     What changed between two files, and what that did to every result.
@@ -70,10 +64,8 @@ def diff(
     wrong += of_loops if kind == "plan" else []
     for flag in wrong:
         inputs.fault(f"says nothing about two {kind} files", flag, "leave it out")
-    if kind == "rates" and scenario is None:
-        for flag in of_loops:
-            what = "says something about a loop, and rates files have none"
-            inputs.fault(what, flag, "name one with --scenario FILE")
+    for flag in of_loops if kind == "rates" and scenario is None else ():
+        inputs.fault("says something about a loop, and rates files have none", flag, "name one with --scenario FILE")
     if split is not None and split not in SPLITS:
         inputs.fault(f"{split[:40]!r} is unknown", "--split", suggestion(split[:40], SPLITS))
     inputs.settle()

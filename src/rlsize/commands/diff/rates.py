@@ -146,10 +146,8 @@ def _draws(figures: tuple[Mapping[str, Figure], Mapping[str, Figure]], seed: int
 def _with_bands(figures: Mapping[str, Figure], drawn: Draws) -> dict[str, Figure]:
     from rlsize.estimates.belief import interval
 
-    return {
-        key: replace(figure, band=interval(drawn[key])) if figure.deviation else figure
-        for key, figure in figures.items()
-    }
+    banded = {key: replace(one, band=interval(drawn[key])) for key, one in figures.items() if one.deviation}
+    return {**figures, **banded}
 
 
 def _loops(said: Inputs, context: typer.Context, files: tuple[str, str], scenario: str) -> _Loops:

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.commands.diff import words as say
 from rlsize.commands.diff.causes import cause_tables, causes_chart, most, short_effect, tells_causes
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import counted, numbered, row_name, sentence, words
 from rlsize.units import printable, show
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from rlsize.facts.figure import Figure
     from rlsize.readers.scenario_changes import Leaf
-    from rlsize.reports.report import Cell
     from rlsize.verdicts.causes import Split
     from rlsize.verdicts.difference import Difference, Verdict
 
@@ -26,32 +24,16 @@ SHOWN = 12
 SHOWN_INPUTS = 30
 """Inputs that people see; JSON has all."""
 _WIDTH = 66  # of 80 columns, without lines and what lies between columns
-_DOUBTS: Mapping[Verdict, str] = MappingProxyType(
-    {
-        "bands overlap": "and the bands overlap",
-        "only a bound": "but one of them is only a lower bound",
-    }
-)
+_DOUBTS: Mapping[Verdict, str] = {
+    "bands overlap": "and the bands overlap",
+    "only a bound": "but one of them is only a lower bound",
+}
 _FIRST = (
-    "instance_tokens_per_second",
-    "step_seconds",
-    "cost_per_step_usd",
-    "cost_per_run_usd",
-    "run_seconds",
-    "matched_instances",
-    "trainer_idle_fraction",
-    "rollout_idle_fraction",
-    "staleness_steps",
-    "rollout_memory_headroom_fraction",
-    "trainer_memory_headroom_fraction",
-    "sync_fraction",
-    "gpus",
-    "rollout_gpus",
-    "trainer_gpus",
-    "generation_seconds",
-    "train_seconds",
-    "sync_exposed_seconds",
-)
+    "instance_tokens_per_second", "step_seconds", "cost_per_step_usd", "cost_per_run_usd", "run_seconds",
+    "matched_instances", "trainer_idle_fraction", "rollout_idle_fraction", "staleness_steps",
+    "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction", "sync_fraction", "gpus", "rollout_gpus",
+    "trainer_gpus", "generation_seconds", "train_seconds", "sync_exposed_seconds",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,18 +95,15 @@ def diff_report(compared: Compared, warnings: Sequence[str] = (), notes: Sequenc
         "close_results": sum(one.verdict in {"too close to call", "bands overlap"} for one in compared.differences),
     }
     results = (*counted(counts), *compared.results)
-    tables: dict[str, Table] = {}
-    if compared.differences:
-        tables["results"] = _results_table(compared)
-    if compared.split is not None and tells_causes(compared.split):
-        tables |= cause_tables(compared.split, compared.differences, compared.of)
-    if compared.inputs:
-        tables["inputs"] = _inputs_table(compared)
+    split = compared.split if compared.split is not None and tells_causes(compared.split) else None
+    causes = {} if split is None else cause_tables(split, compared.differences, compared.of)
+    found = _results_table(compared) if compared.differences else None
+    inputs = _inputs_table(compared) if compared.inputs else None
     return Report(
         command="diff",
         headline=_headline(compared),
         results=results,
-        tables=tables,
+        tables=tables_of(results=found, **causes, inputs=inputs),
         warnings=tuple(warnings),
         notes=(*_alone(compared), *notes),
         chart=causes_chart(compared.split, compared.main),
@@ -183,20 +162,35 @@ def _results_table(compared: Compared) -> Table:
     moved = sum(one.moved for one in ranked)
     told = (moved or compared.inputs) and not compared.refused
     shown = min(max(moved, 1), SHOWN) if told else 0
-    columns = (
-        Column("_quantity", "", "left", wide=True),
-        Column("_before", "before"),
-        Column("_after", "after"),
-        Column("_change", "change"),
-        Column("_verdict", "", "left"),
+    cells: tuple[Column | Unseen, ...] = (
+        Unseen("quantity"),
+        *_ends("before", lambda one: one.before),
+        *_ends("after", lambda one: one.after),
+        *_ends("change", lambda one: one.change),
+        *_ends("change_fraction", lambda one: one.change_fraction),
+        Unseen("verdict"),
+        Column("_quantity", "", "left", wide=True, of=lambda one: row_name(one.quantity)),
+        Column("_before", "before", of=lambda one: say.amount(one.before)),
+        Column("_after", "after", of=lambda one: say.amount(one.after)),
+        Column("_change", "change", of=_change),
+        Column("_verdict", "", "left", of=lambda one: say.VERDICTS.get(one.verdict, one.verdict)),
     )
-    return Table(
-        title="Results",
-        columns=columns,
-        rows=tuple(_row(one) for one in ranked),
-        note=printable("; ".join(_below(compared, moved, shown))),
-        shown=shown,
+    note = printable("; ".join(_below(compared, moved, shown)))
+    return Table.of("Results", ranked, cells, note=note, shown=shown)
+
+
+def _ends(name: str, figure: Callable[[Difference], Figure]) -> tuple[Unseen, ...]:
+    """A figure of a difference, and the ends of its band."""
+    return (
+        Unseen(name, lambda one: figure(one).value),
+        Unseen(f"{name}_low", lambda one: (figure(one).band or (None, None))[0]),
+        Unseen(f"{name}_high", lambda one: (figure(one).band or (None, None))[1]),
     )
+
+
+def _change(one: Difference) -> str:
+    ends = say.change_band(one)
+    return f"{say.change(one)}\n({ends})" if ends else say.change(one)
 
 
 def _below(compared: Compared, moved: int, shown: int) -> Iterator[str]:
@@ -219,34 +213,15 @@ def _below(compared: Compared, moved: int, shown: int) -> Iterator[str]:
         yield f"in --json too: {', '.join(rest)}"
 
 
-def _row(one: Difference) -> dict[str, Cell]:
-    sides = (("before", one.before), ("after", one.after), ("change", one.change))
-    cells: dict[str, Cell] = {"quantity": one.quantity}
-    for name, figure in (*sides, ("change_fraction", one.change_fraction)):
-        low, high = figure.band or (None, None)
-        cells |= {name: figure.value, f"{name}_low": low, f"{name}_high": high}
-    ends = say.change_band(one)
-    return cells | {
-        "verdict": one.verdict,
-        "_quantity": row_name(one.quantity),
-        "_before": say.amount(one.before),
-        "_after": say.amount(one.after),
-        "_change": f"{say.change(one)}\n({ends})" if ends else say.change(one),
-        "_verdict": say.VERDICTS.get(one.verdict, one.verdict),
-    }
-
-
-def _alone(compared: Compared) -> list[str]:
+def _alone(compared: Compared) -> Iterator[str]:
     """Why some changes have no effect of their own to tell."""
     if compared.split is None:
-        return []
+        return
     groups = {key: cause.keys for cause in compared.split.causes for key in cause.keys}
-    told = []
     for key, why in compared.split.alone.items():
         with_others = len(groups[key]) > 1
         how = "so it is taken together with what it needs" if with_others else "and no other change helps"
-        told.append(f"{printable(key)} by itself cannot be worked out ({why.removesuffix('.')}), {how}.")
-    return told
+        yield f"{printable(key)} by itself cannot be worked out ({why.removesuffix('.')}), {how}."
 
 
 def _inputs_table(compared: Compared) -> Table:
@@ -254,39 +229,25 @@ def _inputs_table(compared: Compared) -> Table:
     ranked = sorted(compared.inputs, key=lambda entry: entry.key in compared.details)
     told = [entry for entry in ranked if entry.key not in compared.details][:SHOWN_INPUTS] or ranked[:SHOWN_INPUTS]
     alone = compared.split.alone if compared.split is not None else {}
-    values = [say.brief(entry.before, entry.after) for entry in ranked]
-    widths = [max(map(len, texts)) for texts in zip(*values[: len(told)], strict=True)]
+    values = {entry.key: say.brief(entry.before, entry.after) for entry in ranked}
+    widths = [max(map(len, texts)) for texts in zip(*(values[entry.key] for entry in told), strict=True)]
     room = max(_WIDTH - sum(widths), say.SHORTEST_KEY)
-    rows = tuple(
-        _input_row(entry, alone.get(entry.key), pair, room) for entry, pair in zip(ranked, values, strict=True)
+    cells: tuple[Column | Unseen, ...] = (
+        Unseen("input", lambda entry: printable(entry.key)),
+        Unseen("before", lambda entry: None if entry.before is None else say.written(entry.before)),
+        Unseen("after", lambda entry: None if entry.after is None else say.written(entry.after)),
+        *map(Unseen, ("before_line", "after_line")),
+        Unseen("refused", lambda entry: alone.get(entry.key)),
+        Column("_input", "", "left", of=lambda entry: say.brief_key(entry.key, room)),
+        Column("_before", "before", wide=True, of=lambda entry: values[entry.key][0]),
+        Column("_after", "after", wide=True, of=lambda entry: values[entry.key][1]),
+        *([Column("_lines", "line", of=_lines)] if any(map(_lines, ranked)) else []),
     )
-    columns = (
-        Column("_input", "", "left"),
-        Column("_before", "before", wide=True),
-        Column("_after", "after", wide=True),
-        *([Column("_lines", "line")] if any(row["_lines"] for row in rows) else []),
-    )
-    rest = len(rows) - len(told)
-    return Table(
-        title="Inputs that changed",
-        columns=columns,
-        rows=rows,
-        note=f"{rest} more in --json" if rest else "",
-        shown=len(told),
-    )
+    rest = len(ranked) - len(told)
+    note = f"{rest} more in --json" if rest else ""
+    return Table.of("Inputs that changed", ranked, cells, note=note, shown=len(told))
 
 
-def _input_row(entry: Leaf, alone: str | None, values: tuple[str, str], room: int) -> dict[str, Cell]:
+def _lines(entry: Leaf) -> str:
     lines = [str(line) for line in (entry.before_line, entry.after_line) if line is not None]
-    return {
-        "input": printable(entry.key),
-        "before": None if entry.before is None else say.written(entry.before),
-        "after": None if entry.after is None else say.written(entry.after),
-        "before_line": entry.before_line,
-        "after_line": entry.after_line,
-        "refused": alone,
-        "_input": say.brief_key(entry.key, room),
-        "_before": values[0],
-        "_after": values[1],
-        "_lines": ", ".join(dict.fromkeys(lines)),
-    }
+    return ", ".join(dict.fromkeys(lines))

@@ -76,10 +76,8 @@ def _changes(first: Plan, second: Plan) -> Iterator[Leaf]:
     from rlsize.units import show
 
     told: set[str] = set()
-    for part, before, after in (
-        ("placement", first.placement, second.placement),
-        ("inputs", first.inputs, second.inputs),
-    ):
+    for part in ("placement", "inputs"):
+        before, after = getattr(first, part), getattr(second, part)
         for key in dict.fromkeys((*before, *after)):
             sides = [side[key].value if key in side else None for side in (before, after)]
             if sides[0] == sides[1] or key in told:
@@ -94,10 +92,8 @@ def _warnings(first: Plan, second: Plan) -> Iterator[str]:
     if first.rlsize_version != second.rlsize_version:
         yield f"the plans are of two versions of rlsize: {first.rlsize_version}, then {second.rlsize_version}"
     if first.facts_digest != second.facts_digest:
-        yield (
-            f"profiles or equations changed between the plans (facts_digest {first.facts_digest}, then "
-            f"{second.facts_digest}): part of a change may be theirs"
-        )
+        digests = f"facts_digest {first.facts_digest}, then {second.facts_digest}"
+        yield f"profiles or equations changed between the plans ({digests}): part of a change may be theirs"
 
 
 def _notes(plans: tuple[Plan, Plan]) -> Iterator[str]:

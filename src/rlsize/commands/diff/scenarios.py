@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.commands.diff.files import both, main_of
 from rlsize.errors import InputError, noting
@@ -30,8 +30,7 @@ _GPUS = ("cluster.", "placement.", "rollout.tensor_parallel", "rollout.pipeline_
 _PATIENCE = 1.0  # seconds without a word
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Side:
+class Side(NamedTuple):
     """
     One loop, worked out.
 
@@ -104,16 +103,10 @@ class Mixer:
     """
 
     def __init__(
-        self,
-        files: tuple[ScenarioFile, ScenarioFile],
-        leaves: Sequence[Leaf],
-        inputs: Inputs,
-        context: typer.Context,
+        self, files: tuple[ScenarioFile, ScenarioFile], leaves: Sequence[Leaf], inputs: Inputs, context: typer.Context
     ) -> None:
-        self._files = files
+        self._files, self._inputs_of_all, self._context = files, inputs, context
         self._leaves = {leaf.key: leaf for leaf in leaves}
-        self._inputs_of_all = inputs
-        self._context = context
         _ = inputs.catalogue  # read once for all
 
     def sides(self) -> tuple[Side, Side]:
@@ -216,7 +209,7 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
     """
     from rlsize.loop.answer import answer_of
     from rlsize.loop.resolve import resolve
-    from rlsize.reports.plan import late_words
+    from rlsize.reports.plan import dropped_words, late_words
 
     loop = resolve(inputs)
     if other is not None and other.loop.place is not None:
@@ -225,7 +218,9 @@ def evaluated_side(name: str, inputs: Inputs, other: Side | None) -> Side:
         inputs.warnings.append(f"a step takes longer than it says: {loop.bound}")
     if loop.place is not None:
         inputs.warnings += late_words(loop.outlook, loop.place)
-    return Side(name=name, inputs=inputs, loop=loop, found=answer_of(loop))
+    found = answer_of(loop)
+    inputs.warnings += dropped_words(found.results)
+    return Side(name=name, inputs=inputs, loop=loop, found=found)
 
 
 def sides_compared(first: Side, second: Side) -> Compared:

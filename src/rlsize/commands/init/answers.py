@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.init.questions import CAPPED, LIMITS, QUESTIONS
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.facts.budget import quantities
 from rlsize.quantities.table import PLACES
 
@@ -39,23 +39,18 @@ def flagged(said: Mapping[str, str], limits: Iterable[str], desk: Desk, *, alone
         flags = [flag for flag in (question.flag, question.also) if flag in said]
         if len(flags) > 1:
             desk.inputs.fault("both say the same", ", ".join(flags), "leave one of them out")
-        try:
+        with noting(desk.inputs.faults):
             if flags:
                 answers[question.key] = question.answer(flags[-1], said[flags[-1]], desk)
             elif alone and question.applies(answers, desk):
                 text = question.suggestion(answers, desk) if question.alone is None else question.alone
                 answers[question.key] = question.answer(question.flag, text, desk)
-        except InputError as error:
-            desk.inputs.faults += error.faults
     for line in limits:
-        try:
+        with noting(desk.inputs.faults):
             key, value = limit(line, BUDGET_FLAG)
-        except InputError as error:
-            desk.inputs.faults += error.faults
-            continue
-        if key in answers:
-            desk.inputs.fault(f"{key.partition('.')[2]} has two limits", BUDGET_FLAG, "keep one of them")
-        answers[key] = value
+            if key in answers:
+                desk.inputs.fault(f"{key.partition('.')[2]} has two limits", BUDGET_FLAG, "keep one of them")
+            answers[key] = value
     desk.inputs.faults += contradictions(answers, desk)
     desk.inputs.settle()
     return answers

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import json
 import sys
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,36 +22,31 @@ if TYPE_CHECKING:
 SCHEMA_NAME = "scenario.schema.json"
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")]  # its default is shown
-RatesFile = Annotated[
-    str | None, option("--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE")
-]
-Budget = Annotated[
-    list[str] | None,
-    option("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
-]
-Source = Annotated[
-    str | None,
-    option("--from", "A launch script or configuration of a framework, or - : what it says.", "Launch", "FILE"),
-]
-FrameworkName = Annotated[
-    str | None,
-    option("--framework", "Its framework; told by its content when not given.", "Launch", "NAME[@VERSION]"),
-]
-AsJson = Annotated[bool, switch("--json", "With --from: print what was read, as JSON.")]
-Yes = Annotated[bool, switch("--yes|-y", "Ask nothing: flags and usual answers decide.")]
 
 
 def init(
-    file: File = "scenario.yaml",
+    file: Annotated[str, typer.Argument(metavar="FILE", help="The scenario file to write.")] = "scenario.yaml",
     *,
-    rates: RatesFile = None,
-    budget: Budget = None,
-    yes: Yes = False,
+    rates: Annotated[
+        str | None,
+        option("--rates", "A rates file of `rlsize observe` or `rlsize measure`.", "What is measured", "FILE"),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        option("--budget", "A limit, such as cost_per_step_usd=2.5; repeatable.", "Price and limits", "KEY=NUMBER"),
+    ] = None,
+    yes: Annotated[bool, switch("--yes|-y", "Ask nothing: flags and usual answers decide.")] = False,
     force: Force = False,
     profiles: Profiles = None,
-    source: Source = None,
-    framework: FrameworkName = None,
-    json_: AsJson = False,
+    source: Annotated[
+        str | None,
+        option("--from", "A launch script or configuration of a framework, or - : what it says.", "Launch", "FILE"),
+    ] = None,
+    framework: Annotated[
+        str | None,
+        option("--framework", "Its framework; told by its content when not given.", "Launch", "NAME[@VERSION]"),
+    ] = None,
+    json_: Annotated[bool, switch("--json", "With --from: print what was read, as JSON.")] = False,
     **answers: str | None,
 ) -> None:
     """
@@ -63,38 +57,22 @@ def init(
 
     Example:  rlsize init scenario.yaml
     """
-    if source is not None:
-        desk = Desk(inputs=Inputs(None, profiles), file=file)
-        schema = _schema_beside(desk, force=force)
-        texts = texts_of(answers) | ({"framework": framework} if framework else {})
-        _of_launch(source, texts, budget or [], desk, schema, force=force, output={"json": json_, "profiles": profiles})
-        return
-    said = {QUANTITIES[key].said_by: text for key, text in texts_of(answers).items()}
-    if rates is not None:
-        said[RATES_FLAG] = rates
     desk = Desk(inputs=Inputs(None, profiles), file=file)
-    schema = _schema_beside(desk, force=force)
+    schema, texts = _schema_beside(desk, force=force), texts_of(answers)
+    if source is not None:
+        from rlsize.commands.init.launch import from_launch
+        from rlsize.shell.answer import deliver
+
+        texts |= {"framework": framework} if framework else {}
+        report = from_launch(source, texts, budget or [], desk, schema, force=force)
+        deliver(report, {"json": json_, "profiles": profiles})
+        return
+    said = {QUANTITIES[key].said_by: text for key, text in texts.items()}
+    said |= {RATES_FLAG: rates} if rates is not None else {}
     found = _answers(said, budget or [], desk, yes=yes)
     _write(file, found, desk.inputs.settled(schema), force=force)
     _warn(found, desk)
     _lead_on(file, found, desk)
-
-
-def _of_launch(
-    source: str,
-    said: Mapping[str, str],
-    limits: Sequence[str],
-    desk: Desk,
-    schema: Path | None,
-    *,
-    force: bool,
-    output: Mapping[str, Any],
-) -> None:
-    """Write the scenario of a launch, and say what was read."""
-    from rlsize.commands.init.launch import from_launch
-    from rlsize.shell.answer import deliver
-
-    deliver(from_launch(source, said, limits, desk, schema, force=force), output)
 
 
 def _with_flags_of_questions() -> None:
@@ -155,13 +133,13 @@ def _answers(said: Mapping[str, str], limits: Sequence[str], desk: Desk, *, yes:
 
 def _write(file: str, answers: Mapping[str, Any], schema: Path, *, force: bool) -> None:
     """Write scenario and schema; the same schema serves every scenario of a folder, so one that is there stays."""
-    from rlsize.readers.file_kinds import schema_of
+    from rlsize.readers.file_kinds import schema_text
     from rlsize.units import printable
     from rlsize.writers.files import write_whole
     from rlsize.writers.scenario_file import scenario_text
 
     write_whole(file, scenario_text(answers, SCHEMA_NAME), force=force)
-    fresh = json.dumps(schema_of("scenario"), indent=2, ensure_ascii=False) + "\n"
+    fresh = schema_text("scenario")
     kept = schema.is_file() and not force
     if not kept:
         write_whole(str(schema), fresh, force=force)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.init.answers import limit
 from rlsize.facts.figure import Figure
 from rlsize.quantities.table import PLACES, QUANTITIES
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import numbered
 
 if TYPE_CHECKING:
@@ -42,7 +41,7 @@ def from_launch(
     Raises:
         InputError: All that is wrong.
     """
-    from rlsize.readers.file_kinds import schema_of
+    from rlsize.readers.file_kinds import schema_text
     from rlsize.readers.scenarios import launched_scenario
     from rlsize.writers.files import write_whole
     from rlsize.writers.scenario_file import scenario_text
@@ -57,26 +56,23 @@ def from_launch(
     places = {key: place for key, place in file.places.items() if PLACES[key].key not in said}
     write_whole(desk.file, scenario_text(answers, beside.name, places=places), force=force)
     if force or not beside.is_file():
-        write_whole(str(beside), json.dumps(schema_of("scenario"), indent=2, ensure_ascii=False) + "\n", force=force)
+        write_whole(str(beside), schema_text("scenario"), force=force)
     told = launch.reading.all()
-    rows = tuple(
-        {
-            "quantity": key,
-            "value": _shown(one.value),
-            "provenance": one.provenance,
-            "said_by": launch.said_by(one),
-            "in_scenario": key in QUANTITIES and QUANTITIES[key].scenario in answers,
-            **_stands(one, launch),
-        }
-        for key, one in told.items()
+    cells = (
+        Column("quantity", "quantity", "left", of=str),
+        Column("value", "value", "left", of=lambda key: _shown(told[key].value)),
+        Unseen("provenance", lambda key: told[key].provenance),
+        Unseen("said_by", lambda key: launch.said_by(told[key])),
+        Unseen("in_scenario", lambda key: key in QUANTITIES and QUANTITIES[key].scenario in answers),
+        Column("_line", "line", "left", of=lambda key: _line(told[key], launch)),
+        Column("_key", "key", "left", wide=True, of=lambda key: _keys(told[key])),
     )
+    said_first = sorted(told, key=lambda key: told[key].provenance == "default")
+    shown = sum(one.provenance != "default" for one in told.values())
+    table = Table.of("What the launch says", said_first, cells, shown=shown)
     missing = [QUANTITIES[key].said_by for key in _NEEDED if not inputs.gives(key)]
     missing += [] if inputs.gives("gpus") or inputs.gives("trainer_gpus") else ["--gpus"]
-    titles = {"quantity": "quantity", "value": "value", "_line": "line", "_key": "key"}
-    columns = tuple(Column(key, title, side="left", wide=key == "_key") for key, title in titles.items())
-    said_first = tuple(sorted(rows, key=lambda row: row["provenance"] == "default"))
-    shown = sum(row["provenance"] != "default" for row in rows)
-    notes = [f"{len(rows) - shown} more are defaults of {launch.framework.title}: --json has them."]
+    notes = [f"{len(told) - shown} more are defaults of {launch.framework.title}: --json has them."]
     notes += [f"Not told by the script: give {', '.join(missing)}."] if missing else []
     return Report(
         command="init",
@@ -86,21 +82,25 @@ def from_launch(
             Figure(key="file", value=desk.file, provenance="given", source="FILE"),
             Figure(key="missing", value=", ".join(missing), provenance="predicted", source="what a loop needs"),
         ),
-        tables={"quantities": Table(title="What the launch says", columns=columns, rows=said_first, shown=shown)},
+        tables={"quantities": table},
         warnings=(*inputs.warnings, *file.warnings),
         notes=(*file.notes, *notes),
         quiet=frozenset({"framework", "file", "missing"}),
     )
 
 
-def _stands(told: Told, launch: Launch) -> dict[str, Any]:
-    """Line and key of a quantity, as a narrow table has room for them."""
+def _line(told: Told, launch: Launch) -> str:
+    """The line where a quantity stands, after its file where that is another than the launch itself."""
     if not told.settings:
-        return {"_line": "", "_key": ""}
-    first = told.settings[0]
-    file = "" if first.span.file == launch.name else f"{PurePosixPath(first.span.file).name}:"
-    short = (".".join(one.key.split(".")[-_SHOWN:]) for one in told.settings)
-    return {"_line": f"{file}{first.span.line}", "_key": ", ".join(dict.fromkeys(short))}
+        return ""
+    span = told.settings[0].span
+    file = "" if span.file == launch.name else f"{PurePosixPath(span.file).name}:"
+    return f"{file}{span.line}"
+
+
+def _keys(told: Told) -> str:
+    """The keys that say a quantity, as a narrow table has room for them."""
+    return ", ".join(dict.fromkeys(".".join(one.key.split(".")[-_SHOWN:]) for one in told.settings))
 
 
 def _shown(value: object) -> Any:

@@ -77,18 +77,14 @@ def manifest(
     back_from = _left(source) if rollback is not None else None
     head = _head(resize, pods, wanted, found.source, back_from)
     text, changed, told = _text(resize, pods, wanted, base, head, commands)
+    counts = ("instances", "replicas", "gpus_per_pod", "pods_per_engine", "rollout_gpus", "trainer_gpus")
     figures = {
         "manifest": text,
         "file": output,
         "platform": (said.platform or "").lower(),
         "kind": resize.kind,
         "api_version": resize.api_version,
-        "instances": pods.instances,
-        "replicas": pods.replicas,
-        "gpus_per_pod": pods.gpus_per_pod,
-        "pods_per_engine": pods.pods_per_engine,
-        "rollout_gpus": pods.rollout_gpus,
-        "trainer_gpus": pods.trainer_gpus,
+        **{key: getattr(pods, key) for key in counts},
         **{f"{name}_command": command for name, command in commands.items()},
     }
     lent = "Trainer GPUs that generate while they wait are the trainer's: only the fleet of its own is resized."
@@ -101,11 +97,9 @@ def manifest(
             for key, value in figures.items()
             if value is not None
         ),
-        inputs=inputs.shown(),
         tables={**({} if base is None else {"changes": _differences(changed)}), "commands": _to_paste(commands)},
-        warnings=(*inputs.warnings, *resize.warnings),
-        notes=(*inputs.notes, *notes, *(() if base else resize.notes), *told),
         quiet=frozenset({"manifest", "file", "platform", "kind", "api_version", *_SOURCES}),
+        **inputs.told(warnings=resize.warnings, notes=(*notes, *(() if base else resize.notes), *told)),
     )
     return delivered(report, text, context.obj or {}, output, force=said.force)
 
@@ -119,16 +113,15 @@ def _headline(resize: Resize, pods: Pods, name: str, output: str | None, rollbac
 
 
 def _differences(changed: Iterable[Changed]) -> Table:
-    rows = tuple({"path": one.path, "before": one.before or "not said", "after": one.after} for one in changed)
-    columns = (Column("path", "path", side="left", wide=True), Column("before", "before"), Column("after", "after"))
-    return Table(title="What changed, and nothing else", columns=columns, rows=rows)
+    before = Column("before", "before", of=lambda one: one.before or "not said")
+    cells = (Column("path", "path", "left", wide=True), before, Column("after", "after"))
+    return Table.of("What changed, and nothing else", changed, cells)
 
 
 def _to_paste(commands: Mapping[str, str]) -> Table:
     """What to paste, and when."""
-    rows = tuple({"when": when, "command": command} for when, command in commands.items())
-    columns = (Column("when", "when", side="left"), Column("command", "command", side="left", wide=True))
-    return Table(title="To paste; rlsize applies nothing", columns=columns, rows=rows)
+    command = Column("command", "command", "left", wide=True, of=commands.__getitem__)
+    return Table.of("To paste; rlsize applies nothing", commands, (Column("when", "when", "left", of=str), command))
 
 
 def _left(source: str | None) -> str:
@@ -163,8 +156,7 @@ def _commands(resize: Resize, base: str | None, file: str) -> dict[str, str]:
     if base is not None:
         back = f"kubectl apply -f {shlex.quote(base)}"
         return {"before": f"kubectl diff -f {file}", "apply": f"kubectl apply -f {file}", "back": back}
-    found = {"before": resize.before, "apply": resize.apply, "back": resize.back}
-    return {key: command.replace("{file}", file) for key, command in found.items()}
+    return {key: getattr(resize, key).replace("{file}", file) for key in ("before", "apply", "back")}
 
 
 def _head(resize: Resize, pods: Pods, wanted: Wanted, source: str, back_from: str | None) -> list[str]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated
 
 from rlsize.errors import suggestion
@@ -20,14 +19,12 @@ if TYPE_CHECKING:
 OBJECT, KEDA, KUEUE = "Object", "KEDA", "Kueue"
 
 _BOUNDED = ("keda", "raycluster")
-OWN: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "--group": ("raycluster", "kueue"), "--group-index": ("raycluster",), "--min": _BOUNDED, "--max": _BOUNDED,
-        **dict.fromkeys(("--prometheus", "--query", "--selector", "--threshold", "--target"), ("keda",)),
-        **dict.fromkeys(("--cohort", "--borrow", "--cpu-per-gpu", "--memory-per-gpu"), ("kueue",)),
-        **dict.fromkeys(("--rollout-label", "--trainer-label", "--rollout-taint", "--trainer-taint"), ("kueue",)),
-    }
-)  # fmt: skip
+OWN: Mapping[str, tuple[str, ...]] = {
+    "--group": ("raycluster", "kueue"), "--group-index": ("raycluster",), "--min": _BOUNDED, "--max": _BOUNDED,
+    **dict.fromkeys(("--prometheus", "--query", "--selector", "--threshold", "--target"), ("keda",)),
+    **dict.fromkeys(("--cohort", "--borrow", "--cpu-per-gpu", "--memory-per-gpu"), ("kueue",)),
+    **dict.fromkeys(("--rollout-label", "--trainer-label", "--rollout-taint", "--trainer-taint"), ("kueue",)),
+}  # fmt: skip
 """The platforms that each flag belongs to."""
 
 _COUNTS = ("group_index", "min_replicas", "max_replicas", "borrowed_gpus")
@@ -47,8 +44,7 @@ class ObjectFlags:
         "default"
     )
     group: Annotated[
-        str | None,
-        option("--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME"),
+        str | None, option("--group", "RayCluster: the worker group. Kueue with --base: the flavour.", OBJECT, "NAME")
     ] = None
     gpu_resource: Annotated[
         str, option("--gpu-resource", "What pods ask GPUs as; nvidia.com/gpu when not given.", OBJECT, "NAME")
@@ -67,8 +63,7 @@ class ObjectFlags:
         str | None, option("--selector", """Matchers of that query: 'job="rollout"'.""", KEDA, "MATCHERS")
     ] = None
     target: Annotated[
-        str | None,
-        option("--target", "What KEDA scales: deployment, statefulset, leaderworkerset.", KEDA, "NAME"),
+        str | None, option("--target", "What KEDA scales: deployment, statefulset, leaderworkerset.", KEDA, "NAME")
     ] = None
     rollout_label: Annotated[
         list[str] | None, option("--rollout-label", "Label of the preemptible nodes; repeatable.", KUEUE, "KEY=VALUE")
@@ -139,8 +134,13 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
         if text is not None and not is_quantity(text):
             where = f"--{resource}-per-gpu"
             inputs.fault(f"{text[:40]!r} is no quantity above zero", where, "write it as Kubernetes does: 16, 128Gi")
-    labels = {"rollout": said.rollout_label, "trainer": said.trainer_label}
-    taints = {"rollout": said.rollout_taint, "trainer": said.trainer_taint}
+    labels: dict[str, dict[str, str]] = {"rollout": {}, "trainer": {}}
+    taints = {}
+    for side, own in labels.items():
+        for text in getattr(said, f"{side}_label") or ():
+            own.update(label_of(text, f"--{side}-label", inputs.faults))
+        tainted = getattr(said, f"{side}_taint") or ()
+        taints[side] = tuple(toleration_of(text, f"--{side}-taint", inputs.faults) for text in tainted)
     return Wanted(
         name=said.name,
         namespace=said.namespace,
@@ -157,18 +157,8 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
         target=target,
         concurrency=found.concurrency,
         engine=found.engine,
-        labels={
-            side: {
-                key: value
-                for text in texts or ()
-                for key, value in label_of(text, f"--{side}-label", inputs.faults).items()
-            }
-            for side, texts in labels.items()
-        },
-        tolerations={
-            side: tuple(toleration_of(text, f"--{side}-taint", inputs.faults) for text in texts or ())
-            for side, texts in taints.items()
-        },
+        labels=labels,
+        tolerations=taints,
         cohort=said.cohort or "",
         borrow=counts["borrowed_gpus"] or 0,
         per_gpu={resource: text for resource, text in per_gpu.items() if text is not None},
@@ -188,12 +178,8 @@ def _check_names(inputs: Inputs, said: ObjectFlags) -> None:
     """Note every name that Kubernetes or Prometheus would not take."""
     from rlsize.writers.manifests.names import name_faults, resource_faults, url_faults
 
-    names = {
-        "--name": said.name or " ",
-        "--namespace": said.namespace or " ",
-        "--group": said.group or "",
-        "--cohort": said.cohort or "",
-    }
+    names = {"--name": said.name or " ", "--namespace": said.namespace or " "}
+    names |= {"--group": said.group or "", "--cohort": said.cohort or ""}
     label = frozenset({"--namespace", "--name"} if said.platform == "kueue" else {"--namespace"})
     inputs.faults += [*name_faults(names, label=label), *resource_faults(said.gpu_resource, "--gpu-resource")]
     if said.prometheus is not None:

@@ -10,13 +10,14 @@ import ssl
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.fields import Quantity
 from rlsize.facts.figure import Figure
 from rlsize.facts.measured import STAGES
 from rlsize.facts.rates import RateConditions
+from rlsize.measure.rollout import Workload
 from rlsize.quantities.scenario import ModelNumbers
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.access import access_to, blamed
@@ -44,8 +45,7 @@ _PROMPT_SHARE = 8  # the plain prompt takes at most one part in so many of a mod
 _MOST = {"prompts_per_step": 1e6, "group_size": 4096, "prompt_tokens": 1e7, "response_tokens": 1e7}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class MeasuredModel:
+class MeasuredModel(NamedTuple):
     """
     A model to run.
 
@@ -90,9 +90,8 @@ def measured_model(inputs: Inputs, *, dummy: bool, folder: Path) -> MeasuredMode
         return None
     inputs.keep(Figure(key="model", value=found.name, source=where))
     if found.dummy and not dummy:
-        inputs.notes.append(
-            f"{found.name} has no weights here, so random ones are used; speed does not need real ones."
-        )
+        random = "random ones are used; speed does not need real ones"
+        inputs.notes.append(f"{found.name} has no weights here, so {random}.")
     return found
 
 
@@ -163,27 +162,15 @@ def _written(profile: Model, folder: Path) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workload:
+class MeasuredWork(Workload):
     """
-    One optimizer step's samples.
+    One optimizer step's samples, as a fleet of instances generates them.
 
     Args:
-        prompts: Prompts in a step. [1]
-        group_size: Samples of each. [1]
-        prompt_tokens: Length of a prompt. [token]
-        mean: Mean response length. [token]
-        cv: Its coefficient of variation. [1]
-        cap: The longest response; None for no cap. [token]
         temperature: Sampling temperature. [1]
         instances: Rollout instances that share a step, as planned. [1]
     """
 
-    prompts: int
-    group_size: int
-    prompt_tokens: int
-    mean: float
-    cv: float
-    cap: float | None
     temperature: float
     instances: int
 
@@ -193,8 +180,7 @@ class Workload:
         return max(1, -(-self.prompts // self.instances))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnEngine:
+class OwnEngine(NamedTuple):
     """A rollout engine to start; what is None is left to its own defaults."""
 
     python: str
@@ -213,8 +199,7 @@ class OwnEngine:
         return (self.tensor_parallel or 1) * self.pipeline_parallel
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OwnTrainer:
+class OwnTrainer(NamedTuple):
     """A trainer to run, and the ranks of a weight sync; what is None follows from the machine."""
 
     python: str
@@ -228,8 +213,7 @@ class OwnTrainer:
     engine_update: bool
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Measurement:
+class Measurement(NamedTuple):
     """
     Everything that was asked for.
 
@@ -249,7 +233,7 @@ class Measurement:
     """
 
     model: MeasuredModel | None
-    work: Workload
+    work: MeasuredWork
     only: tuple[Stage, ...] | None
     quick: bool
     seconds: float
@@ -327,7 +311,7 @@ def measurement(inputs: Inputs, asked: Mapping[str, Any], folder: Path) -> Measu
     )
 
 
-def _workload(inputs: Inputs, context: int | None) -> Workload | None:
+def _workload(inputs: Inputs, context: int | None) -> MeasuredWork | None:
     """
     The scenario's workload, or that of flags, or a plain one that says it is nobody's and stays within the context.
 
@@ -353,7 +337,7 @@ def _workload(inputs: Inputs, context: int | None) -> Workload | None:
     except ValueError as error:
         inputs.fault(str(error), "--max-response-tokens", "raise the cap, or give a shorter mean")
         return None
-    return Workload(
+    return MeasuredWork(
         prompts=round(said["prompts_per_step"].number),
         group_size=round(said["group_size"].number),
         prompt_tokens=round(prompt),
@@ -479,7 +463,7 @@ def _stages(inputs: Inputs, text: str | None) -> tuple[Stage, ...] | None:
 
 
 def _check_model(
-    inputs: Inputs, model: MeasuredModel | None, work: Workload | None, engine: OwnEngine, *, starts: bool
+    inputs: Inputs, model: MeasuredModel | None, work: MeasuredWork | None, engine: OwnEngine, *, starts: bool
 ) -> None:
     """What a model cannot do, found out before an engine is started for it."""
     if model is None or model.profile is None:

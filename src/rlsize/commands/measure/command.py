@@ -10,9 +10,9 @@ import typer
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
 from rlsize.shell.access import Authority, Insecure, TokenFile
-from rlsize.shell.command import Force, option, tell
+from rlsize.shell.command import Force, option, switch, tell
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import asks
+from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
 
 if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
@@ -20,103 +20,74 @@ if TYPE_CHECKING:
 INTERRUPTED = 130
 _ROLLOUT, _TRAINER, _SYNC = "Rollout", "Trainer", "Weight sync"
 
-Only = Annotated[
-    str | None,
-    option("--only", "What to measure, of rollout, train and sync; by default what the machine can.", metavar="LIST"),
-]
-DummyWeights = Annotated[
-    bool,
-    typer.Option(
-        "--dummy-weights",
-        help="Random weights: nothing is downloaded, and speed needs no more.",
-        rich_help_panel="Inputs",
-    ),
-]
-Quick = Annotated[
-    bool, typer.Option("--quick", help="A first look: two levels, 45 s for each kind.", rich_help_panel="Inputs")
-]
 Show = Annotated[str | None, option("--show", "Show what a rates file holds, and measure nothing.", metavar="FILE")]
-Urls = Annotated[
-    list[str] | None,
-    option("--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"),
-]
-Concurrency = Annotated[
-    str | None, option("--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST")
-]
-EnginePython = Annotated[
-    str | None, option("--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH")
-]
-EngineArgs = Annotated[
-    list[str] | None,
-    option("--engine-arg", "An argument of vLLM's LLM, as enforce_eager=true; repeatable.", _ROLLOUT, "NAME=VALUE"),
-]
-TrainerPython = Annotated[
-    str | None,
-    option("--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"),
-]
-Torchrun = Annotated[
-    str | None,
-    option("--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"),
-]
-Buckets = Annotated[str | None, option("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", _SYNC, "LIST")]
-EngineUpdate = Annotated[
-    bool,
-    typer.Option(
-        "--engine-update",
-        help="Also time how a running vLLM loads new weights; writes two checkpoints to a temporary folder.",
-        rich_help_panel=_SYNC,
-    ),
-]
-Save = Annotated[
-    str | None, option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
-]
-Log = Annotated[str | None, option("--log", "Keep what engines and trainers print.", "Output", "FILE")]
 
 
 @asks(
     Inputs=("model", ("measurement_seconds", "--seconds|--measurement-seconds"), "device", "seed"),
-    Workload=(
-        "prompts_per_step",
-        "group_size",
-        "prompt_tokens",
-        "response_tokens",
-        "response_cv",
-        "max_response_tokens",
-        "temperature",
-    ),
+    Workload=(*BATCH, *LENGTHS, "temperature"),
     Rollout=(
-        "max_num_seqs",
-        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
-        "rollout_pipeline_parallel",
-        ("rollout_dtype", "--dtype|--rollout-dtype"),
-        "kv_dtype",
-        "memory_fraction",
-        "start_seconds",
+        "max_num_seqs", *short("rollout_tensor_parallel"), "rollout_pipeline_parallel", *short("rollout_dtype"),
+        "kv_dtype", "memory_fraction", "start_seconds",
     ),
     Trainer=("trainer_gpus", "micro_batch_tokens", "recompute"),
     Weight_sync=("sender_ranks", "receiver_ranks"),
     Access=("timeout_seconds",),
-)
+)  # fmt: skip
 def measure(
     inputs: Inputs,
     context: typer.Context,
-    only: Only = None,
-    dummy_weights: DummyWeights = False,
-    quick: Quick = False,
+    only: Annotated[
+        str | None,
+        option(
+            "--only", "What to measure, of rollout, train and sync; by default what the machine can.", metavar="LIST"
+        ),
+    ] = None,
+    dummy_weights: Annotated[
+        bool, switch("--dummy-weights", "Random weights: nothing is downloaded, and speed needs no more.", "Inputs")
+    ] = False,
+    quick: Annotated[bool, switch("--quick", "A first look: two levels, 45 s for each kind.", "Inputs")] = False,
     show: Show = None,
-    url: Urls = None,
-    concurrency: Concurrency = None,
-    engine_python: EnginePython = None,
-    engine_arg: EngineArgs = None,
-    trainer_python: TrainerPython = None,
-    torchrun: Torchrun = None,
-    buckets: Buckets = None,
-    engine_update: EngineUpdate = False,
+    url: Annotated[
+        list[str] | None,
+        option("--url", "A server that runs already, http://HOST:PORT; repeatable for a fleet.", _ROLLOUT, "URL"),
+    ] = None,
+    concurrency: Annotated[
+        str | None, option("--concurrency", "Samples in flight to measure at, as 16,64,256.", _ROLLOUT, "LIST")
+    ] = None,
+    engine_python: Annotated[
+        str | None, option("--engine-python", "The Python that has vLLM; by default this one.", _ROLLOUT, "PATH")
+    ] = None,
+    engine_arg: Annotated[
+        list[str] | None,
+        option("--engine-arg", "An argument of vLLM's LLM, as enforce_eager=true; repeatable.", _ROLLOUT, "NAME=VALUE"),
+    ] = None,
+    trainer_python: Annotated[
+        str | None,
+        option("--trainer-python", "The Python that has torch; by default that of the engine.", _TRAINER, "PATH"),
+    ] = None,
+    torchrun: Annotated[
+        str | None,
+        option("--torchrun", "torchrun's flags for several nodes, in place of --standalone.", _TRAINER, "FLAGS"),
+    ] = None,
+    buckets: Annotated[
+        str | None, option("--buckets", "Bucket sizes, as 64MB,512MB; by default three.", _SYNC, "LIST")
+    ] = None,
+    engine_update: Annotated[
+        bool,
+        switch(
+            "--engine-update",
+            "Also time how a running vLLM loads new weights; writes two checkpoints to a temporary folder.",
+            _SYNC,
+        ),
+    ] = False,
     token_file: TokenFile = None,
     ca: Authority = None,
     insecure: Insecure = False,
-    save: Save = None,
-    log: Log = None,
+    save: Annotated[
+        str | None, option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE")
+    ] = None,
+    log: Annotated[str | None, option("--log", "Keep what engines and trainers print.", "Output", "FILE")] = None,
     force: Force = False,
 ) -> Report:
     """
@@ -132,9 +103,8 @@ def measure(
         from rlsize.readers.saved_files import read_rates
 
         if save is not None or log is not None:
-            raise InputError(
-                Fault("measures nothing, so there is nothing to write", "--show", "leave --save and --log")
-            )
+            what = "measures nothing, so there is nothing to write"
+            raise InputError(Fault(what, "--show", "leave --save and --log"))
         return measure_report(read_rates(show))
     from rlsize.shell.answer import check_files
 

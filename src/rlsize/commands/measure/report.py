@@ -2,33 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.estimates.figures import measured
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from rlsize.facts.measured import FiniteBatch, RolloutMeasured, SyncMeasured, SyncMethod, TrainMeasured
+    from rlsize.facts.measured import (
+        FiniteBatch,
+        RolloutLevel,
+        RolloutMeasured,
+        SyncMeasured,
+        SyncMethod,
+        TrainMeasured,
+    )
     from rlsize.facts.rates import Rates
 
-_QUIET = frozenset(
-    {
-        "largest_concurrency",
-        "prefill_token_step_seconds",
-        "trained_params",
-        "trainer_gpu_update_tokens_per_second",
-        "sync_message_seconds",
-        "sync_wire_bytes_per_second",
-        "sync_tensors",
-    }
-)
-
-
+_QUIET = frozenset({
+    "largest_concurrency", "prefill_token_step_seconds", "trained_params", "trainer_gpu_update_tokens_per_second",
+    "sync_message_seconds", "sync_wire_bytes_per_second", "sync_tensors",
+})  # fmt: skip
 _MORE = "more measurements"
 
 
@@ -60,9 +58,8 @@ def _headline(rates: Rates) -> str:
     rate, rollout = rates.instance_tokens_per_second, rates.rollout
     if rate is not None and rollout is not None:
         at_least = "At least " if rate.lower_bound else ""
-        parts.append(
-            f"{at_least}{show(rate.mean, '_tokens_per_second')} per instance with {rollout.at_concurrency} in flight"
-        )
+        reached = f"{at_least}{show(rate.mean, '_tokens_per_second')} per instance"
+        parts.append(f"{reached} with {rollout.at_concurrency} in flight")
     elif rate is not None:
         parts.append(f"{show(rate.mean, '_tokens_per_second')} per instance")
     if rates.train_seconds is not None:
@@ -83,9 +80,8 @@ def _circumstances(rates: Rates) -> str:
         return f"Measured on {date}."
     kinds = {name: machine.gpus.count(name) for name in machine.gpus}
     place = ", ".join(f"{many} x {name}" for name, many in kinds.items()) or machine.cpu or "servers that ran already"
-    libraries = ", ".join(
-        f"{name} {machine.libraries[name]}" for name in ("vllm", "torch") if name in machine.libraries
-    )
+    found = machine.libraries
+    libraries = ", ".join(f"{name} {found[name]}" for name in ("vllm", "torch") if name in found)
     model = f"{rates.conditions.model}{' with random weights' if rates.conditions.dummy_weights else ''}"
     return f"Measured on {date} on {place}: {model}{f', {libraries}' if libraries else ''}."
 
@@ -172,170 +168,111 @@ def _fastest(sync: SyncMeasured) -> SyncMethod:
 
 
 def _tables(rates: Rates) -> dict[str, Table]:
-    tables: dict[str, Table] = {}
-    if rates.rollout is not None:
-        tables["levels"] = _level_table(rates.rollout)
-        if rates.rollout.finite_batch is not None:
-            tables["batch"] = _batch_table(rates.rollout.finite_batch)
-        if rates.rollout.crosschecks:
-            tables["crosschecks"] = _check_table(rates.rollout)
-    if rates.train is not None:
-        tables["phases"] = _phase_table(rates.train)
-    if rates.sync is not None:
-        tables["sync_methods"] = _sync_table(rates.sync)
-    return tables
+    rollout, batch = rates.rollout, rates.rollout.finite_batch if rates.rollout else None
+    return tables_of(
+        levels=_level_table(rollout) if rollout else None,
+        batch=_batch_table(batch) if batch else None,
+        crosschecks=_check_table(rollout) if rollout and rollout.crosschecks else None,
+        phases=_phase_table(rates.train) if rates.train else None,
+        sync_methods=_sync_table(rates.sync) if rates.sync else None,
+    )
 
 
 def _level_table(rollout: RolloutMeasured) -> Table:
     """One row for each concurrency."""
-    return Table(
-        title="Rate of one instance by samples in flight",
-        columns=(
-            Column("concurrency", "in flight"),
-            Column("tokens_per_second", "rate"),
-            Column("cv_fraction", "scatter"),
-            Column("engine_step_seconds", "step"),
-            Column("live_kv_tokens", "live KV"),
-            Column("prefix_cache_hit_fraction", "hits"),
-            Column("window_seconds", "window"),
-        ),
-        rows=tuple(
-            {
-                "concurrency": level.concurrency,
-                "tokens_per_second": level.tokens_per_second,
-                "cv_fraction": level.scatter.cv if level.scatter else None,
-                "spread_tokens_per_second": level.spread_tokens_per_second,
-                "mean_batch": level.mean_batch,
-                "engine_step_seconds": level.seconds_per_step,
-                "live_kv_tokens": None if level.live_kv_tokens is None else round(level.live_kv_tokens),
-                "prefix_cache_hit_fraction": level.prefix_cache_hit_fraction,
-                "preemptions": level.preemptions,
-                "finished_samples": level.finished_samples,
-                "window_seconds": level.window_seconds,
-            }
-            for level in rollout.levels
-        ),
-        marked=[level.concurrency for level in rollout.levels].index(rollout.at_concurrency),
-        note="steady state, filling and draining left out; scatter: coefficient of variation over tenths of the window",
+    cells = (
+        Column("concurrency", "in flight"),
+        Column("tokens_per_second", "rate"),
+        Column("cv_fraction", "scatter", of=_cv),
+        Unseen("spread_tokens_per_second"),
+        Unseen("mean_batch"),
+        Column("engine_step_seconds", "step", of=lambda one: one.seconds_per_step),
+        Column("live_kv_tokens", "live KV", of=_live_tokens),
+        Column("prefix_cache_hit_fraction", "hits"),
+        Unseen("preemptions"),
+        Unseen("finished_samples"),
+        Column("window_seconds", "window"),
     )
+    at = [level.concurrency for level in rollout.levels].index(rollout.at_concurrency)
+    note = "steady state, filling and draining left out; scatter: coefficient of variation over tenths of the window"
+    return Table.of("Rate of one instance by samples in flight", rollout.levels, cells, marked=at, note=note)
+
+
+def _live_tokens(level: RolloutLevel) -> int | None:
+    return None if level.live_kv_tokens is None else round(level.live_kv_tokens)
+
+
+def _cv(one: Any) -> float | None:
+    """How much the measurements of a level, a phase or a way to send scatter."""
+    return one.scatter.cv if one.scatter else None
 
 
 def _batch_table(batch: FiniteBatch) -> Table:
     """When half, most and all of a batch's samples had finished."""
-    rows = (
+    moments = (
         (0.5, batch.seconds_to_50_percent),
         (0.9, batch.seconds_to_90_percent),
         (0.99, batch.seconds_to_99_percent),
         (1.0, batch.seconds),
     )
-    whole = "" if batch.step_fraction >= 1.0 else f"; {100 * batch.step_fraction:.0f} % of an optimizer step's share"
-    return Table(
-        title="One batch to its end",
-        columns=(
-            Column("finished_fraction", "finished"),
-            Column("seconds", "after"),
-            Column("batch_fraction", "of all"),
-        ),
-        rows=tuple(
-            {"finished_fraction": share, "seconds": seconds, "batch_fraction": seconds / batch.seconds}
-            for share, seconds in rows
-        ),
-        note=(
-            f"{batch.samples} samples, {batch.response_tokens:,.0f} response tokens, the longest "
-            f"{batch.longest_response_tokens:,.0f}{whole}"
-        ),
+    cells = (
+        Column("finished_fraction", "finished", of=lambda moment: moment[0]),
+        Column("seconds", "after", of=lambda moment: moment[1]),
+        Column("batch_fraction", "of all", of=lambda moment: moment[1] / batch.seconds),
     )
+    whole = "" if batch.step_fraction >= 1.0 else f"; {100 * batch.step_fraction:.0f} % of an optimizer step's share"
+    many = f"{batch.samples} samples, {batch.response_tokens:,.0f} response tokens"
+    note = f"{many}, the longest {batch.longest_response_tokens:,.0f}{whole}"
+    return Table.of("One batch to its end", moments, cells, note=note)
 
 
 def _check_table(rollout: RolloutMeasured) -> Table:
     """Counts of the client beside those of the engine."""
-    return Table(
-        title="The engine's own count of it",
-        columns=(Column("counter", "", "left"), Column("asked", "asked for"), Column("counted", "counted")),
-        rows=tuple(
-            {"counter": check.what.replace("_", " "), "asked": check.asked, "counted": check.counted}
-            for check in rollout.crosschecks
-        ),
-    )
+    counter = Column("counter", "", "left", of=lambda check: check.what.replace("_", " "))
+    cells = (counter, Column("asked", "asked for"), Column("counted", "counted"))
+    return Table.of("The engine's own count of it", rollout.crosschecks, cells)
 
 
 def _phase_table(train: TrainMeasured) -> Table:
     """Where the time of an optimizer step goes."""
-    many = "es" if train.micro_batches > 1 else ""
-    return Table(
-        title="One optimizer step of the trainer",
-        columns=(
-            Column("phase", "phase", "left"),
-            Column("seconds", "in a step"),
-            Column("step_fraction", "share"),
-            Column("each_seconds", "each"),
-            Column("cv_fraction", "scatter"),
-        ),
-        rows=tuple(
-            {
-                "phase": phase.name,
-                "seconds": phase.seconds,
-                "step_fraction": phase.seconds / train.train_seconds,
-                "each_seconds": phase.seconds_each,
-                "cv_fraction": phase.scatter.cv if phase.scatter else None,
-            }
-            for phase in train.phases
-        ),
-        note=(
-            f"{train.micro_batches} micro-batch{many} of up to {train.micro_batch_tokens:,} tokens per GPU, "
-            f"{train.micro_batches_timed} of them timed"
-        ),
+    cells = (
+        Column("phase", "phase", "left", of=lambda phase: phase.name),
+        Column("seconds", "in a step"),
+        Column("step_fraction", "share", of=lambda phase: phase.seconds / train.train_seconds),
+        Column("each_seconds", "each", of=lambda phase: phase.seconds_each),
+        Column("cv_fraction", "scatter", of=_cv),
     )
+    many = f"{train.micro_batches} micro-batch{'es' if train.micro_batches > 1 else ''}"
+    note = f"{many} of up to {train.micro_batch_tokens:,} tokens per GPU, {train.micro_batches_timed} of them timed"
+    return Table.of("One optimizer step of the trainer", train.phases, cells, note=note)
 
 
 def _sync_table(sync: SyncMeasured) -> Table:
     """One row for each way to send the weights."""
-    return Table(
-        title=f"Weight sync, {sync.trainer_ranks} to {sync.receiver_ranks} ranks ({sync.backend}, {sync.dtype})",
-        columns=(
-            Column("method", "method", "left"),
-            Column("bucket_bytes", "bucket"),
-            Column("messages", "sends"),
-            Column("seconds", "time"),
-            Column("gather_seconds", "gather"),
-            Column("achieved_bytes_per_second", "achieved"),
-            Column("identical", "identical"),
-        ),
-        rows=tuple(
-            {
-                "method": method.method,
-                "bucket_bytes": method.bucket_bytes,
-                "messages": method.messages,
-                "seconds": method.seconds,
-                "gather_seconds": method.gather_seconds,
-                "achieved_bytes_per_second": method.bytes_per_second,
-                "cv_fraction": method.scatter.cv if method.scatter else None,
-                "identical": method.identical,
-            }
-            for method in sync.methods
-        ),
-        marked=sync.methods.index(_fastest(sync)),
+    cells = (
+        Column("method", "method", "left"),
+        Column("bucket_bytes", "bucket"),
+        Column("messages", "sends"),
+        Column("seconds", "time"),
+        Column("gather_seconds", "gather"),
+        Column("achieved_bytes_per_second", "achieved", of=lambda method: method.bytes_per_second),
+        Unseen("cv_fraction", _cv),
+        Column("identical", "identical"),
     )
+    title = f"Weight sync, {sync.trainer_ranks} to {sync.receiver_ranks} ranks ({sync.backend}, {sync.dtype})"
+    return Table.of(title, sync.methods, cells, marked=sync.methods.index(_fastest(sync)))
 
 
 def _chart(rollout: RolloutMeasured) -> Chart:
     """The rate against concurrency, with the knee."""
-    xs = tuple(float(level.concurrency) for level in rollout.levels)
     best = max(rollout.levels, key=lambda level: level.tokens_per_second)
     knee = rollout.knee_concurrency
     inside = knee is not None and knee < rollout.at_concurrency  # at the end of the curve there is no knee to be seen
-    marks = (Mark(at=float(knee or 0), label="knee"),) if inside else ()
+    xs, ys = zip(*((float(level.concurrency), level.tokens_per_second) for level in rollout.levels), strict=True)
     return Chart(
         title=f"One instance reaches {show(best.tokens_per_second, '_tokens_per_second')}",
         x_label="samples in flight",
         y_label="response tokens per second of one instance",
-        series=(
-            Series(
-                name="measured, steady state",
-                xs=xs,
-                ys=tuple(level.tokens_per_second for level in rollout.levels),
-                role="rollout",
-            ),
-        ),
-        marks=marks,
+        series=(Series(name="measured, steady state", xs=xs, ys=ys, role="rollout"),),
+        marks=(Mark(at=float(knee or 0), label="knee"),) if inside else (),
     )

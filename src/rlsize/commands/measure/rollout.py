@@ -5,7 +5,7 @@ from __future__ import annotations
 import secrets
 import sys
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.commands.measure.asked import KV_DTYPES, TORCH_DTYPES
@@ -182,16 +182,11 @@ def run_rollout(asked: Measurement, folder: Path, say: Callable[[str, float], No
 
 def rollout_plan(asked: Measurement) -> RolloutPlan:
     """What a rollout runs of the workload."""
-    from rlsize.measure.rollout import RolloutPlan
+    from rlsize.measure.rollout import RolloutPlan, Workload
 
-    work = asked.work
+    work = {one.name: getattr(asked.work, one.name) for one in fields(Workload)}
     return RolloutPlan(
-        prompts=work.prompts_per_instance,
-        group_size=work.group_size,
-        prompt_tokens=work.prompt_tokens,
-        mean=work.mean,
-        cv=work.cv,
-        cap=work.cap,
+        **{**work, "prompts": asked.work.prompts_per_instance},
         concurrencies=asked.engine.concurrencies,
         most=asked.engine.most,
         seconds=asked.seconds,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.commands.measure.asked import NAME_ONE, NO_MODEL, TORCH_DTYPES, measurement
 from rlsize.commands.measure.rollout import engine_arguments, rollout_plan, run_rollout
@@ -108,8 +108,7 @@ def _can_sync_gpus(asked: Measurement, gpus: list[str]) -> bool:
     return len(gpus) > 1 or bool(asked.trainer.torchrun)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workbench:
+class Workbench(NamedTuple):
     """
     What a stage is measured with.
 
@@ -329,10 +328,8 @@ def _warn_of_defaults(inputs: Inputs) -> None:
     asked = ("group_size", "prompt_tokens", "response_tokens")
     missing = [key.replace("_", " ") for key in asked if inputs.used[key].provenance == "default"]
     if missing:
-        inputs.warnings.append(
-            f"taken for want of your recipe's: {', '.join(missing)}; a rate at the wrong lengths sizes the wrong fleet "
-            "(give a scenario, or flags)"
-        )
+        wrong = "a rate at the wrong lengths sizes the wrong fleet (give a scenario, or flags)"
+        inputs.warnings.append(f"taken for want of your recipe's: {', '.join(missing)}; {wrong}")
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from rlsize.facts.figure import Figure
 from rlsize.reports.report import Report
 from rlsize.shell.command import Force, option
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, LAYOUT, LOOP, asks
+from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, BATCH, LAYOUT, LENGTHS, LOOP, asks
 
 if TYPE_CHECKING:
     from rlsize.estimates.belief import Belief
@@ -20,8 +20,7 @@ if TYPE_CHECKING:
     from rlsize.facts.model import Model
 
 Write = Annotated[
-    str | None,
-    option("--write", "Write the launch with the change in it that makes it fit.", "Output", "FILE"),
+    str | None, option("--write", "Write the launch with the change in it that makes it fit.", "Output", "FILE")
 ]
 _PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
 
@@ -30,26 +29,13 @@ _PEAKS = {"fp8": "fp8_dense", "fp4": "fp4_dense"}
     Models=("model", "params", *ALGORITHM, "critic_params", "reference_params", "reward_params"),
     Trainer=("optimizer", "gradients", "lora_rank", "offload", *LAYOUT, "micro_batch_tokens", "recompute"),
     Rollout_instances=(
-        "instances",
-        "rollout_tensor_parallel",
-        "rollout_pipeline_parallel",
-        "rollout_dtype",
-        "kv_dtype",
-        "memory_fraction",
-        "concurrency",
-        "context_tokens",
+        "instances", "rollout_tensor_parallel", "rollout_pipeline_parallel", "rollout_dtype", "kv_dtype",
+        "memory_fraction", "concurrency", "context_tokens",
     ),
-    Workload=(
-        "prompts_per_step",
-        "group_size",
-        "prompt_tokens",
-        "response_tokens",
-        "response_cv",
-        "max_response_tokens",
-    ),
+    Workload=(*BATCH, *LENGTHS),
     Loop=tuple(key for key in LOOP if key not in {"model", "max_staleness", "transport"}),
     Inputs=ANSWER,
-)
+)  # fmt: skip
 def memory(inputs: Inputs, write: Write = None, force: Force = False) -> Report:
     """
     What each tenant needs in memory, and which GPU count fits.
@@ -173,6 +159,7 @@ def _question(inputs: Inputs, profile: Model | None) -> MemoryQuestion:
         lora_rank=rank,
         micro_batch_tokens=tokens,
         recompute=RECOMPUTATIONS[recompute],
+        offload=bool(inputs.yes("offload")),
         layout=trainer_layout(inputs, _trainer_gpus(inputs), shape or (shapeless(params) if params.known else None)),
         instances=inputs.ask("instances", default=None if "instances" in inputs.used else 1, why="one instance"),
         rollout_dtype=inputs.used.get("rollout_dtype", Figure(key="rollout_dtype", value=dtype)),
@@ -257,14 +244,10 @@ def _lengths(inputs: Inputs) -> dict[str, Any]:
         max_tokens=cap.number if cap.known else None,
     )
     source = f"a prompt, and {'the cap' if capped else 'the longest that is expected of a step'}"
-    longest = longest_sequence(batch, capped=capped)
-    return {
-        "prompt_tokens": prompt,
-        "response_tokens": response,
-        "response_cv": cv,
-        "capped": capped,
-        "longest_tokens": Figure(key="longest_tokens", value=longest, provenance="predicted", source=source),
-    }
+    tokens = longest_sequence(batch, capped=capped)
+    longest = Figure(key="longest_tokens", value=tokens, provenance="predicted", source=source)
+    told = {"prompt_tokens": prompt, "response_tokens": response, "response_cv": cv}
+    return {**told, "capped": capped, "longest_tokens": longest}
 
 
 def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
@@ -277,19 +260,14 @@ def _hardware(inputs: Inputs, question: MemoryQuestion, gpu: Gpu) -> GpuMemory:
 
     engine = inference_engine(str(inputs.name("engine")[0] or "vllm"))
     rollout = memory_fraction(inputs, engine, shared=inputs.said("placement.mode") == "colocated")
-    trainer = Figure(
-        key="trainer_memory_fraction",
-        value=1.0 - MEMORY_MARGIN,
-        provenance="default",
-        source="what its peak must leave free for runtime, communication and scatter",
-    )
+    why = "what its peak must leave free for runtime, communication and scatter"
+    trainer = Figure(key="trainer_memory_fraction", value=1.0 - MEMORY_MARGIN, provenance="default", source=why)
     if not gpu.specification.memory.verified:
         inputs.warnings.append(f"the memory of {gpu.name} is unverified")
     dtype = str(question.rollout_dtype.value)
     if dtype in _PEAKS and getattr(gpu.specification, _PEAKS[dtype]) is None:
-        inputs.warnings.append(
-            f"{gpu.name} has no {dtype} matrix units: weights take that little room, but run at bf16 speed at best"
-        )
+        slow = "weights take that little room, but run at bf16 speed at best"
+        inputs.warnings.append(f"{gpu.name} has no {dtype} matrix units: {slow}")
     return gpu_memory(gpu, trainer, rollout, node_gpus(inputs, gpu))
 
 

@@ -3,34 +3,33 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from rlsize.estimates.figures import ends
 from rlsize.estimates.memory_phases import PARTS
 from rlsize.facts.figure import Figure
 from rlsize.loop.phases import dies_at
-from rlsize.reports.report import Column, Table
+from rlsize.reports.report import Column, Table, Unseen
 from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.loop.phases import PhaseMemory, Phases
-    from rlsize.reports.report import Cell, Report
+    from rlsize.reports.report import Report
 
 _GIB = 2.0**30
 _SEEN = 5e7  # bytes of a part that a table shows
-_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "trainer_weights": "weights",
-        "engine_weights": "engine weights",
-        "kv_cache": "KV",
-        "engine_runtime": "engine runtime",
-        "reward": "reward model",
-        "contexts": "CUDA contexts",
-    }
-)
-_VERDICTS: Mapping[str, str] = MappingProxyType({"fits": "yes", "not sure": "not sure", "dies": "no"})
+_NAMES: Mapping[str, str] = {
+    "trainer_weights": "weights",
+    "engine_weights": "engine weights",
+    "kv_cache": "KV",
+    "engine_runtime": "engine runtime",
+    "reward": "reward model",
+    "contexts": "CUDA contexts",
+}
+VERDICTS: Mapping[str, str] = {"fits": "yes", "not sure": "not sure", "dies": "no"}
+"""What people read of a verdict."""
 
 
 def with_phases(report: Report, found: Phases | None, *, measured: bool) -> Report:
@@ -91,39 +90,33 @@ def _word(key: str, value: float | str, source: str) -> Figure:
 
 
 def _table(found: Phases) -> Table:
-    pools = {phase.pool for phase in found.phases}
-    columns = [
-        Column("phase", "phase", "left"),
-        Column("held_bytes", "held/GPU"),
-        Column("high_bytes", "up to"),
-        Column("verdict", "fits", "left"),
-        Column("_most", "most of it, GB", "left", wide=True),
-    ]
-    if len(pools) > 1:
-        columns.insert(0, Column("pool", "pool", "left"))
-    memory = {phase.pool: phase.memory for phase in found.phases}
-    shown = ", ".join(dict.fromkeys(show(size, "_bytes") for size in memory.values()))
-    return Table(
-        title=f"Phase by phase ({shown} of a GPU)",
-        columns=tuple(columns),
-        rows=tuple(_row(phase) for phase in found.phases),
-        marked=found.phases.index(found.dying or found.worst),
-        note="up to: the high end of an 80 % band; it fits where that fits",
+    several = len({phase.pool for phase in found.phases}) > 1
+    cells: tuple[Column | Unseen, ...] = (
+        Column("phase", "phase", "left", of=lambda phase: phase.name),
+        Column("pool", "pool", "left") if several else Unseen("pool"),
+        Column("held_bytes", "held/GPU", of=lambda phase: phase.held),
+        Unseen("first_step_bytes", lambda phase: phase.first),
+        Unseen("low_bytes", lambda phase: ends(phase.held)[0]),
+        Column("high_bytes", "up to", of=lambda phase: phase.high),
+        Unseen("visible_memory_bytes", lambda phase: phase.memory),
+        Column("verdict", "fits", "left", of=lambda phase: VERDICTS[phase.verdict]),
+        *map(_part, PARTS),
+        Column("_most", "most of it, GB", "left", wide=True, of=_largest),
     )
+    shown = ", ".join(dict.fromkeys(show(phase.memory, "_bytes") for phase in found.phases))
+    marked = found.phases.index(found.dying or found.worst)
+    note = "up to: the high end of an 80 % band; it fits where that fits"
+    table = Table.of(f"Phase by phase ({shown} of a GPU)", found.phases, cells, marked=marked, note=note)
+    phase, second, *others = table.columns
+    return replace(table, columns=(second, phase, *others)) if several else table
 
 
-def _row(phase: PhaseMemory) -> dict[str, Cell]:
+def _part(name: str) -> Unseen:
+    return Unseen(f"{name}_bytes", lambda phase: phase.parts.get(name, 0.0))
+
+
+def _largest(phase: PhaseMemory) -> str:
+    """The three largest parts."""
     largest = sorted(phase.parts, key=lambda name: phase.parts[name], reverse=True)[:3]
     most = (f"{_NAMES.get(name, name)} {phase.parts[name] / 1e9:.1f}" for name in largest if phase.parts[name] > _SEEN)
-    return {
-        "phase": phase.name,
-        "pool": phase.pool,
-        "held_bytes": phase.held,
-        "first_step_bytes": phase.first,
-        "low_bytes": phase.held.band[0] if phase.held.band else phase.held.number,
-        "high_bytes": phase.high,
-        "visible_memory_bytes": phase.memory,
-        "verdict": _VERDICTS[phase.verdict],
-        **{f"{name}_bytes": phase.parts.get(name, 0.0) for name in PARTS},
-        "_most": ", ".join(most),
-    }
+    return ", ".join(most)

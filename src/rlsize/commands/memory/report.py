@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from rlsize.estimates.memory import TRAINER_POOL
 from rlsize.estimates.trainer_layout import WEIGHT_STAGE
 from rlsize.planner.memory_fit import most_that_fits
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import numbered
 from rlsize.units import listed, show
 
@@ -18,7 +17,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.memory import MemoryAnswer, MemoryQuestion, Tenant
     from rlsize.estimates.trainer_layout import TrainerLayout
-    from rlsize.facts.figure import Figure
+    from rlsize.facts.figure import Figure, Value
     from rlsize.planner.memory_fit import Candidate, FitAnswer
     from rlsize.reports.report import Cell
     from rlsize.shell.inputs import Inputs
@@ -34,37 +33,26 @@ _ONE_SAMPLE = frozenset(
     {"kv_bytes_per_token", "context_tokens", "sample_kv_cache_bytes", "max_concurrency", "max_micro_batch_tokens"}
 )
 
-_NAMES: Mapping[str, str] = MappingProxyType(
-    {
-        "trainer": "trainer",
-        "critic": "critic",
-        "reference": "reference",
-        "reward": "reward model",
-        "rollout_weights": "rollout weights",
-        "kv_cache": "KV cache",
-        "kv_cache_bytes": "KV cache",
-        "rollout_weights_bytes": "rollout weights",
-        "trainer_bytes": "training state",
-        "critic_bytes": "critic",
-        "reference_bytes": "reference",
-        "reward_bytes": "reward model",
-        "gathered_layer_bytes": "gathered layers",
-        "activation_bytes": "activations",
-        "logits_bytes": "logits",
-        "allocator_bytes": "allocator's reserve",
-        "engine_activation_bytes": "engine's largest step",
-        "engine_other_bytes": "libraries and NCCL",
-    }
-)
-"""What tenants and parts of a GPU's memory are called."""
+_NAMES: Mapping[str, str] = {
+    "trainer": "trainer",
+    "critic": "critic",
+    "reference": "reference",
+    "reward": "reward model",
+    "rollout_weights": "rollout weights",
+    "kv_cache": "KV cache",
+    "trainer_bytes": "training state",
+    "gathered_layer_bytes": "gathered layers",
+    "activation_bytes": "activations",
+    "logits_bytes": "logits",
+    "allocator_bytes": "allocator's reserve",
+    "engine_activation_bytes": "engine's largest step",
+    "engine_other_bytes": "libraries and NCCL",
+}
+"""What tenants, and parts of a GPU's memory that are no tenant's, are called."""
 
 
 def memory_report(
-    question: MemoryQuestion,
-    answer: MemoryAnswer,
-    fit: FitAnswer | None,
-    inputs: Inputs,
-    start: Sequence[Figure] = (),
+    question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None, inputs: Inputs, start: Sequence[Figure] = ()
 ) -> Report:
     """
     The report of `rlsize memory`.
@@ -78,28 +66,28 @@ def memory_report(
     """
     most = most_that_fits(question, fit) if fit else ()
     results = (*answer.results, *(fit.results if fit else ()), *most, *start)
-    parts = Table(
-        title="The trainer's state",
-        columns=(Column("part", "part", "left"), Column("bytes_per_param", "B/param"), Column("bytes", "bytes")),
-        rows=tuple(
-            {"part": name, "bytes_per_param": width, "bytes": held} for name, width, held in answer.trainer_parts
-        ),
+    cells = (
+        Column("part", "part", "left", of=lambda part: part[0]),
+        Column("bytes_per_param", "B/param", of=lambda part: part[1]),
+        Column("bytes", "bytes", of=lambda part: part[2]),
     )
-    tables = {"tenants": _tenants_table(question, answer), "trainer_parts": parts}
-    if fit:
-        tables["fit"] = _fit_table(question, fit)
+    parts = Table.of("The trainer's state", answer.trainer_parts, cells)
+    fitting = _fit_table(question, fit) if fit else None
     return Report(
         command="memory",
         headline=headline(answer, fit),
         results=results,
-        inputs=inputs.shown(),
-        tables=tables,
-        warnings=tuple(inputs.warnings),
-        notes=(*inputs.notes, *_notes(question, answer, fit), *_binding(most), *_at_start(start)),
+        tables=tables_of(tenants=_tenants_table(question, answer), trainer_parts=parts, fit=fitting),
         chart=_chart(question, answer),
         no=bool(fit and fit.refused),
         quiet=frozenset(figure.key for figure in results if not _told(figure)),
+        **inputs.told(notes=(*_notes(question, answer, fit), *_binding(most), *_at_start(start))),
     )
+
+
+def _called(part: str) -> str:
+    """What a part of a GPU's memory is called, which may be a tenant."""
+    return _NAMES.get(part) or _NAMES.get(part.removesuffix("_bytes"), part)
 
 
 def _told(figure: Figure) -> bool:
@@ -129,7 +117,7 @@ def _refusal(candidate: Candidate, fit: FitAnswer) -> str:
         first = fit.first_trainer
         binding = max(candidate.parts, key=lambda part: part.number)
         held = f"each of its {candidate.gpus} GPUs holds {show(candidate.held.value, '_bytes')}"
-        reason = f"{held}, most of it the {_NAMES[binding.key.removesuffix('_per_gpu')]}"
+        reason = f"{held}, most of it the {_called(binding.key.removesuffix('_per_gpu'))}"
         whose = "The trainer"
     else:
         most = candidate.max_concurrency
@@ -166,12 +154,16 @@ def _notes(question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None
     if others and (question.layout or fit):
         verb = "share" if len(others) > 1 else "shares"
         notes.append(f"The {listed(others)} {verb} the trainer's GPUs here, sharded as the policy's weights are.")
-    if question.micro_batch_tokens.known:
-        notes.append(f"recompute {question.recompute.name}: {question.recompute.note}.")
-    if question.optimizer.note:
-        notes.append(f"{question.optimizer.name}: {question.optimizer.note}.")
-    if question.lora_rank.known:
-        notes.append("Adapters sit on attention, dense MLPs and shared experts of the policy, not on routed experts.")
+    recompute, optimizer = question.recompute, question.optimizer
+    told = {
+        f"recompute {recompute.name}: {recompute.note}.": question.micro_batch_tokens.known,
+        "Optimizer state and master weights are on the host: GPUs hold none of them.": question.offload,
+        f"{optimizer.name}: {optimizer.note}.": bool(optimizer.note),
+        "Adapters sit on attention, dense MLPs and shared experts of the policy, not on routed experts.": (
+            question.lora_rank.known
+        ),
+    }
+    notes += [note for note, so in told.items() if so]
     if any(tenant.name == "kv_cache" and tenant.held.known for tenant in answer.tenants):
         notes.append("No sample shares its prompt's blocks here; prefix caching stores the prompt of a group once.")
     lacking = []
@@ -186,7 +178,7 @@ def _notes(question: MemoryQuestion, answer: MemoryAnswer, fit: FitAnswer | None
 
 def _binding(most: Sequence[Figure]) -> list[str]:
     """What each side's GPUs hold most of."""
-    named = {figure.key: _NAMES.get(str(figure.value), str(figure.value)) for figure in most}
+    named = {figure.key: _called(str(figure.value)) for figure in most}
     said = [
         f"{whose} by the {named[key]}"
         for key, whose in (("trainer_binding_part", "the trainer"), ("rollout_binding_part", "a rollout instance"))
@@ -316,50 +308,42 @@ def _rule(question: MemoryQuestion, tenant: Tenant) -> str:
 
 def _fit_table(question: MemoryQuestion, fit: FitAnswer) -> Table:
     """GPU counts against what each GPU holds."""
-    columns = [
+    counted = any(candidate.max_concurrency.known for candidate in fit.rollout)
+    cells: tuple[Column | Unseen, ...] = (
         Column("pool", "pool", "left"),
         Column("gpus", "GPUs"),
-        Column("spread", "spread", "left"),
-        Column("held_bytes", "held/GPU"),
-        Column("left_bytes", "left/GPU"),
-    ]
-    if any(candidate.max_concurrency.known for candidate in fit.rollout):
-        columns.append(Column("max_concurrency", "samples"))
-    columns.append(Column("verdict", "fits", "left"))
+        Column("spread", "spread", "left", of=lambda one: _spread(question, one)),
+        Column("held_bytes", "held/GPU", of=lambda one: one.held.value),
+        Column("left_bytes", "left/GPU", of=lambda one: one.left.value),
+        (Column("max_concurrency", "samples", of=_samples) if counted else Unseen("max_concurrency", _samples)),
+        Unseen("fits"),
+        Column("verdict", "fits", "left", of=lambda one: _verdict(fit, one)),
+    )
     memory = show(fit.gpu.memory.value, "_bytes") + ("" if fit.gpu.memory.verified else ", unverified")
     instance = ".\nWhat a rollout instance has left goes to its KV cache" if fit.rollout else ""
     share = trainer = show(fit.gpu.trainer_fraction.value, "_fraction")
     if fit.rollout and fit.gpu.rollout_fraction.known:
         rollout = show(fit.gpu.rollout_fraction.value, "_fraction")
         share = trainer if trainer == rollout else f"{trainer} (trainer) and {rollout} (rollout)"
-    return Table(
-        title=f"What fits on {fit.gpu.name} ({memory})",
-        columns=tuple(columns),
-        rows=(
-            *(_fit_row(question, one, fit.first_trainer, fit.stated_trainer) for one in fit.trainer),
-            *(_fit_row(question, one, fit.first_rollout, fit.stated_rollout) for one in fit.rollout),
-        ),
-        note=f"{share} of the memory may be used{instance}",
-    )
+    note = f"{share} of the memory may be used{instance}"
+    return Table.of(f"What fits on {fit.gpu.name} ({memory})", (*fit.trainer, *fit.rollout), cells, note=note)
 
 
-def _fit_row(
-    question: MemoryQuestion, candidate: Candidate, first: Candidate | None, stated: Candidate | None
-) -> dict[str, Cell]:
-    verdict = "no"
-    if candidate.fits:
-        verdict = "first" if first is not None and candidate.gpus == first.gpus else "yes"
-    instance = _instance_label(question, candidate.tensor_parallel)
-    return {
-        "pool": candidate.pool,
-        "gpus": candidate.gpus,
-        "spread": instance if candidate.layout is None else _layout_label(candidate.layout),
-        "held_bytes": candidate.held.value,
-        "left_bytes": candidate.left.value,
-        "max_concurrency": candidate.max_concurrency.value,
-        "fits": candidate.fits,
-        "verdict": f"{verdict} (stated)" if stated is not None and candidate.gpus == stated.gpus else verdict,
-    }
+def _samples(candidate: Candidate) -> Value:
+    return candidate.max_concurrency.value
+
+
+def _spread(question: MemoryQuestion, one: Candidate) -> str:
+    return _instance_label(question, one.tensor_parallel) if one.layout is None else _layout_label(one.layout)
+
+
+def _verdict(fit: FitAnswer, one: Candidate) -> str:
+    """Whether a number of GPUs fits, is the first that does, and is the one that was stated."""
+    trainer = one.pool == "trainer"
+    first, stated = (fit.first_trainer, fit.stated_trainer) if trainer else (fit.first_rollout, fit.stated_rollout)
+    fits = "first" if first is not None and one.gpus == first.gpus else "yes"
+    verdict = fits if one.fits else "no"
+    return f"{verdict} (stated)" if stated is not None and one.gpus == stated.gpus else verdict
 
 
 def _layout_label(layout: TrainerLayout) -> str:
@@ -375,11 +359,6 @@ def _layout_label(layout: TrainerLayout) -> str:
         said = [f"FSDP{show(shards)}" + (f" x {show(data / shards)}" if shards < data else "")]
     else:
         said = [f"DP{show(data)} ZeRO-{show(layout.zero_stage.value)}"]
-    degrees = (
-        ("TP", layout.tensor_parallel),
-        ("PP", layout.pipeline_parallel),
-        ("CP", layout.context_parallel),
-        ("EP", layout.expert_parallel),
-    )
-    said += [f"{name}{show(degree.value)}" for name, degree in degrees if degree.number > 1]
-    return " ".join(said)
+    degrees = layout.tensor_parallel, layout.pipeline_parallel, layout.context_parallel, layout.expert_parallel
+    named = zip(("TP", "PP", "CP", "EP"), degrees, strict=True)
+    return " ".join([*said, *(f"{name}{show(degree.value)}" for name, degree in named if degree.number > 1)])

@@ -6,8 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from rlsize.commands.memory.phases import VERDICTS
 from rlsize.errors import DoesNotFitError, Fault
-from rlsize.loop.savers import KINDS, savers
+from rlsize.loop.knobs import KINDS, untimed
+from rlsize.loop.savers import savers
 from rlsize.reports.report import Column, Table
 from rlsize.shell.launches import can_change, in_own_keys, write_back
 from rlsize.shell.progress import late_progress
@@ -17,12 +19,11 @@ if TYPE_CHECKING:
 
     from rlsize.loop.resolve import Loop
     from rlsize.loop.savers import Saver
-    from rlsize.reports.report import Cell, Report
+    from rlsize.reports.report import Report
     from rlsize.shell.inputs import Inputs
 
 _MOST_SEEN = 8
 _PER_MILLION = 1e6
-_VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 
 
 def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, *, force: bool) -> Report:
@@ -52,36 +53,24 @@ def with_savers(report: Report, inputs: Inputs, loop: Loop, target: str | None, 
         notes = (*notes, *write_back(inputs, best.values, target, force=force))
     if not found:
         return replace(report, notes=notes)
+    notes = (*notes, *untimed(one.values for one in found))
     return replace(report, tables={**report.tables, "savers": _table(inputs, found)}, notes=notes)
 
 
 def _table(inputs: Inputs, found: Sequence[Saver]) -> Table:
-    columns = (
-        Column("change", "change", "left", wide=True),
-        Column("verdict", "fits", "left"),
-        Column("phase", "fullest", "left"),
-        Column("gpu_seconds_per_million_tokens", "GPU s/Mtoken"),
-        Column("training", "training", "left"),
-    )
-    rows: dict[object, dict[str, Cell]] = {}
+    told: dict[str, Saver] = {}
     for one in found:  # two quantities may be told by one key
-        row = _row(inputs, one)
-        rows.setdefault(row["change"], row)
-    return Table(
-        title="What makes it fit",
-        columns=columns,
-        rows=tuple(rows.values()),
-        shown=_MOST_SEEN,
-        note="what leaves the training as it is, then what changes numerics, then the rest; the cheapest first",
+        told.setdefault(in_own_keys(inputs, one.values), one)
+    cells = (
+        Column("change", "change", "left", wide=True, of=lambda told: told[0]),
+        Column("verdict", "fits", "left", of=lambda told: VERDICTS[told[1].phases.verdict]),
+        Column("phase", "fullest", "left", of=lambda told: told[1].phases.worst.name),
+        Column("gpu_seconds_per_million_tokens", "GPU s/Mtoken", of=lambda told: _cost(told[1])),
+        Column("training", "training", "left", of=lambda told: told[1].kind.removeprefix("training ")),
     )
+    note = "what leaves the training as it is, then what changes numerics, then the rest; the cheapest first"
+    return Table.of("What makes it fit", told.items(), cells, note=note, shown=_MOST_SEEN)
 
 
-def _row(inputs: Inputs, one: Saver) -> dict[str, Cell]:
-    cost = one.gpu_seconds_per_token
-    return {
-        "change": in_own_keys(inputs, one.values),
-        "verdict": _VERDICTS[one.phases.verdict],
-        "phase": one.phases.worst.name,
-        "gpu_seconds_per_million_tokens": None if cost is None else cost * _PER_MILLION,
-        "training": one.kind.removeprefix("training "),
-    }
+def _cost(one: Saver) -> float | None:
+    return None if one.gpu_seconds_per_token is None else one.gpu_seconds_per_token * _PER_MILLION

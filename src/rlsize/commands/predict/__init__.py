@@ -2,44 +2,23 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
-
 import typer
 
 from rlsize.shell.command import Entry, Group
+
+_STAGES = {
+    "rollout": "How quickly an engine generates, at which concurrency, and how long an optimizer step's samples take.",
+    "train": "How long the trainer works on an optimizer step, and where the time goes.",
+    "sync": "How long a weight sync will take, by class of transport, with a band.",
+    "step": "How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.",
+}
+_ENTRIES = {stage: Entry("", said, f"predict.{stage}", f"predict_{stage}") for stage, said in _STAGES.items()}
 
 
 class Predictions(Group):
     """One command a stage, and one for all of them."""
 
-    entries = MappingProxyType(
-        {
-            "rollout": Entry(
-                "",
-                "How quickly an engine generates, at which concurrency, and how long an optimizer step's samples take.",
-                "predict.rollout",
-                "predict_rollout",
-            ),
-            "train": Entry(
-                "",
-                "How long the trainer works on an optimizer step, and where the time goes.",
-                "predict.train",
-                "predict_train",
-            ),
-            "sync": Entry(
-                "",
-                "How long a weight sync will take, by class of transport, with a band.",
-                "predict.sync",
-                "predict_sync",
-            ),
-            "step": Entry(
-                "",
-                "How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.",
-                "predict.step",
-                "predict_step",
-            ),
-        }
-    )
+    entries = _ENTRIES
 
 
 app = typer.Typer(cls=Predictions, no_args_is_help=True, add_completion=False, rich_markup_mode="rich")

@@ -12,17 +12,17 @@ from rlsize.facts.inference_engines import inference_engine
 from rlsize.facts.quantisation import native, uniform
 from rlsize.facts.records.record import Refused
 from rlsize.reports.chart import Chart, Mark, Series
-from rlsize.reports.report import Cell, Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, asks
+from rlsize.shell.quantity_flags import ANSWER, BATCH, INSTANCE, LENGTHS, asks, short
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.estimates.engine_work import EngineQuestion
-    from rlsize.estimates.rollout_outlook import Level, RolloutOutlook
+    from rlsize.estimates.rollout_outlook import RolloutOutlook
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.loop.resolve import Loop
@@ -54,31 +54,8 @@ _INSIDE = 0.92  # of the picture's width; a mark further right would have no roo
 
 @asks(
     Inputs=("model", "gpu", *ANSWER),
-    Engine=(
-        "engine",
-        "engine_version",
-        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
-        ("rollout_pipeline_parallel", "--pipeline-parallel|--rollout-pipeline-parallel"),
-        ("rollout_data_parallel", "--data-parallel|--rollout-data-parallel"),
-        ("rollout_expert_parallel", "--expert-parallel|--rollout-expert-parallel"),
-        ("rollout_dtype", "--dtype|--rollout-dtype"),
-        "kv_dtype",
-        "memory_fraction",
-        "max_num_seqs",
-        "served",
-    ),
-    Workload=(
-        "prompt_tokens",
-        "response_tokens",
-        "response_cv",
-        "max_response_tokens",
-        "prompts_per_step",
-        "group_size",
-        "samples_per_step",
-        "routing",
-        "block_tokens",
-        "hit_fraction",
-    ),
+    Engine=(*short(*INSTANCE), "served"),
+    Workload=(*LENGTHS, *BATCH, "samples_per_step", "routing", "block_tokens", "hit_fraction"),
     Fleet=("concurrency", "instances", "rollout_gpus", "refill"),
 )
 def predict_rollout(inputs: Inputs) -> Report:
@@ -244,12 +221,10 @@ def _report(inputs: Inputs, outlook: RolloutOutlook, bound: str = "") -> Report:
         command="predict rollout",
         headline=_headline(outlook, bound),
         results=outlook.results,
-        inputs=inputs.shown(),
         tables={"levels": _levels(outlook), "parts": _parts(outlook)},
-        warnings=(*inputs.warnings, *_warnings(outlook)),
-        notes=(*inputs.notes, *_notes(outlook), _advice(outlook)),
         chart=_chart(outlook),
         quiet=_QUIET,
+        **inputs.told(warnings=_warnings(outlook), notes=(*_notes(outlook), _advice(outlook))),
     )
 
 
@@ -305,99 +280,77 @@ def _headline(outlook: RolloutOutlook, bound: str) -> str:
 
 
 def _levels(outlook: RolloutOutlook) -> Table:
-    return Table(
-        title="Rates against concurrency",
-        columns=(
-            Column("concurrency", "samples"),
-            Column("rollout_gpu_tokens_per_second", "per GPU"),
-            Column("low_tokens_per_second", "low"),
-            Column("high_tokens_per_second", "high"),
-            Column("engine_step_seconds", "step"),
-            Column("ttft_seconds", "TTFT"),
-        ),
-        rows=tuple(_level(level) for level in outlook.sweep.levels),
-        marked=outlook.sweep.here,
-        note="samples at once; low and high: an 80 % band of the rate per GPU; TTFT: time to first token",
+    sweep, rate = outlook.sweep, "rollout_gpu_tokens_per_second"
+
+    def part(name: str) -> Unseen:
+        return Unseen(f"{name}_part_seconds", lambda level: level.parts[name])
+
+    cells: tuple[Column | Unseen, ...] = (
+        Column("concurrency", "samples"),
+        Column(rate, "per GPU", of=lambda level: level.gpu_tokens_per_second.number),
+        Column("low_tokens_per_second", "low", of=lambda level: ends(level.gpu_tokens_per_second)[0]),
+        Column("high_tokens_per_second", "high", of=lambda level: ends(level.gpu_tokens_per_second)[1]),
+        Unseen("instance_tokens_per_second", lambda level: level.tokens_per_second.number),
+        Column("engine_step_seconds", "step", of=lambda level: level.step_seconds),
+        Column("ttft_seconds", "TTFT"),
+        Unseen("tpot_seconds"),
+        *map(part, sweep.asked.parts),
     )
-
-
-def _level(level: Level) -> Mapping[str, Cell]:
-    rate = level.gpu_tokens_per_second
-    low, high = ends(rate)
-    return {
-        "concurrency": level.concurrency,
-        "rollout_gpu_tokens_per_second": rate.number,
-        "low_tokens_per_second": low,
-        "high_tokens_per_second": high,
-        "instance_tokens_per_second": level.tokens_per_second.number,
-        "engine_step_seconds": level.step_seconds,
-        "ttft_seconds": level.ttft_seconds,
-        "tpot_seconds": level.tpot_seconds,
-        **{f"{name}_part_seconds": seconds for name, seconds in level.parts.items()},
-    }
+    note = "samples at once; low and high: an 80 % band of the rate per GPU; TTFT: time to first token"
+    return Table.of("Rates against concurrency", sweep.levels, cells, marked=sweep.here, note=note)
 
 
 def _parts(outlook: RolloutOutlook) -> Table:
-    level = outlook.sweep.asked
-    whole = sum(level.parts.values())
-    ranked = sorted(((seconds, name) for name, seconds in level.parts.items() if seconds > 0), reverse=True)
-    rows: tuple[Mapping[str, Cell], ...] = tuple(
-        {"part": _PARTS[name], "name": name, "seconds": seconds, "share_fraction": seconds / whole}
-        for seconds, name in ranked
+    parts = outlook.sweep.asked.parts
+    ranked = [
+        name for _, name in sorted(((seconds, name) for name, seconds in parts.items() if seconds > 0), reverse=True)
+    ]
+    cells = (
+        Column("part", "part", "left", of=_PARTS.__getitem__),
+        Unseen("name", str),
+        Column("seconds", "time", of=parts.__getitem__),
+        Column("share_fraction", "share", of=lambda name: parts[name] / sum(parts.values())),
     )
-    return Table(
-        title=f"Where a step's time goes with {show(level.concurrency)} samples at once",
-        columns=(Column("part", "part", "left"), Column("seconds", "time"), Column("share_fraction", "share")),
-        rows=rows,
-        note="prompts: prefill of new samples, spread over the steps",
-    )
+    title = f"Where a step's time goes with {show(outlook.sweep.asked.concurrency)} samples at once"
+    return Table.of(title, ranked, cells, note="prompts: prefill of new samples, spread over the steps")
 
 
-def _warnings(outlook: RolloutOutlook) -> list[str]:
-    question, found = outlook.question, []
+def _warnings(outlook: RolloutOutlook) -> Iterator[str]:
+    question = outlook.question
     layout, gpu = question.engine.layout, question.engine.gpu
     node = gpu.specification.gpus_per_node.value
     if layout.tensor > node:
-        found.append(
-            f"{layout.tensor} tensor-parallel ranks span nodes of {node:g} GPUs: links between nodes are slower"
-        )
+        yield f"{layout.tensor} tensor-parallel ranks span nodes of {node:g} GPUs: links between nodes are slower"
     tokens = outlook.figure("kv_cache_tokens").number
     longest = question.prompt_tokens.number + question.max_response_tokens.number
     if question.max_response_tokens.provenance == "given" and tokens < longest:
-        found.append(
-            f"the cache holds {tokens:,.0f} tokens, and the longest sample has {longest:,.0f}: an engine refuses that"
-        )
-    return found
+        yield f"the cache holds {tokens:,.0f} tokens, and the longest sample has {longest:,.0f}: an engine refuses that"
 
 
-def _notes(outlook: RolloutOutlook) -> list[str]:
+def _notes(outlook: RolloutOutlook) -> Iterator[str]:
     from rlsize.estimates.rollout_prediction import borrows
 
-    engine, notes = outlook.question.engine, []
+    engine = outlook.question.engine
     if engine.weights is None and native(engine.model.name) != uniform("bf16"):
         types = native(engine.model.name)
-        notes.append(f"Weights as published: attention {types.attention}, experts {types.experts}.")
+        yield f"Weights as published: attention {types.attention}, experts {types.experts}."
     if not engine.version:
-        notes.append(f"A recent version of {engine.engine} is assumed (--engine-version says which).")
+        yield f"A recent version of {engine.engine} is assumed (--engine-version says which)."
     if borrows(engine.gpu):
-        notes.append(
-            f"Kernel times are those of the {engine.gpu.kernels_like}, scaled by peak and bandwidth: the band is wider."
-        )
+        other = f"{engine.gpu.kernels_like}, scaled by peak and bandwidth"
+        yield f"Kernel times are those of the {other}: the band is wider."
     reserving = inference_engine(engine.engine).admission == "reserving"
     if reserving and outlook.question.max_response_tokens.provenance != "given":
-        notes.append(f"{engine.engine} keeps room for the longest response: give --max-response-tokens.")
+        yield f"{engine.engine} keeps room for the longest response: give --max-response-tokens."
     if not outlook.question.whole_step:
-        notes.append("The time of a step's samples needs the fleet and the batch: --instances, --samples.")
+        yield "The time of a step's samples needs the fleet and the batch: --instances, --samples."
     cap = outlook.question.max_response_tokens
     if outlook.question.whole_step and outlook.question.ending == "barrier" and cap.provenance != "given":
-        notes.append(
-            f"Nobody said a cap (--max-response-tokens): the tail is that of lengths up to {cap.number:,.0f} tokens."
-        )
+        yield f"Nobody said a cap (--max-response-tokens): the tail is that of lengths up to {cap.number:,.0f} tokens."
     told = outlook.doubts[:_MOST_TOLD]
     if told:
         words = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in told)
-        notes.append(f"The band of the rate comes from: {words}.")
-    return notes
+        yield f"The band of the rate comes from: {words}."
 
 
 def _advice(outlook: RolloutOutlook) -> str:

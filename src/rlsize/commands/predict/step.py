@@ -8,14 +8,14 @@ from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, INSTANCE, LOOP, TRAINER, WORKLOAD, asks
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlsize.commands.predict.step_assumptions import Assumption
     from rlsize.estimates.step_assembly import StepPart
@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from rlsize.loop.modes import Mode, StepOutlook
     from rlsize.loop.resolve import Loop, Stages
     from rlsize.planner.options import Placement
-    from rlsize.reports.report import Cell
 
 _PARTS = {
     "generation": "generation",
@@ -35,6 +34,7 @@ _PARTS = {
     "fixed": "switching, fixed",
     "samples": "handling of samples",
     "params": "handling of parameters",
+    "own": "the rest, as the run had it",
 }
 """What each part is called."""
 _BARS = {
@@ -43,14 +43,14 @@ _BARS = {
     "log-probs and scores": ("logprobs",),
     "update": ("update",),
     "weight sync": ("sync",),
-    "overhead": ("fixed", "samples", "params"),
+    "overhead": ("fixed", "samples", "params", "own"),
 }
 _RESULTS = (
     "step_seconds", "generation_seconds", "generation_exposed_seconds", "tail_seconds", "train_seconds",
     "update_seconds", "logprob_seconds", "sync_seconds", "sync_exposed_seconds", "overhead_seconds",
     "trainer_idle_fraction", "rollout_idle_fraction", "loop_tokens_per_second", "loop_tokens_per_gpu_second",
     "steps_per_day", "longest_response_tokens", "samples_in_flight", "cache_concurrency", "longest_response_seconds",
-    "limited_by",
+    "limited_by", "late_dropped_fraction",
 )  # fmt: skip
 _TOLD_INPUTS = {
     "memory_fraction": "share of GPU memory for engines",
@@ -81,14 +81,7 @@ _OF_THE_FLEET = frozenset(
 _OF_THE_TRAINER = frozenset({"logprob_passes", "offload", "compiled"})
 
 
-@asks(
-    Loop=LOOP,
-    Workload=WORKLOAD,
-    Rollout_instances=INSTANCE,
-    Trainer=TRAINER,
-    Passes=ALGORITHM,
-    Inputs=ANSWER,
-)
+@asks(Loop=LOOP, Workload=WORKLOAD, Rollout_instances=INSTANCE, Trainer=TRAINER, Passes=ALGORITHM, Inputs=ANSWER)
 def predict_step(inputs: Inputs) -> Report:
     """
     How long an optimizer step of an RL loop takes, where it goes, and which mode is the quickest.
@@ -113,20 +106,15 @@ def predict_step(inputs: Inputs) -> Report:
     quickest = Figure(key="quickest_mode", value=verdict, provenance="predicted", source="table of modes")
     own = outlook.modes[0]
     parts = step_parts(own.step, own.place.loop) if own.step is not None else ()
-    tables = {"parts": _parts(parts), "modes": _modes(outlook)}
     assumed = _assumptions(inputs, loop, own.place)
-    if assumed:
-        tables["assumed"] = _assumed(assumed)
     return Report(
         command="predict step",
         headline=_headline(outlook, loop, stages),
         results=(*results, quickest),
-        inputs=inputs.shown(),
-        tables=tables,
-        warnings=(*inputs.warnings, *_warnings(outlook)),
-        notes=(*inputs.notes, *_notes(outlook, parts), *_measure(outlook)),
+        tables=tables_of(parts=_parts(parts), modes=_modes(outlook), assumed=_assumed(assumed) if assumed else None),
         chart=_chart(outlook, stages.train),
         quiet=_QUIET,
+        **inputs.told(warnings=_warnings(loop, outlook), notes=(*_notes(outlook, parts), *_measure(outlook))),
     )
 
 
@@ -164,10 +152,8 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
         command="predict step",
         headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
-        inputs=inputs.shown(),
-        warnings=tuple(inputs.warnings),
-        notes=(f"{loop.pools.loop} {where}: {_way_out(loop, stages)}", *inputs.notes),
         no=True,
+        **inputs.told(first=[f"{loop.pools.loop} {where}: {_way_out(loop, stages)}"]),
     )
 
 
@@ -187,11 +173,9 @@ def _way_out(loop: Loop, stages: Stages) -> str:
 def _headline(outlook: StepOutlook, loop: Loop, stages: Stages) -> str:
     step, way = outlook.results["step_seconds"], outlook.modes[0].place
     least = "at least " if loop.bound else ""
-    where = f"{way.trainer_gpus:g} shared" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}"
-    text = (
-        f"A step of {stages.train.model.name} takes {least}{show(step.value, step.key)} "
-        f"({interval(step)}), on {where} {stages.train.gpu.name}, {way.loop}"
-    )
+    where = f"{_gpus(way)}{' shared' if way.shared else ''}"
+    takes = f"takes {least}{show(step.value, step.key)} ({interval(step)})"
+    text = f"A step of {stages.train.model.name} {takes}, on {where} {stages.train.gpu.name}, {way.loop}"
     bound = f"; {loop.bound}" if loop.bound else ""
     return f"{text}{bound}; {_winner(outlook)}."
 
@@ -213,142 +197,97 @@ def _close(outlook: StepOutlook) -> list[str]:
 
 
 def _parts(parts: Sequence[StepPart]) -> Table:
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "part": _PARTS[part.name],
-            "name": part.name,
-            "seconds": part.seconds,
-            "share_fraction": part.share,
-            "scales": part.scales,
-        }
-        for part in parts
+    cells = (
+        Column("part", "part", "left", of=lambda part: _PARTS[part.name]),
+        Unseen("name"),
+        Column("seconds", "time"),
+        Column("share_fraction", "share", of=lambda part: part.share),
+        Column("scales", "shrinks with", "left"),
     )
-    return Table(
-        title="Where the step goes",
-        columns=(
-            Column("part", "part", "left"),
-            Column("seconds", "time"),
-            Column("share_fraction", "share"),
-            Column("scales", "shrinks with", "left"),
-        ),
-        rows=rows,
-    )
+    return Table.of("Where the step goes", parts, cells)
 
 
 def _modes(outlook: StepOutlook) -> Table:
-    rows = tuple(_mode(mode) for mode in outlook.modes)
     refused = [f"{mode.place.loop}: {mode.refused}" for mode in outlook.modes if mode.refused]
     note = (
         "low and high: 80 % bands; times longer than the quickest: 80 % interval on the same draws, too close to call "
         "where it holds 1"
     )
-    return Table(
-        title="The same work on the same GPUs in other modes",
-        columns=(
-            Column("mode", "mode", "left"),
-            Column("gpus", "GPUs"),
-            Column("step_seconds", "step"),
-            Column("low_seconds", "low"),
-            Column("high_seconds", "high"),
-            Column("longer", "times longer"),
-            Column("verdict", "verdict", "left"),
-        ),
-        rows=rows,
-        marked=0,
-        note="\n".join([note, *refused]),
+    cells = (
+        Column("mode", "mode", "left", of=lambda mode: mode.place.loop),
+        Column("gpus", "GPUs", of=lambda mode: _gpus(mode.place)),
+        Unseen("rollout_gpus", lambda mode: mode.place.rollout_gpus),
+        Unseen("trainer_gpus", lambda mode: mode.place.trainer_gpus),
+        Column("step_seconds", "step", of=lambda mode: mode.seconds),
+        Column("low_seconds", "low", of=lambda mode: mode.seconds and ends(mode.seconds)[0]),
+        Column("high_seconds", "high", of=lambda mode: mode.seconds and ends(mode.seconds)[1]),
+        Column("longer", "times longer", of=_longer),
+        Unseen("times_longer", lambda mode: mode.times),
+        Column("verdict", "verdict", "left", of=_verdict),
     )
+    title = "The same work on the same GPUs in other modes"
+    return Table.of(title, outlook.modes, cells, marked=0, note="\n".join([note, *refused]))
 
 
-def _mode(mode: Mode) -> dict[str, Cell]:
-    way = mode.place
-    row: dict[str, Cell] = {
-        "mode": way.loop,
-        "gpus": f"{way.trainer_gpus:g}" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}",
-        "rollout_gpus": way.rollout_gpus,
-        "trainer_gpus": way.trainer_gpus,
-        "step_seconds": mode.seconds,
-        "low_seconds": None,
-        "high_seconds": None,
-        "longer": "",
-        "times_longer": mode.times,
-        "verdict": "quickest",
-    }
+def _gpus(way: Placement) -> str:
+    return f"{way.trainer_gpus:g}" if way.shared else f"{way.rollout_gpus:g} + {way.trainer_gpus:g}"
+
+
+def _longer(mode: Mode) -> str:
+    return "" if mode.seconds is None or mode.times is None else "{:.2f} to {:.2f}".format(*ends(mode.times))
+
+
+def _verdict(mode: Mode) -> str:
     if mode.seconds is None:
-        return row | {"verdict": "cannot run"}
-    low, high = ends(mode.seconds)
-    row |= {"low_seconds": low, "high_seconds": high}
-    if mode.times is not None:
-        row["longer"] = "{:.2f} to {:.2f}".format(*ends(mode.times))
-        row["verdict"] = "too close" if mode.close else "slower"
-    return row
+        return "cannot run"
+    return "quickest" if mode.times is None else "too close" if mode.close else "slower"
 
 
 def _assumed(assumed: Sequence[Assumption]) -> Table:
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "input": _TOLD_INPUTS[entry.key],
-            "key": entry.key,
-            "taken": entry.taken,
-            "instead": entry.instead,
-            "times_longer": entry.times,
-            "change": f"x {entry.times:.2f}",
-        }
-        for entry in assumed
+    cells = (
+        Column("input", "input", "left", wide=True, of=lambda entry: _TOLD_INPUTS[entry.key]),
+        Unseen("key"),
+        Column("taken", "taken", "left", wide=True),
+        Column("instead", "else", "left", wide=True),
+        Unseen("times_longer", lambda entry: entry.times),
+        Column("change", "step then", of=lambda entry: f"x {entry.times:.2f}"),
     )
-    return Table(
-        title="What nobody said, and what else it could be",
-        columns=(
-            Column("input", "input", "left", wide=True),
-            Column("taken", "taken", "left", wide=True),
-            Column("instead", "else", "left", wide=True),
-            Column("change", "step then"),
-        ),
-        rows=rows,
-    )
+    return Table.of("What nobody said, and what else it could be", assumed, cells)
 
 
-def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> list[str]:
+def _notes(outlook: StepOutlook, parts: Sequence[StepPart]) -> Iterator[str]:
     from rlsize.estimates.step_assembly import NOTHING
     from rlsize.loop.answer import LIMITS
 
-    notes = []
     stuck = [part for part in parts if part.scales == NOTHING]
     if stuck:
         seconds = sum(part.seconds.number for part in stuck)
         share, names = sum(part.share.number for part in stuck), listed([_PARTS[part.name] for part in stuck])
-        notes.append(f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}.")
-    if "samples_in_flight" in outlook.results:
-        batch, longest, limit = (
-            outlook.results[key] for key in ("samples_in_flight", "longest_response_tokens", "limited_by")
-        )
-        notes.append(
-            f"{show(batch.value)} samples at once on an instance, {LIMITS[str(limit.value)]}; the longest response of "
-            f"a step has about {longest.number:,.0f} tokens."
-        )
-    return notes
+        yield f"{show(seconds, '_seconds')} of the step ({share:.0%}) do not shrink with GPUs: {names}."
+    found = outlook.results
+    if "samples_in_flight" in found:
+        batch, limit = show(found["samples_in_flight"].value), LIMITS[str(found["limited_by"].value)]
+        longest = f"{found['longest_response_tokens'].number:,.0f} tokens"
+        many = f"{batch} samples at once on an instance, {limit}"
+        yield f"{many}; the longest response of a step has about {longest}."
 
 
-def _warnings(outlook: StepOutlook) -> list[str]:
-    if outlook.outlived is None:
-        return []
-    longest, least = (show(seconds, "_seconds") for seconds in outlook.outlived)
-    text = (
-        f"async: the longest response takes about {longest}, longer than a staleness of "
-        f"{outlook.max_staleness:g} allows; the step holds where such samples go on over a sync or may be "
-        f"staler, and is {least} or more where the trainer waits for them"
-    )
-    return [text]
+def _warnings(loop: Loop, outlook: StepOutlook) -> list[str]:
+    """What is dropped as too late, and a mode whose longest response outlives its staleness cap."""
+    from rlsize.reports.plan import dropped_words, late_words
+
+    able = [mode.place for mode in outlook.modes if mode.seconds is not None]
+    late = [f"{place.loop}: {words}" for place in able for words in late_words(loop.outlook, place)]
+    return [*dropped_words(outlook.results), *late]
 
 
-def _measure(outlook: StepOutlook) -> list[str]:
+def _measure(outlook: StepOutlook) -> Iterator[str]:
     """What the band comes from, and what to measure first."""
-    notes = []
     if outlook.doubts:
         largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in outlook.doubts[:3])
-        notes.append(f"The band comes from: {largest}.")
+        yield f"The band comes from: {largest}."
     if outlook.stages:
-        notes.append(f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it.")
-    return notes
+        yield f"Measure first: {_FIRST[outlook.stages[0].name]}; rlsize calibrate takes it."
 
 
 def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
@@ -361,17 +300,12 @@ def _chart(outlook: StepOutlook, train: TrainQuestion) -> Chart:
         if mode.step is not None
     }
     series = [
-        Series(
-            name=bar,
-            xs=tuple(heights),
-            ys=tuple(sum(parts.get(name, 0.0) for name in names) for parts in heights.values()),
-        )
+        Series.of(bar, ((mode, sum(parts.get(name, 0.0) for name in names)) for mode, parts in heights.items()))
         for bar, names in _BARS.items()
     ]
     step, own = outlook.results["step_seconds"], outlook.modes[0].place.loop
     return Chart(
         title=_takeaway(outlook),
-        x_label="",
         y_label="seconds of a step that nothing hides",
         series=tuple(entry for entry in series if any(entry.ys)),
         kind="stacked",

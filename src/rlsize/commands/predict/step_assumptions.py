@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import rl_step, train_step
 from rlsize.estimates.memory_shape import memory_shape
@@ -31,8 +31,7 @@ _CAP = 4.0  # mean lengths: a tight cap
 _OTHER_ENDING: Mapping[Loop, Loop] = {"async": "one-step-off", "one-step-off": "async"}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Assumption:
+class Assumption(NamedTuple):
     """
     An input that nobody gave.
 

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING
 
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure, absent
-from rlsize.reports.report import Cell, Column, Report, Table
+from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ANSWER, asks
+from rlsize.shell.quantity_flags import ANSWER, asks, short
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from rlsize.estimates.belief import BandSource
     from rlsize.estimates.sync_outlook import SyncOutlook
     from rlsize.estimates.sync_prediction import SyncTimeQuestion
@@ -29,20 +27,10 @@ _MOST_TOLD = 2
 
 @asks(
     Inputs=(
-        "model",
-        "gpu",
-        "transport",
-        ("wire_dtype", "--dtype|--wire-dtype"),
-        "mode",
-        "gpus",
-        "trainer_gpus",
-        "rollout_gpus",
-        "gpus_per_instance",
-        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
-        "bucket_bytes",
-        *ANSWER,
+        "model", "gpu", "transport", *short("wire_dtype"), "mode", "gpus", "trainer_gpus", "rollout_gpus",
+        "gpus_per_instance", *short("rollout_tensor_parallel"), "bucket_bytes", *ANSWER,
     ),
-)
+)  # fmt: skip
 def predict_sync(inputs: Inputs) -> Report:
     """
     How long a weight sync will take, by class of transport, with a band.
@@ -67,10 +55,8 @@ def predict_sync(inputs: Inputs) -> Report:
         command="predict sync",
         headline=_headline(outlook, told),
         results=(outlook.sent, *told),
-        inputs=inputs.shown(),
         tables={"transports": _table(outlook)},
-        warnings=tuple(inputs.warnings),
-        notes=(*inputs.notes, *_doubts(outlook), _advice(outlook)),
+        **inputs.told(notes=(*_doubts(outlook), _advice(outlook))),
     )
 
 
@@ -152,37 +138,19 @@ def _headline(outlook: SyncOutlook, told: tuple[Figure, ...]) -> str:
 
 
 def _table(outlook: SyncOutlook) -> Table:
-    chosen = (outlook.question.transport, outlook.seconds)
-    rows = tuple(_row(name, seconds) for name, seconds in (chosen, *outlook.others))
-    return Table(
-        title="By class of transport",
-        columns=(
-            Column("transport", "transport", "left"),
-            Column("sync_seconds", "expected"),
-            Column("low_seconds", "low"),
-            Column("high_seconds", "high"),
-            Column("shares_gpus", "GPUs", "left"),
-            Column("how", "what it is", "left", wide=True),
-        ),
-        rows=rows,
-        marked=0,
-        note="low and high: an 80 % band; GPUs shared or apart: a class is for that placement",
-    )
-
-
-def _row(name: str, seconds: Figure) -> Mapping[str, Cell]:
     from rlsize.estimates.sync_prediction import TRANSPORTS
 
-    low, high = ends(seconds)
-    transport = TRANSPORTS[name]
-    return {
-        "transport": name,
-        "sync_seconds": seconds.number,
-        "low_seconds": low,
-        "high_seconds": high,
-        "shares_gpus": "shared" if transport.colocated else "apart",
-        "how": transport.title,
-    }
+    seconds = dict([(outlook.question.transport, outlook.seconds), *outlook.others])
+    cells = (
+        Column("transport", "transport", "left", of=str),
+        Column("sync_seconds", "expected", of=lambda name: seconds[name].number),
+        Column("low_seconds", "low", of=lambda name: ends(seconds[name])[0]),
+        Column("high_seconds", "high", of=lambda name: ends(seconds[name])[1]),
+        Column("shares_gpus", "GPUs", "left", of=lambda name: "shared" if TRANSPORTS[name].colocated else "apart"),
+        Column("how", "what it is", "left", wide=True, of=lambda name: TRANSPORTS[name].title),
+    )
+    note = "low and high: an 80 % band; GPUs shared or apart: a class is for that placement"
+    return Table.of("By class of transport", seconds, cells, marked=0, note=note)
 
 
 def _telling(outlook: SyncOutlook) -> list[BandSource]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.reports.wording import interval
 from rlsize.shell.inputs import Inputs
-from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, TRAINER, asks
+from rlsize.shell.quantity_flags import ALGORITHM, ANSWER, TRAINER, WORKLOAD, asks
 from rlsize.units import show
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from rlsize.estimates.train_outlook import TrainAnswer
     from rlsize.estimates.train_prediction import TrainQuestion
     from rlsize.loop.resolve import Loop
-    from rlsize.reports.report import Cell
 
 PARTS = {
     "matmul": "matrix products",
@@ -46,17 +45,7 @@ _SMALL = 0.002  # share of the step below which a part is no bar
 
 @asks(
     Inputs=("model", "gpu", *ANSWER),
-    Workload=(
-        "prompts_per_step",
-        "group_size",
-        "samples_per_step",
-        "prompt_tokens",
-        "response_tokens",
-        "response_cv",
-        "max_response_tokens",
-        "updates",
-        "mini_batches",
-    ),
+    Workload=WORKLOAD,
     Loop=("mode", "gpus", "rollout_gpus"),
     Trainer=("trainer_gpus", *TRAINER, "virtual_stages", "fp8_scaling", ("overlapped", "--async-tensor-parallel")),
     Passes=ALGORITHM,
@@ -90,11 +79,9 @@ def predict_train(inputs: Inputs) -> Report:
         command="predict train",
         headline=_headline(question, answer),
         results=answer.results,
-        inputs=inputs.shown(),
         tables={"parts": _table(answer)},
-        warnings=tuple(inputs.warnings),
-        notes=(*_notes(question, answer), *inputs.notes),
         chart=_chart(question, answer),
+        **inputs.told(first=_notes(question, answer)),
     )
 
 
@@ -112,38 +99,29 @@ def _in_a_loop(loop: Loop, question: TrainQuestion, alone: TrainAnswer) -> Train
     slow = loop.outlook.explained.values["step_train_colocated" if loop.pools.shared else "step_train_disaggregated"]
     measured = loop.known.train_seconds.known
     predicted = apply("predicted_train_seconds", kernel_time.slowed, seconds=own["train_seconds"], slowdown=slow)
-    lost = Figure(
-        key="loop_seconds",
-        value=predicted.number - own["train_seconds"].number,
-        provenance="predicted",
-        source="times longer, or shorter, than by itself",
-    )
-    parts = [*alone.parts, TrainPart(name="loop", seconds=lost, share=lost)]
+    longer, why = predicted.number - own["train_seconds"].number, "times longer, or shorter, than by itself"
+    lost = Figure(key="loop_seconds", value=longer, provenance="predicted", source=why)
     parts = [
         replace(part, share=apply("share_fraction", train_step.time_share, part=part.seconds, whole=predicted))
-        for part in parts
+        for part in (*alone.parts, TrainPart(name="loop", seconds=lost, share=lost))
     ]
-    tokens = apply(
-        "tokens", matching.tokens_per_step, prompts=question.sequences, group_size=1, response_tokens=question.tokens
-    )
+    batch = {"prompts": question.sequences, "group_size": 1, "response_tokens": question.tokens}
+    tokens = apply("tokens", matching.tokens_per_step, **batch)
     rate = apply("tokens_per_second", matching.consumption, tokens_per_step=tokens, train_seconds=seconds)
     each = apply("trained_tokens_per_gpu_second", matching.rate_per_gpu, rate=rate, gpus=question.gpus)
     results = [seconds, _slower(rate, seconds), _slower(each, seconds)]
-    if "consumption_tokens_per_second" in own:
-        batch = own["consumption_tokens_per_second"].inputs["tokens_per_step"]
-        key = "consumption_tokens_per_second"
-        used = apply(key, matching.consumption, tokens_per_step=batch, train_seconds=seconds)
+    key = "consumption_tokens_per_second"
+    if key in own:
+        trained = own[key].inputs["tokens_per_step"]
+        used = apply(key, matching.consumption, tokens_per_step=trained, train_seconds=seconds)
         results.append(_slower(used, seconds))
     if measured:
         return replace(alone, results=(*results, predicted), parts=tuple(parts))
     for key in (f"{name}_seconds" for name in question.passes):
         slowed = apply(key, kernel_time.slowed, seconds=own[key], slowdown=slow)
         results.append(_as_long(slowed, found.results["logprob_seconds"]))
-    return replace(
-        alone,
-        results=(*results[:1], told["update_seconds"], *results[1:], _mfu(own, slow, seconds)),
-        parts=tuple(parts),
-    )
+    results = [*results[:1], told["update_seconds"], *results[1:], _mfu(own, slow, seconds)]
+    return replace(alone, results=tuple(results), parts=tuple(parts))
 
 
 def _mfu(own: Mapping[str, Figure], slow: Figure, seconds: Figure) -> Figure:
@@ -188,17 +166,13 @@ def _headline(question: TrainQuestion, answer: TrainAnswer) -> str:
 
 
 def _table(answer: TrainAnswer) -> Table:
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {
-            "part": PARTS.get(part.name, part.name),
-            "name": part.name,
-            "seconds": part.seconds,
-            "share_fraction": part.share,
-        }
-        for part in answer.parts
+    cells = (
+        Column("part", "part", "left", of=lambda part: PARTS.get(part.name, part.name)),
+        Unseen("name"),
+        Column("seconds", "time"),
+        Column("share_fraction", "share", of=lambda part: part.share),
     )
-    columns = (Column("part", "part", "left"), Column("seconds", "time"), Column("share_fraction", "share"))
-    return Table(title="Where the time goes", columns=columns, rows=rows)
+    return Table.of("Where the time goes", answer.parts, cells)
 
 
 def _notes(question: TrainQuestion, answer: TrainAnswer) -> list[str]:
@@ -206,28 +180,23 @@ def _notes(question: TrainQuestion, answer: TrainAnswer) -> list[str]:
 
     passes = [EXTRA_PASSES[name] for name in question.passes]
     counted = f"beside the update: {'; '.join(passes)}" if passes else "none beside the update"
-    notes = [f"Passes counted {counted}."]
-    if answer.doubts:
-        largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in answer.doubts)
-        notes.append(f"The band comes from: {largest}. One measured train time narrows it most (rlsize calibrate).")
-    notes.append("MFU counts forward and backward once, causal attention included, nothing recomputed.")
-    notes.append("Whether the trainer fits in memory is not asked here: rlsize memory.")
-    return notes
+    largest = "; ".join(f"{doubt.meaning} ({doubt.share:.0%})" for doubt in answer.doubts)
+    narrowed = f"The band comes from: {largest}. One measured train time narrows it most (rlsize calibrate)."
+    return [
+        f"Passes counted {counted}.",
+        *([narrowed] if answer.doubts else []),
+        "MFU counts forward and backward once, causal attention included, nothing recomputed.",
+        "Whether the trainer fits in memory is not asked here: rlsize memory.",
+    ]
 
 
 def _chart(question: TrainQuestion, answer: TrainAnswer) -> Chart:
     shown = [part for part in answer.parts if part.share.number >= _SMALL]
     largest = max(shown, key=lambda part: part.seconds.number)
     label = PARTS.get(largest.name, largest.name)
-    bars = Series(
-        name="seconds",
-        xs=tuple(PARTS.get(part.name, part.name) for part in shown),
-        ys=tuple(part.seconds.number for part in shown),
-        role="trainer",
-    )
+    bars = Series.of("seconds", ((PARTS.get(part.name, part.name), part.seconds.number) for part in shown), "trainer")
     return Chart(
         title=f"{label[0].upper()}{label[1:]} take {show(largest.share.value, largest.share.key)} of the step",
-        x_label="",
         y_label="seconds of a step",
         series=(bars,),
         kind="bars",

@@ -13,18 +13,18 @@ if TYPE_CHECKING:
     from rlsize.estimates.model_size import ModelSize
     from rlsize.facts.figure import Figure
     from rlsize.facts.model import Model
-    from rlsize.reports.report import Cell
 
 DEFAULT_FOLDER = "profiles"
 SHADOWED = "{name} is the name of a shipped profile, which this one replaces wherever its folder is named."
-_COLUMNS = (Column("part", "part", "left"), Column("params", "parameters"), Column("active_params", "active"))
-_CACHES = (
-    "kv_bytes_per_token",
-    "index_bytes_per_token",
-    "sliding_cap_bytes",
-    "recurrent_state_bytes",
-    "convolution_state_bytes",
+_CELLS = (
+    Column("part", "part", "left", of=lambda part: part.name.replace("_", " ")),
+    Column("params", "parameters", of=lambda part: part.params.value),
+    Column("active_params", "active", of=lambda part: part.active_params.value),
 )
+_CACHES = (
+    "kv_bytes_per_token", "index_bytes_per_token", "sliding_cap_bytes", "recurrent_state_bytes",
+    "convolution_state_bytes",
+)  # fmt: skip
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode="rich")
 
@@ -83,8 +83,7 @@ def show_profile(
 @app.command("check", cls=Command)
 def check_profiles(
     folder: Annotated[
-        str | None,
-        argument("[DIR]", "A folder of your own profiles; all folders when left out."),
+        str | None, argument("[DIR]", "A folder of your own profiles; all folders when left out.")
     ] = None,
     profiles: Profiles = None,
 ) -> Report:
@@ -162,16 +161,12 @@ def _report(model: Model, size: ModelSize, saved: Figure, *, folder: str, shadow
     """What the new profile holds: its size, and the bill part by part."""
     params, active = size.params.number / 1e9, size.active_params.number / 1e9
     caches = [getattr(size, name) for name in _CACHES]
-    rows: tuple[dict[str, Cell], ...] = tuple(
-        {"part": part.name.replace("_", " "), "params": part.params.value, "active_params": part.active_params.value}
-        for part in size.parts
-    )
     return Report(
         command="profiles add-model",
         headline=f"{model.name}: {params:.4g}B parameters, {active:.4g}B work on each token; wrote {saved.value}",
         results=(saved, size.params, size.active_params, *(cache for cache in caches if cache.value)),
         quiet=frozenset({"profile"}),
-        tables={"parts": Table(title="Parameters", columns=_COLUMNS, rows=rows)},
+        tables={"parts": Table.of("Parameters", size.parts, _CELLS)},
         warnings=(*model.notes, *([SHADOWED.format(name=model.name)] if shadowed else [])),
         notes=(
             "Caches in bf16, recurrent states in fp32; add the published counts to the file to have them compared.",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
@@ -22,17 +21,17 @@ if TYPE_CHECKING:
     from rlsize.facts.rates import Rates
     from rlsize.reports.report import Cell
 
-TITLES = MappingProxyType({
+TITLES: Mapping[str, str] = {
     "gpu": "GPUs", "link": "Links", "model": "Models", "price": "Prices", "cluster": "Clusters", "rates": "Rates",
     "framework": "Frameworks",
-})  # fmt: skip
+}  # fmt: skip
 _HINT = "`rlsize profiles show NAME` prints every number of one with its source."
 _LEFT = frozenset({
     "name", "link", "scope", "gpu", "interconnect", "region", "as_of", "reached_says", "measured_at", "modes",
     "backends", "engines",
 })  # fmt: skip
 _WRAPPING = frozenset({"region", "modes", "backends", "engines"})
-_COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({
+_COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = {
     "gpu": (("name", "GPU"), ("bf16_flops", "bf16"), ("memory_bytes", "memory"),
             ("memory_bandwidth_bytes_per_second", "bandwidth"), ("scale_up_bytes_per_second", "scale-up")),
     "link": (("name", "link"), ("scope", "scope"), ("one_direction_bytes_per_second", "one direction"),
@@ -45,8 +44,8 @@ _COLUMNS: Mapping[str, tuple[tuple[str, str], ...]] = MappingProxyType({
     "rates": (("name", "rates"), ("instance_tokens_per_second", "instance"), ("train_seconds", "train"),
               ("measured_at", "measured")),
     "framework": (("name", "framework"), ("modes", "modes"), ("backends", "trainers"), ("engines", "engines")),
-})  # fmt: skip
-_NOTES = MappingProxyType({
+}  # fmt: skip
+_NOTES: Mapping[str, str] = {
     "gpu": "bf16 is the dense peak; scale-up is one direction per GPU",
     "link": (
         "per GPU; reached: the share of one direction that transfers get; "
@@ -55,7 +54,7 @@ _NOTES = MappingProxyType({
     "model": "KV cache in bf16, layers that attend to the whole context",
     "price": "a price holds for its day, region and terms only",
     "cluster": "network: per GPU, one direction",
-})  # fmt: skip
+}  # fmt: skip
 
 
 def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
@@ -87,15 +86,14 @@ def check_report(counts: Mapping[str, int]) -> Report:
     Args:
         counts: Profiles that were checked, by kind.
     """
-    rows: tuple[Mapping[str, Cell], ...] = tuple({"kind": kind, "profiles": count} for kind, count in counts.items())
-    columns = (Column("kind", "kind", "left"), Column("profiles", "profiles"))
+    cells = (Column("kind", "kind", "left", of=str), Column("profiles", "profiles", of=counts.__getitem__))
     total = sum(counts.values())
     return Report(
         command="profiles check",
         headline=f"{total} {'profile' if total == 1 else 'profiles'} checked, no fault found",
         results=(Figure(key="profiles", value=total, source="the profile folders"), Figure(key="faults", value=0)),
         quiet=frozenset({"profiles", "faults"}),
-        tables={"kinds": Table(title="", columns=columns, rows=rows)},
+        tables={"kinds": Table.of("", counts, cells)},
     )
 
 
@@ -104,14 +102,13 @@ def _table(kind: str, named: Sequence[tuple[str, Any]]) -> Table:
         Column(key, title, "left" if key in _LEFT else "right", wide=key not in _LEFT or key in _WRAPPING)
         for key, title in _COLUMNS[kind]
     )
-    rows = tuple(
-        {key: _cell(key, value) for key, value in _row(kind, name, profile).items()} for name, profile in named
-    )
+    rows = tuple(_row(kind, name, profile) for name, profile in named)
     return Table(title=TITLES[kind], columns=columns, rows=rows, note=_NOTES.get(kind, ""))
 
 
-def _row(kind: str, name: str, profile: Any) -> dict[str, Any]:
-    return {"name": name, **_ROWS[kind](profile), "unverified": ", ".join(unverified(profile))}
+def _row(kind: str, name: str, profile: Any) -> dict[str, Cell]:
+    told = {"name": name, **_ROWS[kind](profile), "unverified": ", ".join(unverified(profile))}
+    return {key: _cell(key, value) for key, value in told.items()}
 
 
 def _cell(key: str, value: Cell | Sourced) -> Cell:
@@ -173,19 +170,9 @@ def _billions(params: float | None) -> str | None:
 
 
 def _price_row(price: Price) -> dict[str, Any]:
-    return {
-        "cloud": price.cloud,
-        "instance": price.instance,
-        "gpu": price.gpu,
-        "gpu_listed": price.gpu_listed,
-        "per_gpu_hour_usd": price.usd_per_gpu_hour,
-        "spot_per_gpu_hour_usd": price.spot_usd_per_gpu_hour,
-        "region": price.region,
-        "commitment": price.commitment,
-        "as_of": price.as_of,
-        "as_of_meaning": price.as_of_meaning,
-        "trust": price.trust,
-    }
+    said = {key: getattr(price, key) for key in ("cloud", "instance", "gpu", "gpu_listed")}
+    said |= {"per_gpu_hour_usd": price.usd_per_gpu_hour, "spot_per_gpu_hour_usd": price.spot_usd_per_gpu_hour}
+    return said | {key: getattr(price, key) for key in ("region", "commitment", "as_of", "as_of_meaning", "trust")}
 
 
 def _cluster_row(cluster: Cluster) -> dict[str, Any]:
@@ -221,8 +208,8 @@ def _framework_row(framework: Framework) -> dict[str, Any]:
     }
 
 
-_ROWS: Mapping[str, Callable[[Any], dict[str, Any]]] = MappingProxyType({
+_ROWS: Mapping[str, Callable[[Any], dict[str, Any]]] = {
     "gpu": _gpu_row, "link": _link_row, "model": _model_row,
     "price": _price_row, "cluster": _cluster_row, "rates": _rates_row,
     "framework": _framework_row,
-})  # fmt: skip
+}  # fmt: skip

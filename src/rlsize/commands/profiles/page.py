@@ -4,35 +4,28 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, get_args, get_type_hints
 
 from rlsize.facts.fields import Quantity, Uncertain
 from rlsize.facts.figure import Figure
 from rlsize.facts.sourced import Sourced, unverified
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen
 from rlsize.units import show
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from rlsize.facts.figure import Value
-    from rlsize.reports.report import Cell
 
 # A key whose ending says the unit, for each unit that a field may declare.
-_ENDINGS = MappingProxyType({
+_ENDINGS: Mapping[str, str] = {
     "B": "_bytes", "B/s": "_bytes_per_second", "FLOP/s": "_flops", "s": "_seconds", "W": "_watts", "usd": "_usd",
     "token": "_tokens", "token/s": "_tokens_per_second", "param": "_params",
-})  # fmt: skip
+}  # fmt: skip
 _APART = frozenset(
     {"name", "title", "aliases", "sources", "notes"}
 )  # told in the headline, below, or in tables of their own
 _GENERAL = "general"
-_COLUMNS = (
-    Column("entry", "", "left"),
-    Column("shown", "value", "left", wide=True),
-    Column("source", "source", "left"),
-)
 _SOURCE_COLUMNS = (Column("key", "", "left"), Column("says", "what it is", "left", wide=True))
 
 
@@ -138,14 +131,7 @@ def _tables(profile: Any, *, long_keys: bool) -> dict[str, Table]:
     for entry in entries(profile):
         head, _, rest = entry.path.partition(".")
         sections.setdefault(head if rest and rest != "value" else _GENERAL, []).append(entry)
-    tables = {
-        section: Table(
-            title=section,
-            columns=_columns(found, long_keys=long_keys),
-            rows=tuple(_row(section, entry) for entry in found),
-        )
-        for section, found in sections.items()
-    }
+    tables = {section: _section(section, found, long_keys=long_keys) for section, found in sections.items()}
     sources = getattr(profile, "sources", {})
     if sources:
         rows = tuple({"key": key, "says": text} for key, text in sources.items())
@@ -153,19 +139,18 @@ def _tables(profile: Any, *, long_keys: bool) -> dict[str, Table]:
     return tables
 
 
-def _columns(found: list[Entry], *, long_keys: bool) -> tuple[Column, ...]:
-    shown = _COLUMNS if any(entry.source for entry in found) else _COLUMNS[:-1]
-    return tuple(one._replace(wide=True) for one in shown) if long_keys else shown
+def _section(section: str, found: list[Entry], *, long_keys: bool) -> Table:
+    def name(entry: Entry) -> str:
+        return entry.path.removeprefix(f"{section}.").replace(".", " ").replace("_", " ")
 
+    def told(entry: Entry) -> str:
+        return f"{entry.shown}; {entry.note}" if entry.note else entry.shown
 
-def _row(section: str, entry: Entry) -> dict[str, Cell]:
-    return {
-        "entry": entry.path.removeprefix(f"{section}.").replace(".", " ").replace("_", " "),
-        "shown": f"{entry.shown}; {entry.note}" if entry.note else entry.shown,
-        "source": entry.source,
-        "path": entry.path,
-        "value": entry.value,
-        "unit": entry.unit,
-        "verified": entry.verified,
-        "note": entry.note,
-    }
+    sourced = any(entry.source for entry in found)
+    cells: tuple[Column | Unseen, ...] = (
+        Column("entry", "", "left", wide=long_keys, of=name),
+        Column("shown", "value", "left", wide=True, of=told),
+        Column("source", "source", "left", wide=long_keys) if sourced else Unseen("source"),
+        *map(Unseen, ("path", "value", "unit", "verified", "note")),
+    )
+    return Table.of(section, found, cells)

@@ -46,7 +46,7 @@ def report(
     check_target(path, force)
     found, ranked = search(inputs)
     answer = found.planned
-    told = plan_report(answer, inputs.shown(), inputs.warnings, inputs.notes, ranked)
+    told = plan_report(answer, inputs.told(), ranked)
     if answer.chosen is None:
         return replace(told, command="report")
     model = answer.outlook.problem.model

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from rlsize.planner.choice import Choice
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
-    from rlsize.reports.report import Cell
 
 T = TypeVar("T")
 
@@ -41,6 +40,8 @@ _KEY = (
 _PHASES: dict[str, Phases] = {"colocated": "colocated", "synchronous": "in turn"}
 _ORDER = {"given": 0, "measured": 1, "predicted": 2, "default": 3}
 _WINDOW = "several hundred optimizer steps"
+_AGAIN = "Measure the side that the answer depends on most, calibrate with it, and plan again"
+_GUARD = "Keep the plan as a baseline, and guard it in CI"
 
 
 def review_page(
@@ -145,10 +146,9 @@ def _there(*found: T | None) -> tuple[T, ...]:
 
 def _where(placement: Mapping[str, Figure]) -> Table:
     """Mode, GPUs and layouts; degrees of one are left out."""
-    told = (figure for figure in placement.values() if not (figure.key.endswith("_parallel") and figure.value == 1))
-    rows: tuple[Mapping[str, Cell], ...] = tuple({"placement": words(figure.key), "value": figure} for figure in told)
-    columns = (Column("placement", "what", "left"), Column("value", "as planned"))
-    return Table(title="Where it runs", columns=columns, rows=rows)
+    told = (one for key, one in placement.items() if not (key.endswith("_parallel") and one.value == 1))
+    what = Column("placement", "what", "left", of=lambda figure: words(figure.key))
+    return Table.of("Where it runs", told, (what, Column("value", "as planned", of=lambda figure: figure)))
 
 
 def _checks(chosen: Choice) -> tuple[str, ...]:
@@ -167,14 +167,8 @@ def _checks(chosen: Choice) -> tuple[str, ...]:
         f"Work the cost of a step out again: at most {_high(cost)}. If throughput rose and cost rose more, go back."
         if cost.known
         else f"Work the GPU-hours of a step out again: at most {_high(results['gpu_hours_per_step'])}.",
-        (
-            "Measure the side that the answer depends on most, calibrate with it, and plan again: "
-            "rlsize measure, rlsize calibrate, rlsize plan --calibration."
-        ),
-        (
-            "Keep the plan as a baseline, and guard it in CI: rlsize plan --save plan.yaml, "
-            "rlsize check --baseline plan.yaml."
-        ),
+        f"{_AGAIN}: rlsize measure, rlsize calibrate, rlsize plan --calibration.",
+        f"{_GUARD}: rlsize plan --save plan.yaml, rlsize check --baseline plan.yaml.",
     )
 
 
@@ -196,6 +190,7 @@ def _start(answer: Planned, chosen: Choice) -> Start:
         rate = rollout_batch.batch_rate(samples=samples, response_tokens=tokens, seconds=seconds)
         return float(matching.rate_per_gpu(rate=rate, gpus=gpus))
 
+    exposed = decode_step.both_times(first=results["sync_exposed_seconds"], second=results["overhead_seconds"])
     return Start(
         loop=_PHASES.get(place.loop, "overlapped"),
         gpus=float(place.gpus),
@@ -208,9 +203,7 @@ def _start(answer: Planned, chosen: Choice) -> Start:
         max_staleness=max(place.staleness, 1.0),
         gpu_hour=_gpu_hour(chosen),
         tokens_generated_per_trained_token=problem.waste.number,
-        exposed_seconds=float(
-            decode_step.both_times(first=results["sync_exposed_seconds"], second=results["overhead_seconds"])
-        ),
+        exposed_seconds=float(exposed),
     )
 
 
@@ -223,8 +216,5 @@ def _gpu_hour(chosen: Choice) -> float | None:
     if place.shared:
         return trainer.number
     share = float(rollout_batch.share_of(part=place.rollout_gpus, whole=place.gpus))
-    return float(
-        money.blended_gpu_hour(
-            on_demand_gpu_hour=trainer.number, preemptible_gpu_hour=rollout.number, preemptible_fraction=share
-        )
-    )
+    prices = {"on_demand_gpu_hour": trainer.number, "preemptible_gpu_hour": rollout.number}
+    return float(money.blended_gpu_hour(**prices, preemptible_fraction=share))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
@@ -130,40 +130,23 @@ def _sliders(start: Start) -> Iterator[Slider]:
     yield _scale("gpus", "Cluster size", "GPUs", start.gpus, step=_NODE if start.gpus % _NODE == 0 else 1.0, decimals=0)
     if start.loop != "colocated":
         share = start.rollout_gpus / start.gpus
-        yield Slider(
-            key="rollout_fraction",
-            label="Rollout share of the GPUs",
-            unit="%",
-            least=min(_LEAST_SHARE, share),
-            most=max(_MOST_SHARE, share),
-            step=0.01,
-            start=share,
-            factor=100.0,
-        )
-    yield Slider(
-        key="response_tokens",
-        label="Output tokens of a sample, mean",
-        unit="tokens",
-        least=min(_LEAST_TOKENS, start.response_tokens),
-        most=max(_MOST_TOKENS, start.response_tokens),
-        step=1.0,
-        start=start.response_tokens,
-        log=True,
-    )
+        shares = _around("rollout_fraction", "Rollout share of the GPUs", "%", share, (_LEAST_SHARE, _MOST_SHARE))
+        yield replace(shares, step=0.01, factor=100.0)
+    range_ = _LEAST_TOKENS, _MOST_TOKENS
+    tokens = _around("response_tokens", "Output tokens of a sample, mean", "tokens", start.response_tokens, range_)
+    yield replace(tokens, log=True)
     yield _scale("rollout_gpu_rate", "Rollout rate of a GPU", "tok/s", start.rollout_gpu_rate)
     yield _scale("trainer_gpu_rate", "Trainer rate of a GPU", "tok/s", start.trainer_gpu_rate)
     if start.loop == "overlapped":
-        yield Slider(
-            key="max_staleness",
-            label="Staleness cap",
-            unit="steps",
-            least=min(1.0, start.max_staleness),
-            most=max(_MOST_STALENESS, start.max_staleness),
-            step=1.0,
-            start=start.max_staleness,
-        )
+        yield _around("max_staleness", "Staleness cap", "steps", start.max_staleness, (1.0, _MOST_STALENESS))
     if start.gpu_hour:
         yield _scale("gpu_hour", "Price of a GPU-hour", "USD", start.gpu_hour, decimals=2)
+
+
+def _around(key: str, label: str, unit: str, start: float, ends: tuple[float, float]) -> Slider:
+    """A slider between two ends, or from its start where that lies outside."""
+    least, most = min(ends[0], start), max(ends[1], start)
+    return Slider(key=key, label=label, unit=unit, least=least, most=most, step=1.0, start=start)
 
 
 def _scale(key: str, label: str, unit: str, start: float, step: float = 0.0, decimals: int | None = None) -> Slider:
@@ -209,9 +192,8 @@ def _gpus(key: str, label: str, keys: tuple[str, str]) -> Output:
 
 def _formula(key: str, equation: Callable[..., Any], **renamed: str) -> Formula:
     """A formula whose arguments are called like what goes into them, but for some."""
-    return Formula(
-        key=key, equation=equation, inputs={name: renamed.get(name, name) for name in signature(equation).parameters}
-    )
+    inputs = {name: renamed.get(name, name) for name in signature(equation).parameters}
+    return Formula(key=key, equation=equation, inputs=inputs)
 
 
 _STEP = {"iteration_seconds": "step_seconds"}
@@ -225,9 +207,8 @@ _IDLE = (  # GPUs of each pool that wait, on average over a step
 _TRAINED_RATE = _formula(  # what one rollout GPU feeds the trainer with
     "rollout_trained_rate", matching.trained_token_supply, gpus="one_gpu", gpu_rate="rollout_gpu_rate"
 )
-_LOOP_RATE = _formula(
-    "loop_rate", matching.throughput_with_swap, throughput="full_rate", swap_seconds="exposed_seconds"
-)
+_SWAPPED = {"throughput": "full_rate", "swap_seconds": "exposed_seconds"}
+_LOOP_RATE = _formula("loop_rate", matching.throughput_with_swap, **_SWAPPED)
 _POOL_SIZES = (
     _formula("rollout_gpus", matching.pool_gpus, fraction="rollout_fraction"),
     _formula("trainer_gpus", matching.remaining_gpus),

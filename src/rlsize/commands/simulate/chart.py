@@ -47,7 +47,7 @@ def over_steps(ledger: Ledger, warm_up: int, title: str, subtitle: str = "") -> 
             title="Backlog: finished samples that wait to be trained",
             x_label=x_label,
             y_label="samples",
-            series=(_series(ledger, "backlog", "backlog_samples", _mean, "main"),),
+            series=(_series(ledger, "backlog", "backlog_samples", "main"),),
             marks=marks,
         ),
         Chart(
@@ -55,9 +55,9 @@ def over_steps(ledger: Ledger, warm_up: int, title: str, subtitle: str = "") -> 
             x_label=x_label,
             y_label="optimizer steps",
             series=(
-                _series(ledger, "waiting, oldest", "oldest_age_steps", max, "other"),
-                _series(ledger, "trained, most", "most_stale", max, "trainer"),
-                _series(ledger, "trained, mean", "staleness_mean", _mean, "main"),
+                _series(ledger, "waiting, oldest", "oldest_age_steps", "other", max),
+                _series(ledger, "trained, most", "most_stale", "trainer", max),
+                _series(ledger, "trained, mean", "staleness_mean", "main"),
             ),
             marks=(*bare, *(() if cap is None else (Mark(at=cap, label="", axis="y"),))),
         ),
@@ -66,11 +66,7 @@ def over_steps(ledger: Ledger, warm_up: int, title: str, subtitle: str = "") -> 
             x_label=x_label,
             y_label="seconds",
             kind="areas",
-            series=tuple(
-                _series(ledger, name, column, _mean, role)
-                for name, column, role in _CAUSES
-                if any(ledger.columns[column])
-            ),
+            series=tuple(_series(ledger, *cause) for cause in _CAUSES if any(ledger.columns[cause[1]])),
             marks=bare,
         ),
     )
@@ -109,7 +105,13 @@ def _lanes(spans: Sequence[Span]) -> tuple[str, ...]:
     return (*shown, *(f"{_INSTANCE}{number}" for number in range(max(numbers, default=-1) + 1)))
 
 
-def _series(ledger: Ledger, name: str, column: str, worth: Callable[[Sequence[float]], float], role: Role) -> Series:
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _series(
+    ledger: Ledger, name: str, column: str, role: Role, worth: Callable[[Sequence[float]], float] = _mean
+) -> Series:
     columns = ledger.columns
     if column == "staleness_mean":
         pairs = zip(columns["staleness_sum"], columns["trained_samples"], strict=True)
@@ -120,10 +122,5 @@ def _series(ledger: Ledger, name: str, column: str, worth: Callable[[Sequence[fl
     starts = range(0, len(values), part)
     groups = [values[start : start + part] for start in starts]
     xs = tuple(start + (len(group) + 1) / 2 for start, group in zip(starts, groups, strict=True))
-    return Series(
-        name=name, xs=xs, ys=tuple(worth(group) for group in groups), role=role, steps=column.endswith("_seconds")
-    )
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    ys = tuple(worth(group) for group in groups)
+    return Series(name=name, xs=xs, ys=ys, role=role, steps=column.endswith("_seconds"))

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 LOOP = (
     "model", "gpu", "mode", "gpus", "rollout_gpus", "trainer_gpus", "instances", "gpus_per_instance", "max_staleness",
-    "over_stale", "queue_order", "queue_steps", "oversampling", "unfinished", "kept_fraction", "micro_batches",
+    "late_samples", "queue_order", "queue_steps", "oversampling", "kept_fraction", "micro_batches",
 )  # fmt: skip
 LENGTHS = (
     "prompts_per_step", "group_size", "prompt_tokens", "response_tokens", "response_cv", "max_response_tokens",
@@ -43,28 +43,9 @@ SWEPT = tuple(
 )
 """What a grid may vary."""
 
-Backend = Annotated[
-    str | None, option("--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME")
-]
 Runs = Annotated[
     str | None,
     option("--runs", "Keep finished runs in this file, and take from it what is there.", "Runs", metavar="FILE"),
-]
-Trace = Annotated[
-    str | None, option("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE")
-]
-History = Annotated[
-    str | None,
-    option("--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"),
-]
-Sweep = Annotated[
-    list[str] | None,
-    option(
-        "--sweep",
-        "Run a grid: max_staleness=0:8, rollout_gpus=16:48:8, mode=sync,async; repeatable.",
-        "Runs",
-        "KEY=RANGE",
-    ),
 ]
 
 
@@ -121,11 +102,26 @@ class Orders:
 def simulate(
     inputs: Inputs,
     context: typer.Context,
-    sweep: Sweep = None,
-    backend: Backend = None,
+    sweep: Annotated[
+        list[str] | None,
+        option(
+            "--sweep",
+            "Run a grid: max_staleness=0:8, rollout_gpus=16:48:8, mode=sync,async; repeatable.",
+            "Runs",
+            "KEY=RANGE",
+        ),
+    ] = None,
+    backend: Annotated[
+        str | None, option("--backend", "Where runs work: processes, threads, ray or dask.", "Runs", metavar="NAME")
+    ] = None,
     runs: Runs = None,
-    trace: Trace = None,
-    history: History = None,
+    trace: Annotated[
+        str | None, option("--trace", "Write the first run as a Chrome/Perfetto trace.", "Output", metavar="FILE")
+    ] = None,
+    history: Annotated[
+        str | None,
+        option("--history", "Write everything that happens in the first run, as JSON Lines.", "Output", metavar="FILE"),
+    ] = None,
 ) -> Report:
     """
     What the loop does over time: step time, idle, staleness.
@@ -182,20 +178,12 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
     try:
         found = simulated(inputs)
     except Refused as refusal:
-        return refused_report("simulate", str(refusal), inputs.shown(), inputs.warnings, inputs.notes)
+        return refused_report("simulate", str(refusal), inputs.told())
     parts = _parts(found)
     ladder = rungs(found.setting)[:-1]  # the last rung is the first run itself
-    own = [
-        Job(
-            setting=found.setting,
-            pools=found.pools,
-            steps=orders.steps,
-            seed=seed,
-            keeps_ledger=orders.draws and seed == orders.seeds[0],
-        )
-        for seed in orders.seeds
-    ]
-    simpler = [replace(own[0], setting=rung, keeps_ledger=False) for _, rung in ladder]
+    own = [Job(setting=found.setting, pools=found.pools, steps=orders.steps, seed=seed) for seed in orders.seeds]
+    simpler = [replace(own[0], setting=rung) for _, rung in ladder]
+    own[0] = replace(own[0], keeps_ledger=orders.draws)
     done, interrupted = run([*own, *simpler], orders)
     over = [done[index] for index in range(len(own)) if index in done]
     outcomes = tuple(result.outcome for result in over if result.outcome is not None)

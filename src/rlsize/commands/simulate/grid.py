@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.commands.simulate.measures import SHORT, key_of, meaning, number_shown
 from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run, stands_still
@@ -32,6 +31,7 @@ if TYPE_CHECKING:
 
 MOST_POINTS = 2000
 _MOST_NOTES = 6
+_BEST = "simulated_best_step_seconds"
 _RANGE_PARTS = (2, 3)
 _FORMS = "give key=from:to, key=from:to:step or key=one,other"
 _TOLD = (
@@ -51,8 +51,7 @@ _DRAWN = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GridPoint:
+class GridPoint(NamedTuple):
     """
     One point of a grid.
 
@@ -96,7 +95,8 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
     done, interrupted = run(jobs, orders)
     if not done:
         raise nothing_finished()
-    rows = _rows(points, loops, owners, done)
+    runs = [[done[i] for i, owner in enumerate(owners) if owner == index and i in done] for index in range(len(loops))]
+    rows = _rows(points, loops, runs)
     if not any(row.outcomes for row in rows):
         raise stands_still(next(iter(done.values())))
     if interrupted:
@@ -156,15 +156,11 @@ def _values(inputs: Inputs, text: str, values: str) -> list[str]:
 
 
 def _rows(
-    points: Sequence[Mapping[str, str]],
-    loops: Sequence[Simulated | InputError],
-    owners: Sequence[int],
-    done: Mapping[int, Done],
+    points: Sequence[Mapping[str, str]], loops: Sequence[Simulated | InputError], runs: Sequence[Sequence[Done]]
 ) -> list[GridPoint]:
-    """What each point came to; `owners` has the point of each job."""
+    """What each point came to."""
     rows = []
-    for index, (point, loop) in enumerate(zip(points, loops, strict=True)):
-        over = [done[i] for i, owner in enumerate(owners) if owner == index and i in done]
+    for point, loop, over in zip(points, loops, runs, strict=True):
         outcomes = tuple(result.outcome for result in over if result.outcome is not None)
         refused = loop.faults[0].what if isinstance(loop, InputError) else ""
         if len(outcomes) < len(over):
@@ -208,9 +204,7 @@ def _report(points: Sequence[GridPoint], inputs: Inputs) -> Report:
         headline=f"{headline}.",
         results=(
             Figure(key="points", value=len(done), provenance="predicted", source="points that were run"),
-            Figure(
-                key="simulated_best_step_seconds", value=seconds, provenance="predicted", source="the quickest step"
-            ),
+            Figure(key=_BEST, value=seconds, provenance="predicted", source="the quickest step"),
         ),
         inputs=inputs.shown(),
         tables={"grid": _table(points, best)},
@@ -220,7 +214,7 @@ def _report(points: Sequence[GridPoint], inputs: Inputs) -> Report:
             *inputs.notes[:_MOST_NOTES],
         ),
         chart=_chart(done, headline),
-        quiet=frozenset({"points", "simulated_best_step_seconds"}),
+        quiet=frozenset({"points", _BEST}),
     )
 
 
@@ -244,11 +238,8 @@ def _name(point: GridPoint) -> str:
 def _table(points: Sequence[GridPoint], best: GridPoint) -> Table:
     rows: list[dict[str, Any]] = []
     done = [point for point in points if point.outcomes]
-    told = [
-        name
-        for name in _TOLD
-        if any(name in point.outcomes[0].measures for point in done) and _worth_telling(done, name)
-    ]
+    known = [name for name in _TOLD if any(name in point.outcomes[0].measures for point in done)]
+    told = [name for name in known if _worth_telling(done, name)]
     for point in points:
         row: dict[str, Any] = dict(point.said)
         for name in told if point.outcomes else ():
@@ -262,9 +253,8 @@ def _table(points: Sequence[GridPoint], best: GridPoint) -> Table:
     hidden = _LEAST_TELLING[: max(0, len(columns) + len(told) - _MOST_COLUMNS)]
     told = [name for name in told if name not in hidden]
     columns += [Column(f"_{name}", SHORT[name]) for name in told]
-    return Table(
-        title="", columns=tuple(columns), rows=tuple(rows), marked=list(points).index(best), note=meaning(told)
-    )
+    at = list(points).index(best)
+    return Table(title="", columns=tuple(columns), rows=tuple(rows), marked=at, note=meaning(told))
 
 
 def _worth_telling(done: Sequence[GridPoint], name: str) -> bool:
@@ -301,12 +291,8 @@ def _chart(done: Sequence[GridPoint], headline: str) -> Panels | None:
 
 
 def _line(measure: str, axis: str, name: str, line: Sequence[GridPoint], index: int) -> Series:
-    return Series(
-        name=name or words(measure),
-        xs=tuple(_number(point.said[axis]) or 0.0 for point in line),
-        ys=tuple(spread_over(point.outcomes, measure).mean for point in line),
-        role=_ROLES[index % len(_ROLES)],
-    )
+    points = ((_number(point.said[axis]) or 0.0, spread_over(point.outcomes, measure).mean) for point in line)
+    return Series.of(name or words(measure), points, _ROLES[index % len(_ROLES)])
 
 
 def _number(text: str) -> float | None:

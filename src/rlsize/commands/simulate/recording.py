@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.errors import noting
 
@@ -23,8 +22,7 @@ _TRACED = 400_000  # spans and events that a trace takes; more are slow to open
 _DRAWN_STEPS = 4  # optimizer steps of the chart of who does what when
 
 
-@dataclass(frozen=True, slots=True)
-class Recorded:
+class Recorded(NamedTuple):
     """Accounts of the first run, and what lasted how long in a few of its steps."""
 
     ledger: Ledger

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.commands.simulate.chart import gantt, over_steps
-from rlsize.commands.simulate.measures import (
-    MEASURES,
-    SHORT,
-    half_shown,
-    key_of,
-    meaning,
-    measure_name,
-    number_shown,
-)
+from rlsize.commands.simulate.measures import MEASURES, SHORT, half_shown, key_of, meaning, measure_name, number_shown
 from rlsize.facts.figure import Figure
 from rlsize.reports.pictures import Panels
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.reports.wording import numbered
 from rlsize.simulator.causes import rungs
 from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     from rlsize.commands.simulate.recording import Recorded
     from rlsize.shell.inputs import Inputs
@@ -41,8 +32,7 @@ _MOST_SHOWN = 8  # of the staleness table
 _NOTHING = 1e-6  # in any unit: rounding
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SimulationAnswer:
+class SimulationAnswer(NamedTuple):
     """
     What a simulation came to.
 
@@ -78,14 +68,14 @@ def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
         Figure(key=key_of(name), value=spread.mean, provenance="predicted", source=f"simulated: mean over {runs}")
         for name, spread in spreads.items()
     )
-    tables = {"measures": _measures_table(answer, spreads)}
-    if answer.ladder:
-        tables["causes"] = _causes_table(answer)
-    if len(answer.outcomes[0].staleness) > 1:
-        tables["staleness"] = _staleness_table(answer)
     series = {key_of(name) if name != "steps" else name: row for name, row in answer.outcomes[0].over_time.items()}
     parts = tuple(dict(zip(series, values, strict=True)) for values in zip(*series.values(), strict=True))
-    tables["over_time"] = Table(title="", columns=(), rows=parts, shown=0)  # for JSON and CSV; --plot draws it
+    tables = tables_of(
+        measures=_measures_table(answer, spreads),
+        causes=_causes_table(answer) if answer.ladder else None,
+        staleness=_staleness_table(answer) if len(answer.outcomes[0].staleness) > 1 else None,
+        over_time=Table(title="", columns=(), rows=parts, shown=0),  # for JSON and CSV; --plot draws it
+    )
     return Report(
         command="simulate",
         headline=_headline(answer, spreads, runs),
@@ -104,10 +94,8 @@ def _headline(answer: SimulationAnswer, spreads: Mapping[str, Spread], runs: str
     beside = _beside(step.mean, first) if first else ""
     idle = show(spreads["trainer_idle_fraction"].mean, "_fraction")
     stale = number_shown(spreads["staleness_mean_steps"].mean, "staleness_mean_steps")
-    return (
-        f"{show(step.mean, 'step_seconds')} per step over {runs}{beside}; trainer idle {idle}, samples {stale} "
-        "steps stale in the mean."
-    )
+    text = f"{show(step.mean, 'step_seconds')} per step over {runs}{beside}"
+    return f"{text}; trainer idle {idle}, samples {stale} steps stale in the mean."
 
 
 def _beside(mean: float, first: float) -> str:
@@ -121,31 +109,30 @@ def _beside(mean: float, first: float) -> str:
 
 
 def _measures_table(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Table:
-    seen: list[dict[str, Any]] = []
-    hidden: list[dict[str, Any]] = []
-    for name, spread in spreads.items():
-        told = MEASURES[name].seen
-        rows = seen if told == "always" or (told == "unless zero" and spread.mean) else hidden
-        cause = main_cause(answer, name, spread)
-        first = answer.first_order.get(name)
-        rows.append(
-            {
-                "measure": key_of(name),
-                "_what": measure_name(name),
-                "_simulated": number_shown(spread.mean, name),
-                "_interval": half_shown(spread.high - spread.mean, name),
-                "_first_order": "" if first is None else number_shown(first, name),
-                "cause": cause,
-                "value": spread.mean,
-                "low": max(0.0, spread.low),
-                "high": spread.high,
-                "first_order": first,
-            }
-        )
-    columns = [Column("_what", "", "left"), Column("_simulated", "simulated")]
-    columns += [Column("_interval", "95 %")] if len(answer.outcomes) > 1 else []
-    columns += [Column("_first_order", "first order"), Column("cause", "mostly by", "left", wide=True)]
-    return Table(title="", columns=tuple(columns), rows=(*seen, *hidden), shown=len(seen))
+    first = answer.first_order
+    seen = [name for name, spread in spreads.items() if MEASURES[name].seen == "always" or _not_zero(name, spread)]
+    interval = Column("_interval", "95 %", of=lambda name: half_shown(spreads[name].high - spreads[name].mean, name))
+    cells: tuple[Column | Unseen, ...] = (
+        Unseen("measure", key_of),
+        Column("_what", "", "left", of=measure_name),
+        Column("_simulated", "simulated", of=lambda name: number_shown(spreads[name].mean, name)),
+        *([interval] if len(answer.outcomes) > 1 else []),
+        Column("_first_order", "first order", of=lambda name: _shown(first.get(name), name)),
+        Column("cause", "mostly by", "left", wide=True, of=lambda name: main_cause(answer, name, spreads[name])),
+        Unseen("value", lambda name: spreads[name].mean),
+        Unseen("low", lambda name: max(0.0, spreads[name].low)),
+        Unseen("high", lambda name: spreads[name].high),
+        Unseen("first_order", first.get),
+    )
+    return Table.of("", dict.fromkeys((*seen, *spreads)), cells, shown=len(seen))
+
+
+def _not_zero(name: str, spread: Spread) -> bool:
+    return MEASURES[name].seen == "unless zero" and bool(spread.mean)
+
+
+def _shown(value: float | None, name: str) -> str:
+    return "" if value is None else number_shown(value, name)
 
 
 def main_cause(answer: SimulationAnswer, name: str, spread: Spread) -> str:
@@ -195,7 +182,7 @@ def _causes_table(answer: SimulationAnswer) -> Table:
 
 
 def _row(cause: str, values: Mapping[str, float | None]) -> dict[str, Any]:
-    told = {f"_{name}": "" if value is None else number_shown(value, name) for name, value in values.items()}
+    told = {f"_{name}": _shown(value, name) for name, value in values.items()}
     return {"cause": cause, **{key_of(name): value for name, value in values.items()}, **told}
 
 
@@ -210,48 +197,40 @@ def _staleness_table(answer: SimulationAnswer) -> Table:
     for outcome in answer.outcomes:
         for lag, share in outcome.staleness.items():
             shares[lag] = shares.get(lag, 0.0) + share / len(answer.outcomes)
-    rows: list[dict[str, Any]] = [
-        {"staleness_steps": lag, "samples_fraction": share, "_lag": str(lag)} for lag, share in sorted(shares.items())
-    ]
-    rest = float(sum(row["samples_fraction"] for row in rows[_MOST_SHOWN:]))
-    columns = (Column("_lag", "staleness (steps)"), Column("samples_fraction", "share of trained samples"))
-    return Table(
-        title="Staleness of the samples trained",
-        columns=columns,
-        rows=tuple(rows),
-        shown=min(len(rows), _MOST_SHOWN),
-        note=f"and {number_shown(rest, '_fraction')} above" if rest else "",
+    lags = sorted(shares)
+    cells = (
+        Unseen("staleness_steps", int),
+        Column("_lag", "staleness (steps)", of=str),
+        Column("samples_fraction", "share of trained samples", of=shares.__getitem__),
     )
+    rest = float(sum(shares[lag] for lag in lags[_MOST_SHOWN:]))
+    note = f"and {number_shown(rest, '_fraction')} above" if rest else ""
+    shown = min(len(lags), _MOST_SHOWN)
+    return Table.of("Staleness of the samples trained", lags, cells, shown=shown, note=note)
 
 
-def _warnings(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> list[str]:
-    found = []
+def _warnings(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Iterator[str]:
     grows = max(outcome.grows for outcome in answer.outcomes)
     if grows:
-        found.append(
+        yield (
             f"the backlog grows by {grows:,.0f} samples a step and never settles: means over the run say little; cap "
             "the staleness or the queue"
         )
-    rules = answer.setting.rules
-    over = spreads["over_cap_fraction"].mean
-    if over > 0 and rules.max_staleness is not None:
-        found.append(
-            f"{over:.1%} of the samples are above the cap of {rules.max_staleness}: admission counts samples, and slow "
-            "ones come late; --over-stale drop throws them away, --queue-order admission waits for them".replace(
-                "%", " %"
-            )
+    cap, over = answer.setting.rules.max_staleness, spreads["over_cap_fraction"].mean
+    if over > 0 and cap is not None:
+        yield (
+            f"{number_shown(over, '_fraction')} of the samples are above the cap of {cap}: admission counts samples, "
+            "and slow ones come late; --late-samples drop throws them away, --late-samples wait waits for them"
         )
-    return found
 
 
-def _notes(answer: SimulationAnswer) -> list[str]:
+def _notes(answer: SimulationAnswer) -> Iterator[str]:
     first = answer.outcomes[0]
-    notes = [f"The first {first.warm_up} of {first.steps:,} steps are warm-up and not counted."]
+    yield f"The first {first.warm_up} of {first.steps:,} steps are warm-up and not counted."
     if first.steps - first.warm_up < _FEW_STEPS:
-        notes.append("Few steps: p95 and rare events need hundreds (--steps).")
+        yield "Few steps: p95 and rare events need hundreds (--steps)."
     if answer.first_order.get("staleness_mean_steps") is not None and answer.setting.rules.mode == "async":
-        notes.append("Staleness to first order is a formula from notes on others' runs; the simulation is what counts.")
-    return notes
+        yield "Staleness to first order is a formula from notes on others' runs; the simulation is what counts."
 
 
 def _chart(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Panels | None:
@@ -259,10 +238,8 @@ def _chart(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Panels | 
     if recorded is None:
         return None
     setting = answer.setting
-    subtitle = (
-        f"{setting.rules.mode}, {setting.engine.instances} instances x {setting.engine.slots} slots, "
-        f"{setting.work.samples:,} samples a step"
-    )
+    engines = f"{setting.engine.instances} instances x {setting.engine.slots} slots"
+    subtitle = f"{setting.rules.mode}, {engines}, {setting.work.samples:,} samples a step"
     step, first = spreads["step_seconds"].mean, answer.first_order["step_seconds"]
     title = f"{show(step, 'step_seconds')} per step{_beside(step, first) if first else ''}"
     panels = over_steps(recorded.ledger, answer.outcomes[0].warm_up, title, subtitle)

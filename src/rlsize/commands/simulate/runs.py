@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from itertools import chain
 from math import isfinite
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -76,8 +76,7 @@ class Job:
         return hashlib.sha256(said.encode()).hexdigest()[:_DIGITS]
 
 
-@dataclass(frozen=True, slots=True)
-class Done:
+class Done(NamedTuple):
     """
     A run that is over.
 
@@ -129,22 +128,15 @@ def check_bounds(jobs: Sequence[Job], most_samples: float) -> None:
         raise InputError(_too_many(jobs, whole, most_samples))
     needed = max(_most_under_way(job) for job in jobs) * _BYTES_PER_SAMPLE
     if needed > _MOST_BYTES:
-        raise InputError(
-            Fault(
-                f"samples under way and waiting would take {needed / 1e9:,.1f} GB",
-                "--max-staleness",
-                "cap the staleness or the queue (--queue-steps), or simulate fewer steps or a part of the fleet",
-            )
-        )
+        todo = "cap the staleness or the queue (--queue-steps), or simulate fewer steps or a part of the fleet"
+        what = f"samples under way and waiting would take {needed / 1e9:,.1f} GB"
+        raise InputError(Fault(what, "--max-staleness", todo))
 
 
 def _too_many(jobs: Sequence[Job], whole: float, most_samples: float) -> Fault:
-    runs, steps = len(jobs), jobs[0].steps
-    turns = any(job.setting.work.turns > 1 for job in jobs)
-    what = (
-        f"{runs} run{'s' if runs > 1 else ''} of {steps:,} steps generate{'' if runs > 1 else 's'} {whole:,.0f} "
-        f"{'turns' if turns else 'samples'}, more than {most_samples:,.0f}"
-    )
+    steps, turns = jobs[0].steps, any(job.setting.work.turns > 1 for job in jobs)
+    runs = f"{len(jobs)} runs of {steps:,} steps generate" if len(jobs) > 1 else f"1 run of {steps:,} steps generates"
+    what = f"{runs} {whole:,.0f} {'turns' if turns else 'samples'}, more than {most_samples:,.0f}"
     fits = int(steps * most_samples / whole)
     shorter = f"give --steps {fits}, or fewer seeds or points" if fits else "simulate a part of the batch and the fleet"
     return Fault(what, "--steps", f"{shorter}; or raise --most-samples (a million take about 10 s)")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import ceil, inf
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.equations import iteration, matching, rollout_batch
 from rlsize.errors import InputError
@@ -13,13 +13,14 @@ from rlsize.estimates.simulated_engine import StepLine, constant_line
 from rlsize.facts.figure import Figure, Provenance
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import instance_gpus, instances
+from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.lengths import lengths
 from rlsize.loop.pools import LOOPS, mode, pools
 from rlsize.loop.prices import gpu_hours
 from rlsize.loop.rates import busy_seconds, instance_rate, measured_on, waste
 from rlsize.loop.resolve import described, resolve
 from rlsize.loop.workload import group_size
-from rlsize.planner.simulation import MODES, USUAL_SLOTS, engine_setting, simulation_of
+from rlsize.planner.simulation import USUAL_SLOTS, engine_setting, rules_of, simulation_of
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.setting import (
     EngineSetting,
@@ -39,15 +40,13 @@ if TYPE_CHECKING:
     from rlsize.loop.resolve import Loop
     from rlsize.shell.inputs import Inputs
 
-_PARTIAL_OVERSAMPLING = 1.25  # where partial rollouts are asked for and nobody says by how much
 _OFF = (0, 1)  # defaults that leave something out, which is no input then
 _TOLD = frozenset({"routing", "sync_way"})  # words whose default is worth telling
 _STEP_PARTS = ("step_fixed", "step_sample", "step_kv_token", "step_prompt_token")
 _MISSING = EngineSetting(instances=1, slots=1, fixed_seconds=1.0)  # until faults are told
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Simulated:
+class Simulated(NamedTuple):
     """
     What is to be simulated.
 
@@ -244,9 +243,8 @@ def _work(inputs: Inputs, base: WorkSetting, values: tuple[float, ...]) -> WorkS
     for key in ("prompts_per_step", "group_size"):
         figure = inputs.ask(key)
         if figure.known and figure.number != round(figure.number):
-            inputs.fault(
-                f"{figure.number:g} is no whole number", inputs.place(key), "the simulator deals in whole ones"
-            )
+            what = f"{figure.number:g} is no whole number"
+            inputs.fault(what, inputs.place(key), "the simulator deals in whole ones")
     shape: Any = "empirical" if values else _word(inputs, "length_distribution")
     told = "response_tokens" in inputs.used and inputs.used["response_tokens"]
     if told and told.number < 1.0:
@@ -316,27 +314,19 @@ def _rules(inputs: Inputs, word: str) -> RuleSetting:
     if asynchronous and cap < every - 1:
         what = f"a cap of {cap:g} cannot be kept with a sync every {every} steps: samples lag up to {every - 1}"
         inputs.fault(what, "--max-staleness", f"raise it to {every - 1}, or sync more often")
-    unfinished, oversampling = _word(inputs, "unfinished"), _number(inputs, "oversampling")
-    if word == "partial":
-        unfinished = "keep"
-        if not inputs.gives("oversampling"):
-            oversampling = _PARTIAL_OVERSAMPLING
-            inputs.notes.append(f"Partial rollouts start {oversampling:g} groups for each that a batch needs.")
-    if asynchronous and oversampling > 1.0:
+    late, started = late_samples(inputs, loop)[loop], oversampling(inputs)
+    if asynchronous and started > 1.0:
         inputs.notes.append("An async loop has no batch to start too many groups for: over-sampling is left aside.")
     queue = _known(inputs, "queue_steps")
     if queue is not None and queue < 1:
         inputs.fault(f"a queue of {queue:g} batches never holds a whole one", "--queue-steps", "give 1 or more")
-    over_stale, order = _word(inputs, "over_stale"), _word(inputs, "queue_order")
-    return RuleSetting(
-        mode=MODES[loop],
-        max_staleness=int(cap) if asynchronous else None,
-        drops_over_stale=asynchronous and over_stale == "drop",
-        order=order,
-        queue_steps=queue if asynchronous else None,
-        oversampling=1.0 if asynchronous else max(1.0, oversampling),
-        unfinished=unfinished,
-    )
+    if late == "wait" and not asynchronous and started > 1.0:
+        inputs.notes.append(
+            "Simulated batches close when enough groups are whole: none waits for what it does not need."
+        )
+    found, order = rules_of(loop, late, started, cap), _word(inputs, "queue_order")
+    order = order if inputs.gives("queue_order") else found.order
+    return replace(found, order=order, queue_steps=queue if asynchronous else None)
 
 
 def _trouble(inputs: Inputs, word: str) -> TroubleSetting:
@@ -382,7 +372,7 @@ def _check_cache(inputs: Inputs, setting: Setting) -> None:
 
 def _aside(inputs: Inputs, word: str) -> None:
     """Flags that say nothing in this mode: better told than followed in silence."""
-    names = ["unfinished"] if LOOPS.get(word) == "async" else ["max_staleness", "over_stale", "queue_steps"]
+    names = [] if LOOPS.get(word) == "async" else ["max_staleness", "queue_steps"]
     names += ["sync_seconds"] if word == "colocated" else ["swap_seconds"]
     flagged = [inputs.flag(name) for name in names if inputs.by_flag(name)]
     if flagged:
@@ -418,9 +408,8 @@ def _engine(inputs: Inputs, base: EngineSetting | None, count: int, samples: int
             line = _from_rate(inputs, slots)
             found = None if line is None else engine_setting(line, count)
         elif not inputs.gives("instance_tokens_per_second"):
-            inputs.notes.append(
-                "The engine step is predicted: `rlsize predict rollout` builds it up, `measure` fits it."
-            )
+            how = "`rlsize predict rollout` builds it up, `measure` fits it"
+            inputs.notes.append(f"The engine step is predicted: {how}.")
     if found is None:
         return None
     for part in _STEP_PARTS:
@@ -429,11 +418,8 @@ def _engine(inputs: Inputs, base: EngineSetting | None, count: int, samples: int
         inputs.fault("an engine step takes no time", "--step-fixed", "give a time above 0")
         return None
     inputs.keep(Figure(key="slots", value=found.slots, provenance="given" if stated.known else "default"))
-    for key, value in (
-        ("step_fixed", found.fixed_seconds),
-        ("step_sample", found.sample_seconds),
-        ("step_kv_token", found.kv_seconds),
-    ):
+    told = zip(_STEP_PARTS[:3], (found.fixed_seconds, found.sample_seconds, found.kv_seconds), strict=True)
+    for key, value in told:
         inputs.keep(Figure(key=key, value=value, provenance=origin, source=why))
     held = float(int(cache.number)) if cache.known else found.kv_tokens
     return replace(found, routing=routing, kv_tokens=held)  # type: ignore[arg-type]  # one of the rows' words
@@ -463,10 +449,8 @@ def _fitted_line(inputs: Inputs, stated: int | None) -> StepLine | None:
         return None
     fit, slots = measured.step_time, measured.at_concurrency if stated is None else stated
     if slots > 2 * fit.largest_batch:
-        inputs.warnings.append(
-            f"{inputs.rates_name}: the step time was fitted up to a batch of {fit.largest_batch:.0f}, and {slots} "
-            "samples run at once"
-        )
+        fitted = f"the step time was fitted up to a batch of {fit.largest_batch:.0f}"
+        inputs.warnings.append(f"{inputs.rates_name}: {fitted}, and {slots} samples run at once")
     inputs.notes.append(f"The engine step is the one that {inputs.rates_name} fitted over measured steps.")
     cache = measured.kv_cache_tokens
     parts = zip(_STEP_PARTS, (fit.t0_seconds, fit.t1_seconds, fit.t2_seconds, fit.t3_seconds), strict=True)
@@ -483,8 +467,7 @@ def _from_rate(inputs: Inputs, slots: int) -> StepLine | None:
             inputs.fault("nothing says how fast an instance is", "--per-instance", "give a rate, or --step-fixed")
         return None
     line = constant_line(slots, rate.number)
-    inputs.notes.append(
-        f"An engine step takes {line.fixed * 1e3:.3g} ms at every batch, as nobody says how it grows with it: "
-        "a rates file of `rlsize measure`, --step-fixed and --step-sample, or a whole loop with model and GPUs do."
-    )
+    who = "a rates file of `rlsize measure`, --step-fixed and --step-sample, or a whole loop with model and GPUs do"
+    flat = f"An engine step takes {line.fixed * 1e3:.3g} ms at every batch"
+    inputs.notes.append(f"{flat}, as nobody says how it grows with it: {who}.")
     return line

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.reports.pictures import Bar
 
@@ -71,8 +71,7 @@ def _few(tracks: Mapping[str, Sequence[Span]], most: int, long: float, slots: in
     return list(bars(_RUNGS[-1][0], len(tracks) / max(most - len(tracks), 1)))
 
 
-@dataclass(frozen=True, slots=True)
-class _Rules:
+class _Rules(NamedTuple):
     near: float  # batches that differ by no more are alike [1]
     least: float  # a bar lasts at least so long, if something follows it [s]
     touching: float  # gaps that are none [s]

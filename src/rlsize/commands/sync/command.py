@@ -23,7 +23,7 @@ from rlsize.shell.command import switch
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.links import all_links, paths
 from rlsize.shell.models import model_params
-from rlsize.shell.quantity_flags import asks
+from rlsize.shell.quantity_flags import asks, short
 
 if TYPE_CHECKING:
     from rlsize.loop.resolve import Loop
@@ -40,31 +40,16 @@ _LIKE = {  # classes of transport of which predictions are made, by the method t
 
 @asks(
     Inputs=(
-        "model",
-        "params",
-        ("wire_dtype", "--dtype|--wire-dtype"),
-        ("transport", "--method|--transport"),
-        "bandwidth_bytes_per_second",
-        "link",
-        "gpu",
-        ("cluster", "--cluster"),
-        "achievable_fraction",
-        "instances",
-        ("rollout_tensor_parallel", "--tensor-parallel|--rollout-tensor-parallel"),
-        "trainer_gpus",
-        "changed_fraction",
-        "seed",
+        "model", "params", *short("wire_dtype"), ("transport", "--method|--transport"), "bandwidth_bytes_per_second",
+        "link", "gpu", ("cluster", "--cluster"), "achievable_fraction", "instances", *short("rollout_tensor_parallel"),
+        "trainer_gpus", "changed_fraction", "seed",
     ),
     Disk_and_object_store=("write_bandwidth_bytes_per_second", "read_bandwidth_bytes_per_second", "reload_seconds"),
     Pause_and_cadence=(
-        "sync_seconds",
-        "hidden_seconds",
-        "step_seconds",
-        "step_seconds_without_sync",
-        ("sync_every", "--every|--sync-every"),
-        "target_fraction",
+        "sync_seconds", "hidden_seconds", "step_seconds", "step_seconds_without_sync",
+        ("sync_every", "--every|--sync-every"), "target_fraction",
     ),
-)
+)  # fmt: skip
 def sync(
     inputs: Inputs,
     ctx: typer.Context,
@@ -131,10 +116,8 @@ def _method(inputs: Inputs) -> str:
     if method not in METHODS:
         inputs.fault(f"{method[:40]!r} is unknown", where, suggestion(method[:40], METHODS))
         method = usual
-    if name is None:
-        inputs.keep(Figure(key="method", value=method, provenance="default", source="by placement"))
-    else:
-        inputs.keep(Figure(key="method", value=method, source=where))
+    by_placement = Figure(key="method", value=method, provenance="default", source="by placement")
+    inputs.keep(by_placement if name is None else Figure(key="method", value=method, source=where))
     return method
 
 
@@ -188,9 +171,8 @@ def _step(inputs: Inputs, loop: Loop | None, question: SyncQuestion) -> Figure:
     train = inputs.ask("train_seconds")
     if not train.known:
         return stated
-    inputs.notes.append(
-        "The step is taken to last the scenario's train_seconds, as if the trainer never waited (--step-seconds)."
-    )
+    never = "as if the trainer never waited (--step-seconds)"
+    inputs.notes.append(f"The step is taken to last the scenario's train_seconds, {never}.")
     return inputs.keep(replace(train, key=key))
 
 
@@ -201,18 +183,10 @@ def _without_sync(inputs: Inputs, whole: Figure, question: SyncQuestion) -> Figu
         what = "the wall clock of a step has a sync in it, and nobody says how long that takes"
         inputs.fault(what, whole.source, "add --sync-seconds, or give the step without it: --step-without-sync")
         return whole
-    exposed = apply(
-        "exposed_sync_seconds",
-        sync_pause.exposed_sync_time,
-        sync_seconds=measured,
-        hidden_seconds=question.hidden_seconds,
-    )
-    part = apply(
-        "sync_seconds_per_step",
-        sync_pause.sync_seconds_per_step,
-        exposed_sync_seconds=exposed,
-        sync_every=question.sync_every,
-    )
+    times = {"sync_seconds": measured, "hidden_seconds": question.hidden_seconds}
+    times = {"exposed_sync_seconds": apply("exposed_sync_seconds", sync_pause.exposed_sync_time, **times)}
+    every = question.sync_every
+    part = apply("sync_seconds_per_step", sync_pause.sync_seconds_per_step, **times, sync_every=every)
     left = apply(key, rollout_batch.beyond, whole=whole, part=part)
     if part.known and not left.number:
         inputs.fault(f"a step of {whole.number:g} s is no longer than its sync", whole.source, "check both")

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table, without_reasons
+from rlsize.reports.report import Column, Report, Table, tables_of, without_reasons
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.estimates.sync import LinkFigures, SyncQuestion
     from rlsize.planner.sync_cadence import SyncAnswer
@@ -33,19 +33,18 @@ def sync_report(answer: SyncAnswer, inputs: Inputs) -> Report:
         inputs: What it was worked out from, with its warnings and notes.
     """
     found = {figure.key: figure for figure in answer.results}
-    tables = {"methods": _methods_table(answer)}
-    if answer.links:
-        tables["links"] = _links_table(answer)
     return Report(
         command="sync",
         headline=_headline(answer.question, found),
         results=answer.results,
-        inputs=inputs.shown(),
-        tables=tables,
-        warnings=(*inputs.warnings, *_doubtful(answer.question, found)),
-        notes=(*_link_notes(answer.question), *inputs.notes, *_pause_notes(answer.question, found)),
+        tables=tables_of(methods=_methods_table(answer), links=_links_table(answer) if answer.links else None),
         chart=_chart(answer),
         quiet=frozenset({"break_even_changed_fraction"} if answer.question.method != "delta" else ()),
+        **inputs.told(
+            first=_link_notes(answer.question),
+            warnings=_doubtful(answer.question, found),
+            notes=_pause_notes(answer.question, found),
+        ),
     )
 
 
@@ -89,23 +88,17 @@ def _doubtful(question: SyncQuestion, found: Mapping[str, Figure]) -> list[str]:
     return []
 
 
-def _link_notes(question: SyncQuestion) -> tuple[str, ...]:
+def _link_notes(question: SyncQuestion) -> Iterator[str]:
     link = _chosen_link(question)
-    notes = []
     if link.both_directions:
         both, one = show(link.both_directions, "_bytes_per_second"), show(link.bandwidth.value, "_bytes_per_second")
-        notes.append(
-            f"{link.title} is advertised with {both}: the sum of both directions. An update goes one way, at {one}."
-        )
+        yield f"{link.title} is advertised with {both}: the sum of both directions. An update goes one way, at {one}."
     share = show(link.achievable_fraction.value, "_fraction")
     if link.basis == "assumed":
-        notes.append(
-            f"Expected takes {share} of the link, assumed for bucketed transfers: nobody measured it. "
-            "--efficiency replaces it."
-        )
+        assumed = "assumed for bucketed transfers: nobody measured it"
+        yield f"Expected takes {share} of the link, {assumed}. --efficiency replaces it."
     elif link.basis == "measured":
-        notes.append(f"Expected takes {share} of the link, {link.achievable_fraction.source}.")
-    return tuple(notes)
+        yield f"Expected takes {share} of the link, {link.achievable_fraction.source}."
 
 
 def _pause_notes(question: SyncQuestion, found: Mapping[str, Figure]) -> tuple[str, ...]:
@@ -124,16 +117,16 @@ def _methods_table(answer: SyncAnswer) -> Table:
     )
     known = {key for row in rows for key, cell in row.items() if cell is not None}
     pause = "expected_sync_pause_fraction" if "expected_sync_pause_fraction" in known else "sync_pause_fraction"
-    columns = [
+    columns = (
         Column("method", "method", "left"),
         Column("transfer_bytes", "bytes"),
         Column("transfer_seconds", "nameplate"),
         *([Column("expected_transfer_seconds", "expected")] if "expected_transfer_seconds" in known else []),
         *([Column(pause, "paused")] if pause in known else []),
         Column("how", "what decides", "left", wide=True),
-    ]
-    marked = next(index for index, row in enumerate(rows) if row["method"] == answer.question.method)
-    return Table(title="Other methods", columns=tuple(columns), rows=rows, marked=marked)
+    )
+    marked = [row["method"] for row in rows].index(answer.question.method)
+    return Table(title="Other methods", columns=columns, rows=rows, marked=marked)
 
 
 def _links_table(answer: SyncAnswer) -> Table:
@@ -154,9 +147,8 @@ def _links_table(answer: SyncAnswer) -> Table:
         "joins: the GPUs of a node, nodes over a network, a GPU and its host; bandwidth per GPU\n"
         "unverified: recalled, or carried over from another link"
     )
-    return Table(
-        title=f"{answer.question.method} over other links", columns=columns, rows=rows, marked=marked, note=note
-    )
+    title = f"{answer.question.method} over other links"
+    return Table(title=title, columns=columns, rows=rows, marked=marked, note=note)
 
 
 def _trust(row: Mapping[str, Any]) -> str:
@@ -193,13 +185,8 @@ def _chart(answer: SyncAnswer) -> Chart | None:
     heights = [seconds for _, seconds in (*methods, *links) if seconds > 0]
     return Chart(
         title=_takeaway(methods, links, method),
-        x_label="",
         y_label="seconds per sync, nameplate",
-        series=tuple(
-            Series(name=name, xs=tuple(label for label, _ in bars), ys=tuple(height for _, height in bars), role=role)
-            for name, role, bars in groups
-            if bars
-        ),
+        series=tuple(Series.of(name, bars, role) for name, role, bars in groups if bars),
         kind="stacked",  # each name has one bar only, so that bars of both groups are equally wide
         log_y=bool(heights) and max(heights) > _LOG_RANGE * min(heights),
         subtitle=f"{show(sent.value, sent.key)}: {', '.join(parts)}",

@@ -16,10 +16,9 @@ from rlsize.shell.quantity_flags import asks_beside_files
 from rlsize.units import some_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from rlsize.commands.validate.report import Grading
-    from rlsize.estimates.recorded.registry import Predictor
     from rlsize.facts.records.listing import Listing
     from rlsize.shell.progress import Say
 
@@ -28,30 +27,27 @@ _MOST_PERCENT = 1e6
 _MOST_NAMED = 5
 _LIMITS = "Limits (exit code 1 beyond them)"
 
-Files = Annotated[list[str] | None, argument("FILE...", "YAML lists of records of measurements.")]
-Transfer = Annotated[
-    bool, switch("--transfer", "Also calibrate on each record and predict the others of its family.", "Inputs")
-]
-Classes = Annotated[
-    list[str] | None, option("--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME")
-]
-MaxMedian = Annotated[
-    str | None, option("--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT")
-]
-MaxP90 = Annotated[str | None, option("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")]
-Rows = Annotated[str | None, option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")]
-
 
 @asks_beside_files(Inputs=("seed",))
 def validate(
     inputs: Inputs,
     context: typer.Context,
-    files: Files = None,
-    transfer: Transfer = False,
-    classes: Classes = None,
-    max_median: MaxMedian = None,
-    max_p90: MaxP90 = None,
-    rows: Rows = None,
+    files: Annotated[list[str] | None, argument("FILE...", "YAML lists of records of measurements.")] = None,
+    transfer: Annotated[
+        bool, switch("--transfer", "Also calibrate on each record and predict the others of its family.", "Inputs")
+    ] = False,
+    classes: Annotated[
+        list[str] | None, option("--class", "Only this class of records, such as rollout; repeatable.", metavar="NAME")
+    ] = None,
+    max_median: Annotated[
+        str | None, option("--max-median", "Largest median error of a class before calibration.", _LIMITS, "PERCENT")
+    ] = None,
+    max_p90: Annotated[
+        str | None, option("--max-p90", "Largest 90th percentile of the error.", _LIMITS, "PERCENT")
+    ] = None,
+    rows: Annotated[
+        str | None, option("--rows", "Write one prediction per record, as JSON lines.", "Output", "FILE")
+    ] = None,
     force: Force = False,
 ) -> Report:
     """
@@ -82,19 +78,17 @@ def validate(
         say("reading records", 0.0)
         listing = read_records(_files(files), inputs.catalogue)
         if classes:
-            listing = replace(
-                listing,
-                records=tuple(entry for entry in listing.records if entry.class_name in classes),
-                refused=tuple(entry for entry in listing.refused if entry.class_name in classes),
-            )
-        grading = _graded(inputs, listing, known, number, limits, say, transfer=transfer)
+            records = tuple(entry for entry in listing.records if entry.class_name in classes)
+            refused = tuple(entry for entry in listing.refused if entry.class_name in classes)
+            listing = replace(listing, records=records, refused=refused)
+        grading = replace(_graded(inputs, listing, number, say, transfer=transfer), limits=limits)
     if rows is not None:
         from rlsize.writers.files import write_whole
         from rlsize.writers.json_document import rows_text
 
         write_whole(rows, rows_text(grading.records, grading.refused), force)
         inputs.notes.append(f"Wrote {rows}: one line per record.")
-    return validate_report(grading, inputs.shown(), _warnings(listing), inputs.notes)
+    return validate_report(grading, inputs.shown(), tuple(_warnings(listing)), inputs.notes)
 
 
 def patient(say: Say) -> Say:
@@ -118,24 +112,16 @@ def _files(named: Sequence[str] | None) -> Sequence[Any]:
     return found
 
 
-def _graded(
-    inputs: Inputs,
-    listing: Listing,
-    known: Mapping[str, Predictor],
-    seed: int,
-    limits: tuple[float | None, float | None],
-    say: Say,
-    *,
-    transfer: bool,
-) -> Grading:
+def _graded(inputs: Inputs, listing: Listing, seed: int, say: Say, *, transfer: bool) -> Grading:
     from rlsize.commands.validate.report import Grading
+    from rlsize.estimates.recorded.registry import predictors
     from rlsize.readers.records.listing import profiles_of
     from rlsize.verdicts import transfer as pairing
     from rlsize.verdicts.contests import contests
     from rlsize.verdicts.grading import grades, transfer_grades
     from rlsize.verdicts.predictions import predictions
 
-    look_up = profiles_of(inputs.catalogue)
+    known, look_up = predictors(), profiles_of(inputs.catalogue)
     found = predictions(listing.records, known, look_up, seed, say)
     refused = sorted((*listing.refused, *found.refused), key=lambda row: row.place)
     if not refused and not found.records:
@@ -149,21 +135,18 @@ def _graded(
         records=found.records,
         refused=refused,
         grades=grades(found.records, seed),
-        limits=limits,
         moved=moved,
         transfer_grades=transfer_grades(moved.pairs, seed) if moved else (),
         contests=contests(found.records, known),
     )
 
 
-def _warnings(listing: Listing) -> list[str]:
-    said = []
+def _warnings(listing: Listing) -> Iterator[str]:
     if listing.repeated:
         named = some_of(listing.repeated, _MOST_NAMED)
-        said.append(f"several different records bear the same id, and all are graded: {named}")
+        yield f"several different records bear the same id, and all are graded: {named}"
     if listing.copies:
-        said.append(f"{listing.copies} records repeat one before them word for word; they are left out")
-    return said
+        yield f"{listing.copies} records repeat one before them word for word; they are left out"
 
 
 def _percent(inputs: Inputs, flag: str, text: str | None) -> float | None:

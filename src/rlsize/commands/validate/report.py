@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
-from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
 from rlsize.units import short, show
 from rlsize.verdicts.contests import CLOSE
 from rlsize.verdicts.grading import worse, worst
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from rlsize.facts.records.listing import RefusedRecord
     from rlsize.reports.report import Cell
@@ -69,14 +69,15 @@ def validate_report(
         warnings: What casts doubt.
         notes: What happened on the way.
     """
-    tables = {"classes": _classes(found.grades), "cells": _cells(found.grades), "fields": _fields(found.grades)}
-    if found.moved is not None:
-        tables |= _transfer_tables(found.transfer_grades)
-    if found.contests:
-        tables["winners"] = _winners_table(found.contests)
-    tables["worst"] = _worst(found.records)
-    if found.refused:
-        tables["refused"] = _refused(found.refused)
+    tables = tables_of(
+        classes=_classes(found.grades),
+        cells=_cells(found.grades),
+        fields=_fields(found.grades),
+        **(_transfer_tables(found.transfer_grades) if found.moved is not None else {}),
+        winners=_winners_table(found.contests) if found.contests else None,
+        worst=_worst(found.records),
+        refused=_refused(found.refused) if found.refused else None,
+    )
     said = [*_class_notes(found), *(_transfer_notes(found.moved) if found.moved else []), *notes]
     results = _results(found)
     return Report(
@@ -214,29 +215,28 @@ def _fields(grades: Sequence[ClassGrade]) -> Table:
 
 
 def _worst(records: Sequence[PredictedRecord]) -> Table:
-    rows = tuple(
-        {
-            "id": record.record.id,
-            "class": record.class_name,
-            "field": field.name,
-            "measured": field.measured,
-            "predicted": field.predicted,
-            "low": field.low,
-            "high": field.high,
-            "band": "-" if field.low is None or field.high is None else f"{short(field.low)} to {short(field.high)}",
-            "error_fraction": abs(field.predicted / field.measured - 1),
-        }
-        for record, field in ((record, record.fields[0]) for record in worst(records, _WORST))
-    )
-    columns = (
-        Column("id", "record", "left", wide=True),
-        Column("measured", "measured"),
-        Column("predicted", "predicted"),
-        Column("band", "80 % band", "left"),
-        Column("error_fraction", "error"),
+    def band(record: PredictedRecord) -> str:
+        low, high = record.fields[0].low, record.fields[0].high
+        return "-" if low is None or high is None else f"{short(low)} to {short(high)}"
+
+    cells = (
+        Column("id", "record", "left", wide=True, of=lambda one: one.record.id),
+        Unseen("class", lambda one: one.class_name),
+        Unseen("field", lambda one: one.fields[0].name),
+        Column("measured", "measured", of=lambda one: one.fields[0].measured),
+        Column("predicted", "predicted", of=lambda one: one.fields[0].predicted),
+        Unseen("low", lambda one: one.fields[0].low),
+        Unseen("high", lambda one: one.fields[0].high),
+        Column("band", "80 % band", "left", of=band),
+        Column("error_fraction", "error", of=_error),
     )
     note = "each in the unit of the field that counts"
-    return Table(title=f"The worst {_WORST} of each class", columns=columns, rows=rows, note=note)
+    return Table.of(f"The worst {_WORST} of each class", worst(records, _WORST), cells, note=note)
+
+
+def _error(record: PredictedRecord) -> float:
+    """How far off the field that counts is, as a share of what was measured."""
+    return abs(record.fields[0].predicted / record.fields[0].measured - 1)
 
 
 def _refused(refused: Sequence[RefusedRecord]) -> Table:
@@ -244,43 +244,41 @@ def _refused(refused: Sequence[RefusedRecord]) -> Table:
     alike: dict[tuple[str, str], list[RefusedRecord]] = {}
     for row in refused:
         alike.setdefault((row.class_name, _NUMBER.sub("#", row.reason)), []).append(row)
-    rows: list[dict[str, Cell]] = []
-    for (name, _), same in sorted(alike.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1])):
-        reasons = list(dict.fromkeys(row.reason for row in same))
-        rows.append(
-            {
-                "class": name or "-",
-                "records": len(same),
-                "reason": reasons[0] + (" (others alike)" if len(reasons) > 1 else ""),
-                "shown_ids": same[0].id + (f" and {len(same) - 1} more" if len(same) > 1 else ""),
-                "ids": ", ".join(row.id for row in same),
-                "reasons": "; ".join(reasons),
-            }
-        )
-    columns = (
-        Column("class", "class", "left"),
-        Column("records", "n"),
-        Column("reason", "reason", "left", wide=True),
-        Column("shown_ids", "records", "left", wide=True),
-    )
-    return Table(title="Refused", columns=columns, rows=tuple(rows))
+    groups = [same for _, same in sorted(alike.items(), key=lambda item: (item[0][0], -len(item[1]), item[0][1]))]
+
+    def reasons(same: Sequence[RefusedRecord]) -> list[str]:
+        return list(dict.fromkeys(row.reason for row in same))
+
+    cells = (
+        Column("class", "class", "left", of=lambda same: same[0].class_name or "-"),
+        Column("records", "n", of=len),
+        Column(
+            "reason", "reason", "left", wide=True,
+            of=lambda same: same[0].reason + (" (others alike)" if len(reasons(same)) > 1 else ""),
+        ),
+        Column(
+            "shown_ids", "records", "left", wide=True,
+            of=lambda same: same[0].id + (f" and {len(same) - 1} more" if len(same) > 1 else ""),
+        ),
+        Unseen("ids", lambda same: ", ".join(row.id for row in same)),
+        Unseen("reasons", lambda same: "; ".join(reasons(same))),
+    )  # fmt: skip
+    return Table.of("Refused", groups, cells)
 
 
-def _class_notes(found: Grading) -> list[str]:
-    notes = []
+def _class_notes(found: Grading) -> Iterator[str]:
     alone = [
         f"{grade.class_name} (by {grade.headline.resampled})"
         for grade in found.grades
         if grade.trusted and grade.headline.resampled != "source" and grade.headline.banded
     ]
     if alone:
-        notes.append(f"The interval resamples sources; with one source only, smaller groups: {', '.join(alone)}.")
+        yield f"The interval resamples sources; with one source only, smaller groups: {', '.join(alone)}."
     assumed = sum(bool(record.record.assumed) for record in found.records)
     if assumed:
-        notes.append(f"{assumed} records leave something out that was assumed; --rows FILE.jsonl says what.")
+        yield f"{assumed} records leave something out that was assumed; --rows FILE.jsonl says what."
     if any(not grade.trusted for grade in found.grades):
-        notes.append("* Records of low trust, or out of order with their neighbours; no limit counts them.")
-    return notes
+        yield "* Records of low trust, or out of order with their neighbours; no limit counts them."
 
 
 def _transfer_tables(grades: Sequence[TransferGrade]) -> dict[str, Table]:
@@ -335,17 +333,16 @@ def _transfer_row(grade: TransferGrade) -> dict[str, Cell]:
     left_out = {"records", "bias_fraction", "banded_records", "band_ratio"}
     row: dict[str, Cell] = {"class": grade.class_name, "relation": grade.relation, "pairs": grade.after.n}
     row |= {key: cell for key, cell in _scored(grade.after).items() if key not in left_out}
-    row |= {"calibrated": _both(grade.after), "calibrated_by_family": _both(grade.by_family)}
-    row |= _errors_of("by_family", grade.by_family)
-    guesses = (("uncalibrated", grade.before), ("time_as_gpus", grade.as_gpus), ("time_unchanged", grade.unchanged))
-    for name, own in guesses:
-        row |= {name: _both(own), **_errors_of(name, own)}
+    row["calibrated"] = _both(grade.after)
+    for shown, name, own in (
+        ("calibrated_by_family", "by_family", grade.by_family),
+        ("uncalibrated", "uncalibrated", grade.before),
+        ("time_as_gpus", "time_as_gpus", grade.as_gpus),
+        ("time_unchanged", "time_unchanged", grade.unchanged),
+    ):
+        median, p90 = (own.median, own.p90) if own else (None, None)
+        row |= {shown: _both(own), f"{name}_median_error_fraction": median, f"{name}_p90_error_fraction": p90}
     return row
-
-
-def _errors_of(name: str, own: Score | None) -> dict[str, Cell]:
-    median, p90 = (own.median, own.p90) if own else (None, None)
-    return {f"{name}_median_error_fraction": median, f"{name}_p90_error_fraction": p90}
 
 
 def _both(own: Score | None) -> str:
@@ -358,33 +355,21 @@ def _percent(share: float) -> str:
 
 def _winners_table(contests: Sequence[Contest]) -> Table:
     """How often the faster of two ways is named."""
-    rows: list[dict[str, Cell]] = []
-    for name in sorted({contest.class_name for contest in contests}):
-        own = [contest for contest in contests if contest.class_name == name]
-        clear = [contest for contest in own if contest.clear]
-        wrong = [f"{contest.one} and {contest.other}" for contest in clear if not contest.right]
-        rows.append(
-            {
-                "class": name,
-                "clear_pairs": len(clear),
-                "right_pairs": len(clear) - len(wrong),
-                "doubtful_pairs": sum(contest.doubtful for contest in clear),
-                "close_pairs": len(own) - len(clear),
-                "wrong_pairs": "; ".join(wrong),
-            }
-        )
-    return Table(
-        title="The faster of two ways to do the same work",
-        columns=(
-            Column("class", "class", "left"),
-            Column("clear_pairs", "pairs"),
-            Column("right_pairs", "right"),
-            Column("doubtful_pairs", "of which predicted close"),
-            Column("close_pairs", "too close to call"),
-        ),
-        rows=tuple(rows),
-        note=f"a measured gap up to {CLOSE:.0%} is too close to call",
+    own: dict[str, list[Contest]] = {}
+    for contest in sorted(contests, key=lambda one: one.class_name):
+        own.setdefault(contest.class_name, []).append(contest)
+    clear = {name: [contest for contest in known if contest.clear] for name, known in own.items()}
+    wrong = {name: [f"{one.one} and {one.other}" for one in known if not one.right] for name, known in clear.items()}
+    cells = (
+        Column("class", "class", "left", of=str),
+        Column("clear_pairs", "pairs", of=lambda name: len(clear[name])),
+        Column("right_pairs", "right", of=lambda name: len(clear[name]) - len(wrong[name])),
+        Column("doubtful_pairs", "of which predicted close", of=lambda name: sum(one.doubtful for one in clear[name])),
+        Column("close_pairs", "too close to call", of=lambda name: len(own[name]) - len(clear[name])),
+        Unseen("wrong_pairs", lambda name: "; ".join(wrong[name])),
     )
+    note = f"a measured gap up to {CLOSE:.0%} is too close to call"
+    return Table.of("The faster of two ways to do the same work", own, cells, note=note)
 
 
 def _chart(records: Sequence[PredictedRecord]) -> Chart | None:
@@ -395,7 +380,7 @@ def _chart(records: Sequence[PredictedRecord]) -> Chart | None:
     names = sorted({record.class_name for record in trusted})
     measured = [record.fields[0].measured for record in trusted]
     ends = (min(measured) / _MARGIN, max(measured) * _MARGIN)
-    near = sum(abs(record.fields[0].predicted / record.fields[0].measured - 1) <= _NEAR for record in trusted)
+    near = sum(_error(record) <= _NEAR for record in trusted)
     lines = (("as measured", 1.0), (f"{_NEAR:.0%} more", 1 + _NEAR), (f"{_NEAR:.0%} less", 1 - _NEAR))
     return Chart(
         title=f"{near} of {len(trusted)} predictions lie within {_NEAR:.0%} of the measurement",
@@ -406,20 +391,12 @@ def _chart(records: Sequence[PredictedRecord]) -> Chart | None:
         log_y=True,
         series=(
             *(_dots(name, [record for record in trusted if record.class_name == name]) for name in names),
-            *(
-                Series(name=name, xs=ends, ys=(ends[0] * factor, ends[1] * factor), role="limit")
-                for name, factor in lines
-            ),
+            *(Series.of(name, ((end, end * factor) for end in ends), "limit") for name, factor in lines),
         ),
     )
 
 
 def _dots(name: str, records: Sequence[PredictedRecord]) -> Series:
     fields = [record.fields[0] for record in records]
-    return Series(
-        name=name,
-        xs=tuple(field.measured for field in fields),
-        ys=tuple(field.predicted for field in fields),
-        bands=tuple((field.low, field.high) if field.low and field.high else None for field in fields),
-        dots=True,
-    )
+    dots = Series.of(name, ((field.measured, field.predicted) for field in fields), dots=True)
+    return replace(dots, bands=tuple((one.low, one.high) if one.low and one.high else None for one in fields))

@@ -9,11 +9,7 @@ from typing import Any
 
 OUT_OF_MEMORY = 70  # exit code
 MOST_TOLD = 400  # characters of an error
-NO_MEMORY = (
-    "out of memory",
-    "allocate memory",
-    "bad_alloc",
-)  # as torch and the system say it
+NO_MEMORY = ("out of memory", "allocate memory", "bad_alloc")  # as torch and the system say it
 
 
 def say(event: str, **fields: Any) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import Fault, InputError
@@ -78,9 +79,8 @@ def json_parts(text: str, name: str) -> JsonObjects:
         InputError: None of them is whole, or there is too much.
     """
     if text.count("[") + text.count("{") > MOST_PARTS:
-        raise InputError(
-            Fault(f"holds more than {MOST_PARTS:,} lists and objects", name, "save it without details of each request")
-        )
+        what = f"holds more than {MOST_PARTS:,} lists and objects"
+        raise InputError(Fault(what, name, "save it without details of each request"))
     parts = _by_line(text, name) or _one_after_the_other(text, name)
     if not parts.whole:
         raise InputError(*parts.faults[:MOST_FAULTS])
@@ -96,12 +96,13 @@ def _by_line(text: str, name: str) -> JsonObjects | None:
     """Every line for itself; None where the first two lines are no objects, as in a file with indentation."""
     lines = [(number, line.strip()) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
     several = len(lines) > 1
-    found = [_tried(line, f"{name}:{number}" if several else name) for number, line in lines[:_LOOKED_AT]]
+    tried = (_tried(line, f"{name}:{number}" if several else name) for number, line in lines)
+    found = [*islice(tried, _LOOKED_AT)]
     if not any(isinstance(each, JsonObject) for each in found):
         return None
     if len(lines) > MOST_RECORDS:
         raise _too_many(name)
-    found += [_tried(line, f"{name}:{number}" if several else name) for number, line in lines[_LOOKED_AT:]]
+    found += tried
     return JsonObjects(
         tuple(each for each in found if isinstance(each, JsonObject)),
         tuple(each for each in found if isinstance(each, Fault)),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, noting
 from rlsize.readers.bench.record import Record
 
 if TYPE_CHECKING:
@@ -38,10 +38,8 @@ def guidellm(data: Mapping[str, Any], where: str) -> list[BenchmarkResult]:
     faults: list[Fault] = []
     for index, benchmark in enumerate(benchmarks[:MOST_BENCHMARKS]):
         place = f"{where}: benchmarks[{index}]" if len(benchmarks) > 1 else where
-        try:
+        with noting(faults):
             found.append(_run(Record(benchmark if isinstance(benchmark, dict) else {}, place), data))
-        except InputError as error:
-            faults += error.faults
     if faults:
         raise InputError(*faults)
     return found

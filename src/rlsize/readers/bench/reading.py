@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, noting, suggestion
 from rlsize.readers.bench.aiperf import aiperf
 from rlsize.readers.bench.documents import (
     FORMATS,
@@ -103,13 +103,10 @@ def _from_objects(text: str, name: str, form: str | None) -> list[BenchmarkResul
     faults = list(parts.faults)
     for part, kind in zip(parts.whole, kinds, strict=True):
         reader = _OBJECTS.get(kind or "")
-        try:
-            if reader is not None:
-                found += _listed(reader(part.data, part.where))
-            else:
-                faults.append(Fault("is no benchmark's result that is known", part.where, _INSTEAD))
-        except InputError as error:
-            faults += error.faults
+        with noting(faults):
+            if reader is None:
+                raise InputError(Fault("is no benchmark's result that is known", part.where, _INSTEAD))
+            found += _listed(reader(part.data, part.where))
     if not found:
         raise InputError(*faults[:MOST_FAULTS])
     if faults:

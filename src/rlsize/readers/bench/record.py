@@ -67,8 +67,8 @@ class Record:
         name, value = self.found(*names)
         if not name:
             return None
-        number = as_number(value)
-        if number is None or not math.isfinite(number) or not 0 <= number <= MOST:
+        number = _sensible(value)
+        if number is None:
             self.fault(f"{brief(value)} is not a number that this can be", name)
             return None
         self.keys[field] = name
@@ -84,20 +84,15 @@ class Record:
     def latency(self, field: str, *names: str, scale: float = 1.0) -> float | None:
         """A number that is only shown: where it is none, it is left out with a warning."""
         name, value = self.found(*names)
-        number = as_number(value) if name else None
-        if name and (number is None or not math.isfinite(number) or not 0 <= number <= MOST):
-            self.warnings.append(f"{name} is {brief(value)}, so it is left out")
-            return None
-        if number is None:
-            return None
-        self.keys[field] = name
-        return number * scale
+        if not name or _sensible(value) is not None:
+            return self.number(field, *names, scale=scale)
+        self.warnings.append(f"{name} is {brief(value)}, so it is left out")
+        return None
 
     def cv(self, deviation: str, mean: str) -> float | None:
         """The coefficient of variation of response lengths, from these two keys; None where one is no number."""
-        names = (deviation, mean)
-        first, second = (as_number(self.found(name)[1]) for name in names)
-        if first is None or second is None or not (0 <= first <= MOST and 0 < second <= MOST):
+        first, second = (_sensible(self.found(name)[1]) for name in (deviation, mean))
+        if first is None or not second:
             return None
         self.keys["response_cv"] = f"{deviation} / {mean}"
         return first / second
@@ -137,13 +132,39 @@ class Record:
         name, value = self.found(*names)
         if not isinstance(value, list):
             return ()
-        found = [as_number(each) for each in value]
-        wrong = next((at for at, each in enumerate(found) if each is None or not 0 <= each <= MOST), None)
+        found = [_sensible(each) for each in value]
+        wrong = next((at for at, each in enumerate(found) if each is None), None)
         if wrong is not None:
             self.fault(f"{brief(value[wrong])} is not a number of tokens", f"{name}[{wrong}]")
             return ()
         self.keys[field] = name
         return tuple(each for each in found if each is not None)
+
+    def served(self, total: str) -> dict[str, Any]:
+        """
+        What vLLM's and SGLang's results of a served load call alike.
+
+        Args:
+            total: The key of the rate of prompt and response tokens.
+        """
+        rate = self.limit("request_rate", "request_rate")
+        return self.generated("duration", "completed", total) | {
+            "dataset": self.text("dataset", "dataset_name"),
+            "concurrency": self.number("concurrency", "max_concurrency"),
+            "request_rate": rate,
+            "sent_at_once": rate is None if "request_rate" in self.keys else None,
+        }
+
+    def generated(self, duration: str, requests: str, total: str) -> dict[str, Any]:
+        """What they call alike of any load, with the keys of what they call otherwise; the run counts as a whole."""
+        return WHOLE_RUN | {
+            "duration_seconds": self.needed("duration_seconds", duration),
+            "requests": self.needed("requests", requests),
+            "prompt_tokens": self.number("prompt_tokens", "total_input_tokens"),
+            "response_tokens": self.needed("response_tokens", "total_output_tokens"),
+            "response_tokens_per_second": self.needed("response_tokens_per_second", "output_throughput"),
+            "total_tokens_per_second": self.number("total_tokens_per_second", total),
+        }
 
     def fault(self, what: str, key: str = "", todo: str = _MISSING) -> None:
         """Note what is wrong."""
@@ -187,6 +208,12 @@ def as_number(value: Any) -> float | None:  # noqa: ANN401 (any JSON value)
         return None
     word = value.strip()
     return float(word) if _NUMBER.fullmatch(word) or word.lower() in _NONE else None
+
+
+def _sensible(value: Any) -> float | None:  # noqa: ANN401 (any JSON value)
+    """A number as `as_number` reads it; None where no benchmark has such a one."""
+    number = as_number(value)
+    return number if number is not None and 0 <= number <= MOST else None
 
 
 def brief(value: Any) -> str:  # noqa: ANN401 (any JSON value)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from rlsize.readers.bench.record import WHOLE_RUN, Record
+from rlsize.readers.bench.record import Record
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -30,28 +30,17 @@ def sglang_serving(data: Mapping[str, Any], where: str) -> BenchmarkResult:
         InputError: All that is wrong with it.
     """
     record = Record(data, where)
-    rate = record.limit("request_rate", "request_rate")
     backend = record.text("engine", "backend")
     return record.result(
         SERVING,
         engine="sglang" if backend.startswith("sglang") else backend,
         model=record.text("model", *_MODEL),
-        dataset=record.text("dataset", "dataset_name"),
-        duration_seconds=record.needed("duration_seconds", "duration"),
-        requests=record.needed("requests", "completed"),
-        prompt_tokens=record.number("prompt_tokens", "total_input_tokens"),
-        response_tokens=record.needed("response_tokens", "total_output_tokens"),
-        response_tokens_per_second=record.needed("response_tokens_per_second", "output_throughput"),
-        total_tokens_per_second=record.number("total_tokens_per_second", "total_throughput"),
-        concurrency=record.number("concurrency", "max_concurrency"),
+        **record.served("total_throughput"),
         mean_concurrency=record.number("mean_concurrency", "concurrency"),
-        request_rate=rate,
-        sent_at_once=rate is None if "request_rate" in record.keys else None,
         tensor_parallel=record.number("tensor_parallel", *_TP_SIZE),
         response_lengths=record.numbers("response_lengths", "output_lens"),
         seconds_per_token=record.latency("seconds_per_token", "mean_itl_ms", "mean_tpot_ms", scale=MILLISECONDS),
         first_token_seconds=record.latency("first_token_seconds", "mean_ttft_ms", scale=MILLISECONDS),
-        **WHOLE_RUN,
     )
 
 
@@ -67,12 +56,6 @@ def sglang_offline(data: Mapping[str, Any], where: str) -> BenchmarkResult:
         OFFLINE,
         engine="sglang",
         model=record.text("model", *_MODEL),
-        duration_seconds=record.needed("duration_seconds", "total_latency"),
-        requests=record.needed("requests", "successful_requests"),
-        prompt_tokens=record.number("prompt_tokens", "total_input_tokens"),
-        response_tokens=record.needed("response_tokens", "total_output_tokens"),
-        response_tokens_per_second=record.needed("response_tokens_per_second", "output_throughput"),
-        total_tokens_per_second=record.number("total_tokens_per_second", "total_throughput"),
+        **record.generated("total_latency", "successful_requests", "total_throughput"),
         sent_at_once=True,
-        **WHOLE_RUN,
     )

@@ -7,7 +7,7 @@ Labels as in TensorRT-LLM's documentation of its benchmark; `Token Throughput` o
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rlsize.readers.bench.record import WHOLE_RUN, Record
 
@@ -17,22 +17,6 @@ if TYPE_CHECKING:
 TOOL = "trtllm-bench"
 MILLISECONDS = 1e-3
 _LONGEST_LINE = 400  # characters; labels and figures are far shorter
-_LABELS = {
-    "Token Throughput (tokens/sec)",
-    "Total Output Throughput (tokens/sec)",
-    "Total Token Throughput (tokens/sec)",
-    "Request Throughput (req/sec)",
-    "Total Latency (ms)",
-    "Number of requests",
-    "Number of concurrent requests",
-    "Average Input Length (tokens)",
-    "Average Output Length (tokens)",
-    "Average time-per-output-token [TPOT] (ms)",
-    "Average time-to-first-token [TTFT] (ms)",
-    "Model",
-    "TP Size",
-    "PP Size",
-}
 _AGREE = 0.03
 
 
@@ -45,11 +29,8 @@ def trtllm_printed(text: str, where: str) -> BenchmarkResult:
     """
     lines = (line for line in text.split("\n")[:-1] if len(line) <= _LONGEST_LINE)  # the last one may be cut
     parts = ((label.strip(), value.strip()) for label, _, value in (line.partition(":") for line in lines))
-    found = [(label, value) for label, value in parts if label in _LABELS and value]
+    found = [(label, value) for label, value in parts if value]
     record = Record(dict(found), where)
-    for label, count in Counter(label for label, _ in found).items():
-        if count > 1:
-            record.fault(f"stands {count} times", label, "keep the text of one run")
     response = record.needed(
         "response_tokens_per_second", "Total Output Throughput (tokens/sec)", "Token Throughput (tokens/sec)"
     )
@@ -59,28 +40,31 @@ def trtllm_printed(text: str, where: str) -> BenchmarkResult:
     _check(record, response, prompt_length, response_length)
     tensor = record.number("tensor_parallel", "TP Size")
     pipeline = record.number("pipeline_parallel", "PP Size")
-    return record.result(
-        TOOL,
-        engine="trtllm",
-        model=record.text("model", "Model"),
-        duration_seconds=record.number("duration_seconds", "Total Latency (ms)", scale=MILLISECONDS),
-        requests=requests,
-        prompt_tokens=_product(prompt_length, requests),
-        response_tokens=_product(response_length, requests),
-        response_tokens_per_second=response,
-        total_tokens_per_second=record.number("total_tokens_per_second", "Total Token Throughput (tokens/sec)"),
-        mean_concurrency=record.number("mean_concurrency", "Number of concurrent requests"),
-        sent_at_once=True,
-        tensor_parallel=tensor,
-        gpus=_product(tensor, pipeline),
-        seconds_per_token=record.latency(
+    fields: dict[str, Any] = WHOLE_RUN | {
+        "engine": "trtllm",
+        "model": record.text("model", "Model"),
+        "duration_seconds": record.number("duration_seconds", "Total Latency (ms)", scale=MILLISECONDS),
+        "requests": requests,
+        "prompt_tokens": _product(prompt_length, requests),
+        "response_tokens": _product(response_length, requests),
+        "response_tokens_per_second": response,
+        "total_tokens_per_second": record.number("total_tokens_per_second", "Total Token Throughput (tokens/sec)"),
+        "mean_concurrency": record.number("mean_concurrency", "Number of concurrent requests"),
+        "sent_at_once": True,
+        "tensor_parallel": tensor,
+        "gpus": _product(tensor, pipeline),
+        "seconds_per_token": record.latency(
             "seconds_per_token", "Average time-per-output-token [TPOT] (ms)", scale=MILLISECONDS
         ),
-        first_token_seconds=record.latency(
+        "first_token_seconds": record.latency(
             "first_token_seconds", "Average time-to-first-token [TTFT] (ms)", scale=MILLISECONDS
         ),
-        **WHOLE_RUN,
-    )
+    }
+    counts = Counter(label for label, _ in found)
+    for label in record.keys.values():
+        if counts[label] > 1:
+            record.fault(f"stands {counts[label]} times", label, "keep the text of one run")
+    return record.result(TOOL, **fields)
 
 
 def _product(first: float | None, second: float | None) -> float | None:

@@ -132,24 +132,14 @@ def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkRes
     failed = record.number("failed_requests", "failed")
     if lengths and failed:  # a request that failed has length 0 there
         lengths = tuple(length for length in lengths if length)
-    rate = record.limit("request_rate", "request_rate")
     backend = record.text("engine", "backend", "endpoint_type")
     return record.result(
         tool,
         engine=backend if backend in _ENGINES else "",
         model=record.text("model", "model_id"),
-        dataset=record.text("dataset", "dataset_name"),
         measured_at=record.moment("date"),
-        duration_seconds=record.needed("duration_seconds", "duration"),
-        requests=record.needed("requests", "completed"),
+        **record.served("total_token_throughput"),
         failed_requests=failed,
-        prompt_tokens=record.number("prompt_tokens", "total_input_tokens"),
-        response_tokens=record.needed("response_tokens", "total_output_tokens"),
-        response_tokens_per_second=record.needed("response_tokens_per_second", "output_throughput"),
-        total_tokens_per_second=record.number("total_tokens_per_second", "total_token_throughput"),
-        concurrency=record.number("concurrency", "max_concurrency"),
-        request_rate=rate,
-        sent_at_once=rate is None if "request_rate" in record.keys else None,
         tensor_parallel=record.number("tensor_parallel", "tensor_parallel_size", "tp", "tp_size"),
         response_lengths=lengths,
         seconds_per_token=record.latency(
@@ -160,7 +150,6 @@ def served(record: Record, tool: str, suffix: str, scale: float) -> BenchmarkRes
         first_token_seconds=record.latency(
             "first_token_seconds", *(f"{which}{suffix}" for which in ("mean_ttft", "median_ttft")), scale=scale
         ),
-        **WHOLE_RUN,
     )
 
 

@@ -7,7 +7,6 @@ Of every layer the kind of attention and of MLP is found, however the configurat
 from __future__ import annotations
 
 from collections import Counter
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from rlsize.facts.model import (
@@ -34,16 +33,16 @@ LayerKind: TypeAlias = Literal["full", "sliding", "linear", "mamba", "dense", "m
 MOST_LAYERS = 2000
 LONGEST_CONTEXT = 10**9
 _EXPERTS = ("num_experts", "n_routed_experts", "num_local_experts")
-_LAYER_TYPES: Mapping[str, LayerKind] = MappingProxyType({
+_LAYER_TYPES: Mapping[str, LayerKind] = {
     "full_attention": "full", "attention": "full", "sliding_attention": "sliding", "linear_attention": "linear",
-})  # fmt: skip
-_BLOCK_TYPES: Mapping[str, LayerKind] = MappingProxyType({
+}  # fmt: skip
+_BLOCK_TYPES: Mapping[str, LayerKind] = {
     "attention": "full", "mamba": "mamba", "moe": "moe", "mlp": "dense",
     "*": "full", "M": "mamba", "E": "moe", "-": "dense",
-})  # fmt: skip
-_MLP_TYPES: Mapping[str, LayerKind] = MappingProxyType({"dense": "dense", "sparse": "moe"})
-_ATTENTION_NUMBERS: Mapping[int, LayerKind] = MappingProxyType({0: "linear", 1: "full"})
-_MOE_NUMBERS: Mapping[int, LayerKind] = MappingProxyType({0: "dense", 1: "moe"})
+}  # fmt: skip
+_MLP_TYPES: Mapping[str, LayerKind] = {"dense": "dense", "sparse": "moe"}
+_ATTENTION_NUMBERS: Mapping[int, LayerKind] = {0: "linear", 1: "full"}
+_MOE_NUMBERS: Mapping[int, LayerKind] = {0: "dense", 1: "moe"}
 
 
 def layer_kinds(keys: Keys, family: Family, layers: int, *, experts: bool) -> Counter[LayerKind]:
@@ -137,10 +136,8 @@ def _feeders(keys: Keys, layers: int) -> list[LayerKind]:
     every = keys.whole("moe_layer_freq", default=1, most=MOST_LAYERS)
     step = keys.whole("decoder_sparse_step", default=1, most=MOST_LAYERS)
     dense = [index for index in keys.entries("mlp_only_layers") or [] if isinstance(index, int)]
-    moe = [
-        index >= first and index % every == 0 and (index + 1) % step == 0 and index not in dense
-        for index in range(layers)
-    ]
+    beyond = (index >= first and index not in dense for index in range(layers))
+    moe = (here and index % every == 0 and (index + 1) % step == 0 for index, here in enumerate(beyond))
     return ["moe" if here else "dense" for here in moe]
 
 
@@ -257,16 +254,9 @@ def _latent_attention(keys: Keys, layers: int) -> LatentAttention:
 
 def _linear_attention(keys: Keys, family: Family, layers: int) -> LinearAttention:
     if family.linear == "lightning":
-        heads = keys.whole("num_attention_heads")
-        head_dim = keys.whole("head_dim")
-        return LinearAttention(
-            layers=layers,
-            kind="lightning",
-            key_heads=heads,
-            value_heads=heads,
-            key_head_dim=head_dim,
-            value_head_dim=head_dim,
-        )
+        heads = dict.fromkeys(("key_heads", "value_heads"), keys.whole("num_attention_heads"))
+        widths = dict.fromkeys(("key_head_dim", "value_head_dim"), keys.whole("head_dim"))
+        return LinearAttention(layers=layers, kind="lightning", **heads, **widths)
     return LinearAttention(
         layers=layers,
         kind="gated_deltanet",

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.validation import unique_keys
@@ -20,6 +20,7 @@ from rlsize.units import cut
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+T = TypeVar("T")
 FILE_NAME = "config.json"
 DEEPEST = 20
 LARGEST_FILE = 2**20  # the configurations of models with a thousand listed layers have 100 kB
@@ -141,30 +142,23 @@ class Keys:
 
     def flag(self, *names: str, default: bool = False) -> bool:
         """A yes or no."""
-        name, value = self.found(*names)
-        if value is None:
-            return default
-        if not isinstance(value, bool):
-            self.fault(name, f"{shown(value)} is neither true nor false")
-            return default
-        return value
+        found = self._typed(bool, "neither true nor false", names)
+        return default if found is None else found
 
-    def word(self, *names: str, default: str = "") -> str:
-        """A piece of text."""
-        name, value = self.found(*names)
-        if value is None:
-            return default
-        if not isinstance(value, str):
-            self.fault(name, f"{shown(value)} is not text")
-            return default
-        return value
+    def word(self, *names: str) -> str:
+        """A piece of text; empty where there is none."""
+        return self._typed(str, "not text", names) or ""
 
     def entries(self, *names: str) -> list[Any] | None:
         """A list; None where there is none."""
+        return self._typed(list, "not a list", names)
+
+    def _typed(self, kind: type[T], otherwise: str, names: tuple[str, ...]) -> T | None:
+        """A value of one type; None where there is none, and where it is of another, which is a fault."""
         name, value = self.found(*names)
-        if value is None or isinstance(value, list):
+        if value is None or isinstance(value, kind):
             return value
-        self.fault(name, f"{shown(value)} is not a list")
+        self.fault(name, f"{shown(value)} is {otherwise}")
         return None
 
     def skip(self, names: Iterable[str]) -> None:

@@ -8,15 +8,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from types import MappingProxyType
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.facts.model import LinearKind, QkNorm
-
-_NOTHING: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,17 +64,17 @@ class Family:
     expert_bias: bool = False
     router_bias: bool = False
     shared_gate: bool = False
-    defaults: Mapping[str, int] = field(default_factory=lambda: _NOTHING)
+    defaults: Mapping[str, int] = field(default_factory=dict)
 
 
 UNKNOWN = Family(known=False, tied=None)
 
-_HEADS_OF_128 = MappingProxyType({"head_dim": 128})
-_HEADS_OF_256 = MappingProxyType({"head_dim": 256})
-_GEMMA3 = MappingProxyType({
+_HEADS_OF_128 = {"head_dim": 128}
+_HEADS_OF_256 = {"head_dim": 256}
+_GEMMA3 = {
     "vocab_size": 262208, "num_attention_heads": 8, "num_key_value_heads": 4, "head_dim": 256,
     "max_position_embeddings": 131072, "sliding_window": 4096,
-})  # fmt: skip
+}  # fmt: skip
 
 _LLAMA = Family()
 _QWEN2 = Family(qkv_bias=True, output_bias=False, window="upper")
@@ -97,34 +94,20 @@ _GEMMA3_TEXT = Family(qk_norm="head", norms_per_layer=4, tied=True, window="patt
 _LATENT = Family()
 _LATENT_ROUTED = Family(router_bias=True)
 
-FAMILIES: Mapping[str, Family] = MappingProxyType({
-    "llama": _LLAMA,
-    "granite": _LLAMA,
-    "mistral": _MISTRAL,
-    "ministral": _MISTRAL,
+FAMILIES: Mapping[str, Family] = {
+    **dict.fromkeys(("llama", "granite"), _LLAMA),
+    **dict.fromkeys(("mistral", "ministral", "phi3"), _MISTRAL),
     "mixtral": Family(window="all", wide_experts=True),
-    "phi3": _MISTRAL,
-    "qwen2": _QWEN2,
-    "qwen2_vl": _QWEN2,
-    "qwen2_vl_text": _QWEN2,
-    "qwen2_5_vl": _QWEN2,
-    "qwen2_5_vl_text": _QWEN2,
+    **dict.fromkeys(("qwen2", "qwen2_vl", "qwen2_vl_text", "qwen2_5_vl", "qwen2_5_vl_text"), _QWEN2),
     "qwen2_moe": _QWEN2_MOE,
-    "qwen3": _QWEN3,
-    "qwen3_vl_text": _QWEN3,
-    "qwen3_moe": _QWEN3_MOE,
-    "qwen3_vl_moe_text": _QWEN3_MOE,
-    "qwen3_next": _QWEN3_NEXT,
-    "qwen3_5_text": _QWEN3_NEXT,
-    "qwen3_5_moe_text": _QWEN3_NEXT,
+    **dict.fromkeys(("qwen3", "qwen3_vl_text"), _QWEN3),
+    **dict.fromkeys(("qwen3_moe", "qwen3_vl_moe_text"), _QWEN3_MOE),
+    **dict.fromkeys(("qwen3_next", "qwen3_5_text", "qwen3_5_moe_text"), _QWEN3_NEXT),
     "gemma": Family(tied=True, defaults=_HEADS_OF_256),
     "gemma2": Family(norms_per_layer=4, tied=True, window="pattern", period=2, defaults=_HEADS_OF_256),
     "gemma3_text": _GEMMA3_TEXT,
     "deepseek_v2": _LATENT,
-    "deepseek_v3": _LATENT_ROUTED,
-    "deepseek_v32": _LATENT_ROUTED,
-    "kimi_k2": _LATENT_ROUTED,
-    "glm_moe_dsa": _LATENT_ROUTED,
+    **dict.fromkeys(("deepseek_v3", "deepseek_v32", "kimi_k2", "glm_moe_dsa"), _LATENT_ROUTED),
     "glm4": Family(output_bias=False, norms_per_layer=4, defaults=_HEADS_OF_128),
     "glm4_moe": Family(output_bias=False, router_bias=True, defaults=_HEADS_OF_128),
     "gpt_oss": Family(
@@ -135,11 +118,9 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
         wide_experts=True,
         expert_bias=True,
         router_bias=True,
-        defaults=MappingProxyType({"head_dim": 64}),
+        defaults={"head_dim": 64},
     ),
-    "minimax": Family(linear="lightning", wide_experts=True),
-    "minimax_text_01": Family(linear="lightning", wide_experts=True),
-    "minimax_m1": Family(linear="lightning", wide_experts=True),
+    **dict.fromkeys(("minimax", "minimax_text_01", "minimax_m1"), Family(linear="lightning", wide_experts=True)),
     "minimax_m2": Family(qk_norm="full", wide_experts=True, router_bias=True),
     "olmo2": Family(qk_norm="full"),
     "olmo3": Family(qk_norm="full", window="pattern", period=4),
@@ -151,15 +132,17 @@ FAMILIES: Mapping[str, Family] = MappingProxyType({
     "starcoder2": Family(
         qkv_bias=True, norm_bias=True, tied=True, matrices=2, mlp_bias=True, window="all"
     ),
-})  # fmt: skip
+}  # fmt: skip
 
 _OLDER = "is older than the layouts that are read"
 _NO_DECODER = "is not a decoder"
 _RECURRENT = "has recurrent layers of a kind that is not read"
+_WIDE_LAYERS = "embeddings in every layer are not read"
+_TWO_SIZES = "heads of two sizes are not read"
 _CHUNKS = "mixes experts and dense layers of two widths and attends in chunks"
 
 # Read by the usual keys, these would come out wrong.
-UNREADABLE: Mapping[str, str] = MappingProxyType({
+UNREADABLE: Mapping[str, str] = {
     **dict.fromkeys(("gpt2", "gptj", "gpt_neo", "opt", "bloom", "mpt", "falcon", "gpt_bigcode"), _OLDER),
     **dict.fromkeys(("t5", "bart", "bert", "roberta", "whisper"), _NO_DECODER),
     **dict.fromkeys(("jamba", "falcon_h1", "zamba", "zamba2", "bamba", "granitemoehybrid", "lfm2"), _RECURRENT),
@@ -170,25 +153,19 @@ UNREADABLE: Mapping[str, str] = MappingProxyType({
     "nemotron-nas": "has layers of many shapes",
     "deepseek_v4": "compresses its cache in a way that is not read",
     "longcat_flash": "has experts without weights",
-})  # fmt: skip
+}  # fmt: skip
 
 
 # Keys that change counts in a way that is not modelled, whatever the family.
-REFUSED: Mapping[str, str] = MappingProxyType({
+REFUSED: Mapping[str, str] = {
     "is_encoder_decoder": "encoder-decoder models are not read",
     "block_configs": "layers of many shapes are not read",
     "num_kv_shared_layers": "layers that share a cache are not read",
-    "hidden_size_per_layer_input": "embeddings in every layer are not read",
-    "vocab_size_per_layer_input": "embeddings in every layer are not read",
-    "global_head_dim": "heads of two sizes are not read",
-    "num_global_key_value_heads": "heads of two sizes are not read",
-    "swa_num_attention_heads": "heads of two sizes are not read",
-    "swa_num_key_value_heads": "heads of two sizes are not read",
-    "swa_head_dim": "heads of two sizes are not read",
+    **dict.fromkeys(("hidden_size_per_layer_input", "vocab_size_per_layer_input"), _WIDE_LAYERS),
+    **dict.fromkeys(("global_head_dim", "num_global_key_value_heads"), _TWO_SIZES),
+    **dict.fromkeys(("swa_num_attention_heads", "swa_num_key_value_heads", "swa_head_dim"), _TWO_SIZES),
     "attn_layer_period": "this mix of attention and recurrent layers is not read",
-    "mamba_d_state": "this kind of recurrent layer is not read",
-    "ssm_cfg": "this kind of recurrent layer is not read",
-    "linear_attn_config": "this kind of recurrent layer is not read",
+    **dict.fromkeys(("mamba_d_state", "ssm_cfg", "linear_attn_config"), "this kind of recurrent layer is not read"),
     "moe_latent_size": "experts of a reduced width are not read",
     "zero_expert_num": "experts without weights are not read",
     "compress_ratios": "a compressed cache is not read",
@@ -196,7 +173,7 @@ REFUSED: Mapping[str, str] = MappingProxyType({
     "intermediate_size_mlp": "dense layers of another width beside the experts are not read",
     "mamba_proj_bias": "biases of Mamba projections are not read",
     "lm_head_bias": "a bias of the output head is not read",
-})  # fmt: skip
+}  # fmt: skip
 
 # Keys that change neither parameters nor cache; `*` stands for anything.
 _IGNORED = (

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import deque
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime
 from itertools import pairwise
 from statistics import median
 from typing import TYPE_CHECKING
@@ -40,8 +40,20 @@ _SILENT = 3.0  # times the usual interval from which an engine is taken to have 
 _HALF_YEAR = 180 * 86_400.0
 _LEAP_YEAR = 2000  # vLLM writes no year; one that has a 29th of February
 _NUMBER = r"([0-9]{1,12}(?:\.[0-9]{1,12})?)"
-_VLLM_TIME = re.compile(r"\b([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2}) \[")
-_SGLANG_TIME = re.compile(r"\[([0-9]{4})-([0-9]{2})-([0-9]{2}) ([0-9]{2}):([0-9]{2}):([0-9]{2})((?: [A-Z]+[0-9]+)*)\]")
+_VLLM_TIME = re.compile(r"\b([0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2}) \[")
+_SGLANG_TIME = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}:[0-9]{2})((?: [A-Z]+[0-9]+)*)\]")
+_ORIGINS = tuple(  # what Ray, kubectl, stern, docker compose and journald write before a line
+    re.compile(pattern)
+    for pattern in (
+        r"\(([\w.:<>=\[\]-]+ pid=\d+(?:, ip=[\w.:]+)?)\)",
+        r"^\[?((?:pod/)?[\w.-]+(?:/[\w.-]+)+)\]? ",
+        r"^([\w.-]{1,80}?) +\| ",
+        r"^(?:[A-Z][a-z]{2} +\d+ [\d:]{8}|\d{4}-\d\d-\d\dT[\d:.+Z-]+) ([\w.-]+ [\w.@/-]+\[\d+\]):",
+        r"^([\w.-]*-[\w.-]+ [\w.-]+) (?=INFO|\(|\[)",
+        r"^\[((?:rank|default)?\d{1,5})\]:",
+    )
+)
+_LEFT_OUT = re.compile(r"\[repeated (\d{1,6})x across cluster\]")
 _RANK = re.compile(r"Engine ([0-9]{1,4}):")
 _FIELDS = {
     "generation": re.compile(rf"(?:Avg generation throughput|gen throughput \(token/s\)): {_NUMBER}"),
@@ -73,26 +85,46 @@ class Logged:
         readings: Its engines, as pages would have shown them.
         window: Time from the first to the last line. [s]
         skipped: Lines that were not used.
+        repeats: Lines that Ray left out, as others like them were there. [1]
     """
 
     readings: list[Reading]
     window: float
     skipped: tuple[Skipped, ...]
+    repeats: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """One line: engine, rank, moment, and its numbers by name."""
+    """One line: engine, process and rank, moment, numbers by name, and how many lines like it were left out."""
 
     engine: str
-    rank: str
+    rank: tuple[str, str]
     seconds: float
     said: dict[str, float]
+    repeats: int = 0
 
 
 def is_engine_log(head: bytes) -> bool:
     """Whether a file's first bytes are of an engine's log."""
     return any(mark in head for mark in MARKS)
+
+
+def has_engine_lines(path: str) -> bool:
+    """
+    Whether any line of a log is an engine's, however far into it.
+
+    Raises:
+        InputError: It cannot be read.
+    """
+    longest = max(map(len, MARKS))
+    end = b""
+    with opened(path, Skips()) as source:
+        for block in source.blocks():
+            if is_engine_log(end + block[:longest]) or is_engine_log(block):
+                return True
+            end = block[-longest:]
+    return False
 
 
 def engine_log(path: str, window: float | None = None) -> Logged:
@@ -107,22 +139,35 @@ def engine_log(path: str, window: float | None = None) -> Logged:
         InputError: It cannot be read, or no engine has two lines in the window.
     """
     skips = Skips()
-    engines: dict[str, deque[_Entry]] = {}
+    engines: dict[tuple[str, str], deque[_Entry]] = {}
+    repeats = 0
     with opened(path, skips) as source:
         cursor = Cursor(source.blocks(), skips)
         for entry in _entries(cursor, skips):
+            repeats += entry.repeats
             if entry.rank in engines or len(engines) < MOST_ENGINES:
                 _add(engines.setdefault(entry.rank, deque(maxlen=MOST_LINES)), entry)
     if window is not None and engines:
         end = max(entries[-1].seconds for entries in engines.values())
         engines = {rank: _newest(entries, end - window) for rank, entries in engines.items()}
     name = shown_source(path)
-    snapshots = [each for entries in engines.values() if len(entries) > 1 for each in _snapshots(name, list(entries))]
-    if not snapshots:
+    told = {rank: list(entries) for rank, entries in engines.items() if len(entries) > 1}
+    alone = len({process for process, _ in engines}) == 1
+    readings: dict[str, list[Snapshot]] = {}
+    for (process, _), entries in told.items():
+        instance = name if alone or not process else process
+        readings.setdefault(instance, []).extend(_snapshots(instance, entries, silent=not repeats))
+    if not readings:
         todo = "give a longer part of it, or the engine's metrics URL, as in http://engine-0:8000"
         raise InputError(Fault("has no engine with two whole lines of its rate", name, todo))
-    span = max(entries[-1].seconds - entries[0].seconds for entries in engines.values() if len(entries) > 1)
-    return Logged(readings=[Reading(name, tuple(snapshots))], window=span, skipped=skips.listing())
+    for process in sorted({process for process, _ in engines} - {process for process, _ in told}):
+        skips.add("the only one of its engine", process)
+    return Logged(
+        readings=[Reading(instance, tuple(snapshots)) for instance, snapshots in readings.items()],
+        window=max(entries[-1].seconds - entries[0].seconds for entries in told.values()),
+        skipped=skips.listing(),
+        repeats=repeats,
+    )
 
 
 def _newest(entries: deque[_Entry], start: float) -> deque[_Entry]:
@@ -149,22 +194,24 @@ def _entry(line: Line) -> _Entry | None:
     said = {name: float(found[1]) for name, pattern in _FIELDS.items() if (found := pattern.search(line.text))}
     if not {"generation", "running", "waiting"} <= said.keys():
         return None
+    origin = next((found[1] for pattern in _ORIGINS if (found := pattern.search(line.text))), "")
+    left_out = _LEFT_OUT.search(line.text)
+    repeats = int(left_out[1]) if left_out else 0
     try:
         time = _SGLANG_TIME.search(line.text)
         if time is not None and "#running-req" in line.text:
-            year, month, day, hour, minute, second = (int(time[place]) for place in range(1, 7))
-            ranks = dict(re.findall(r"([A-Z]+)([0-9]+)", time[7]))
-            moment = datetime(year, month, day, hour, minute, second, tzinfo=UTC).timestamp()
-            return _Entry("sglang" if ranks.get("TP", "0") == "0" else "", ranks.get("DP", ""), moment, said)
+            ranks = dict(re.findall(r"([A-Z]+)([0-9]+)", time[2]))
+            moment = datetime.fromisoformat(f"{time[1]}Z").timestamp()
+            engine = "sglang" if ranks.get("TP", "0") == "0" else ""
+            return _Entry(engine, (origin, ranks.get("DP", "")), moment, said, repeats)
         time = _VLLM_TIME.search(line.text)
         if time is None:
             return None
-        month, day, hour, minute, second = (int(time[place]) for place in range(1, 6))
-        moment = datetime(_LEAP_YEAR, month, day, hour, minute, second, tzinfo=UTC).timestamp()
+        moment = datetime.fromisoformat(f"{_LEAP_YEAR}-{time[1]}Z").timestamp()
     except ValueError:
         return None  # no such day
     rank = _RANK.search(line.text)
-    return _Entry("vllm", str(int(rank[1])) if rank else "", moment, said)
+    return _Entry("vllm", (origin, str(int(rank[1])) if rank else ""), moment, said, repeats)
 
 
 def _add(entries: deque[_Entry], entry: _Entry) -> None:
@@ -177,14 +224,21 @@ def _add(entries: deque[_Entry], entry: _Entry) -> None:
         entries.append(_Entry(entry.engine, entry.rank, seconds, entry.said))
 
 
-def _snapshots(name: str, entries: Sequence[_Entry]) -> list[Snapshot]:
-    """Counters that grow by each line's rate over its interval; from the first line on."""
+def _snapshots(name: str, entries: Sequence[_Entry], *, silent: bool) -> list[Snapshot]:
+    """
+    Counters that grow by each line's rate over its interval; from the first line on.
+
+    Args:
+        name: The engine.
+        entries: Its lines.
+        silent: Whether no line for long means that it did nothing.
+    """
     gaps = [second.seconds - first.seconds for first, second in pairwise(entries)]
     usual = min(median(gaps), _USUAL)
     totals = dict.fromkeys(("generation", "prompt", "queries", "hits", "preemptions"), 0.0)
     found = [_snapshot(name, entries[0], totals)]
     for entry, gap in zip(entries[1:], gaps, strict=True):
-        _grow(totals, entry.said, gap if gap <= _SILENT * usual else usual)
+        _grow(totals, entry.said, usual if silent and gap > _SILENT * usual else gap)
         found.append(_snapshot(name, entry, totals))
     return found
 
@@ -204,11 +258,10 @@ def _grow(totals: dict[str, float], said: dict[str, float], seconds: float) -> N
 def _snapshot(name: str, entry: _Entry, totals: dict[str, float]) -> Snapshot:
     said, vllm = entry.said, entry.engine == "vllm"
     hits = "hit_percent" in said
-    cache = said.get("cache")
     counters = EngineCounters(
         instance=name,
         engine=entry.engine,
-        rank=entry.rank,
+        rank=entry.rank[1],
         generation_tokens=totals["generation"],
         computed_prompt_tokens=totals["prompt"] if vllm else None,
         prefix_cache_queries=totals["queries"] if hits else None,
@@ -216,7 +269,7 @@ def _snapshot(name: str, entry: _Entry, totals: dict[str, float]) -> Snapshot:
         preemptions=totals["preemptions"] if vllm else None,
         requests_running=said["running"],
         requests_waiting=said["waiting"],
-        kv_cache_usage_fraction=cache if cache is not None else said.get("cache_percent", 0.0) / 100.0,
+        kv_cache_usage_fraction=said.get("cache", said.get("cache_percent", 0.0) / 100.0),
         keys=_KEYS[entry.engine],
     )
     return Snapshot(seconds=entry.seconds, counters=counters)

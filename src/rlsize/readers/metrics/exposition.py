@@ -13,6 +13,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from rlsize.errors import Fault, InputError
+from rlsize.readers.yaml_documents import decoded
 from rlsize.units import cut
 
 if TYPE_CHECKING:
@@ -57,15 +58,7 @@ def page_text(content: bytes, name: str) -> str:
     """
     if len(content) > LARGEST_PAGE:
         raise InputError(Fault(f"is larger than {LARGEST_PAGE // 2**20} MiB", name, "is it one engine's metrics page?"))
-    try:
-        text = content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise InputError(
-            Fault(f"is not UTF-8 text (byte {error.start})", name, "is it a binary or compressed file?")
-        ) from None
-    if "\0" in text:
-        raise InputError(Fault("holds NUL characters, so it is not text", name, "is it a binary file?"))
-    return text
+    return decoded(content, name, "is it a binary or compressed file?")
 
 
 def metric_names(text: str, most: int = 10_000) -> list[str]:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from rlsize.errors import InputError
+from rlsize.errors import InputError, noting
 from rlsize.facts.counters import EngineCounters, Snapshot
 from rlsize.readers.http_pages import Page, fetch
 from rlsize.readers.metrics.exposition import LARGEST_PAGE, page_text
@@ -74,10 +74,8 @@ def saved_window(pairs: Sequence[tuple[str, str]], seconds: float) -> list[Readi
         names = [first for first, _ in pairs]
     for name, pair in zip(names, pairs, strict=True):
         for path, moment in zip(pair, (0.0, seconds), strict=True):
-            try:
+            with noting(faults):
                 readings.append(_reading(name, moment, saved_page(path)))
-            except InputError as error:
-                faults += error.faults
     if faults:
         raise InputError(*faults)
     return readings

@@ -20,13 +20,14 @@ from rlsize.estimates.ranks import together
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
 from rlsize.readers.metrics.exposition import series
-from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, shared, word
+from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, keys_of, shared
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.facts.counters import Buckets
     from rlsize.readers.metrics.exposition import Series
+    from rlsize.readers.metrics.tables import Numbers
 
 ENGINE = "sglang"
 
@@ -94,16 +95,14 @@ def sglang_engines(found: Sequence[Series], instance: str) -> list[EngineCounter
     """
     page = KIND.pages(_counted_once(found))
     engines = Engines(_identities(page))
-    keys = {name: entries[0].name for name, metric in _EXPOSED.items() if (entries := chosen(page, metric))}
-    keys |= {"response_buckets": page[_BUCKETS][0].name} if _BUCKETS in page else {}
+    keys = keys_of(page, _EXPOSED, response_buckets=_BUCKETS)
     rows = zip(
-        engines.ranks,
-        engines.labels,
+        engines.who(instance, ENGINE),
         engines.table(page, _EXPOSED),
         engines.buckets(page.get(_BUCKETS, [])),
         strict=True,
     )
-    return [_counters(instance, *row, keys) for row in rows]
+    return [_counters(*row, keys) for row in rows]
 
 
 KIND = EngineKind(
@@ -158,12 +157,7 @@ def _identities(page: Mapping[str, Sequence[Series]]) -> list[Mapping[str, str]]
 
 
 def _counters(
-    instance: str,
-    rank: str,
-    labels: Mapping[str, str],
-    numbers: Mapping[str, float | None],
-    lengths: Buckets | None,
-    keys: Mapping[str, str],
+    who: Mapping[str, Any], numbers: Numbers, lengths: Buckets | None, keys: Mapping[str, str]
 ) -> EngineCounters:
     live = numbers["live"] is not None
     computed, reused = numbers["computed"], numbers["reused"]
@@ -175,10 +169,7 @@ def _counters(
     held, block = numbers["kv_cache_tokens"], numbers["block_size"]
     values: dict[str, Any] = {name: numbers[name] for name in _AS_THEY_ARE}
     return EngineCounters(
-        instance=instance,
-        engine=ENGINE,
-        rank=rank,
-        model=word(labels.get("model_name", "")),
+        **who,
         generation_tokens=tokens or 0.0,
         at_finish=not live,
         prompt_tokens=received,
@@ -195,9 +186,7 @@ def _counters(
     )
 
 
-def _cache(
-    numbers: Mapping[str, float | None], keys: Mapping[str, str]
-) -> tuple[tuple[float | None, float | None], dict[str, str]]:
+def _cache(numbers: Numbers, keys: Mapping[str, str]) -> tuple[tuple[float | None, float | None], dict[str, str]]:
     """
     Prompt tokens looked up in the prefix cache and found there, with the metrics that say so.
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from rlsize.facts.counters import Buckets, Totals
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from rlsize.readers.metrics.exposition import Series
 
 MOST_BUCKETS = 500
+Numbers: TypeAlias = "Mapping[str, float | None]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,6 +111,12 @@ def exposed(
     return table
 
 
+def keys_of(page: Mapping[str, Sequence[Series]], metrics: Mapping[str, Metric], **stated: str) -> dict[str, str]:
+    """The metric that each number was read from; `stated` are those of fields that a metric's labels state."""
+    found = {name: entries[0].name for name, metric in metrics.items() if (entries := chosen(page, metric))}
+    return found | {name: page[place][0].name for name, place in stated.items() if place in page}
+
+
 def chosen(page: Mapping[str, Sequence[Series]], metric: Metric) -> Sequence[Series]:
     """The series under the first of a metric's names that the page has; an older one beside it is the same number."""
     return next((page[name] for name in metric.names if name in page), ())
@@ -147,6 +154,13 @@ class Engines:
             return ranks
         differing = sorted(name for name in self.names if len({own.get(name) for own in self.labels}) > 1)
         return [word(" ".join(f"{name}={own.get(name, '')}" for name in differing)) for own in self.labels]
+
+    def who(self, instance: str, kind: str) -> list[dict[str, Any]]:
+        """What says whose the counters of each engine are: fields of `EngineCounters`."""
+        return [
+            {"instance": instance, "engine": kind, "rank": rank, "model": word(own.get("model_name", ""))}
+            for rank, own in zip(self.ranks, self.labels, strict=True)
+        ]
 
     def of(self, labels: Mapping[str, str]) -> list[int]:
         """The engines that a series with these labels may belong to."""
@@ -220,7 +234,7 @@ def _bounds(bounds: tuple[float, ...]) -> tuple[float, ...]:
     return bounds
 
 
-def totals(numbers: Mapping[str, float | None], names: Sequence[str]) -> dict[str, Any]:
+def totals(numbers: Numbers, names: Sequence[str]) -> dict[str, Any]:
     """Sum and count of histograms; None where a page has not both."""
     found: dict[str, Any] = {}
     for name in names:

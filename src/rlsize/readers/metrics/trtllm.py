@@ -13,12 +13,13 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from rlsize.facts.counters import EngineCounters
-from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, shared, whole, word
+from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, keys_of, shared, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.readers.metrics.exposition import Series
+    from rlsize.readers.metrics.tables import Numbers
 
 ENGINE = "tensorrt-llm"
 
@@ -60,17 +61,16 @@ def trtllm_engines(found: Sequence[Series], instance: str) -> list[EngineCounter
     """
     page = KIND.pages(found)
     engines = Engines([entry.labels for entry in chosen(page, _EXPOSED["generation_tokens"])])
-    keys = {name: entries[0].name for name, metric in _EXPOSED.items() if (entries := chosen(page, metric))}
+    keys = keys_of(page, _EXPOSED)
     keys |= {"prefix_cache_queries": keys["prompt_tokens"]} if "prompt_tokens" in keys else {}
     keys |= {"kv_cache_tokens": keys["blocks"]} if "blocks" in keys else {}
     rows = zip(
-        engines.ranks,
-        engines.labels,
+        engines.who(instance, ENGINE),
         engines.table(page, _EXPOSED),
         engines.stating(page.get(_PARALLEL, [])),
         strict=True,
     )
-    return [_counters(instance, *row, shared(tuple(keys.items()))) for row in rows]
+    return [_counters(*row, shared(tuple(keys.items()))) for row in rows]
 
 
 KIND = EngineKind(
@@ -87,21 +87,13 @@ KIND = EngineKind(
 
 
 def _counters(
-    instance: str,
-    rank: str,
-    labels: Mapping[str, str],
-    numbers: Mapping[str, float | None],
-    parallel: Mapping[str, str],
-    keys: Mapping[str, str],
+    who: Mapping[str, Any], numbers: Numbers, parallel: Mapping[str, str], keys: Mapping[str, str]
 ) -> EngineCounters:
     values: dict[str, Any] = {name: numbers[name] for name in (*_COUNTERS, *_GAUGES)}
     blocks, block = numbers["blocks"], numbers["block"]
     sizes = [size for name in _SIZES if (size := whole(parallel.get(name)))]
     return EngineCounters(
-        instance=instance,
-        engine=ENGINE,
-        rank=rank,
-        model=word(labels.get("model_name", "")),
+        **who,
         at_finish=True,
         prefix_cache_queries=None if numbers["prefix_cache_hits"] is None else numbers["prompt_tokens"],
         kv_cache_tokens=int(blocks * block) if blocks and block else None,

@@ -14,13 +14,14 @@ from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters
 from rlsize.readers.metrics import tables
 from rlsize.readers.metrics.exposition import series
-from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, shared, whole, word
+from rlsize.readers.metrics.tables import EngineKind, Engines, Metric, chosen, exposed, keys_of, shared, whole
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from rlsize.facts.counters import Buckets
     from rlsize.readers.metrics.exposition import Series
+    from rlsize.readers.metrics.tables import Numbers
 
 ENGINE = "vllm"
 MOST_ENGINES = 1024
@@ -88,18 +89,15 @@ def vllm_engines(found: Sequence[Series], instance: str) -> list[EngineCounters]
         todo = "name each engine's own page, not one that gathers a whole fleet"
         raise InputError(Fault(f"holds {len(generation):,} engines; at most {MOST_ENGINES:,} are read", instance, todo))
     engines = Engines([entry.labels for entry in generation])
-    keys = {name: entries[0].name for name, metric in _EXPOSED.items() if (entries := chosen(page, metric))}
-    for name, place in (("kv_cache_tokens", _CONFIG), ("response_buckets", _BUCKETS)):
-        keys |= {name: page[place][0].name} if place in page else {}
+    keys = keys_of(page, _EXPOSED, kv_cache_tokens=_CONFIG, response_buckets=_BUCKETS)
     rows = zip(
-        engines.ranks,
-        engines.labels,
+        engines.who(instance, ENGINE),
         engines.table(page, _EXPOSED),
         engines.stating(page.get(_CONFIG, [])),
         engines.buckets(page.get(_BUCKETS, [])),
         strict=True,
     )
-    read = [_counters(instance, *row, shared(tuple(keys.items()))) for row in rows]
+    read = [_counters(*row, shared(tuple(keys.items()))) for row in rows]
     return sorted(read, key=lambda counters: tables.natural(counters.rank))
 
 
@@ -115,10 +113,8 @@ KIND = EngineKind(
 
 
 def _counters(
-    instance: str,
-    rank: str,
-    labels: Mapping[str, str],
-    numbers: Mapping[str, float | None],
+    who: Mapping[str, Any],
+    numbers: Numbers,
     config: Mapping[str, str],
     lengths: Buckets | None,
     keys: Mapping[str, str],
@@ -126,10 +122,7 @@ def _counters(
     values: dict[str, Any] = {name: numbers[name] for name in (*_COUNTERS, *_GAUGES)}
     block, blocks = whole(config.get("block_size")), whole(config.get("num_gpu_blocks"))
     return EngineCounters(
-        instance=instance,
-        engine=ENGINE,
-        rank=rank,
-        model=word(labels.get("model_name", "")),
+        **who,
         response_buckets=lengths,
         block_size=block,
         kv_cache_tokens=whole(config.get("kv_cache_size_tokens")) or (block * blocks if block and blocks else None),

@@ -83,15 +83,14 @@ def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict
     words = " ".join(str(row.get(key, "")) for key in ("what", "parallel", "engine", "notes", "recompute")).lower()
     words += "".join(f" {said}" for field, said in _FLAGS.items() if row.get(field) is True)
     engine = str(row.get("engine", "")).lower()
-    tokens = row.get("seq_len", row.get("seq_len_of_config"))
-    if not isinstance(tokens, (int, float)) or isinstance(tokens, bool) or tokens <= 0:
+    tokens = _positive(row, "seq_len") or _positive(row, "seq_len_of_config")
+    if not tokens:
         if "torchtitan" not in engine:
             raise Refused("states no sequence length, which decides the activations")
         tokens = _TITAN_TOKENS
         assumed.append(f"sequences of {_TITAN_TOKENS:g} tokens, as torchtitan ships its configurations")
-    batch = row.get("micro_batch")
-    if not isinstance(batch, (int, float)) or isinstance(batch, bool) or batch <= 0:
-        batch = 1
+    batch = _positive(row, "micro_batch")
+    if not batch:
         assumed.append("micro batch not stated, taken for 1")
     if "torchtune" in engine:
         found = _torchtune(row, words, assumed)
@@ -102,8 +101,8 @@ def training(row: Mapping[str, Any], layout: Layout, assumed: list[str]) -> dict
     return {
         "kind": "training",
         "stack": (re.findall(r"[a-z]+", engine) or [""])[0],
-        "sequences": float(batch),
-        "trained_tokens": float(tokens),
+        "sequences": batch or 1.0,
+        "trained_tokens": tokens,
         **found,
     }
 

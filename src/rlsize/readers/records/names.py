@@ -29,6 +29,7 @@ _SEPARATORS = re.compile(r"[\s_\-/:,;()\[\]~+]+")
 _MOE_SHORT = re.compile(r"(\d)b(\d{1,3})a\b")  # Qwen3-30B3A
 _SIZE = re.compile(r"(?:\d{1,3}x)?\d{1,4}(?:\.\d{1,3})?[bt]")
 _ACTIVE = re.compile(r"a(\d{1,3}(?:\.\d{1,3})?)b")
+_BRACKETS = re.compile(r"\([^)]{0,80}\)")
 _FAMILY = re.compile(r"[a-z]+")
 _DATE = re.compile(r"\d{4}")
 _MEMORY = re.compile(r"(\d{2,3})\s?(?:gb?|gib)(?![a-z0-9])")
@@ -51,9 +52,7 @@ def model_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     Raises:
         Refused: There is none.
     """
-    said = _clean(text)
-    if not said:
-        raise Refused("names no model")
+    said = _clean(text, "model")
     table = _spellings(catalogue, "model")
     tokens = _tokens(said)
     for words in _shorter(said, tokens):
@@ -75,12 +74,10 @@ def gpu_named(text: object, catalogue: Catalogue) -> tuple[str, str]:
     Raises:
         Refused: There is none.
     """
-    said = _clean(text)
-    if not said:
-        raise Refused("names no GPU")
+    said = _clean(text, "GPU")
     table = _spellings(catalogue, "gpu")
     whole = _COUNT.sub("", said.lower())
-    tokens = [word for word in _tokens(re.sub(r"\([^)]{0,80}\)", " ", whole)) if word not in _MAKERS]
+    tokens = [word for word in _tokens(_BRACKETS.sub(" ", whole)) if word not in _MAKERS]
     for length in range(len(tokens), 0, -1):
         found = table.get("".join(tokens[:length]))
         if found is None:
@@ -121,8 +118,11 @@ def _spellings(catalogue: Catalogue, kind: str) -> Mapping[str, str]:
     return bare | exact
 
 
-def _clean(text: object) -> str:
-    return printable(text.strip())[:_LONGEST] if isinstance(text, str) else ""
+def _clean(text: object, kind: str) -> str:
+    found = printable(text.strip())[:_LONGEST] if isinstance(text, str) else ""
+    if not found:
+        raise Refused(f"names no {kind}")
+    return found
 
 
 def _tokens(text: str) -> list[str]:
@@ -138,8 +138,8 @@ def _plain(tokens: list[str]) -> list[str]:
 def _shorter(said: str, tokens: list[str]) -> Iterator[list[str]]:
     """The name as it stands, without owner and remarks in brackets, and without what is said of tuning."""
     yield tokens
-    bare = _tokens(re.sub(r"\([^)]{0,80}\)", " ", said))
-    for part in (bare, _tokens(re.sub(r"\([^)]{0,80}\)", " ", said.rpartition("/")[2]))):
+    for whole in (said, said.rpartition("/")[2]):
+        part = _tokens(_BRACKETS.sub(" ", whole))
         yield part
         yield _plain(part)
 

@@ -138,8 +138,7 @@ def _gpus(row: Mapping[str, Any], placement: Placement) -> tuple[int, int]:
 
 def _sides(row: Mapping[str, Any]) -> dict[str, Any]:
     """Layouts and number types of both sides."""
-    rollout_dtype, _ = dtypes(row.get("precision"), "generation")
-    train_dtype, _ = dtypes(row.get("precision"), "training")
+    rollout_dtype, train_dtype = (dtypes(row.get("precision"), part)[0] for part in ("generation", "training"))
     return {
         "rollout": layout(row.get("rollout_parallel")),
         "trainer": layout(row.get("train_parallel")),

@@ -116,12 +116,11 @@ def _work(
         tokens = _USUAL_LENGTH.get(stack, _LENGTH)
         assumed.append(f"sequences of {tokens:g} tokens")
     ranks = max(1, shared["gpus"] // (spread.tensor * spread.pipeline * spread.context))
-    micro = number(row, "micro_batch") or 0.0
-    if micro <= 0:
+    micro, sequences = (max(0.0, number(row, key) or 0.0) for key in ("micro_batch", "global_batch"))
+    if not micro:
         micro = 1.0
         assumed.append("a micro-batch of one sequence")
-    sequences = number(row, "global_batch") or 0.0
-    if sequences <= 0:
+    if not sequences:
         sequences = micro * ranks
         assumed.append("one micro-batch a step")
     if spread.pipeline > 1 and stack == "torchtitan":

@@ -1,0 +1,155 @@
+"""Logs of a run beside the launch that it ran with: a calibration that answers for that run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from hashlib import file_digest
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from rlsize.commands.calibrate.points import loop_of
+from rlsize.errors import Fault, InputError
+from rlsize.estimates import step_prediction
+from rlsize.estimates.calibration_belief import believed
+from rlsize.estimates.figures import numbers
+from rlsize.estimates.run_twin import left_of_step, measured_phases, own_phases, twin_points
+from rlsize.estimates.step_assembly import OVERLAPPING, assembled
+from rlsize.facts.calibration import CalibratedRun
+from rlsize.facts.records.record import Refused
+from rlsize.loop.phases import phases_of
+from rlsize.loop.resolve import resolve, setting_of
+from rlsize.planner.step_parts import loop_parts
+from rlsize.quantities.table import PLACES
+from rlsize.shell.observation import DECIDED, read_run, shown_by
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from rlsize.commands.calibrate.points import Gathered, PlacedLoop
+    from rlsize.equations._ops import Real
+    from rlsize.facts.calibration import Calibration, OwnPhase
+    from rlsize.facts.run_summary import RunSummary
+    from rlsize.shell.inputs import Inputs
+
+_FREE = frozenset(
+    {"seed", "calibration", "steps", "response_cv", "gpu_hour_usd", "rollout_gpu_hour_usd", "trainer_gpu_hour_usd"}
+)
+"""What may be said otherwise of the same run."""
+_OTHER = 0.05  # from which it is said that a log and what was said are not of one run
+
+
+class Run:
+    """
+    A run that was measured.
+
+    Args:
+        inputs: What was said of it; takes what the log shows.
+        log: Its log, summed up.
+        changes: What `--set` says, which no script does.
+    """
+
+    def __init__(self, inputs: Inputs, log: RunSummary, changes: Sequence[str] = ()) -> None:
+        self.log = log
+        files = [log.source, *([inputs.file.document.name] if inputs.file is not None else [])]
+        self.digests = {name: digest for name in files if (digest := _digest(name))}
+        seen = shown_by(self.log)
+        expected = {key: inputs.apart().ask(key, assume=False) for key in DECIDED}
+        self.shown: dict[str, Any] = dict(inputs.show(seen, self.log.source, first=DECIDED))
+        self.warnings = [*self.log.warnings]
+        for key, said in expected.items():
+            if said.known and key in seen and _off(float(seen[key]), said.number):
+                self.warnings.append(f"{key} is {seen[key]:.4g} in the log, not {said.number:g} ({said.source})")
+        places = [change.partition("=")[0].strip() for change in changes]
+        rows = [PLACES.get(place) or PLACES.get(f"{place}.mean") for place in places]
+        told = {row.key: inputs.said(row.scenario) for row in rows if row is not None}
+        self.shown |= {key: value for key, value in told.items() if isinstance(value, (float, int, str))}
+        asked = inputs.apart()
+        asked.ran = True
+        try:
+            self.loop: PlacedLoop = loop_of(asked)
+        except Refused as refusal:
+            what = f"has run, and cannot be predicted as it was said: {refusal}"
+            raise InputError(Fault(what, self.log.source, "is that the script of this log, and its GPU?")) from None
+        phases = phases_of(resolve(asked))
+        self.fill = 0.0 if phases is None else float(phases.worst.fill)
+        samples = self.loop.terms.problem.samples
+        if "samples_per_step" in seen and _off(float(seen["samples_per_step"]), samples.number):
+            both = f"{seen['samples_per_step']:g} samples a step, and {samples.number:g} are said"
+            self.warnings.append(f"{self.log.source} has {both}: is it the log of this run?")
+        self.ran = {
+            key: figure.value
+            for key, figure in asked.used.items()
+            if figure.provenance != "predicted" and figure.value is not None and key not in _FREE
+        }
+        self.phases = measured_phases(self.log, overlapping=self.loop.place.loop in OVERLAPPING)
+        if not self.phases:
+            raise InputError(Fault("times neither steps nor phases", self.log.source, "name another log of the run"))
+
+    def gather(self, found: Gathered) -> None:
+        """Add the phases as points; those that are not predicted stay the run's own."""
+        setting = setting_of(self.loop.engine, self.loop.train)
+        points = twin_points(self.phases, self.parts, step_prediction.STAGES, (self.log.source, setting))
+        found.points += [point for point in points if point.of.central > 0]
+        found.step = found.step or self.loop
+
+    def parts(self, values: Mapping[str, Real], own: Sequence[OwnPhase] = ()) -> dict[str, Any]:
+        """The phases of the loop from values of constants, by name; what a log has in one is one."""
+        problem = self.loop.terms.problem
+        run = self.fact(own)
+        terms = replace(self.loop.terms, values=values, central=values, problem=replace(problem, run=run))
+        step = assembled(numbers, loop_parts(terms, self.loop.place))
+        rest = step.overhead_seconds
+        return {
+            "generation": step.generation_seconds,
+            "update": step.update_seconds,
+            "logprob": step.logprob_seconds,
+            "sync": step.sync_seconds,
+            "overhead": rest if "sync" in self.phases else rest + step.sync_exposed_seconds,
+            "step": step.seconds,
+        }
+
+    def fact(self, own: Sequence[OwnPhase]) -> CalibratedRun:
+        """The run as a calibration keeps it."""
+        return CalibratedRun(
+            digests=self.digests,
+            steps=len(self.log.steps),
+            shown=self.shown,
+            ran=self.ran,
+            fill=self.fill,
+            scatter={phase: scatter for phase, (_, scatter) in self.phases.items()},
+            tokens=self.loop.terms.problem.step_tokens,
+            own=list(own),
+        )
+
+    def kept(self, fact: Calibration) -> Calibration:
+        """A calibration with what the run has of its own, so that it tells the run as it was."""
+        values = believed(fact, *step_prediction.STAGES).central()
+        own = own_phases(self.phases, {phase: float(part) for phase, part in self.parts(values).items()})
+        if "step" in self.phases:
+            again = self.parts(values, own)
+            overhead = float(again["overhead"])
+            own.append(left_of_step(self.phases["step"][0], float(again["step"]), overhead))
+        step, told = self.log.figure("step_seconds"), float(self.parts(values, own)["step"])
+        if step.known and _off(told, step.number):
+            self.warnings.append(
+                f"the phases of {self.log.source} make a step of {told:.4g} s in a loop that is "
+                f"{self.loop.place.loop}, and it has {step.number:.4g} s: is that its mode?"
+            )
+        return replace(fact, run=self.fact(own))
+
+
+def read_runs(inputs: Inputs, logs: Sequence[str], mapped: Sequence[str] = ()) -> RunSummary:
+    """Of the logs of a run, the one with the most settled steps; what their keys mean may be said."""
+    return max((read_run(inputs, [log], None, mapped) for log in logs), key=lambda run: len(run.steps))
+
+
+def _off(one: float, other: float) -> bool:
+    return abs(one - other) > _OTHER * other
+
+
+def _digest(name: str) -> str:
+    """SHA-256 of a file; empty for what is none, such as a folder."""
+    if not Path(name).is_file():
+        return ""
+    with Path(name).open("rb") as stream:
+        return file_digest(stream, "sha256").hexdigest()

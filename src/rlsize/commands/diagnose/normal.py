@@ -1,0 +1,129 @@
+"""Whether each phase of a step is normal, in words: the table of phases, and that of likely causes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rlsize.reports.report import Column, Table
+from rlsize.reports.wording import words
+from rlsize.units import show
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.evidence import Cause, Diagnosis, JudgedPhase
+
+PHASES = {
+    "step": "whole step",
+    "update": "update",
+    "logprob": "log-prob pass",
+    "sync": "weight sync",
+    "tools": "tool calls",
+    "other": "between phases",
+}
+"""What phases are called that are not called by their name."""
+_SHOWN = 4  # causes that are shown
+_CAUSES = {
+    "micro_batch": "micro-batches too small to fill a GPU: pack more tokens into a micro-batch",
+    "unbalanced": "ranks that wait for the one with the most tokens: deal samples out by their tokens",
+    "padding": "padded micro-batches: pack samples end to end",
+    "recompute": "activations that are recomputed: recompute less, if memory allows",
+    "offload": "states that go to the host and back: keep them on the GPU, if memory allows",
+    "host": "a host that keeps the GPU waiting: profile one micro-batch; look for gaps and stray passes",
+    "reference": "another, larger model as the reference: give it GPUs of its own, or do without",
+    "reference_offload": "a reference that comes in from the host: keep it on the GPU, if memory allows",
+    "few_running": "few samples at once on an instance: offer all prompts at once, on fewer instances",
+    "few_gpus": "few GPUs that generate: give generation more of them, or let both sides share all",
+    "tail": "a long tail (few run, none wait): partial rollouts, refill, or a shorter cap; not more GPUs",
+    "cache": "a KV cache that is too small: give the engine more memory, or let fewer run at once",
+    "cold": "a cold prefix cache: turn it on, and keep each group on one instance",
+    "tools": "samples that wait for tools: time the calls; run more of them at once",
+    "engine": "the engine itself: compare with a benchmark of it; no CUDA graphs, detokenizing",
+    "buckets": "weights that go one tensor at a time: send them in large buckets",
+    "link": "a slow link between the two sides: check which network the weights take",
+    "verifier": "a slow verifier or reward model: run it beside generation, with a limit on time",
+    "sandbox": "a slow sandbox or service behind the tools: time single calls; give it more workers",
+    "often": "work between steps that comes often: do it less often, or beside generation",
+    "untimed": "rewards, data, checkpoints or evaluation: time them one by one",
+    "timer": "a timer of generation that times the whole step: time the update apart",
+}
+
+
+def phase_words(phase: str) -> str:
+    """What a phase is called."""
+    return PHASES.get(phase, phase)
+
+
+def cause_words(cause: Cause) -> str:
+    """What is likely, and what to do about it."""
+    return _CAUSES[cause.kind]
+
+
+def _evidence(cause: Cause) -> str:
+    if not cause.figures:
+        return "usual suspect"
+    told = (f"{words(figure.key)} {show(figure.value, figure.key)}" for figure in cause.figures)
+    return f"{cause.sign}: {', '.join(told)}"
+
+
+def phases_table(phases: Sequence[JudgedPhase]) -> Table:
+    """Each phase beside what is usual."""
+    return Table(
+        title="Is this normal",
+        columns=(
+            Column("_phase", "phase", "left"),
+            Column("took_seconds", "took"),
+            Column("usual_seconds", "usual"),
+            Column("usual_to_seconds", "up to"),
+            Column("times_usual", "ratio"),
+            Column("step_fraction", "share"),
+            Column("verdict", "", "left"),
+        ),
+        rows=tuple(
+            {
+                "phase": one.phase,
+                "_phase": phase_words(one.phase),
+                "took_seconds": one.took.value,
+                "usual_seconds": one.usual.value,
+                "usual_from_seconds": one.band[0] if one.band else None,
+                "usual_to_seconds": one.band[1] if one.band else None,
+                "times_usual": one.ratio.value,
+                "step_fraction": one.share.value,
+                "verdict": {None: "not judged", True: "usual", False: "not normal"}[one.normal],
+            }
+            for one in phases
+        ),
+        note="usual: what the model needs on these GPUs, with micro-batches packed and engines filled; up to: the end "
+        "of the interval in which 95 of 100 runs elsewhere lie; not normal: beyond it, and over 1.5 times usual",
+    )
+
+
+def causes_table(found: Diagnosis, changes: Sequence[str]) -> Table:
+    """
+    What may make the first phase slow.
+
+    Args:
+        found: The diagnosis.
+        changes: What to set for each cause, in the keys of the framework or scenario; empty where nothing is to be set.
+    """
+    return Table(
+        title="Likely causes",
+        columns=(
+            Column("_phase", "of", "left"),
+            Column("cause", "likely", "left", wide=True),
+            Column("evidence", "evidence", "left", wide=True),
+            Column("change", "set", "left", wide=True),
+        ),
+        rows=tuple(
+            {
+                "phase": one.phase,
+                "_phase": phase_words(one.phase),
+                "kind": one.kind,
+                "sign": one.sign,
+                "cause": cause_words(one),
+                "evidence": _evidence(one),
+                "change": change,
+            }
+            for one, change in zip(found.causes[:_SHOWN], (*changes, *[""] * _SHOWN), strict=False)
+        ),
+    )

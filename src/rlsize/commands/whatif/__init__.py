@@ -1,0 +1,1 @@
+"""`rlsize whatif`: what each change of a run would do."""

@@ -1,0 +1,200 @@
+"""What `rlsize whatif` says: the loop as it is, and every change of it."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from rlsize.facts.figure import Figure
+from rlsize.loop.knobs import KINDS, untimed
+from rlsize.reports.chart import Chart, Mark, Series
+from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import interval
+from rlsize.shell.launches import in_own_keys
+from rlsize.units import listed, show
+from rlsize.verdicts.whatif import best_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rlsize.facts.calibration import OwnPhase
+    from rlsize.loop.resolve import Loop
+    from rlsize.reports.report import Cell
+    from rlsize.shell.inputs import Inputs
+    from rlsize.verdicts.whatif import Outcome
+
+_RESULTS = (
+    "step_seconds", "generation_seconds", "train_seconds", "sync_seconds", "overhead_seconds", "trainer_idle_fraction",
+    "rollout_idle_fraction", "loop_tokens_per_gpu_second", "cost_per_step_usd", "gpu_hours_per_step",
+    "rollout_memory_headroom_fraction", "trainer_memory_headroom_fraction",
+)  # fmt: skip
+_VERDICTS = {"fits": "yes", "not sure": "not sure", "dies": "no"}
+_TABLES = ("unchanged", "numerics", "changed")
+_MOST_SEEN = 6
+_MOST_PAIRS = 3
+_MOST_DRAWN = 15
+_WIDE = 1.15  # upper over lower end of a band from which it is said why
+
+
+def whatif_report(
+    inputs: Inputs,
+    base: Outcome,
+    found: tuple[Sequence[Outcome], Sequence[Outcome], Sequence[Outcome]],
+    shown: tuple[Figure, ...],
+    notes: tuple[str, ...],
+) -> Report:
+    """
+    The report.
+
+    Args:
+        inputs: What was said, for the words of changes.
+        base: The loop as it is.
+        found: The user's own changes, the single ones, and pairs.
+        shown: What the loop was worked out from.
+        notes: What explains it.
+    """
+    own, single, both = found
+    results = () if base.found is None else tuple(base.found.results[key] for key in _RESULTS)
+    tables = {"own": _table("Your changes", inputs, own, base)} if own else {}
+    for name, kind in zip(_TABLES, KINDS, strict=True):
+        ones = [one for one in single if one.change.kind == kind and not one.other_gpu]
+        if ones:
+            tables[name] = _table(kind.capitalize(), inputs, ones, base, most=_MOST_SEEN)
+    others = [one for one in single if one.other_gpu]
+    if others:
+        tables["other_gpus"] = _table("Other kinds of GPUs", inputs, others, base)
+    if both:
+        tables["pairs"] = _table("Two changes at once", inputs, both, base, most=_MOST_PAIRS)
+    return Report(
+        command="whatif",
+        headline=_headline(inputs, base, sorted([*own, *single], key=lambda one: one.rank)),
+        results=results,
+        inputs=shown,
+        tables=tables,
+        warnings=tuple(inputs.warnings),
+        notes=(*notes, *_beside(base.loop), *untimed(one.change.values for ones in found for one in ones)),
+        chart=_chart(inputs, [*own, *single]),
+        no=any(not one.runs for one in own),
+    )
+
+
+def _headline(inputs: Inputs, base: Outcome, single: Sequence[Outcome]) -> str:
+    step = base.found.results["step_seconds"] if base.found is not None else Figure(key="step_seconds", value=None)
+    loop = base.loop
+    least = "at least " if loop is not None and loop.bound and loop.problem.run is None else ""
+    text = f"As it is, a step takes {least}{show(step.value, step.key)} ({interval(step)})"
+    told = []
+    for kind in KINDS:
+        best = best_of(single, kind)
+        if best is not None and best.gain is not None:
+            told.append(f"{_words(inputs, best)} gives {best.gain.number:.3g} times ({kind})")
+    return f"{text}. Trained tokens for what they cost: {'; '.join(told) or 'no single change brings more'}."
+
+
+def _words(inputs: Inputs, one: Outcome) -> str:
+    """A change as the user said it, else in the keys of the framework, else in those of a scenario."""
+    return one.change.told or in_own_keys(inputs, {k: v for k, v in one.change.values.items() if v is not None})
+
+
+def _beside(loop: Loop | None) -> list[str]:
+    """What the run has of its own, and which changes it goes with."""
+    if loop is None or loop.problem.run is None:
+        return []
+    waits, passes = (
+        listed([f"{one.phase} {show(one.seconds, '_seconds')}" for one in loop.problem.run.own if _told(one, grows)])
+        for grows in (False, True)
+    )
+    found = []
+    if waits:
+        found.append(f"Beside what the model knows, a step of the run waits: {waits}. No GPU or layout shortens that.")
+    if passes:
+        found.append(
+            f"Its passes have work that the model does not know: {passes}. It grows with tokens; how far other GPUs or "
+            "layouts shorten it nobody knows, which widens bands."
+        )
+    return found
+
+
+def _told(one: OwnPhase, grows: bool) -> bool:
+    return one.grows == grows and one.seconds >= 1.0
+
+
+def _table(title: str, inputs: Inputs, found: Sequence[Outcome], base: Outcome, *, most: int | None = None) -> Table:
+    """Changes, the best first; people see at most so many of those that help."""
+    helpful = sum(one.helps for one in found)
+    shown = None if most is None else min(most, max(helpful, 1))
+    left = 0 if shown is None else len(found) - shown
+    what = "tokens per GPU-hour" if found[0].other_gpu else "trained tokens for what they cost"
+    note = f"{what}, over those of the run as it is"
+    return Table(
+        title=title,
+        columns=(
+            Column("change", "change", "left", wide=True),
+            Column("relative_yield", "tokens/cost"),
+            Column("_band", "80 % band", "left"),
+            Column("step_seconds", "step"),
+            Column("verdict", "fits", "left"),
+            *((Column("training", "training", "left"),) if most != _MOST_SEEN else ()),
+        ),
+        rows=tuple(_row(inputs, one, base) for one in found),
+        shown=shown,
+        note=f"{note}; {left} more bring less: --json" if left > 0 else note,
+    )
+
+
+def _row(inputs: Inputs, one: Outcome, base: Outcome) -> dict[str, Cell]:
+    results = {} if one.found is None else {key: one.found.results[key] for key in _RESULTS}
+    gain = one.gain
+    return {
+        "change": _words(inputs, one),
+        "relative_yield": gain,
+        "_band": interval(gain) if gain is not None and gain.band else "",
+        "low": gain.band[0] if gain is not None and gain.band else None,
+        "high": gain.band[1] if gain is not None and gain.band else None,
+        **{key: results.get(key) for key in _RESULTS},
+        "verdict": "no" if one.refused else _VERDICTS[one.verdict],
+        "training": one.change.kind.removeprefix("training "),
+        "reason": one.refused or _doubt(one, base),
+    }
+
+
+def _doubt(one: Outcome, base: Outcome) -> str:
+    """Why the band of a change is wide, where it is: what nobody measured."""
+    band = None if one.gain is None else one.gain.band
+    told = [text for text in one.doubts if text not in base.doubts]
+    told += ["tokens per GPU-hour: how much more an hour of that GPU may cost"] if one.other_gpu else []
+    return "; ".join(told) if one.other_gpu or (band and band[1] > _WIDE * band[0]) else ""
+
+
+def _short(words: str) -> str:
+    """A change for a picture: its keys by their last two parts."""
+    return re.sub(r"[\w.]+\.(?=[\w]+\.[\w]+=)", "", words)
+
+
+def _chart(inputs: Inputs, found: Sequence[Outcome]) -> Chart:
+    """What each change brings, with its band."""
+    best = sorted(
+        (one for one in found if one.runs and one.gain is not None),
+        key=lambda one: -(one.gain.number if one.gain else 0.0),
+    )[:_MOST_DRAWN]
+    series = []
+    for kind in KINDS:
+        ones = [(_short(_words(inputs, one)), one.gain) for one in best if one.change.kind == kind]
+        known = [(name, gain) for name, gain in ones if gain is not None]
+        if known:
+            series.append(
+                Series(
+                    name=kind,
+                    xs=tuple(name for name, _ in known),
+                    ys=tuple(gain.number for _, gain in known),
+                    bands=tuple(gain.band for _, gain in known),
+                )
+            )
+    return Chart(
+        title="What each change would bring",
+        x_label="trained tokens for their cost, over the run's (80 % band)",
+        y_label="",
+        series=tuple(series),
+        kind="ranges",
+        marks=(Mark(at=1.0, label="as it is", axis="x"),),
+    )

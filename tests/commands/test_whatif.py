@@ -1,0 +1,338 @@
+"""`rlsize calibrate LOG SCRIPT` makes a twin of a run, and `rlsize whatif` asks what changes would do to it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+from pprint import pformat
+from statistics import median
+from typing import Any
+
+import pytest
+from benchmarks.twins import of_logs, read_pairs
+from tests.effort import tries
+
+from rlsize.facts.figure import Figure
+from rlsize.facts.run_summary import RunSummary
+from rlsize.loop.knobs import KINDS, Change, kind_of, single_steps
+from rlsize.loop.resolve import resolve
+from rlsize.shell.inputs import Inputs
+from rlsize.shell.observation import shown_by
+from rlsize.verdicts.whatif import Outcome, outcome_in, outcome_of, outcomes, pairs
+
+EXAMPLES = Path(__file__).parents[2] / "examples" / "launch"
+LOG, SCRIPT = EXAMPLES / "distil-3b.log", EXAMPLES / "distil-3b.sh"
+SECONDS = {"step_seconds": 204.5, "generation_seconds": 91.8, "train_seconds": 112.3}
+"""Means of the settled steps of that log, by hand."""
+_FEW = frozenset({"rollout_tensor_parallel", "micro_batch_tokens", "group_size", "kv_dtype", "gpu"})
+
+
+@pytest.fixture(scope="module")
+def twin(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The twin of the example's run."""
+    from typer.testing import CliRunner
+
+    from rlsize.shell.app import app
+
+    file = tmp_path_factory.mktemp("twin") / "twin.yaml"
+    line = ["calibrate", str(SCRIPT), str(LOG), "--set", "cluster.gpu=a800-sxm", "--save", str(file)]
+    assert CliRunner().invoke(app, line).exit_code == 0
+    return file
+
+
+@pytest.fixture
+def said(twin: Path) -> Inputs:
+    """The example's script with its twin."""
+    return Inputs(str(SCRIPT), texts={"calibration": str(twin)})
+
+
+@pytest.fixture
+def base(said: Inputs) -> Outcome:
+    """The run as it is."""
+    return outcome_in(said, Change({}))
+
+
+@pytest.fixture
+def few(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some of the steps that there are, and no pairs: each takes a tenth of a second."""
+
+    def steps(*told: Any) -> Iterator[Change]:
+        return (one for one in single_steps(*told) if one.values.keys() <= _FEW)
+
+    monkeypatch.setattr("rlsize.loop.knobs.single_steps", steps)
+    monkeypatch.setattr("rlsize.verdicts.whatif.pairs", lambda _found: iter(()))
+
+
+def change(said: Inputs, base: Outcome, **values: Any) -> Outcome:
+    """What a change does."""
+    return outcome_of(said, Change(values), base)
+
+
+def test_a_twin_tells_its_own_run_as_it_was(rlsize: Any, twin: Path) -> None:
+    """Step and phases of another command are those of the log, though the log says what the script does not."""
+    ran = rlsize("predict", "step", str(SCRIPT), "--calibration", str(twin), "--json")
+    for key, seconds in SECONDS.items():
+        assert ran.results[key] == pytest.approx(seconds, rel=0.005), key
+    assert ran.document["explain"]["response_tokens"]["provenance"] == "measured"
+    assert ran.document["inputs"]["gpu"] == "a800-sxm"
+
+
+def test_the_file_keeps_figures_and_digests_and_not_the_log(twin: Path) -> None:
+    """Whoever has the file can tell which log it is of, and cannot read the log in it."""
+    text = twin.read_text("utf-8")
+    assert hashlib.sha256(LOG.read_bytes()).hexdigest() in text
+    assert "perf/throughput" not in text
+    assert "actor_rollout_ref" not in text
+
+
+def test_what_is_beyond_the_model_is_told_and_is_no_efficiency(rlsize: Any) -> None:
+    """The teacher of that run is ten times larger than a reference that a script can say."""
+    ran = rlsize("calibrate", str(LOG), str(SCRIPT), "--set", "cluster.gpu=a800-sxm", "--json")
+    rows = {row["phase"]: row for row in ran.document["rows"]["run"]}
+    assert rows["logprob"]["own_seconds"] > 20
+    assert rows["logprob"]["scales"].startswith("tokens")
+    assert rows["update"]["own_seconds"] < 1
+    assert "logprob" in ran.document["headline"]
+
+
+@pytest.fixture
+def telling_log(tmp_path: Path) -> Path:
+    """The log of a run that prints its configuration before its steps, as verl does."""
+    settings = {
+        "actor_rollout_ref": {
+            "actor": {"ppo_mini_batch_size": 8, "ulysses_sequence_parallel_size": 4, "use_dynamic_bsz": True},
+            "model": {"path": "Qwen/Qwen2.5-3B-Instruct"},
+            "rollout": {"name": "vllm", "n": 16, "tensor_model_parallel_size": 4, "gpu_memory_utilization": 0.6},
+        },
+        "algorithm": {"adv_estimator": "grpo"},
+        "data": {"max_prompt_length": 2048, "max_response_length": 8096, "train_batch_size": 32},
+        "trainer": {"n_gpus_per_node": 4, "nnodes": 1},
+    }
+    path = tmp_path / "telling.log"
+    path.write_text(f"{pformat(settings)}\n{LOG.read_text('utf-8')}", encoding="utf-8")
+    return path
+
+
+def test_a_log_that_prints_its_configuration_needs_no_script(rlsize: Any, telling_log: Path, tmp_path: Path) -> None:
+    """Several logs are of one run: the one with the most steps counts."""
+    short = tmp_path / "short.log"
+    short.write_text("".join(LOG.read_text("utf-8").splitlines(keepends=True)[:2]), encoding="utf-8")
+    line = ("calibrate", str(short), str(telling_log), "--set", "cluster.gpu=a800-sxm", "--json")
+    ran = rlsize(*line)
+    assert ran.code == 0, ran.stderr
+    assert {row["phase"] for row in ran.document["rows"]["run"]} >= {"generation", "update", "logprob"}
+    assert str(telling_log) in {row["source"] for row in ran.document["rows"]["points"]}
+
+
+def test_a_run_that_the_model_thinks_too_large_is_believed(rlsize: Any, tmp_path: Path) -> None:
+    """Its log shows that it runs, and with its twin every command says so; a change of it is judged again."""
+    script = EXAMPLES / "verl-14b.sh"  # dies in the second step, says the model
+    file = tmp_path / "twin.yaml"
+    alone = ("predict", "step", str(script), "--response-tokens", "1500", "--gpu", "h100-sxm", "--json")
+    assert rlsize(*alone).code == 1
+    gpu = ("--set", "cluster.gpu=h100-sxm", "--set", "cluster.gpus=8")
+    ran = rlsize("calibrate", str(LOG), str(script), *gpu, "--save", str(file))
+    assert ran.code == 0, ran.stderr
+    assert rlsize("predict", "step", str(script), "--calibration", str(file), "--json").code == 0
+    for change, verdict in (("rollout.memory_fraction=0.9", "no"), ("rollout.max_num_seqs=128", "yes")):
+        asked = ("whatif", str(script), "--calibration", str(file), "--set", change, "--own-only", "--json")
+        assert rlsize(*asked).document["rows"]["own"][0]["verdict"] == verdict
+
+
+def test_keys_of_a_log_may_be_said(rlsize: Any, tmp_path: Path) -> None:
+    """A log of one's own is a run too, where somebody says what its keys mean."""
+    log = tmp_path / "own.log"
+    log.write_text("".join(f"it={n} t_all={40 + n % 3} t_roll=25 t_fit=12\n" for n in range(12)), encoding="utf-8")
+    keys = ("step_seconds=t_all", "generation_seconds=t_roll", "update_seconds=t_fit")
+    more = ("cluster.gpu=a800-sxm", "workload.response_tokens.mean=1000")
+    flags = [word for text in keys for word in ("--map", text)] + [word for text in more for word in ("--set", text)]
+    ran = rlsize("calibrate", str(log), str(SCRIPT), *flags, "--json")
+    assert ran.code == 0, ran.stderr
+    rows = {row["phase"]: row["measured_seconds"] for row in ran.document["rows"]["run"]}
+    assert (rows["generation"], rows["update"]) == (25.0, 12.0)
+
+
+def test_a_log_that_is_not_of_the_run_is_doubted(rlsize: Any) -> None:
+    """Its batch is another one."""
+    ran = rlsize("calibrate", str(LOG), str(SCRIPT), "--set", "cluster.gpu=a800-sxm", "--set", "workload.group_size=4")
+    assert ran.code == 0
+    assert "is it the log of this run?" in " ".join(ran.stderr.split())
+
+
+def test_what_is_thrown_away_is_generated_too() -> None:
+    """A log that counts dropped samples says how many more are made than trained, in a place that scenarios have."""
+    told = {"samples_per_step": 100.0, "dropped_samples_per_step": 25.0, "prefix_cache_hit_fraction": 1.0}
+    log = RunSummary(figures={key: Figure(key=key, value=value) for key, value in told.items()}, mode="async")
+    said = Inputs()
+    assert set(said.show(shown_by(log), "run.log")) == {
+        "samples_per_step", "tokens_generated_per_trained_token", "hit_fraction", "mode",
+    }  # fmt: skip
+    assert said.ask("tokens_generated_per_trained_token").number == 1.25
+    assert said.ask("hit_fraction").number < 1.0
+    assert said.ask("samples_per_step").provenance == "measured"
+
+
+def test_a_log_without_a_script_needs_one_or_a_configuration(rlsize: Any) -> None:
+    """It says what is missing."""
+    ran = rlsize("calibrate", str(LOG))
+    assert ran.code == 2
+    assert "model" in ran.stderr
+
+
+@pytest.mark.usefixtures("few")
+def test_steps_are_in_the_framework_s_own_keys_and_ranked_in_their_class(rlsize: Any, twin: Path) -> None:
+    """What a launch has no key for is not offered; the best stands first; the user's own change is told too."""
+    line = ("whatif", str(SCRIPT), "--calibration", str(twin), "--set", "rollout.tensor_parallel=2")
+    ran = rlsize(*line, "--other-gpu", "h200-sxm", "--json")
+    assert ran.code == 0, ran.stderr
+    tables = ran.document["rows"]
+    assert set(tables) == {"own", "unchanged", "changed", "other_gpus"}
+    for name in ("unchanged", "changed"):
+        ones = [row["relative_yield"] for row in tables[name] if row["verdict"] != "no"]
+        assert ones == sorted(ones, reverse=True)
+        assert all("=" in row["change"] for row in tables[name])
+    changes = [row["change"] for row in tables["unchanged"]]
+    assert any("ppo_max_token_len_per_gpu" in text for text in changes)
+    assert any("tensor_model_parallel_size" in text for text in changes)
+    assert tables["own"][0]["relative_yield"] == pytest.approx(
+        next(row["relative_yield"] for row in tables["unchanged"] if "parallel_size=2" in row["change"])
+    )
+    assert ran.results["step_seconds"] == pytest.approx(SECONDS["step_seconds"], rel=0.005)
+
+
+@pytest.mark.usefixtures("few")
+def test_without_a_twin_it_asks_the_prior(rlsize: Any) -> None:
+    """The same question before any run, with a wider band; a change that cannot run is an answer, and it is no."""
+    loop = ("--model", "qwen3-8b", "--gpu", "h100-sxm", "--mode", "colocated", "--gpus", "8", "--prompts", "8")
+    work = ("--group", "8", "--response-tokens", "1k")
+    ran = rlsize("whatif", *loop, *work, "--set", "cluster.gpus=1", "--other-gpu", "h200-sxm", "--json")
+    assert ran.code == 1
+    own = ran.document["rows"]["own"][0]
+    assert own["verdict"] == "no"
+    assert own["reason"]
+    ends = ran.document["explain"]["step_seconds"]["band"]
+    assert ends[1] > 1.3 * ends[0]
+
+
+def test_bands_of_changes_share_their_draws(said: Inputs, base: Outcome) -> None:
+    """A change of nothing brings exactly nothing, however wide the band of the step; a change brings a narrow ratio."""
+    assert base.found is not None
+    nothing = change(said, base, rollout_tensor_parallel=4.0)
+    assert nothing.gain is not None
+    assert nothing.gain.number == pytest.approx(1.0)
+    assert nothing.gain.band is None or nothing.gain.band == pytest.approx((1.0, 1.0))
+    larger = change(said, base, micro_batch_tokens=20288.0)
+    assert larger.gain is not None
+    assert larger.gain.band is not None
+    low, high = base.found.results["step_seconds"].band or (0.0, 0.0)
+    assert larger.gain.band[1] / larger.gain.band[0] < high / low
+
+
+def test_longer_responses_lengthen_what_grows_with_tokens(said: Inputs, base: Outcome) -> None:
+    """Time of the run's own over its tokens goes along, and its band says that nobody knows how all of it grows."""
+    assert base.found is not None
+    longer = change(said, base, response_tokens=2.0 * 993.7)
+    assert longer.found is not None
+    before, after = base.found.results, longer.found.results
+    assert after["train_seconds"].number > 1.4 * before["train_seconds"].number
+    spread = [band[1] / band[0] for one in (after, before) if (band := one["train_seconds"].band)]
+    assert spread[0] > spread[1]
+
+
+def test_other_gpus_shorten_own_passes_in_part(said: Inputs, base: Outcome) -> None:
+    """What a pass has of its own goes half as far as the pass itself, within a wide band; a longer one is longer."""
+    quicker = change(said, base, gpu="h100-sxm")
+    assert quicker.found is not None
+    assert base.loop is not None
+    assert base.loop.problem.run is not None
+    own = next(one for one in base.loop.problem.run.own if one.phase == "logprob")
+    seconds = quicker.found.results["logprob_seconds"]
+    rest = seconds.inputs["own_seconds"].number
+    assert 0.3 * own.seconds < rest < 0.95 * own.seconds
+    assert seconds.band is not None
+    assert seconds.band[1] > 1.2 * seconds.band[0]
+
+
+def test_a_run_that_was_measured_fits_and_what_needs_more_is_judged(said: Inputs, base: Outcome) -> None:
+    """Nobody doubts the memory of what ran; a change that needs no more of it is not doubted either."""
+    assert base.verdict == "fits"
+    assert change(said, base, max_num_seqs=128.0).verdict == "fits"
+
+
+def test_two_changes_come_from_the_best_of_their_class(said: Inputs, base: Outcome) -> None:
+    """Pairs change different things."""
+    values = ({"rollout_tensor_parallel": 2.0}, {"micro_batch_tokens": 20288.0}, {"group_size": 32.0})
+    single = [Change(one) for one in values]
+    both = list(pairs(outcomes(said, base, single)))
+    assert [sorted(one.values) for one in both] == [["micro_batch_tokens", "rollout_tensor_parallel"]]
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        ({"rollout_tensor_parallel": 2}, KINDS[0]),
+        ({"mode": "colocated"}, KINDS[0]),
+        ({"kv_dtype": "fp8", "offload": True}, KINDS[1]),
+        ({"mode": "async"}, KINDS[2]),
+        ({"group_size": 8, "kv_dtype": "fp8"}, KINDS[2]),
+    ],
+)
+def test_the_class_of_a_change_is_that_of_the_quantity_that_matters_most(values: dict[str, Any], kind: str) -> None:
+    """Staleness changes the training; where a model runs does not."""
+    assert kind_of(values) == kind
+
+
+def test_numbers_are_turned_both_ways_and_stay_whole() -> None:
+    """One step up and one down, from where the loop stands."""
+    said = Inputs(
+        changes=(
+            *("model=qwen3-8b", "cluster.gpu=h100-sxm", "placement.mode=async", "workload.prompts_per_step=8"),
+            *("placement.rollout_gpus=8", "placement.trainer_gpus=8", "workload.group_size=8"),
+            *("workload.response_tokens=1k", "rollout.tensor_parallel=2", "placement.max_staleness=1"),
+        )
+    )
+    steps = [one.values for one in single_steps(said, resolve(said), ("h200-sxm",))]
+    for values in (
+        *(
+            {"rollout_tensor_parallel": 1.0},
+            {"rollout_tensor_parallel": 4.0},
+            {"group_size": 4.0},
+            {"group_size": 16.0},
+        ),
+        *({"rollout_gpus": 16.0}, {"rollout_gpus": 4.0}, {"rollout_gpus": 10.0, "trainer_gpus": 6.0}),
+        *({"mode": "colocated"}, {"mode": "sync"}, {"max_staleness": 2.0}, {"gpu": "h200-sxm"}, {"kv_dtype": "fp8"}),
+    ):
+        assert values in steps
+    assert {"max_staleness": 0.5} not in steps
+    assert len(steps) == len({str(values) for values in steps})
+
+
+def test_published_runs_that_differ_by_a_knob_are_told_by_twins_of_each_other() -> None:
+    """Within what the page about errors says, and better than time that stays."""
+    data = read_pairs()
+    told = list(of_logs(data | {"pairs": data["pairs"][: tries(len(data["pairs"]))]}))
+    steps = [one for one in told if one.phase == "step"]
+    assert median(one.error(one.predicted) for one in steps) < 0.08
+    assert median(one.error(one.predicted) for one in told) < 0.15
+    assert median(one.error(one.unchanged) for one in steps) > median(one.error(one.predicted) for one in steps)
+    assert sum(one.inside for one in steps) > len(steps) / 2
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("grows: false", "grows: 7"),
+        ("  tokens: ", "  tokens: -"),
+        ("response_tokens: ", "response_tokens: -"),
+        ("gpu: a800-sxm\n  ran", "gpu: nothing\n  ran"),
+    ],
+)
+def test_a_twin_that_was_spoilt_is_refused(rlsize: Any, twin: Path, tmp_path: Path, old: str, new: str) -> None:
+    """What is no figure of a run is a fault, and names the file or what it says."""
+    spoilt, text = tmp_path / "spoilt.yaml", twin.read_text("utf-8")
+    assert old in text
+    spoilt.write_text(text.replace(old, new, 1), encoding="utf-8")
+    ran = rlsize("predict", "step", str(SCRIPT), "--calibration", str(spoilt))
+    assert ran.code == 2
+    assert "spoilt.yaml" in ran.stderr or "response_tokens" in ran.stderr
