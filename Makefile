@@ -10,6 +10,7 @@ GENERATED := README.md profiles/README.md $(wildcard docs/*.md docs/*/*.md)
 SCHEMA := docs/reference/scenario.schema.json
 REVIEW := docs/reviews/review-32b
 PYTEST_FLAGS ?= -q -n auto --dist worksteal
+unexport PYTHONDONTWRITEBYTECODE  # else each process that a test starts compiles the program anew
 QUICK := tests/test_units.py tests/test_errors.py tests/equations tests/facts tests/architecture tests/examples \
 	tests/docs/test_commands.py tests/commands/test_startup.py tests/commands/test_bad_input.py tests/commands/test_alerts.py \
 	tests/commands/test_init.py

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -60,6 +61,12 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
         session.exitstatus = exitstatus or pytest.ExitCode.TESTS_FAILED
 
 
+def pytest_collection_finish() -> None:
+    """Let the collector of cycles leave alone what stays until the end, and look through the rest less often."""
+    gc.freeze()
+    gc.set_threshold(50_000)
+
+
 @dataclass(frozen=True)
 class Ran:
     """What a command printed, and how it ended."""
@@ -108,6 +115,38 @@ def _the_shipped_facts_have_one_digest() -> None:
     digest = answer.facts_digest
     shipped = cache(lambda: digest([]))
     answer.facts_digest = lambda folders: digest(folders) if folders or "RLSIZE_PROFILES" in os.environ else shipped()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_shipped_profile_is_read_once() -> Iterator[None]:
+    """A command reads all that it needs; in a process of many commands, which change none of them, the first does."""
+    from rlsize.readers import profiles
+    from rlsize.readers.yaml_documents import read_document
+
+    folder, read = profiles.shipped_folder(), profiles.Catalogue._read
+    readings = cache(lambda kind, path: read(profiles.Catalogue(), kind, path))
+    documents = cache(read_document)
+
+    def reading(catalogue: profiles.Catalogue, kind: str, path: Path) -> Any:
+        return readings(kind, path) if folder in path.parents else read(catalogue, kind, path)
+
+    def of_file(path: Path) -> Any:
+        return (documents if folder in path.parents else read_document)(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(profiles.Catalogue, "_read", reading)
+        patch.setattr(profiles, "read_document", of_file)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _a_command_is_built_once() -> Iterator[None]:
+    """However often it is asked in this process."""
+    from rlsize.shell import command
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(command, "loaded", cache(command.loaded))
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -6,6 +6,7 @@ import ast
 import importlib
 import inspect
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -28,15 +29,21 @@ def test_functions_stay_readable() -> None:
 
     Ruff sees to it that none has too many turns (`max-complexity`). Files are as long as their subject.
     """
-    bodies = [(path, *body) for path in FILES for body in winding_bodies(path.read_text("utf-8"))]
+    bodies = [(path, *body) for path in FILES for body in winding_bodies(parsed(path))]
     long = [(str(path), name, length) for path, name, length in bodies if length > LONGEST_BODY]
     assert len(bodies) > 100
     assert not long, f"split where a part has a name of its own, or say it as a table: {long}"
 
 
-def winding_bodies(code: str) -> Iterator[tuple[str, int]]:
+@cache
+def parsed(path: Path) -> ast.Module:
+    """A module of the program."""
+    return ast.parse(path.read_text("utf-8"))
+
+
+def winding_bodies(module: ast.Module) -> Iterator[tuple[str, int]]:
     """Name and length of each function that branches or repeats; docstrings do not count."""
-    for node in ast.walk(ast.parse(code)):
+    for node in ast.walk(module):
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and any(
             isinstance(part, TURNS) for part in ast.walk(node)
         ):
@@ -47,13 +54,13 @@ def winding_bodies(code: str) -> Iterator[tuple[str, int]]:
 def test_only_what_winds_counts_as_long() -> None:
     """A recipe of 80 lines may stand as it is; with a loop in it, it is too long, whatever its docstring takes."""
     recipe = 'def f():\n    """Says."""\n' + "    step()\n" * 80
-    assert list(winding_bodies(recipe)) == []
-    assert list(winding_bodies(f"{recipe}    for x in y:\n        step()\n")) == [("f", 82)]
+    assert list(winding_bodies(ast.parse(recipe))) == []
+    assert list(winding_bodies(ast.parse(f"{recipe}    for x in y:\n        step()\n"))) == [("f", 82)]
 
 
 def test_every_module_says_what_lives_in_it() -> None:
     """A module opens with a docstring and has a name that tells something."""
-    assert [path for path in FILES if not ast.get_docstring(ast.parse(path.read_text(encoding="utf-8")))] == []
+    assert [path for path in FILES if not ast.get_docstring(parsed(path))] == []
     assert [path for path in FILES if path.stem in BANNED] == []
 
 

@@ -159,8 +159,9 @@ class TestNames:
         listed = sorted(path.stem for path in (shipped_folder() / "links").glob("*.yaml"))
         assert Catalogue().names("link") == listed
 
-    def test_one_profile_is_read_without_the_others(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        """A look-up by name opens one file."""
+    def test_one_profile_is_read_without_the_others(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A look-up by name opens one file, here in a folder of one's own."""
+        shutil.copytree(shipped_folder() / "gpus", tmp_path / "gpus")
         opened: list[str] = []
 
         def noted(path: Path) -> Document:
@@ -168,7 +169,7 @@ class TestNames:
             return read_document(path)
 
         monkeypatch.setattr(profiles, "read_document", noted)
-        Catalogue().get("gpu", "h100-sxm")
+        Catalogue([tmp_path]).get("gpu", "h100-sxm")
         assert opened == ["h100-sxm.yaml"]
 
     def test_documents_are_the_files_as_data(self) -> None:

@@ -173,7 +173,6 @@ def test_the_policy_lets_only_its_own_texts_run(text: str, parsed: Parsed) -> No
 
 def test_the_same_page_gives_the_same_bytes(text: str) -> None:
     """In this process and in another one, with other hashes of strings."""
-    assert html_text(example_page()) == text
     program = (
         "import sys; from hashlib import sha256; from tests.writers.page_example import example_page;"
         "from rlsize.writers.html_page import html_text; from rlsize.writers.markdown_page import page_markdown;"
