@@ -50,7 +50,9 @@ ADDS_NO_KEY: Mapping[str, str] = MappingProxyType(
         "--window": _ENGINES,
         "--rows": "it writes a file",
         "--save": "it writes a file",
+        "--learn": "it writes a file",
         "--log": "it writes a file",
+        "--map": "it says which key of a log a figure is read from",
         "--only": "it says which parts of the answer there are; the file that is shown has all",
         "--output": "it says where the file goes",
         "--quick": "it measures for a shorter time",
@@ -221,7 +223,7 @@ rlsize predict step --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rol
 rlsize predict step --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 32 --samples 512 --response-tokens 3200 \\
     --fsdp 32 --lora-rank 16
 rlsize predict step examples/unmeasured-8b.yaml
-rlsize simulate --mode async --max-staleness 2 --over-stale drop --queue-order completion --queue-steps 3 \\
+rlsize simulate --mode async --max-staleness 2 --late-samples drop --queue-order completion --queue-steps 3 \\
     --prompts 16 --group 4 --prompt-tokens 300 --response-tokens 1000 --response-cv 1 --max-response-tokens 8k \\
     --length-distribution gamma --group-correlation 0.3 --length-drift 0.2 --instances 4 --gpus-per-instance 2 \\
     --trainer-gpus 8 --routing affine --per-instance 4000 --concurrency 16 --kv-cache-tokens 100k \\
@@ -231,7 +233,8 @@ rlsize simulate --mode async --max-staleness 2 --over-stale drop --queue-order c
     --losses-per-hour 2 --notice-seconds 10 --restart-seconds 60 --failures-per-hour 2 \\
     --trainer-restart-seconds 30 --checkpoint-every 4 --lent-instances 1 --lend-seconds 1 --gpu-hour 2.5 \\
     --steps 20 --seeds 2
-rlsize simulate --mode partial --oversampling 1.5 --unfinished keep --prompts 16 --group 4 --response-tokens 1000 \\
+rlsize simulate --mode partial --oversampling 1.5 --late-samples continue --prompts 16 --group 4 \\
+    --response-tokens 1000 \\
     --max-response-tokens 8k --instances 4 --step-fixed "10 ms" --step-sample "50 us" --step-kv-token "0.01 us" \\
     --step-prompt-token "20 us" --train-seconds 5 --swap-seconds 2 --rollout-gpus 8 --gpus-per-instance 2 \\
     --trainer-gpus 8 --rollout-gpu-hour 1.25 --trainer-gpu-hour 2.95 --steps 10 --seeds 1
@@ -304,6 +307,9 @@ rlsize diagnose examples/operate/resized.jsonl --pages examples/metrics/first.pr
     --trainer-gpu-hour 3 --max-idle 0.05 --max-sync 0.1 --max-staleness 2 --format verl --skip 2 \\
     --fail-on worse --before FOLDER/before.yaml
 rlsize diagnose examples/operate/starving.jsonl --price nebius-h100-sxm-8x
+rlsize diagnose examples/operate/slow.jsonl --set model=qwen2.5-3b --set cluster.gpu=a800-sxm --set cluster.gpus=4 \\
+    --set placement.mode=colocated --set workload.prompts_per_step=64 --set workload.group_size=8 \\
+    --set trainer.micro_batch_samples=1 --gpu-hour 2
 rlsize alerts examples/baseline.yaml --engine vllm --trainer-selector 'job="trainer"' --metric queue=my_queue \\
     --kubernetes --label release=prometheus --name loop
 rlsize alerts examples/baseline.yaml --engine-only --grafana
@@ -322,6 +328,14 @@ rlsize calibrate examples/measured-cpu.yaml --bandwidth "50 GB/s"
 rlsize calibrate examples/grpo-32b.yaml --rate 64=2100 --step-seconds 60 --generation-seconds 20 --train-seconds 20 \\
     --sync-seconds 3
 rlsize calibrate examples/calibration-runs.yaml
+rlsize calibrate examples/launch/distil-3b.log examples/launch/distil-3b.sh --set cluster.gpu=a800-sxm
+rlsize whatif --model qwen3-8b --gpu h100-sxm --mode async --gpus 32 --rollout-gpus 16 --trainer-gpus 16 \\
+    --max-staleness 1 --transport nccl-broadcast --prompts 64 --group 8 --prompt-tokens 300 --response-tokens 3200 \\
+    --response-cv 0.8 --max-response-tokens 16k --updates 1 --mini-batches 1 --algorithm grpo --old-logprob \\
+    --reference --critic --reward-model --gpu-hour 2.5 --rollout-gpu-hour 2 --trainer-gpu-hour 3 \\
+    --set rollout.kv_dtype=fp8 --other-gpu h200-sxm --own-only
+rlsize whatif --model qwen3-8b --gpu h100-sxm --mode colocated --gpus 8 --samples 512 --response-tokens 1000 \\
+    --price nebius-h100-sxm-8x
 rlsize profiles list
 rlsize profiles show h100-sxm --kind gpu
 rlsize profiles show qwen3-32b

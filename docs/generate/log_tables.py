@@ -13,7 +13,8 @@ from rlsize.readers.logs.frameworks import frameworks
 from rlsize.reports.wording import words
 
 if TYPE_CHECKING:
-    from rlsize.readers.logs.mapping import Figure, Framework
+    from rlsize.readers.logs.figures import Figure
+    from rlsize.readers.logs.mapping import Framework
 
 _OVERVIEW = ("step_seconds", "generation_seconds", "wait_seconds", "logprob_seconds", "update_seconds", "sync_seconds",
              "response_tokens", "staleness_steps", "mfu")  # fmt: skip
@@ -23,15 +24,20 @@ _FOLDER = "rlsize.readers.logs.frameworks"
 def log_tables() -> str:
     """The whole page, without its head."""
     parts = ["## At a glance\n", _overview(), "## Forms\n", _forms()]
-    for framework in frameworks().values():
+    for framework in _known():
         parts += [f"## {framework.name}\n", f"{_source(framework)}\n", _keys(framework)]
     return "\n".join(parts)
+
+
+def _known() -> list[Framework]:
+    """The frameworks with a table."""
+    return [framework for framework in frameworks().values() if not framework.by_name]
 
 
 def _overview() -> str:
     """Which figures each framework's log has."""
     rows = []
-    for framework in frameworks().values():
+    for framework in _known():
         has = {figure.field for figure in framework.figures} | set(framework.follows)
         rows.append([f"[{framework.name}](#{framework.name})", *("yes" if key in has else "" for key in _OVERVIEW)])
     return table(["Framework", *(words(key) for key in _OVERVIEW)], rows)

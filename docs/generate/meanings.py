@@ -147,6 +147,7 @@ MEANINGS: dict[str, str] = {
     "tpot_seconds": "Mean time between the tokens of a response, at fixed concurrency.",
     "trained_params": "Parameters of the model that the measured trainer trains.",
     "trainer_gpu_total_tokens_per_second": "Prompt and response tokens per second of one trainer GPU, all phases.",
+    "late_dropped_fraction": "Share of the generated tokens in samples that are dropped as they come too late.",
     "trainer_binding_part": "The largest part of what each trainer GPU holds.",
     "trainer_bytes": "Training state of the policy, over all GPUs.",
     "trainer_bytes_per_gpu": "Training state of the policy on each trainer GPU.",
@@ -202,7 +203,10 @@ COLUMNS: dict[str, str] = {
     "exchange_part_seconds": "Part of an engine step: exchange among expert-parallel ranks.",
     "expected_train_seconds": "Busy trainer seconds per optimizer step.",
     "experts_part_seconds": "Part of an engine step: routed experts.",
-    "factor": "Central value of the constant after the measurements, over that before.",
+    "factor": (
+        "Central value of the constant after the measurements, over that before; of a run's phase, what is left of its "
+        "prediction."
+    ),
     "finished_fraction": "Share of the batch's samples that had finished.",
     "finished_samples": "Samples that finished in the window.",
     "fits": "Whether the GPUs suffice.",
@@ -283,7 +287,7 @@ COLUMNS: dict[str, str] = {
     "prefill_part_seconds": "Part of an engine step: prompts, spread over the steps.",
     "profiles": "Profiles of the kind.",
     "reached_says": "How the share that transfers reach is known.",
-    "reason": "Why there is no factor.",
+    "reason": "Why there is no factor; of a change, why it cannot run, or why its band is wide.",
     "recurrence_part_seconds": "Part of an engine step: recurrent states.",
     "region": "Region of the price.",
     "rollout_gpu_tokens_per_second": "Response tokens per second of one rollout GPU.",

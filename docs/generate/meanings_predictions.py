@@ -50,7 +50,13 @@ PREDICTED_COLUMNS: dict[str, str] = {
     "relation": "How the two records of a pair differ.",
     "resampled": "What is resampled for the interval: source, family or row.",
     "right_pairs": "Clear pairs of which the measured winner is predicted.",
-    "scales": "Which GPUs the part shrinks with.",
+    "explained_seconds": "Time of a run's phase that the model explains after calibration.",
+    "own_seconds": "Time of a run's phase beyond what constants may explain; it stays a time of its own.",
+    "relative_yield": (
+        "Trained tokens for what they cost, over those of the loop as it is; for their GPU-hours where no price is "
+        "known, and on another kind of GPU."
+    ),
+    "scales": "Which GPUs the part shrinks with; of a run's own time, what it grows with.",
     "sources": "Publications that the records come from.",
     "taken": "What was taken.",
     "time_as_gpus": "Median and 90th percentile of the guess that time goes as 1/GPUs, for people.",
