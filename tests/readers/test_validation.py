@@ -29,6 +29,16 @@ def test_quantities_are_read_in_base_units() -> None:
     assert read.weight_sync.bandwidth == 50e9
 
 
+@pytest.mark.parametrize("key", ["over_stale", "unfinished"])
+def test_a_key_of_an_older_version_is_refused_with_the_line_to_write(key: str) -> None:
+    """Not with a key that is spelt alike."""
+    with pytest.raises(InputError) as error:
+        scenario(f"policies: {{{key}: drop}}")
+    assert [fault.todo for fault in error.value.faults] == [
+        "say `late_samples: continue` for keep, `late_samples: drop` for drop"
+    ]
+
+
 def test_a_spread_is_kept() -> None:
     """`20 ± 2` is a value with a standard deviation."""
     train = scenario("rates: {train_seconds: 20 ± 2}").rates.train_seconds

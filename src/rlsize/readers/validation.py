@@ -25,6 +25,10 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 VERSION = 1
 _OF_A_KEY = frozenset({"missing", "missing_argument", "unexpected_keyword_argument", "extra_forbidden"})
+_FORMER = {  # keys that are gone, and what says the same
+    "over_stale": "say `late_samples: continue` for keep, `late_samples: drop` for drop",
+    "unfinished": "say `late_samples: continue` for keep, `late_samples: drop` for drop",
+}
 _NAMED_KEYS = 3  # of those that a mapping takes, in a message
 
 
@@ -120,7 +124,8 @@ def _faults(errors: list[ErrorDetails], kind: type, document: Document, path: Pa
         where = document.where(location)
         if error["type"] in {"unexpected_keyword_argument", "extra_forbidden"}:
             known = _keys_at(kind, location[len(path) : -1])
-            faults[where] = Fault(f"the key {location[-1]} is unknown", where, suggestion(str(location[-1]), known))
+            todo = _FORMER.get(str(location[-1])) or suggestion(str(location[-1]), known)
+            faults[where] = Fault(f"the key {location[-1]} is unknown", where, todo)
         elif error["type"] in {"missing", "missing_argument"}:
             faults[where] = Fault("is missing", where, "add it")
         elif error["type"] == "dataclass_type":
