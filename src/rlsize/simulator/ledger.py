@@ -56,14 +56,15 @@ class Ledger:
         """Add to a column of the step under way."""
         self.row[name] += amount
 
-    def close(self, so_far: dict[str, float]) -> None:
+    def close(self, so_far: dict[str, float], staleness: dict[int, int] | None = None) -> None:
         """
         The step is over.
 
         Args:
-            so_far: Columns that count from the beginning, or hold at this moment.
+            so_far: Columns that count from the beginning, or hold at this moment; or those that were added to, too.
+            staleness: Samples by staleness, of whom `trained` has not been told.
         """
-        row, counts = self.row, self._staleness
+        row, counts = self.row, staleness or self._staleness
         row.update(so_far)
         row["staleness_sum"] = float(sum(lag * count for lag, count in counts.items()))
         row["most_stale"] = float(max(counts, default=0))

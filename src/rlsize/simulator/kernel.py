@@ -1,0 +1,1192 @@
+"""
+The same loop over flat arrays, so that it can be compiled; for settings that `compiled.covers`.
+
+The names and the order of everything are those of the other modules of this folder, which say what it means: a change
+there is a change here, and `tests/simulator/test_kernel.py` compares the accounts of both to the last bit. Samples and
+groups are numbers of rows. A sample stands in the queue of an instance or of the fleet, a group in one of `LISTS`; both
+are rings that are linked through a row of their own at the beginning of the table. The instances' next ends and their
+loads are kept in a tournament, and the samples that run on an instance in a heap of (end, number).
+"""
+
+from __future__ import annotations
+
+from math import inf, sqrt
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from rlsize.simulator.compiling import compiled, kept
+from rlsize.simulator.ledger import COLUMNS
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Table = np.recarray[Any, Any]
+
+UNDER_WAY, BACKLOG, SPARE, BATCH, FREE = LISTS = range(5)
+COLOCATED, SYNC, ONE_STEP_OFF, ASYNC = range(4)
+AFFINE, ROUND_ROBIN, QUEUE = range(3)
+IN_FLIGHT, DRAIN, ABORT = range(3)
+COMPLETION, ADMISSION, FRESHEST = range(3)
+GENERATING, PAUSED, IDLE = range(3)
+CARRIED, DEALT = 1, 2
+NOBODY = 1 << 60  # a version that is older than none
+TRAINED, SWAPPED, SWAPPED_BACK, ARRIVED = range(4)
+GOES_ON, STEP_ENDED, WANTS_GROUPS, STANDS_STILL = range(4)
+"""Why `advance` returns."""
+
+
+def _fields(kind: str, names: str) -> list[tuple[str, str]]:
+    return [(name, kind) for name in names.split()]
+
+
+LOOP = np.dtype(
+    _fields("f8", "now since halted_since seconds_since late_time")
+    + _fields("f8", "fixed_seconds sample_seconds kv_seconds prefill_seconds kv_tokens")
+    + _fields("f8", "train_seconds batch_tokens sync_transport swap_seconds most_waiting cap_versions patience")
+    + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size groups parts")
+    + _fields("i8", "launched every keeps_kv")
+    + _fields("i8", "late rounds closed again admitted drawn_from drawn_to added to_admit carried")
+    + _fields("i8", "present queued with_room turn wants_slots touched halted generating paused idle")
+    + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way")
+    + _fields("i8", "open collected replaced rejected due ready trains first steps")
+    + _fields("i8", "waiting waiting_tokens spare stalest finished_tokens dropped_tokens most_lag")
+)
+ENGINE = np.dtype(
+    _fields("f8", "end started planned_seconds busy_seconds slot_seconds slowdown")
+    + _fields("i8", "load batch clock joined context held prefill run_prefill planned generated preemptions")
+    + _fields("i8", "version version_weights epoch runs anew closed paused pausing ejecting touched state next_touched")
+)
+GROUP = np.dtype(_fields("i8", "previous next serial tokens unfinished oldest accepted dropped live added"))
+SAMPLE = np.dtype(_fields("i8", "previous next group length done stamped version joined here home epoch waits"))
+RUNNING = np.dtype(_fields("i8", "end number sample"))
+NODE = np.dtype(_fields("i8", "soonest least"))
+ROW = np.dtype(_fields("f8", " ".join(COLUMNS)))
+
+
+class State(NamedTuple):
+    """
+    All that a run is made of.
+
+    Args:
+        loop: What the setting says, and counters. [1]
+        row: The accounts of the step under way. [1]
+        engines: Instances, and idle ones up to a power of two.
+        groups: One for each of `LISTS`, then groups.
+        samples: The queues of the instances and of the fleet, then as many samples for each group.
+        running: As many for each instance as it has slots.
+        nodes: Of the tournament; the first is not used, the second is its root.
+        lags: Samples of this step by staleness.
+        lengths: Of the groups that are drawn. [group, member]
+        verdicts: Whether these are accepted. [group]
+    """
+
+    loop: Table
+    row: Table
+    engines: Table
+    groups: Table
+    samples: Table
+    running: Table
+    nodes: Table
+    lags: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    verdicts: NDArray[np.bool_]
+
+
+# Rings, tournaments and heaps
+
+
+@compiled
+def _link(table: Table, one: int, at: int) -> None:
+    """Have one stand right before another."""
+    before = table[at].previous
+    table[before].next = table[at].previous = one
+    table[one].previous, table[one].next = before, at
+
+
+@compiled
+def _unlink(table: Table, one: int) -> None:
+    before, after = table[one].previous, table[one].next
+    table[before].next, table[after].previous = after, before
+
+
+@compiled
+def _end_at(s: State, e: int, time: float) -> None:
+    """The run of an instance ends then: see which instance ends first, the lowest of equals."""
+    engines, nodes = s.engines, s.nodes
+    engines[e].end = time
+    at = (s.loop[0].leaves + e) // 2
+    while at:
+        left, right = nodes[2 * at].soonest, nodes[2 * at + 1].soonest
+        before = nodes[at].soonest
+        nodes[at].soonest = left if engines[left].end <= engines[right].end else right
+        if before != e and nodes[at].soonest == before:
+            return
+        at //= 2
+
+
+@compiled
+def _came(s: State, e: int, samples: int) -> None:
+    """So many samples have come to an instance, or left it: see which has fewest."""
+    loop, engines, nodes = s.loop[0], s.engines, s.nodes
+    load = engines[e].load
+    engines[e].load = load + samples
+    loop.present += samples
+    loop.with_room += int(load + samples < loop.slots) - int(load < loop.slots)
+    at = (loop.leaves + e) // 2
+    while at:
+        left, right = nodes[2 * at].least, nodes[2 * at + 1].least
+        before = nodes[at].least
+        nodes[at].least = left if engines[left].load <= engines[right].load else right
+        if before != e and nodes[at].least == before:
+            return
+        at //= 2
+
+
+@compiled
+def _sooner(running: Table, one: int, other: int) -> bool:
+    a, b = running[one], running[other]
+    return bool(a.end < b.end or (a.end == b.end and a.number < b.number))
+
+
+@compiled
+def _swap(running: Table, one: int, other: int) -> None:
+    a, b = running[one], running[other]
+    a.end, b.end = b.end, a.end
+    a.number, b.number = b.number, a.number
+    a.sample, b.sample = b.sample, a.sample
+
+
+@compiled
+def _up(running: Table, base: int, at: int) -> None:
+    """Let a new entry of a heap rise."""
+    while at and _sooner(running, base + at, base + (at - 1) // 2):
+        _swap(running, base + at, base + (at - 1) // 2)
+        at = (at - 1) // 2
+
+
+@compiled
+def _pop(s: State, e: int) -> int:
+    """The sample of an instance that ends first."""
+    running, base = s.running, e * s.loop[0].slots
+    last = s.engines[e].batch - 1
+    s.engines[e].batch = last
+    _swap(running, base, base + last)
+    at = 0
+    while 2 * at + 1 < last:
+        child = 2 * at + 1
+        if child + 1 < last and _sooner(running, base + child + 1, base + child):
+            child += 1
+        if not _sooner(running, base + child, base + at):
+            break
+        _swap(running, base + child, base + at)
+        at = child
+    return int(running[base + last].sample)
+
+
+# An instance (batch.py, engine.py)
+
+
+@compiled
+def _members(s: State, group: int) -> range:
+    """The samples of a group."""
+    size = s.loop[0].group_size
+    first = s.loop[0].instances + 1 + group * size
+    return range(first, first + size)
+
+
+@compiled
+def _holds(s: State, e: int, group: int) -> bool:
+    """Whether an instance has KV of a group."""
+    for sample in _members(s, group):
+        if s.samples[sample].here == e:
+            return True
+    return False
+
+
+@compiled
+def _has_prefix(s: State, e: int, group: int) -> bool:
+    """Whether a sample of a group has joined an instance since its prefix cache was emptied."""
+    epoch = s.engines[e].epoch
+    for sample in _members(s, group):
+        if s.samples[sample].home == e and s.samples[sample].epoch == epoch:
+            return True
+    return False
+
+
+@compiled
+def _leave(s: State, e: int, sample: int) -> None:
+    """A sample leaves a batch; its KV stays until `_free`."""
+    engine, one = s.engines[e], s.samples[sample]
+    one.stamped += engine.clock * engine.version - engine.version_weights
+    one.done += engine.clock - one.joined
+    engine.context -= s.loop[0].prompt_tokens + one.done
+
+
+@compiled
+def _free(s: State, e: int, sample: int) -> None:
+    """Give back the KV of a sample, and its prompt's with the last of its group."""
+    engine, one, prompt = s.engines[e], s.samples[sample], s.loop[0].prompt_tokens
+    one.here = -1
+    engine.held -= one.done
+    if prompt and not _holds(s, e, one.group):
+        engine.held -= prompt
+
+
+@compiled
+def _join(s: State, e: int) -> None:
+    loop, engine, samples = s.loop[0], s.engines[e], s.samples
+    prompt = loop.prompt_tokens
+    while engine.batch < loop.slots and samples[e].next != e and not engine.closed:
+        sample = samples[e].next
+        one = samples[sample]
+        new_prompt = prompt if prompt and not _holds(s, e, one.group) else 0
+        if engine.batch and engine.held + one.done + new_prompt + engine.batch + 1 > loop.kv_tokens:
+            return
+        _unlink(samples, sample)
+        engine.held += one.done + new_prompt
+        engine.prefill += one.done
+        if prompt and not _has_prefix(s, e, one.group):
+            engine.prefill += prompt
+        one.home, one.epoch, one.here, one.joined = e, engine.epoch, e, engine.clock
+        if one.version < 0:
+            one.version = engine.version
+        one.stamped -= engine.clock * engine.version - engine.version_weights
+        engine.context += prompt + one.done
+        engine.joined += 1
+        base = e * loop.slots
+        entry = s.running[base + engine.batch]
+        entry.end, entry.number, entry.sample = engine.clock + one.length - one.done, engine.joined, sample
+        _up(s.running, base, engine.batch)
+        engine.batch += 1
+
+
+@compiled
+def _make_room(s: State, e: int) -> None:
+    """Samples that joined last go back to the head of the queue until the tokens of the coming step fit."""
+    engine, running, base = s.engines[e], s.running, e * s.loop[0].slots
+    while engine.batch > 1 and engine.held + engine.batch > s.loop[0].kv_tokens:
+        last = base
+        for entry in range(base, base + engine.batch):
+            if running[entry].number > running[last].number:
+                last = entry
+        sample = running[last].sample
+        engine.batch -= 1
+        _swap(running, last, base + engine.batch)
+        for entry in range(engine.batch):
+            _up(running, base, entry)
+        _leave(s, e, sample)
+        _free(s, e, sample)
+        _link(s.samples, sample, s.samples[e].next)
+        engine.preemptions += 1
+
+
+@compiled
+def _begin_run(s: State, e: int) -> bool:
+    """Begin a run of steps, if there is anything to run; whether there is."""
+    loop, engine, base = s.loop[0], s.engines[e], e * s.loop[0].slots
+    limited = loop.kv_tokens < inf
+    if limited and engine.held + engine.batch > loop.kv_tokens:
+        _make_room(s, e)
+    if engine.anew:
+        engine.anew = 0
+        engine.prefill += engine.held
+        for entry in range(base, base + engine.batch):
+            s.samples[s.running[entry].sample].epoch = engine.epoch
+    _join(s, e)
+    if not engine.batch:
+        return False
+    steps = s.running[base].end - engine.clock
+    if limited:
+        steps = min(steps, max(1, int((loop.kv_tokens - engine.held) // engine.batch)))
+    engine.started, engine.runs, engine.planned = loop.now, 1, steps
+    engine.run_prefill, engine.prefill = engine.prefill, 0
+    engine.planned_seconds = _time_of(s, e, steps)
+    _end_at(s, e, loop.now + engine.planned_seconds)
+    return True
+
+
+@compiled
+def _time_of(s: State, e: int, steps: int) -> float:
+    """Seconds of the first steps of a run."""
+    loop, engine = s.loop[0], s.engines[e]
+    batch, kv_seconds = engine.batch, loop.kv_seconds
+    each = loop.fixed_seconds + loop.sample_seconds * batch + kv_seconds * engine.context
+    growth = kv_seconds * batch * (steps * (steps - 1) / 2)
+    return float((steps * each + growth + loop.prefill_seconds * engine.run_prefill) * engine.slowdown)
+
+
+@compiled
+def _steps_by(s: State, e: int) -> int:
+    """Steps of the run under way that have ended by now."""
+    loop, engine = s.loop[0], s.engines[e]
+    if not engine.runs:
+        return 0
+    now, half = loop.now, loop.kv_seconds * engine.batch / 2
+    passed = (now - engine.started) / engine.slowdown - loop.prefill_seconds * engine.run_prefill
+    each = loop.fixed_seconds + loop.sample_seconds * engine.batch + loop.kv_seconds * engine.context - half
+    share = 0.0
+    if passed > 0.0:
+        share = (sqrt(each * each + 4.0 * half * passed) - each) / (2.0 * half) if half > 0.0 else passed / each
+    guess = int(min(share, float(engine.planned)))
+    while guess < engine.planned and engine.started + _time_of(s, e, guess + 1) <= now:
+        guess += 1
+    while guess > 0 and engine.started + _time_of(s, e, guess) > now:
+        guess -= 1
+    return guess
+
+
+@compiled
+def _advance_run(s: State, e: int, steps: int, seconds: float) -> None:
+    """The first steps of a run have ended, and the run with them."""
+    engine = s.engines[e]
+    engine.busy_seconds += seconds
+    engine.slot_seconds += seconds * engine.batch
+    tokens = steps * engine.batch
+    engine.clock += steps
+    engine.context += tokens
+    engine.held += tokens
+    engine.generated += tokens
+    engine.runs = 0
+
+
+@compiled
+def _interrupt(s: State, e: int) -> None:
+    """End the run under way with the step under way; at once if a step ends just now."""
+    loop, engine = s.loop[0], s.engines[e]
+    if not engine.runs:
+        return
+    steps = _steps_by(s, e)
+    seconds = _time_of(s, e, steps) if steps else 0.0
+    if steps and engine.started + seconds == loop.now:
+        _end_at(s, e, inf)
+        _advance_run(s, e, steps, seconds)
+        _stepped(s, e)
+    elif steps + 1 < engine.planned:
+        engine.planned, engine.planned_seconds = steps + 1, _time_of(s, e, steps + 1)
+        _end_at(s, e, engine.started + engine.planned_seconds)
+
+
+@compiled
+def _boundary(s: State, e: int, quiet: bool) -> bool:
+    """A run has ended, alone in its instant or not; whether nobody has to react, and the next one has begun."""
+    engine, base = s.engines[e], e * s.loop[0].slots
+    _advance_run(s, e, engine.planned, engine.planned_seconds)
+    while engine.batch and s.running[base].end == engine.clock:
+        sample = _pop(s, e)
+        _leave(s, e, sample)
+        _free(s, e, sample)
+        if not _ended(s, e, sample):
+            quiet = False
+    if quiet and not engine.pausing and not engine.ejecting and _begin_run(s, e):
+        return True
+    _stepped(s, e)
+    return False
+
+
+# The fleet (fleet.py)
+
+
+@compiled
+def _touch(s: State, e: int) -> None:
+    """Have an instance begin a run when this instant ends."""
+    loop, engine = s.loop[0], s.engines[e]
+    if not engine.touched:
+        engine.touched = 1
+        engine.next_touched, loop.touched = loop.touched, e
+
+
+@compiled
+def _begin(s: State) -> None:
+    """Have every instance that can begin a run begin it."""
+    loop = s.loop[0]
+    while loop.touched >= 0:
+        e = loop.touched
+        engine = s.engines[e]
+        loop.touched = engine.next_touched
+        engine.touched = 0
+        if engine.runs:
+            continue
+        state = PAUSED if engine.paused else GENERATING if _begin_run(s, e) else IDLE
+        if state != engine.state:
+            _pass(s)
+            _count(s, engine.state, -1)
+            _count(s, state, 1)
+            engine.state = state
+
+
+@compiled
+def _count(s: State, state: int, change: int) -> None:
+    loop = s.loop[0]
+    if state == GENERATING:
+        loop.generating += change
+    elif state == PAUSED:
+        loop.paused += change
+    else:
+        loop.idle += change
+
+
+@compiled
+def _pass(s: State) -> None:
+    """Let the instances' states have lasted until now."""
+    loop, row = s.loop[0], s.row[0]
+    elapsed = loop.now - loop.seconds_since
+    if elapsed:
+        row.generating_seconds += loop.generating * elapsed
+        row.paused_seconds += loop.paused * elapsed
+        row.idle_seconds += loop.idle * elapsed
+        if loop.generating:
+            row.tail_seconds += loop.idle * elapsed
+        loop.seconds_since = loop.now
+
+
+@compiled
+def _admit(s: State) -> bool:
+    """Admit the next group, and deal its samples; not where it is not drawn yet, or there is no room for it."""
+    loop, groups = s.loop[0], s.groups
+    group = groups[FREE].next
+    if loop.admitted == loop.drawn_to or group == FREE:
+        return False
+    _unlink(groups, group)
+    one, row = groups[group], loop.admitted - loop.drawn_from
+    one.serial, one.accepted, one.unfinished = loop.admitted, s.verdicts[row], loop.group_size
+    one.oldest, one.dropped, one.live, one.tokens = -1, 0, 0, 0
+    member = 0
+    for number in _members(s, group):
+        sample = s.samples[number]
+        sample.group, sample.length = group, s.lengths[row, member]
+        sample.done, sample.stamped, sample.version = 0, 0, -1
+        sample.here, sample.home, sample.waits = -1, -1, DEALT
+        one.tokens += sample.length
+        member += 1
+    loop.admitted += 1
+    _link(groups, group, UNDER_WAY)
+    _deal(s, group)
+    return True
+
+
+@compiled
+def _deal(s: State, group: int) -> None:
+    """Deal the samples of a group whose turn it is."""
+    loop, samples = s.loop[0], s.samples
+    fleet, e, count = loop.instances, s.nodes[1].least, 0
+    for number in _members(s, group):
+        if samples[number].waits != DEALT:
+            continue
+        samples[number].waits = 0
+        if loop.routing == AFFINE:
+            _link(samples, number, e)
+            count += 1
+        elif loop.routing == QUEUE:
+            _link(samples, number, fleet)
+            loop.queued += 1
+        else:
+            e = loop.turn % fleet
+            loop.turn += 1
+            _link(samples, number, e)
+            _handed(s, e, 1)
+    if count:
+        _handed(s, e, count)
+    elif loop.routing == QUEUE:
+        _deal_queue(s)
+
+
+@compiled
+def _handed(s: State, e: int, count: int) -> None:
+    """So many samples have been queued on an instance."""
+    _came(s, e, count)
+    if s.engines[e].batch < s.loop[0].slots:
+        _interrupt(s, e)
+    _touch(s, e)
+
+
+@compiled
+def _deal_queue(s: State) -> None:
+    """Deal what waits in the fleet's queue, as far as there are free slots."""
+    loop, samples = s.loop[0], s.samples
+    fleet = loop.instances
+    while samples[fleet].next != fleet and loop.with_room:
+        sample, e = samples[fleet].next, s.nodes[1].least
+        _unlink(samples, sample)
+        loop.queued -= 1
+        _link(samples, sample, e)
+        _handed(s, e, 1)
+
+
+@compiled
+def _deal_carried(s: State) -> None:
+    """Deal what was left over from the last batch."""
+    if not s.loop[0].carried:
+        return
+    s.loop[0].carried = 0
+    group = s.groups[UNDER_WAY].next
+    while group != UNDER_WAY:
+        for sample in _members(s, group):
+            if s.samples[sample].waits == CARRIED:
+                s.samples[sample].waits = DEALT
+        group = s.groups[group].next
+    group = s.groups[UNDER_WAY].next
+    while group != UNDER_WAY:
+        _deal(s, group)
+        group = s.groups[group].next
+
+
+@compiled
+def _room(s: State) -> bool:
+    """Whether there is a free slot for a new group."""
+    loop = s.loop[0]
+    if loop.routing == AFFINE:
+        return bool(loop.with_room > 0)
+    return bool(loop.slots * loop.instances - loop.present - loop.queued > 0)
+
+
+@compiled
+def _stop(s: State) -> None:
+    """Stop all samples under way, which go on with the next batch, or are dropped with their groups."""
+    loop, groups, samples = s.loop[0], s.groups, s.samples
+    if not loop.keeps:
+        while groups[UNDER_WAY].next != UNDER_WAY:
+            group = groups[UNDER_WAY].next
+            groups[group].dropped = 1
+            for sample in _members(s, group):
+                if samples[sample].done == samples[sample].length:
+                    loop.dropped_tokens += samples[sample].length
+                groups[group].live += int(samples[sample].here >= 0)
+            _unlink(groups, group)
+            if not groups[group].live:
+                _release(s, group)
+        loop.finished_tokens = 0
+    for e in range(loop.instances, -1, -1):
+        while samples[e].next != e:
+            sample = samples[e].next
+            _unlink(samples, sample)
+            _put_away(s, sample)
+            if e < loop.instances:
+                _came(s, e, -1)
+            else:
+                loop.queued -= 1
+    for e in range(loop.instances):
+        if s.engines[e].runs:
+            s.engines[e].ejecting = 1
+            _interrupt(s, e)
+        else:
+            _eject(s, e)
+
+
+@compiled
+def _put_away(s: State, sample: int) -> None:
+    loop, one = s.loop[0], s.samples[sample]
+    if loop.keeps:
+        one.waits, loop.carried = CARRIED, 1
+    else:
+        loop.dropped_tokens += one.done
+
+
+@compiled
+def _eject(s: State, e: int) -> None:
+    """An instance between two runs gives up its batch, and all KV."""
+    engine, base = s.engines[e], e * s.loop[0].slots
+    engine.ejecting = 0
+    for entry in range(base, base + engine.batch):
+        sample = s.running[entry].sample
+        _leave(s, e, sample)
+        _free(s, e, sample)
+        _put_away(s, sample)
+        _let_go(s, sample)
+    _came(s, e, -engine.batch)
+    engine.batch = engine.prefill = engine.anew = 0
+    engine.epoch += 1
+
+
+@compiled
+def _let_go(s: State, sample: int) -> None:
+    """A sample is off its instance: the row of its group is free with the last one, if the group is dropped."""
+    group = s.samples[sample].group
+    one = s.groups[group]
+    if one.dropped:
+        one.live -= 1
+        if not one.live:
+            _release(s, group)
+
+
+@compiled
+def _release(s: State, group: int) -> None:
+    _link(s.groups, group, s.groups[FREE].next)
+
+
+@compiled
+def _drop(s: State, group: int) -> None:
+    """Drop a group that is complete."""
+    s.loop[0].dropped_tokens += s.groups[group].tokens
+    _release(s, group)
+
+
+@compiled
+def _halt(s: State) -> None:
+    """Have all instances pause: when their step ends, or when they have drained."""
+    loop = s.loop[0]
+    loop.halted = 0
+    for e in range(loop.instances):
+        engine = s.engines[e]
+        engine.pausing = 1
+        if loop.way == DRAIN:
+            engine.closed = 1
+        else:
+            _interrupt(s, e)
+        if not engine.runs and not engine.paused:
+            _pause_if_due(s, e)
+
+
+@compiled
+def _pause_if_due(s: State, e: int) -> None:
+    loop, engine, base = s.loop[0], s.engines[e], e * s.loop[0].slots
+    if loop.way == DRAIN and engine.batch:
+        return
+    engine.pausing, engine.paused = 0, 1
+    if loop.way == ABORT:
+        for entry in range(engine.batch):  # in the order in which they joined
+            s.running[base + entry].end = 0
+            _up(s.running, base, entry)
+        head = s.samples[e].next
+        while engine.batch:
+            sample = _pop(s, e)
+            _leave(s, e, sample)
+            _free(s, e, sample)
+            one = s.samples[sample]
+            loop.dropped_tokens += one.done
+            one.done, one.stamped, one.version = 0, 0, -1
+            _link(s.samples, sample, head)
+        engine.prefill = engine.anew = 0
+    _touch(s, e)
+
+
+@compiled
+def _go_on(s: State, version: int, keeps_kv: int) -> None:
+    """Go on with new weights."""
+    loop = s.loop[0]
+    loop.fleet_version = version
+    for e in range(loop.instances):
+        engine = s.engines[e]
+        engine.version_weights += (version - engine.version) * engine.clock
+        engine.version = version
+        engine.paused = engine.pausing = engine.closed = 0
+        if not keeps_kv:
+            engine.anew = engine.held > 0
+            engine.epoch += 1
+        _touch(s, e)
+
+
+@compiled
+def _ended(s: State, e: int, sample: int) -> bool:
+    """A sample has all its tokens; whether nobody has to react: its group goes on, and no one waits for its slot."""
+    loop, one = s.loop[0], s.samples[sample]
+    group = one.group
+    _came(s, e, -1)
+    if s.groups[group].dropped:
+        loop.dropped_tokens += one.length
+        _let_go(s, sample)
+        return False
+    loop.finished_tokens += one.length
+    s.groups[group].unfinished -= 1
+    if s.groups[group].unfinished:
+        return not (loop.wants_slots and (loop.routing != AFFINE or loop.with_room > 0))
+    oldest = one.version
+    for member in _members(s, group):
+        oldest = min(oldest, s.samples[member].version)
+    s.groups[group].oldest = oldest
+    _unlink(s.groups, group)
+    loop.finished_tokens -= s.groups[group].tokens
+    _completed(s, group)
+    return False
+
+
+@compiled
+def _stepped(s: State, e: int) -> None:
+    if s.engines[e].ejecting:
+        _eject(s, e)
+    if s.engines[e].pausing:
+        _pause_if_due(s, e)
+    _touch(s, e)
+
+
+# The backlog (backlog.py)
+
+
+@compiled
+def _add(s: State, group: int) -> None:
+    """A group is accepted."""
+    loop, groups = s.loop[0], s.groups
+    one, at = groups[group], BACKLOG
+    if loop.order == ADMISSION:
+        while groups[at].previous != BACKLOG and groups[groups[at].previous].serial > one.serial:
+            at = groups[at].previous
+    _link(groups, group, at)
+    loop.added += 1
+    one.added = loop.added
+    loop.waiting += 1
+    loop.waiting_tokens += one.tokens
+    loop.stalest = min(loop.stalest, one.oldest)
+
+
+@compiled
+def _remove(s: State, group: int) -> None:
+    _unlink(s.groups, group)
+    s.loop[0].waiting -= 1
+    s.loop[0].waiting_tokens -= s.groups[group].tokens
+
+
+@compiled
+def _next(s: State) -> int:
+    """The group that is trained next."""
+    head = s.groups[BACKLOG]
+    return int(head.previous if s.loop[0].order == FRESHEST else head.next)
+
+
+@compiled
+def _is_ready(s: State, count: int, open_batch: int) -> bool:
+    """Whether so many groups may be trained; under `admission` none before one with a lower number under way."""
+    loop, groups = s.loop[0], s.groups
+    first = groups[UNDER_WAY].next
+    if loop.waiting < count:
+        return False
+    if loop.order != ADMISSION or not open_batch or first == UNDER_WAY:
+        return True
+    last = BACKLOG
+    for _ in range(count):
+        last = groups[last].next
+    return bool(count == 0 or groups[last].serial < groups[first].serial)
+
+
+@compiled
+def _oldest(s: State, which: int, oldest: int) -> int:
+    """Version of the stalest sample in a list of groups, if it is older than that."""
+    group = s.groups[which].next
+    while group != which:
+        oldest = min(oldest, s.groups[group].oldest)
+        group = s.groups[group].next
+    return oldest
+
+
+@compiled
+def _drop_older(s: State, version: int) -> None:
+    """Drop all groups that wait and whose stalest sample is older than a version."""
+    loop, groups = s.loop[0], s.groups
+    if loop.stalest >= version:
+        return
+    group = groups[BACKLOG].next
+    while group != BACKLOG:
+        after = groups[group].next
+        if groups[group].oldest < version:
+            _remove(s, group)
+            _drop(s, group)
+            loop.rejected += 1
+        group = after
+    loop.stalest = _oldest(s, BACKLOG, NOBODY)
+
+
+# Trainer and weight sync (trainer.py, weight_sync.py)
+
+
+@compiled
+def _late(s: State, what: int, seconds: float) -> None:
+    """Something of which there is one at a time happens after so long."""
+    s.loop[0].late, s.loop[0].late_time = what, s.loop[0].now + seconds
+
+
+@compiled
+def _wait(s: State) -> None:
+    s.loop[0].idles, s.loop[0].since = 1, s.loop[0].now
+
+
+@compiled
+def _stop_waiting(s: State) -> None:
+    s.row[0].waiting_seconds += s.loop[0].now - s.loop[0].since
+    s.loop[0].idles = 0
+
+
+@compiled
+def _part(s: State) -> int:
+    """Groups that the trainer's next micro-batch needs."""
+    loop = s.loop[0]
+    return int(loop.groups // loop.parts + int(loop.part < loop.groups % loop.parts))
+
+
+@compiled
+def _take(s: State, which: int, count: int) -> None:
+    """Train the next groups of the backlog, or of the batch."""
+    loop, row, groups = s.loop[0], s.row[0], s.groups
+    if loop.idles:
+        _stop_waiting(s)
+    tokens = 0
+    for _ in range(count):
+        group = _next(s) if which == BACKLOG else groups[BATCH].next
+        if group == which:
+            break
+        if which == BACKLOG:
+            _remove(s, group)
+        else:
+            _unlink(groups, group)
+        stamped = 0
+        for number in _members(s, group):
+            lag = loop.trainer_version - s.samples[number].version
+            s.lags[lag] += 1
+            loop.most_lag = max(loop.most_lag, lag)
+            stamped += s.samples[number].stamped
+        row.trained_tokens += groups[group].tokens
+        row.trained_samples += loop.group_size
+        row.token_staleness_sum += loop.trainer_version * groups[group].tokens - stamped
+        tokens += groups[group].tokens
+        _release(s, group)
+    seconds = loop.train_seconds * (tokens / loop.batch_tokens)
+    row.train_seconds += seconds
+    _late(s, TRAINED, seconds)
+
+
+@compiled
+def _trained(s: State) -> None:
+    loop = s.loop[0]
+    loop.part += 1
+    if loop.part < loop.parts:
+        _wait(s)
+        return
+    loop.part = 0
+    loop.trainer_version += 1
+    if loop.mode == COLOCATED:
+        s.row[0].sync_seconds += loop.swap_seconds
+        _late(s, SWAPPED_BACK, loop.swap_seconds)
+    elif loop.mode == ONE_STEP_OFF:
+        loop.trains = 0
+        _wait(s)
+    else:
+        _sync_or_end(s)
+
+
+@compiled
+def _sync_or_end(s: State) -> None:
+    """Begin a sync if it is time for one; else the optimizer step is over."""
+    loop = s.loop[0]
+    if loop.trainer_version > 0 and loop.trainer_version % loop.every == 0:
+        loop.sync_version, loop.halted_since = loop.trainer_version, loop.now
+        loop.halting = loop.under_way = 1
+        _halt(s)
+        if loop.mode != SYNC:
+            _proceed(s)
+    else:
+        _end_step(s)
+
+
+@compiled
+def _proceed(s: State) -> None:
+    """Let the weights travel, if every instance has paused."""
+    loop = s.loop[0]
+    if loop.halting:
+        while loop.halted < loop.instances and s.engines[loop.halted].paused:
+            loop.halted += 1
+        if loop.halted == loop.instances:
+            loop.halting = 0
+            _late(s, ARRIVED, loop.sync_transport)
+
+
+@compiled
+def _happen_late(s: State) -> None:
+    loop = s.loop[0]
+    loop.late_time = inf
+    if loop.late == TRAINED:
+        _trained(s)
+    elif loop.late == SWAPPED:
+        loop.ready = 1
+        _wait(s)
+    elif loop.late == SWAPPED_BACK:
+        loop.ready = 0
+        _go_on(s, loop.trainer_version, 0)
+        _end_step(s)
+    else:
+        loop.under_way = 0
+        s.row[0].sync_seconds += loop.now - loop.halted_since
+        _go_on(s, loop.sync_version, loop.keeps_kv)
+        _end_step(s)
+
+
+@compiled
+def _end_step(s: State) -> None:
+    """The optimizer step is over: its accounts are closed."""
+    loop, row = s.loop[0], s.row[0]
+    loop.steps += 1
+    loop.closed = loop.due = 1
+    _pass(s)
+    row.end_seconds, row.dropped_tokens, row.under_way_tokens = loop.now, loop.dropped_tokens, loop.finished_tokens
+    row.backlog_samples, row.backlog_tokens = loop.waiting * loop.group_size, loop.waiting_tokens
+    row.generated_tokens = row.stepping_seconds = row.slot_seconds = row.preemptions = 0.0
+    for e in range(loop.instances + 1):
+        sample = s.samples[e].next
+        while sample != e:
+            row.under_way_tokens += s.samples[sample].done
+            sample = s.samples[sample].next
+    for e in range(loop.instances):
+        _account(s, e)
+    group = s.groups[SPARE].next
+    while group != SPARE:
+        row.backlog_samples += loop.group_size
+        row.backlog_tokens += s.groups[group].tokens
+        group = s.groups[group].next
+    if loop.carried:
+        group = s.groups[UNDER_WAY].next
+        while group != UNDER_WAY:
+            for sample in _members(s, group):
+                if s.samples[sample].waits:
+                    row.under_way_tokens += s.samples[sample].done
+            group = s.groups[group].next
+    oldest = _oldest(s, SPARE, _oldest(s, BACKLOG, loop.trainer_version))
+    row.oldest_age_steps = loop.trainer_version - oldest
+    _wait(s)
+
+
+@compiled
+def _account(s: State, e: int) -> None:
+    """Add what an instance has come to so far."""
+    row, engine, base = s.row[0], s.engines[e], e * s.loop[0].slots
+    steps = _steps_by(s, e)
+    seconds = _time_of(s, e, steps) if steps else 0.0
+    row.generated_tokens += engine.generated + steps * engine.batch
+    row.stepping_seconds += engine.busy_seconds + seconds
+    row.slot_seconds += engine.slot_seconds + seconds * engine.batch
+    row.preemptions += engine.preemptions
+    now = engine.clock + steps
+    for entry in range(base, base + engine.batch):
+        one = s.samples[s.running[entry].sample]
+        row.under_way_tokens += one.done + now - one.joined
+
+
+# The modes (conductor.py, modes.py)
+
+
+@compiled
+def _completed(s: State, group: int) -> None:
+    """A group is complete: it is accepted, or rejected; accepted ones beyond a batch are spare, or dropped."""
+    loop = s.loop[0]
+    if not s.groups[group].accepted:
+        _drop(s, group)
+        loop.rejected += 1
+    elif loop.mode == ASYNC:
+        _add(s, group)
+    elif loop.open:
+        _add(s, group)
+        loop.collected += 1
+    else:
+        _too_many(s, group)
+
+
+@compiled
+def _too_many(s: State, group: int) -> None:
+    if s.loop[0].keeps:
+        _link(s.groups, group, SPARE)
+    else:
+        _drop(s, group)
+
+
+@compiled
+def _open_batch(s: State) -> None:
+    """Begin to generate a batch; its groups are admitted by `_fill`."""
+    loop, groups = s.loop[0], s.groups
+    loop.open, loop.replaced, loop.collected, loop.due = 1, loop.rejected, 0, 0
+    while groups[SPARE].next != SPARE:
+        group = groups[SPARE].next
+        _unlink(groups, group)
+        _add(s, group)
+        loop.collected += 1
+    loop.to_admit = loop.launched - loop.collected
+    group = groups[UNDER_WAY].next
+    while group != UNDER_WAY:
+        loop.to_admit -= 1
+        group = groups[group].next
+    _deal_carried(s)
+
+
+@compiled
+def _fill(s: State) -> bool:
+    """Admit what the batch lacks, and close it if it is complete; not where a group is lacking."""
+    loop = s.loop[0]
+    while loop.to_admit > 0:
+        if not _admit(s):
+            return False
+        loop.to_admit -= 1
+    if not loop.open:
+        return True
+    if loop.collected >= loop.groups:
+        _close(s)
+    elif not (loop.under_way and loop.way == DRAIN):
+        _deal_carried(s)
+        _deal_queue(s)
+        while loop.replaced < loop.rejected:
+            if not _admit(s):
+                return False
+            loop.replaced += 1
+    return True
+
+
+@compiled
+def _close(s: State) -> None:
+    """The batch is complete: the groups that were accepted beyond it go, and what is under way stops."""
+    loop, groups = s.loop[0], s.groups
+    loop.open = 0
+    first = loop.added - (loop.collected - loop.groups)
+    for added in range(first + 1, loop.added + 1):
+        group = groups[BACKLOG].next
+        while groups[group].added != added:
+            group = groups[group].next
+        _remove(s, group)
+        _too_many(s, group)
+    if groups[UNDER_WAY].next != UNDER_WAY:
+        _stop(s)
+
+
+@compiled
+def _react_sync(s: State) -> bool:
+    loop = s.loop[0]
+    _proceed(s)
+    if loop.due:
+        _open_batch(s)
+    if not _fill(s):
+        return False
+    if loop.idles:
+        count = _part(s)
+        if not _is_ready(s, count, loop.open) or (loop.mode == COLOCATED and loop.open):
+            pass
+        elif loop.mode == COLOCATED and not loop.ready:
+            s.row[0].sync_seconds += loop.swap_seconds
+            _stop_waiting(s)
+            _late(s, SWAPPED, loop.swap_seconds)
+        else:
+            _take(s, BACKLOG, count)
+    return True
+
+
+@compiled
+def _react_one_step_off(s: State) -> bool:
+    loop, groups = s.loop[0], s.groups
+    _proceed(s)
+    if loop.due:
+        loop.trains = loop.waiting > 0
+        while loop.waiting:
+            group = _next(s)
+            _remove(s, group)
+            _link(groups, group, BATCH)
+        _open_batch(s)
+    if not _fill(s):
+        return False
+    if loop.idles and groups[BATCH].next != BATCH:
+        _take(s, BATCH, _part(s))
+    if not loop.open and loop.idles and not loop.trains and not loop.due:
+        if loop.first:
+            loop.first, loop.due, loop.again = 0, 1, 1
+        else:
+            _stop_waiting(s)
+            _sync_or_end(s)
+    return True
+
+
+@compiled
+def _may_admit(s: State) -> bool:
+    loop = s.loop[0]
+    allowed = (loop.fleet_version + 1 + loop.cap_versions) * loop.groups + loop.rejected
+    return bool(loop.admitted < allowed and loop.waiting < loop.most_waiting)
+
+
+@compiled
+def _react_async(s: State) -> bool:
+    loop = s.loop[0]
+    if loop.under_way:
+        _proceed(s)
+        if loop.way == DRAIN:
+            return True
+    if loop.idles:
+        if loop.drops and loop.waiting:
+            _drop_older(s, loop.trainer_version - int(loop.cap_versions))
+        count = _part(s)
+        if _is_ready(s, count, 1):
+            _take(s, BACKLOG, count)
+    while _room(s) and _may_admit(s):
+        if not _admit(s):
+            return False
+    _deal_queue(s)
+    return True
+
+
+@compiled
+def _decide(s: State) -> bool:
+    """React to what has happened at this time; not to the end where a group is lacking."""
+    loop = s.loop[0]
+    if loop.mode == ASYNC:
+        whole = _react_async(s)
+    elif loop.mode == ONE_STEP_OFF:
+        whole = _react_one_step_off(s)
+    else:
+        whole = _react_sync(s)
+    fleet = loop.instances
+    loop.wants_slots = s.samples[fleet].next != fleet or (loop.mode == ASYNC and _may_admit(s))
+    return whole
+
+
+# The event loop (event_loop.py)
+
+
+@compiled
+def _soonest(s: State) -> float:
+    return float(min(s.engines[s.nodes[1].soonest].end, s.loop[0].late_time))
+
+
+@compiled
+def _happen(s: State, first: bool) -> bool:
+    """Let the next thing happen, which may be the first of its instant; whether nobody has to react."""
+    loop, e = s.loop[0], s.nodes[1].soonest
+    if s.engines[e].end > loop.late_time:
+        _happen_late(s)
+        return False
+    _end_at(s, e, inf)
+    return _boundary(s, e, first and _soonest(s) > loop.now)
+
+
+@compiled
+def _clear(s: State) -> None:
+    """Begin the accounts of the next step; what counts from the beginning stays."""
+    loop, row = s.loop[0], s.row[0]
+    row.train_seconds = row.waiting_seconds = row.sync_seconds = 0.0
+    row.trained_tokens = row.trained_samples = row.token_staleness_sum = 0.0
+    s.lags[: loop.most_lag + 1] = 0
+    loop.closed = loop.rounds = loop.most_lag = 0
+
+
+@kept
+def advance(s: State) -> int:
+    """
+    Run on until a step has ended.
+
+    Args:
+        s: The run; its row and lags are those of the step, until this is called again.
+
+    Returns:
+        Why it has returned.
+    """
+    loop = s.loop[0]
+    if loop.closed:
+        _clear(s)
+    while not loop.closed:
+        loop.again = 0
+        if not _decide(s):
+            return WANTS_GROUPS
+        loop.rounds += 1
+        if loop.rounds > loop.patience:
+            return STANDS_STILL
+        if loop.again or loop.closed:
+            continue
+        if _soonest(s) > loop.now:
+            _begin(s)
+            quiet = True
+            while quiet:
+                if _soonest(s) == inf:
+                    return STANDS_STILL
+                loop.now = _soonest(s)
+                quiet = _happen(s, True)
+        while _soonest(s) <= loop.now and not loop.closed:
+            _happen(s, False)
+    return STEP_ENDED

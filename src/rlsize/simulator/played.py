@@ -1,0 +1,188 @@
+"""A run by the compiled kernel: which settings it knows, their arrays, their draws, and its accounts."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.simulator.draws import CHUNK, SeededOutcomes
+from rlsize.simulator.ledger import COLUMNS, Ledger
+from rlsize.simulator.setting import MODES, TroubleSetting
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rlsize.simulator.kernel import State, Table
+    from rlsize.simulator.setting import Setting
+
+EXTRA = "rlsize[fast]"
+"""What to install for it."""
+
+_ROUTINGS = ("affine", "round-robin", "queue")
+_WAYS = ("in-flight", "drain", "abort")
+_ORDERS = ("completion", "admission", "freshest")
+_MOST_SLOTS = 1 << 22  # of a fleet: each takes 24 bytes
+_LONGEST = 1 << 40  # tokens, far from where whole numbers of 64 bits end
+_FEWEST_GROUPS = 1024
+_FULL = 1 << 60  # samples on an instance that is none
+
+
+def covers(setting: Setting) -> bool:
+    """Whether the kernel knows all that a setting asks for; the rest is the specification's."""
+    work, trouble = setting.work, setting.trouble
+    slow = TroubleSetting(
+        straggler_fraction=trouble.straggler_fraction,
+        straggler_slowdown=trouble.straggler_slowdown,
+        checkpoint_every=trouble.checkpoint_every,
+        notice_seconds=trouble.notice_seconds,
+        restart_seconds=trouble.restart_seconds,
+        trainer_restart_seconds=trouble.trainer_restart_seconds,
+        lend_seconds=trouble.lend_seconds,
+    )
+    return (
+        trouble == slow
+        and work.turns == 1
+        and work.verify.seconds == 0.0
+        and setting.engine.routing in _ROUTINGS
+        and setting.engine.instances * setting.engine.slots <= _MOST_SLOTS
+    )
+
+
+def installed() -> bool:
+    """Whether there is a compiler."""
+    return find_spec("numba") is not None
+
+
+def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
+    """
+    Run a loop for so many optimizer steps.
+
+    Args:
+        setting: What is simulated, which `covers` has found to be known.
+        steps: Optimizer steps. [1]
+        seed: Of all randomness.
+
+    Returns:
+        The accounts of each step, those of the specification to the last bit; None where the loop may stand still, or
+        where numbers would grow too large: the specification says.
+    """
+    from rlsize.simulator import kernel
+
+    outcomes, ledger = SeededOutcomes(setting.work, seed), Ledger(setting.rules.max_staleness)
+    state = _state(setting, outcomes, steps)
+    while len(ledger) < steps:
+        why = kernel.advance(state)
+        if why == kernel.STANDS_STILL:
+            return None
+        if why == kernel.STEP_ENDED:
+            lags = state.lags[: state.loop[0].most_lag + 1]
+            counts = {int(lag): int(lags[lag]) for lag in np.flatnonzero(lags)}
+            ledger.close(dict(zip(COLUMNS, state.row[0].tolist(), strict=True)), counts)
+            continue
+        loop = state.loop[0]
+        if loop.admitted == loop.drawn_to:
+            chunk = loop.drawn_to // CHUNK
+            lengths, verdicts = outcomes.length_table(chunk), outcomes.verdict_table(chunk)
+            if lengths.max() > _LONGEST:
+                return None
+            loop.drawn_from, loop.drawn_to = loop.drawn_to, loop.drawn_to + CHUNK
+            state = state._replace(lengths=lengths, verdicts=verdicts)
+        else:
+            state = _with_room(state, len(state.groups))
+    return ledger
+
+
+def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
+    """A run before its first instant."""
+    from rlsize.simulator import kernel
+
+    engine, work = setting.engine, setting.work
+    size = 1 << (engine.instances - 1).bit_length()
+    loop, row = _table(kernel.LOOP, 1), _table(kernel.ROW, 1)
+    for name, value in _told(setting).items():
+        loop[0][name] = value
+    loop[0].leaves, loop[0].idle, loop[0].late_time, loop[0].touched = size, engine.instances, inf, -1
+    loop[0].with_room = engine.instances
+    loop[0].first = loop[0].due = loop[0].idles = 1
+    loop[0].stalest = kernel.NOBODY
+    engines = _table(kernel.ENGINE, size)
+    engines["end"], engines["slowdown"], engines["state"] = inf, 1.0, kernel.IDLE
+    engines["load"][engine.instances :] = _FULL
+    trouble = setting.trouble
+    for index in outcomes.stragglers(engine.instances, trouble.straggler_fraction):
+        engines[index].slowdown = trouble.straggler_slowdown
+    nodes = _table(kernel.NODE, 2 * size)
+    for at in range(2 * size - 1, 0, -1):
+        nodes[at] = (at - size, at - size) if at >= size else nodes[2 * at]
+    groups, samples = _table(kernel.GROUP, len(kernel.LISTS)), _table(kernel.SAMPLE, engine.instances + 1)
+    for ring in (groups, samples):
+        ring["previous"] = ring["next"] = np.arange(len(ring))
+    samples = np.concatenate([samples, _table(kernel.SAMPLE, len(groups) * work.group_size)]).view(np.recarray)
+    state = kernel.State(
+        loop=loop,
+        row=row,
+        engines=engines,
+        groups=groups,
+        samples=samples,
+        running=_table(kernel.RUNNING, engine.instances * engine.slots),
+        nodes=nodes,
+        lags=np.zeros(steps + 2, dtype=np.int64),
+        lengths=np.zeros((0, work.group_size), dtype=np.int64),
+        verdicts=np.zeros(0, dtype=np.bool_),
+    )
+    return _with_room(state, _FEWEST_GROUPS)
+
+
+def _told(setting: Setting) -> dict[str, float]:
+    """What the kernel is told of a setting, by the names of `kernel.LOOP`."""
+    engine, work, sync, rules = setting.engine, setting.work, setting.sync, setting.rules
+    return {
+        "fixed_seconds": engine.fixed_seconds,
+        "sample_seconds": engine.sample_seconds,
+        "kv_seconds": engine.kv_seconds,
+        "prefill_seconds": engine.prefill_seconds,
+        "kv_tokens": engine.kv_tokens,
+        "train_seconds": setting.trainer.seconds,
+        "batch_tokens": work.tokens,
+        "sync_transport": sync.seconds,
+        "swap_seconds": sync.swap_seconds,
+        "most_waiting": setting.most_waiting,
+        "cap_versions": setting.cap_versions,
+        "patience": setting.patience,
+        "mode": MODES.index(rules.mode),
+        "routing": _ROUTINGS.index(engine.routing),
+        "way": _WAYS.index(sync.way),
+        "order": _ORDERS.index(rules.order),
+        "keeps": rules.unfinished == "keep",
+        "drops": rules.drops_over_stale and rules.max_staleness is not None,
+        "instances": engine.instances,
+        "slots": engine.slots,
+        "prompt_tokens": work.prompt_tokens,
+        "group_size": work.group_size,
+        "groups": work.groups,
+        "parts": setting.trainer.micro_batches,
+        "launched": setting.launched_groups,
+        "every": sync.every,
+        "keeps_kv": sync.keeps_kv and sync.way == "in-flight",
+    }
+
+
+def _table(kind: np.dtype[np.void], rows: int) -> Table:
+    return np.zeros(rows, dtype=kind).view(np.recarray)
+
+
+def _with_room(state: State, more: int) -> State:
+    """The run with room for so many more groups, and their samples."""
+    from rlsize.simulator import kernel
+
+    before, size = len(state.groups), int(state.loop[0].group_size)
+    groups = np.concatenate([state.groups, _table(kernel.GROUP, more)]).view(np.recarray)
+    samples = np.concatenate([state.samples, _table(kernel.SAMPLE, more * size)]).view(np.recarray)
+    new = np.arange(before, before + more)
+    groups["previous"][new], groups["next"][new] = new - 1, new + 1
+    groups[before].previous = groups[-1].next = kernel.FREE
+    groups[kernel.FREE].next, groups[kernel.FREE].previous = before, before + more - 1
+    return state._replace(groups=groups, samples=samples)
