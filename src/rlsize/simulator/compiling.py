@@ -2,33 +2,40 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 _Function = TypeVar("_Function", bound="Callable[..., object]")
+_HOW: dict[str, Any] = {"error_model": "numpy", "_nrt": False}  # nothing is divided by zero, no array is made
+_PLACES = "UserProvidedCacheLocator,UserWideCacheLocator,InTreeCacheLocator"  # where what is compiled is kept
 
 
 def compiled(function: _Function) -> _Function:
-    """A function that is compiled when it is first called, for whoever calls it from compiled code."""
+    """A function that is compiled with whoever calls it, and called by nobody else."""
+    return _compiled(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
+
+
+def entrance(function: _Function) -> _Function:
+    """A function that Python calls, kept in the user's cache folder for the next process if that can be written to."""
+    try:
+        from numba import config
+    except ImportError:
+        return function
+    before, config.CACHE_LOCATOR_CLASSES = config.CACHE_LOCATOR_CLASSES, _PLACES
+    try:
+        return _compiled(function, cache=True)
+    except RuntimeError:
+        return _compiled(function)
+    finally:
+        config.CACHE_LOCATOR_CLASSES = before
+
+
+def _compiled(function: _Function, **how: object) -> _Function:
     try:
         from numba import njit
     except ImportError:
         return function
-    found: _Function = njit(function)
-    return found
-
-
-def kept(function: _Function) -> _Function:
-    """As `compiled`, and kept in the user's cache folder for the next process, if any folder can be written to."""
-    try:
-        from numba import config, njit
-    except ImportError:
-        return function
-    config.CACHE_LOCATOR_CLASSES = "_UserProvidedCacheLocator,_UserWideCacheLocator,_InTreeCacheLocator"
-    try:
-        found: _Function = njit(cache=True)(function)
-    except RuntimeError:  # no such folder
-        return compiled(function)
+    found: _Function = njit(**_HOW, **how)(function)
     return found

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlsize.simulator.compiling import compiled, kept
+from rlsize.simulator.compiling import compiled, entrance
 from rlsize.simulator.ledger import COLUMNS
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     Table = np.recarray[Any, Any]
 
-UNDER_WAY, BACKLOG, SPARE, BATCH, FREE = LISTS = range(5)
+DRAWN, UNDER_WAY, BACKLOG, SPARE, BATCH = LISTS = range(5)
 COLOCATED, SYNC, ONE_STEP_OFF, ASYNC = range(4)
 AFFINE, ROUND_ROBIN, QUEUE = range(3)
 IN_FLIGHT, DRAIN, ABORT = range(3)
@@ -43,25 +43,25 @@ def _fields(kind: str, names: str) -> list[tuple[str, str]]:
 LOOP = np.dtype(
     _fields("f8", "now since halted_since seconds_since late_time")
     + _fields("f8", "fixed_seconds sample_seconds kv_seconds prefill_seconds kv_tokens")
-    + _fields("f8", "train_seconds batch_tokens sync_transport swap_seconds most_waiting cap_versions patience")
+    + _fields("f8", "whole_train_seconds batch_tokens sync_transport swap_seconds most_waiting cap_versions patience")
     + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size groups parts")
     + _fields("i8", "launched every keeps_kv")
-    + _fields("i8", "late rounds closed again admitted drawn_from drawn_to added to_admit carried")
+    + _fields("i8", "late first_of_instant rounds closed again admitted added free to_admit carried")
     + _fields("i8", "present queued with_room turn wants_slots touched halted generating paused idle")
     + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way")
     + _fields("i8", "open collected replaced rejected due ready trains first steps")
-    + _fields("i8", "waiting waiting_tokens spare stalest finished_tokens dropped_tokens most_lag")
+    + _fields("i8", "waiting queued_tokens stalest finished dropped most_lag")
+    + _fields("f8", " ".join(COLUMNS))
 )
 ENGINE = np.dtype(
     _fields("f8", "end started planned_seconds busy_seconds slot_seconds slowdown")
     + _fields("i8", "load batch clock joined context held prefill run_prefill planned generated preemptions")
     + _fields("i8", "version version_weights epoch runs anew closed paused pausing ejecting touched state next_touched")
 )
-GROUP = np.dtype(_fields("i8", "previous next serial tokens unfinished oldest accepted dropped live added"))
+GROUP = np.dtype(_fields("i8", "previous next free serial tokens unfinished oldest accepted dropped live added"))
 SAMPLE = np.dtype(_fields("i8", "previous next group length done stamped version joined here home epoch waits"))
 RUNNING = np.dtype(_fields("i8", "end number sample"))
 NODE = np.dtype(_fields("i8", "soonest least"))
-ROW = np.dtype(_fields("f8", " ".join(COLUMNS)))
 
 
 class State(NamedTuple):
@@ -69,28 +69,22 @@ class State(NamedTuple):
     All that a run is made of.
 
     Args:
-        loop: What the setting says, and counters. [1]
-        row: The accounts of the step under way. [1]
+        loop: What the setting says, counters, and the accounts of the step under way. [1]
         engines: Instances, and idle ones up to a power of two.
         groups: One for each of `LISTS`, then groups.
         samples: The queues of the instances and of the fleet, then as many samples for each group.
         running: As many for each instance as it has slots.
         nodes: Of the tournament; the first is not used, the second is its root.
         lags: Samples of this step by staleness.
-        lengths: Of the groups that are drawn. [group, member]
-        verdicts: Whether these are accepted. [group]
     """
 
     loop: Table
-    row: Table
     engines: Table
     groups: Table
     samples: Table
     running: Table
     nodes: Table
     lags: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    verdicts: NDArray[np.bool_]
 
 
 # Rings, tournaments and heaps
@@ -126,13 +120,13 @@ def _end_at(s: State, e: int, time: float) -> None:
 
 
 @compiled
-def _came(s: State, e: int, samples: int) -> None:
-    """So many samples have come to an instance, or left it: see which has fewest."""
+def _load(s: State, e: int, load: int) -> None:
+    """So many samples run or are queued on an instance: see which has fewest, the lowest of equals."""
     loop, engines, nodes = s.loop[0], s.engines, s.nodes
-    load = engines[e].load
-    engines[e].load = load + samples
-    loop.present += samples
-    loop.with_room += int(load + samples < loop.slots) - int(load < loop.slots)
+    before = engines[e].load
+    loop.present += load - before
+    loop.with_room += int(load < loop.slots) - int(before < loop.slots)
+    engines[e].load = load
     at = (loop.leaves + e) // 2
     while at:
         left, right = nodes[2 * at].least, nodes[2 * at + 1].least
@@ -368,9 +362,10 @@ def _interrupt(s: State, e: int) -> None:
 
 
 @compiled
-def _boundary(s: State, e: int, quiet: bool) -> bool:
-    """A run has ended, alone in its instant or not; whether nobody has to react, and the next one has begun."""
+def _boundary(s: State, e: int) -> bool:
+    """A run has ended; whether nobody has to react, and the next one has begun."""
     engine, base = s.engines[e], e * s.loop[0].slots
+    quiet = s.loop[0].first_of_instant and _soonest(s) > s.loop[0].now
     _advance_run(s, e, engine.planned, engine.planned_seconds)
     while engine.batch and s.running[base].end == engine.clock:
         sample = _pop(s, e)
@@ -410,55 +405,34 @@ def _begin(s: State) -> None:
         state = PAUSED if engine.paused else GENERATING if _begin_run(s, e) else IDLE
         if state != engine.state:
             _pass(s)
-            _count(s, engine.state, -1)
-            _count(s, state, 1)
+            loop.generating += int(state == GENERATING) - int(engine.state == GENERATING)
+            loop.paused += int(state == PAUSED) - int(engine.state == PAUSED)
+            loop.idle += int(state == IDLE) - int(engine.state == IDLE)
             engine.state = state
-
-
-@compiled
-def _count(s: State, state: int, change: int) -> None:
-    loop = s.loop[0]
-    if state == GENERATING:
-        loop.generating += change
-    elif state == PAUSED:
-        loop.paused += change
-    else:
-        loop.idle += change
 
 
 @compiled
 def _pass(s: State) -> None:
     """Let the instances' states have lasted until now."""
-    loop, row = s.loop[0], s.row[0]
+    loop = s.loop[0]
     elapsed = loop.now - loop.seconds_since
     if elapsed:
-        row.generating_seconds += loop.generating * elapsed
-        row.paused_seconds += loop.paused * elapsed
-        row.idle_seconds += loop.idle * elapsed
+        loop.generating_seconds += loop.generating * elapsed
+        loop.paused_seconds += loop.paused * elapsed
+        loop.idle_seconds += loop.idle * elapsed
         if loop.generating:
-            row.tail_seconds += loop.idle * elapsed
+            loop.tail_seconds += loop.idle * elapsed
         loop.seconds_since = loop.now
 
 
 @compiled
 def _admit(s: State) -> bool:
-    """Admit the next group, and deal its samples; not where it is not drawn yet, or there is no room for it."""
+    """Admit the next group, and deal its samples; not where none is drawn."""
     loop, groups = s.loop[0], s.groups
-    group = groups[FREE].next
-    if loop.admitted == loop.drawn_to or group == FREE:
+    group = groups[DRAWN].next
+    if group == DRAWN:
         return False
     _unlink(groups, group)
-    one, row = groups[group], loop.admitted - loop.drawn_from
-    one.serial, one.accepted, one.unfinished = loop.admitted, s.verdicts[row], loop.group_size
-    one.oldest, one.dropped, one.live, one.tokens = -1, 0, 0, 0
-    member = 0
-    for number in _members(s, group):
-        sample = s.samples[number]
-        sample.group, sample.length = group, s.lengths[row, member]
-        sample.done, sample.stamped, sample.version = 0, 0, -1
-        sample.here, sample.home, sample.waits = -1, -1, DEALT
-        one.tokens += sample.length
-        member += 1
     loop.admitted += 1
     _link(groups, group, UNDER_WAY)
     _deal(s, group)
@@ -484,17 +458,17 @@ def _deal(s: State, group: int) -> None:
             e = loop.turn % fleet
             loop.turn += 1
             _link(samples, number, e)
-            _handed(s, e, 1)
+            _handed(s, e, s.engines[e].load + 1)
     if count:
-        _handed(s, e, count)
+        _handed(s, e, s.engines[e].load + count)
     elif loop.routing == QUEUE:
         _deal_queue(s)
 
 
 @compiled
-def _handed(s: State, e: int, count: int) -> None:
-    """So many samples have been queued on an instance."""
-    _came(s, e, count)
+def _handed(s: State, e: int, load: int) -> None:
+    """Samples have been queued on an instance, which has so many now."""
+    _load(s, e, load)
     if s.engines[e].batch < s.loop[0].slots:
         _interrupt(s, e)
     _touch(s, e)
@@ -510,7 +484,7 @@ def _deal_queue(s: State) -> None:
         _unlink(samples, sample)
         loop.queued -= 1
         _link(samples, sample, e)
-        _handed(s, e, 1)
+        _handed(s, e, s.engines[e].load + 1)
 
 
 @compiled
@@ -550,19 +524,19 @@ def _stop(s: State) -> None:
             groups[group].dropped = 1
             for sample in _members(s, group):
                 if samples[sample].done == samples[sample].length:
-                    loop.dropped_tokens += samples[sample].length
+                    loop.dropped += samples[sample].length
                 groups[group].live += int(samples[sample].here >= 0)
             _unlink(groups, group)
             if not groups[group].live:
                 _release(s, group)
-        loop.finished_tokens = 0
+        loop.finished = 0
     for e in range(loop.instances, -1, -1):
         while samples[e].next != e:
             sample = samples[e].next
             _unlink(samples, sample)
             _put_away(s, sample)
             if e < loop.instances:
-                _came(s, e, -1)
+                _load(s, e, s.engines[e].load - 1)
             else:
                 loop.queued -= 1
     for e in range(loop.instances):
@@ -579,7 +553,7 @@ def _put_away(s: State, sample: int) -> None:
     if loop.keeps:
         one.waits, loop.carried = CARRIED, 1
     else:
-        loop.dropped_tokens += one.done
+        loop.dropped += one.done
 
 
 @compiled
@@ -593,7 +567,7 @@ def _eject(s: State, e: int) -> None:
         _free(s, e, sample)
         _put_away(s, sample)
         _let_go(s, sample)
-    _came(s, e, -engine.batch)
+    _load(s, e, engine.load - engine.batch)
     engine.batch = engine.prefill = engine.anew = 0
     engine.epoch += 1
 
@@ -611,13 +585,15 @@ def _let_go(s: State, sample: int) -> None:
 
 @compiled
 def _release(s: State, group: int) -> None:
-    _link(s.groups, group, s.groups[FREE].next)
+    """The row of a group is free: the column `free` holds the numbers of those that are."""
+    s.groups[s.loop[0].free].free = group
+    s.loop[0].free += 1
 
 
 @compiled
 def _drop(s: State, group: int) -> None:
     """Drop a group that is complete."""
-    s.loop[0].dropped_tokens += s.groups[group].tokens
+    s.loop[0].dropped += s.groups[group].tokens
     _release(s, group)
 
 
@@ -653,7 +629,7 @@ def _pause_if_due(s: State, e: int) -> None:
             _leave(s, e, sample)
             _free(s, e, sample)
             one = s.samples[sample]
-            loop.dropped_tokens += one.done
+            loop.dropped += one.done
             one.done, one.stamped, one.version = 0, 0, -1
             _link(s.samples, sample, head)
         engine.prefill = engine.anew = 0
@@ -661,16 +637,16 @@ def _pause_if_due(s: State, e: int) -> None:
 
 
 @compiled
-def _go_on(s: State, version: int, keeps_kv: int) -> None:
+def _go_on(s: State) -> None:
     """Go on with new weights."""
     loop = s.loop[0]
-    loop.fleet_version = version
+    loop.fleet_version = version = loop.sync_version
     for e in range(loop.instances):
         engine = s.engines[e]
         engine.version_weights += (version - engine.version) * engine.clock
         engine.version = version
         engine.paused = engine.pausing = engine.closed = 0
-        if not keeps_kv:
+        if not loop.keeps_kv:
             engine.anew = engine.held > 0
             engine.epoch += 1
         _touch(s, e)
@@ -681,12 +657,12 @@ def _ended(s: State, e: int, sample: int) -> bool:
     """A sample has all its tokens; whether nobody has to react: its group goes on, and no one waits for its slot."""
     loop, one = s.loop[0], s.samples[sample]
     group = one.group
-    _came(s, e, -1)
+    _load(s, e, s.engines[e].load - 1)
     if s.groups[group].dropped:
-        loop.dropped_tokens += one.length
+        loop.dropped += one.length
         _let_go(s, sample)
         return False
-    loop.finished_tokens += one.length
+    loop.finished += one.length
     s.groups[group].unfinished -= 1
     if s.groups[group].unfinished:
         return not (loop.wants_slots and (loop.routing != AFFINE or loop.with_room > 0))
@@ -695,7 +671,7 @@ def _ended(s: State, e: int, sample: int) -> bool:
         oldest = min(oldest, s.samples[member].version)
     s.groups[group].oldest = oldest
     _unlink(s.groups, group)
-    loop.finished_tokens -= s.groups[group].tokens
+    loop.finished -= s.groups[group].tokens
     _completed(s, group)
     return False
 
@@ -724,7 +700,7 @@ def _add(s: State, group: int) -> None:
     loop.added += 1
     one.added = loop.added
     loop.waiting += 1
-    loop.waiting_tokens += one.tokens
+    loop.queued_tokens += one.tokens
     loop.stalest = min(loop.stalest, one.oldest)
 
 
@@ -732,24 +708,27 @@ def _add(s: State, group: int) -> None:
 def _remove(s: State, group: int) -> None:
     _unlink(s.groups, group)
     s.loop[0].waiting -= 1
-    s.loop[0].waiting_tokens -= s.groups[group].tokens
+    s.loop[0].queued_tokens -= s.groups[group].tokens
 
 
 @compiled
-def _next(s: State) -> int:
-    """The group that is trained next."""
-    head = s.groups[BACKLOG]
-    return int(head.previous if s.loop[0].order == FRESHEST else head.next)
+def _pick(s: State, count: int) -> None:
+    """Put the next groups of the backlog into the batch that the trainer takes."""
+    loop, groups = s.loop[0], s.groups
+    for _ in range(count):
+        group = groups[BACKLOG].previous if loop.order == FRESHEST else groups[BACKLOG].next
+        _remove(s, group)
+        _link(groups, group, BATCH)
 
 
 @compiled
-def _is_ready(s: State, count: int, open_batch: int) -> bool:
+def _is_ready(s: State, count: int) -> bool:
     """Whether so many groups may be trained; under `admission` none before one with a lower number under way."""
     loop, groups = s.loop[0], s.groups
     first = groups[UNDER_WAY].next
     if loop.waiting < count:
         return False
-    if loop.order != ADMISSION or not open_batch or first == UNDER_WAY:
+    if loop.order != ADMISSION or not loop.open or first == UNDER_WAY:
         return True
     last = BACKLOG
     for _ in range(count):
@@ -758,12 +737,14 @@ def _is_ready(s: State, count: int, open_batch: int) -> bool:
 
 
 @compiled
-def _oldest(s: State, which: int, oldest: int) -> int:
-    """Version of the stalest sample in a list of groups, if it is older than that."""
-    group = s.groups[which].next
-    while group != which:
-        oldest = min(oldest, s.groups[group].oldest)
-        group = s.groups[group].next
+def _oldest(s: State) -> int:
+    """Version of the stalest sample that waits to be trained."""
+    oldest = NOBODY
+    for which in (BACKLOG, SPARE):
+        group = s.groups[which].next
+        while group != which:
+            oldest = min(oldest, s.groups[group].oldest)
+            group = s.groups[group].next
     return oldest
 
 
@@ -781,16 +762,16 @@ def _drop_older(s: State, version: int) -> None:
             _drop(s, group)
             loop.rejected += 1
         group = after
-    loop.stalest = _oldest(s, BACKLOG, NOBODY)
+    loop.stalest = _oldest(s)
 
 
 # Trainer and weight sync (trainer.py, weight_sync.py)
 
 
 @compiled
-def _late(s: State, what: int, seconds: float) -> None:
-    """Something of which there is one at a time happens after so long."""
-    s.loop[0].late, s.loop[0].late_time = what, s.loop[0].now + seconds
+def _late(s: State, seconds: float) -> None:
+    """`late` happens after so long; there is one such thing at a time."""
+    s.loop[0].late_time = s.loop[0].now + seconds
 
 
 @compiled
@@ -800,7 +781,7 @@ def _wait(s: State) -> None:
 
 @compiled
 def _stop_waiting(s: State) -> None:
-    s.row[0].waiting_seconds += s.loop[0].now - s.loop[0].since
+    s.loop[0].waiting_seconds += s.loop[0].now - s.loop[0].since
     s.loop[0].idles = 0
 
 
@@ -812,34 +793,29 @@ def _part(s: State) -> int:
 
 
 @compiled
-def _take(s: State, which: int, count: int) -> None:
-    """Train the next groups of the backlog, or of the batch."""
-    loop, row, groups = s.loop[0], s.row[0], s.groups
-    if loop.idles:
-        _stop_waiting(s)
-    tokens = 0
-    for _ in range(count):
-        group = _next(s) if which == BACKLOG else groups[BATCH].next
-        if group == which:
-            break
-        if which == BACKLOG:
-            _remove(s, group)
-        else:
-            _unlink(groups, group)
+def _take(s: State, count: int) -> None:
+    """Train the next groups of the batch."""
+    loop, groups, tokens = s.loop[0], s.groups, 0
+    _stop_waiting(s)
+    while count and groups[BATCH].next != BATCH:
+        count -= 1
+        group = groups[BATCH].next
+        _unlink(groups, group)
         stamped = 0
         for number in _members(s, group):
             lag = loop.trainer_version - s.samples[number].version
             s.lags[lag] += 1
             loop.most_lag = max(loop.most_lag, lag)
             stamped += s.samples[number].stamped
-        row.trained_tokens += groups[group].tokens
-        row.trained_samples += loop.group_size
-        row.token_staleness_sum += loop.trainer_version * groups[group].tokens - stamped
+        loop.trained_tokens += groups[group].tokens
+        loop.trained_samples += loop.group_size
+        loop.token_staleness_sum += loop.trainer_version * groups[group].tokens - stamped
         tokens += groups[group].tokens
         _release(s, group)
-    seconds = loop.train_seconds * (tokens / loop.batch_tokens)
-    row.train_seconds += seconds
-    _late(s, TRAINED, seconds)
+    seconds = loop.whole_train_seconds * (tokens / loop.batch_tokens)
+    loop.train_seconds += seconds
+    loop.late = TRAINED
+    _late(s, seconds)
 
 
 @compiled
@@ -852,8 +828,9 @@ def _trained(s: State) -> None:
     loop.part = 0
     loop.trainer_version += 1
     if loop.mode == COLOCATED:
-        s.row[0].sync_seconds += loop.swap_seconds
-        _late(s, SWAPPED_BACK, loop.swap_seconds)
+        s.loop[0].sync_seconds += loop.swap_seconds
+        loop.late = SWAPPED_BACK
+        _late(s, loop.swap_seconds)
     elif loop.mode == ONE_STEP_OFF:
         loop.trains = 0
         _wait(s)
@@ -884,7 +861,8 @@ def _proceed(s: State) -> None:
             loop.halted += 1
         if loop.halted == loop.instances:
             loop.halting = 0
-            _late(s, ARRIVED, loop.sync_transport)
+            loop.late = ARRIVED
+            _late(s, loop.sync_transport)
 
 
 @compiled
@@ -898,63 +876,63 @@ def _happen_late(s: State) -> None:
         _wait(s)
     elif loop.late == SWAPPED_BACK:
         loop.ready = 0
-        _go_on(s, loop.trainer_version, 0)
+        loop.sync_version = loop.trainer_version
+        _go_on(s)
         _end_step(s)
     else:
         loop.under_way = 0
-        s.row[0].sync_seconds += loop.now - loop.halted_since
-        _go_on(s, loop.sync_version, loop.keeps_kv)
+        s.loop[0].sync_seconds += loop.now - loop.halted_since
+        _go_on(s)
         _end_step(s)
 
 
 @compiled
 def _end_step(s: State) -> None:
     """The optimizer step is over: its accounts are closed."""
-    loop, row = s.loop[0], s.row[0]
+    loop = s.loop[0]
     loop.steps += 1
     loop.closed = loop.due = 1
     _pass(s)
-    row.end_seconds, row.dropped_tokens, row.under_way_tokens = loop.now, loop.dropped_tokens, loop.finished_tokens
-    row.backlog_samples, row.backlog_tokens = loop.waiting * loop.group_size, loop.waiting_tokens
-    row.generated_tokens = row.stepping_seconds = row.slot_seconds = row.preemptions = 0.0
+    loop.end_seconds, loop.dropped_tokens, loop.under_way_tokens = loop.now, loop.dropped, loop.finished
+    loop.backlog_samples, loop.backlog_tokens = loop.waiting * loop.group_size, loop.queued_tokens
+    loop.generated_tokens = loop.stepping_seconds = loop.slot_seconds = loop.preemptions = 0.0
     for e in range(loop.instances + 1):
         sample = s.samples[e].next
         while sample != e:
-            row.under_way_tokens += s.samples[sample].done
+            loop.under_way_tokens += s.samples[sample].done
             sample = s.samples[sample].next
     for e in range(loop.instances):
         _account(s, e)
     group = s.groups[SPARE].next
     while group != SPARE:
-        row.backlog_samples += loop.group_size
-        row.backlog_tokens += s.groups[group].tokens
+        loop.backlog_samples += loop.group_size
+        loop.backlog_tokens += s.groups[group].tokens
         group = s.groups[group].next
     if loop.carried:
         group = s.groups[UNDER_WAY].next
         while group != UNDER_WAY:
             for sample in _members(s, group):
                 if s.samples[sample].waits:
-                    row.under_way_tokens += s.samples[sample].done
+                    loop.under_way_tokens += s.samples[sample].done
             group = s.groups[group].next
-    oldest = _oldest(s, SPARE, _oldest(s, BACKLOG, loop.trainer_version))
-    row.oldest_age_steps = loop.trainer_version - oldest
+    loop.oldest_age_steps = loop.trainer_version - min(loop.trainer_version, _oldest(s))
     _wait(s)
 
 
 @compiled
 def _account(s: State, e: int) -> None:
     """Add what an instance has come to so far."""
-    row, engine, base = s.row[0], s.engines[e], e * s.loop[0].slots
+    loop, engine, base = s.loop[0], s.engines[e], e * s.loop[0].slots
     steps = _steps_by(s, e)
     seconds = _time_of(s, e, steps) if steps else 0.0
-    row.generated_tokens += engine.generated + steps * engine.batch
-    row.stepping_seconds += engine.busy_seconds + seconds
-    row.slot_seconds += engine.slot_seconds + seconds * engine.batch
-    row.preemptions += engine.preemptions
+    loop.generated_tokens += engine.generated + steps * engine.batch
+    loop.stepping_seconds += engine.busy_seconds + seconds
+    loop.slot_seconds += engine.slot_seconds + seconds * engine.batch
+    loop.preemptions += engine.preemptions
     now = engine.clock + steps
     for entry in range(base, base + engine.batch):
         one = s.samples[s.running[entry].sample]
-        row.under_way_tokens += one.done + now - one.joined
+        loop.under_way_tokens += one.done + now - one.joined
 
 
 # The modes (conductor.py, modes.py)
@@ -1050,14 +1028,16 @@ def _react_sync(s: State) -> bool:
         return False
     if loop.idles:
         count = _part(s)
-        if not _is_ready(s, count, loop.open) or (loop.mode == COLOCATED and loop.open):
+        if not _is_ready(s, count) or (loop.mode == COLOCATED and loop.open):
             pass
         elif loop.mode == COLOCATED and not loop.ready:
-            s.row[0].sync_seconds += loop.swap_seconds
+            s.loop[0].sync_seconds += loop.swap_seconds
             _stop_waiting(s)
-            _late(s, SWAPPED, loop.swap_seconds)
+            loop.late = SWAPPED
+            _late(s, loop.swap_seconds)
         else:
-            _take(s, BACKLOG, count)
+            _pick(s, count)
+            _take(s, count)
     return True
 
 
@@ -1067,15 +1047,12 @@ def _react_one_step_off(s: State) -> bool:
     _proceed(s)
     if loop.due:
         loop.trains = loop.waiting > 0
-        while loop.waiting:
-            group = _next(s)
-            _remove(s, group)
-            _link(groups, group, BATCH)
+        _pick(s, loop.waiting)
         _open_batch(s)
     if not _fill(s):
         return False
     if loop.idles and groups[BATCH].next != BATCH:
-        _take(s, BATCH, _part(s))
+        _take(s, _part(s))
     if not loop.open and loop.idles and not loop.trains and not loop.due:
         if loop.first:
             loop.first, loop.due, loop.again = 0, 1, 1
@@ -1103,8 +1080,9 @@ def _react_async(s: State) -> bool:
         if loop.drops and loop.waiting:
             _drop_older(s, loop.trainer_version - int(loop.cap_versions))
         count = _part(s)
-        if _is_ready(s, count, 1):
-            _take(s, BACKLOG, count)
+        if _is_ready(s, count):
+            _pick(s, count)
+            _take(s, count)
     while _room(s) and _may_admit(s):
         if not _admit(s):
             return False
@@ -1136,27 +1114,27 @@ def _soonest(s: State) -> float:
 
 
 @compiled
-def _happen(s: State, first: bool) -> bool:
-    """Let the next thing happen, which may be the first of its instant; whether nobody has to react."""
+def _happen(s: State) -> bool:
+    """Let the next thing happen; whether nobody has to react."""
     loop, e = s.loop[0], s.nodes[1].soonest
     if s.engines[e].end > loop.late_time:
         _happen_late(s)
         return False
     _end_at(s, e, inf)
-    return _boundary(s, e, first and _soonest(s) > loop.now)
+    return _boundary(s, e)
 
 
 @compiled
 def _clear(s: State) -> None:
     """Begin the accounts of the next step; what counts from the beginning stays."""
-    loop, row = s.loop[0], s.row[0]
-    row.train_seconds = row.waiting_seconds = row.sync_seconds = 0.0
-    row.trained_tokens = row.trained_samples = row.token_staleness_sum = 0.0
+    loop = s.loop[0]
+    loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = 0.0
+    loop.trained_tokens = loop.trained_samples = loop.token_staleness_sum = 0.0
     s.lags[: loop.most_lag + 1] = 0
     loop.closed = loop.rounds = loop.most_lag = 0
 
 
-@kept
+@entrance
 def advance(s: State) -> int:
     """
     Run on until a step has ended.
@@ -1181,12 +1159,14 @@ def advance(s: State) -> int:
             continue
         if _soonest(s) > loop.now:
             _begin(s)
+            loop.first_of_instant = 1
             quiet = True
             while quiet:
                 if _soonest(s) == inf:
                     return STANDS_STILL
                 loop.now = _soonest(s)
-                quiet = _happen(s, True)
+                quiet = _happen(s)
+            loop.first_of_instant = 0
         while _soonest(s) <= loop.now and not loop.closed:
-            _happen(s, False)
+            _happen(s)
     return STEP_ENDED

@@ -26,7 +26,6 @@ _WAYS = ("in-flight", "drain", "abort")
 _ORDERS = ("completion", "admission", "freshest")
 _MOST_SLOTS = 1 << 22  # of a fleet: each takes 24 bytes
 _LONGEST = 1 << 40  # tokens, far from where whole numbers of 64 bits end
-_FEWEST_GROUPS = 1024
 _FULL = 1 << 60  # samples on an instance that is none
 
 
@@ -72,27 +71,60 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
     from rlsize.simulator import kernel
 
     outcomes, ledger = SeededOutcomes(setting.work, seed), Ledger(setting.rules.max_staleness)
-    state = _state(setting, outcomes, steps)
+    state, chunk = _state(setting, outcomes, steps), 0
     while len(ledger) < steps:
         why = kernel.advance(state)
         if why == kernel.STANDS_STILL:
             return None
         if why == kernel.STEP_ENDED:
-            lags = state.lags[: state.loop[0].most_lag + 1]
+            loop = state.loop[0]
+            lags = state.lags[: loop.most_lag + 1]
             counts = {int(lag): int(lags[lag]) for lag in np.flatnonzero(lags)}
-            ledger.close(dict(zip(COLUMNS, state.row[0].tolist(), strict=True)), counts)
+            ledger.close({name: float(loop[name]) for name in COLUMNS}, counts)
             continue
-        loop = state.loop[0]
-        if loop.admitted == loop.drawn_to:
-            chunk = loop.drawn_to // CHUNK
-            lengths, verdicts = outcomes.length_table(chunk), outcomes.verdict_table(chunk)
-            if lengths.max() > _LONGEST:
-                return None
-            loop.drawn_from, loop.drawn_to = loop.drawn_to, loop.drawn_to + CHUNK
-            state = state._replace(lengths=lengths, verdicts=verdicts)
-        else:
-            state = _with_room(state, len(state.groups))
+        lengths = outcomes.length_table(chunk)
+        if lengths.max() > _LONGEST:
+            return None
+        state = _drawn(state, chunk, lengths, outcomes.verdict_table(chunk))
+        chunk += 1
     return ledger
+
+
+def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArray[np.bool_]) -> State:
+    """The run with a chunk of groups that may be admitted, in rows that are free, or new."""
+    from rlsize.simulator import kernel
+
+    count, size = lengths.shape
+    loop = state.loop[0]
+    if loop.free < count:
+        state = _with_room(state, max(count, len(state.groups)))
+    loop.free -= count
+    groups, samples = state.groups, state.samples
+    rows = groups["free"][loop.free : loop.free + count].copy()
+    new = np.zeros(count, dtype=kernel.GROUP)
+    new["free"], new["serial"] = groups["free"][rows], chunk * CHUNK + np.arange(count)
+    new["accepted"], new["unfinished"], new["tokens"] = verdicts, size, lengths.sum(axis=1)
+    new["previous"], new["next"] = np.roll(rows, 1), np.roll(rows, -1)
+    new["previous"][0] = new["next"][-1] = kernel.DRAWN
+    groups[rows] = new
+    groups[kernel.DRAWN].next, groups[kernel.DRAWN].previous = rows[0], rows[-1]
+    members = np.zeros((count, size), dtype=kernel.SAMPLE)
+    members["group"], members["length"], members["waits"] = rows[:, None], lengths, kernel.DEALT
+    members["version"] = members["here"] = members["home"] = -1
+    samples[loop.instances + 1 + rows[:, None] * size + np.arange(size)] = members
+    return state
+
+
+def _with_room(state: State, more: int) -> State:
+    """The run with room for so many more groups, and their samples."""
+    from rlsize.simulator import kernel
+
+    loop, before = state.loop[0], len(state.groups)
+    groups = np.concatenate([state.groups, _table(kernel.GROUP, more)]).view(np.recarray)
+    samples = np.concatenate([state.samples, _table(kernel.SAMPLE, more * loop.group_size)]).view(np.recarray)
+    groups["free"][loop.free : loop.free + more] = np.arange(before, before + more)
+    loop.free += more
+    return state._replace(groups=groups, samples=samples)
 
 
 def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
@@ -101,13 +133,13 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
 
     engine, work = setting.engine, setting.work
     size = 1 << (engine.instances - 1).bit_length()
-    loop, row = _table(kernel.LOOP, 1), _table(kernel.ROW, 1)
+    loop = _table(kernel.LOOP, 1)
     for name, value in _told(setting).items():
         loop[0][name] = value
     loop[0].leaves, loop[0].idle, loop[0].late_time, loop[0].touched = size, engine.instances, inf, -1
     loop[0].with_room = engine.instances
     loop[0].first = loop[0].due = loop[0].idles = 1
-    loop[0].stalest = kernel.NOBODY
+    loop[0].stalest, loop[0].open = kernel.NOBODY, setting.rules.mode == "async"
     engines = _table(kernel.ENGINE, size)
     engines["end"], engines["slowdown"], engines["state"] = inf, 1.0, kernel.IDLE
     engines["load"][engine.instances :] = _FULL
@@ -121,19 +153,15 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
     for ring in (groups, samples):
         ring["previous"] = ring["next"] = np.arange(len(ring))
     samples = np.concatenate([samples, _table(kernel.SAMPLE, len(groups) * work.group_size)]).view(np.recarray)
-    state = kernel.State(
+    return kernel.State(
         loop=loop,
-        row=row,
         engines=engines,
         groups=groups,
         samples=samples,
         running=_table(kernel.RUNNING, engine.instances * engine.slots),
         nodes=nodes,
         lags=np.zeros(steps + 2, dtype=np.int64),
-        lengths=np.zeros((0, work.group_size), dtype=np.int64),
-        verdicts=np.zeros(0, dtype=np.bool_),
     )
-    return _with_room(state, _FEWEST_GROUPS)
 
 
 def _told(setting: Setting) -> dict[str, float]:
@@ -145,7 +173,7 @@ def _told(setting: Setting) -> dict[str, float]:
         "kv_seconds": engine.kv_seconds,
         "prefill_seconds": engine.prefill_seconds,
         "kv_tokens": engine.kv_tokens,
-        "train_seconds": setting.trainer.seconds,
+        "whole_train_seconds": setting.trainer.seconds,
         "batch_tokens": work.tokens,
         "sync_transport": sync.seconds,
         "swap_seconds": sync.swap_seconds,
@@ -166,23 +194,9 @@ def _told(setting: Setting) -> dict[str, float]:
         "parts": setting.trainer.micro_batches,
         "launched": setting.launched_groups,
         "every": sync.every,
-        "keeps_kv": sync.keeps_kv and sync.way == "in-flight",
+        "keeps_kv": sync.keeps_kv and sync.way == "in-flight" and rules.mode != "colocated",
     }
 
 
 def _table(kind: np.dtype[np.void], rows: int) -> Table:
     return np.zeros(rows, dtype=kind).view(np.recarray)
-
-
-def _with_room(state: State, more: int) -> State:
-    """The run with room for so many more groups, and their samples."""
-    from rlsize.simulator import kernel
-
-    before, size = len(state.groups), int(state.loop[0].group_size)
-    groups = np.concatenate([state.groups, _table(kernel.GROUP, more)]).view(np.recarray)
-    samples = np.concatenate([state.samples, _table(kernel.SAMPLE, more * size)]).view(np.recarray)
-    new = np.arange(before, before + more)
-    groups["previous"][new], groups["next"][new] = new - 1, new + 1
-    groups[before].previous = groups[-1].next = kernel.FREE
-    groups[kernel.FREE].next, groups[kernel.FREE].previous = before, before + more - 1
-    return state._replace(groups=groups, samples=samples)
