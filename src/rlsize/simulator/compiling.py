@@ -39,3 +39,8 @@ def _compiled(function: _Function, **how: object) -> _Function:
         return function
     found: _Function = njit(**_HOW, **how)(function)
     return found
+
+
+def inlined(function: _Function) -> _Function:
+    """As `compiled`, within each of its callers."""
+    return _compiled(function, inline="always")

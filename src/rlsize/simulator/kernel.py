@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from rlsize.simulator.compiling import compiled, entrance
+from rlsize.simulator.compiling import compiled, entrance, inlined
 from rlsize.simulator.ledger import COLUMNS
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class State(NamedTuple):
     All that a run is made of.
 
     Args:
-        loop: What the setting says, counters, and the accounts of the step under way. [1]
+        loop: What the setting says, counters, and the accounts of the step under way.
         engines: Instances, and idle ones up to a power of two.
         groups: One for each of `LISTS`, then groups.
         samples: The queues of the instances and of the fleet, then as many samples for each group.
@@ -78,7 +78,7 @@ class State(NamedTuple):
         lags: Samples of this step by staleness.
     """
 
-    loop: Table
+    loop: np.record
     engines: Table
     groups: Table
     samples: Table
@@ -109,7 +109,7 @@ def _end_at(s: State, e: int, time: float) -> None:
     """The run of an instance ends then: see which instance ends first, the lowest of equals."""
     engines, nodes = s.engines, s.nodes
     engines[e].end = time
-    at = (s.loop[0].leaves + e) // 2
+    at = (s.loop.leaves + e) // 2
     while at:
         left, right = nodes[2 * at].soonest, nodes[2 * at + 1].soonest
         before = nodes[at].soonest
@@ -122,7 +122,7 @@ def _end_at(s: State, e: int, time: float) -> None:
 @compiled
 def _load(s: State, e: int, load: int) -> None:
     """So many samples run or are queued on an instance: see which has fewest, the lowest of equals."""
-    loop, engines, nodes = s.loop[0], s.engines, s.nodes
+    loop, engines, nodes = s.loop, s.engines, s.nodes
     before = engines[e].load
     loop.present += load - before
     loop.with_room += int(load < loop.slots) - int(before < loop.slots)
@@ -162,7 +162,7 @@ def _up(running: Table, base: int, at: int) -> None:
 @compiled
 def _pop(s: State, e: int) -> int:
     """The sample of an instance that ends first."""
-    running, base = s.running, e * s.loop[0].slots
+    running, base = s.running, e * s.loop.slots
     last = s.engines[e].batch - 1
     s.engines[e].batch = last
     _swap(running, base, base + last)
@@ -184,8 +184,8 @@ def _pop(s: State, e: int) -> int:
 @compiled
 def _members(s: State, group: int) -> range:
     """The samples of a group."""
-    size = s.loop[0].group_size
-    first = s.loop[0].instances + 1 + group * size
+    size = s.loop.group_size
+    first = s.loop.instances + 1 + group * size
     return range(first, first + size)
 
 
@@ -214,13 +214,13 @@ def _leave(s: State, e: int, sample: int) -> None:
     engine, one = s.engines[e], s.samples[sample]
     one.stamped += engine.clock * engine.version - engine.version_weights
     one.done += engine.clock - one.joined
-    engine.context -= s.loop[0].prompt_tokens + one.done
+    engine.context -= s.loop.prompt_tokens + one.done
 
 
 @compiled
 def _free(s: State, e: int, sample: int) -> None:
     """Give back the KV of a sample, and its prompt's with the last of its group."""
-    engine, one, prompt = s.engines[e], s.samples[sample], s.loop[0].prompt_tokens
+    engine, one, prompt = s.engines[e], s.samples[sample], s.loop.prompt_tokens
     one.here = -1
     engine.held -= one.done
     if prompt and not _holds(s, e, one.group):
@@ -229,7 +229,7 @@ def _free(s: State, e: int, sample: int) -> None:
 
 @compiled
 def _join(s: State, e: int) -> None:
-    loop, engine, samples = s.loop[0], s.engines[e], s.samples
+    loop, engine, samples = s.loop, s.engines[e], s.samples
     prompt = loop.prompt_tokens
     while engine.batch < loop.slots and samples[e].next != e and not engine.closed:
         sample = samples[e].next
@@ -258,8 +258,8 @@ def _join(s: State, e: int) -> None:
 @compiled
 def _make_room(s: State, e: int) -> None:
     """Samples that joined last go back to the head of the queue until the tokens of the coming step fit."""
-    engine, running, base = s.engines[e], s.running, e * s.loop[0].slots
-    while engine.batch > 1 and engine.held + engine.batch > s.loop[0].kv_tokens:
+    engine, running, base = s.engines[e], s.running, e * s.loop.slots
+    while engine.batch > 1 and engine.held + engine.batch > s.loop.kv_tokens:
         last = base
         for entry in range(base, base + engine.batch):
             if running[entry].number > running[last].number:
@@ -278,7 +278,7 @@ def _make_room(s: State, e: int) -> None:
 @compiled
 def _begin_run(s: State, e: int) -> bool:
     """Begin a run of steps, if there is anything to run; whether there is."""
-    loop, engine, base = s.loop[0], s.engines[e], e * s.loop[0].slots
+    loop, engine, base = s.loop, s.engines[e], e * s.loop.slots
     limited = loop.kv_tokens < inf
     if limited and engine.held + engine.batch > loop.kv_tokens:
         _make_room(s, e)
@@ -303,7 +303,7 @@ def _begin_run(s: State, e: int) -> bool:
 @compiled
 def _time_of(s: State, e: int, steps: int) -> float:
     """Seconds of the first steps of a run."""
-    loop, engine = s.loop[0], s.engines[e]
+    loop, engine = s.loop, s.engines[e]
     batch, kv_seconds = engine.batch, loop.kv_seconds
     each = loop.fixed_seconds + loop.sample_seconds * batch + kv_seconds * engine.context
     growth = kv_seconds * batch * (steps * (steps - 1) / 2)
@@ -313,7 +313,7 @@ def _time_of(s: State, e: int, steps: int) -> float:
 @compiled
 def _steps_by(s: State, e: int) -> int:
     """Steps of the run under way that have ended by now."""
-    loop, engine = s.loop[0], s.engines[e]
+    loop, engine = s.loop, s.engines[e]
     if not engine.runs:
         return 0
     now, half = loop.now, loop.kv_seconds * engine.batch / 2
@@ -347,7 +347,7 @@ def _advance_run(s: State, e: int, steps: int, seconds: float) -> None:
 @compiled
 def _interrupt(s: State, e: int) -> None:
     """End the run under way with the step under way; at once if a step ends just now."""
-    loop, engine = s.loop[0], s.engines[e]
+    loop, engine = s.loop, s.engines[e]
     if not engine.runs:
         return
     steps = _steps_by(s, e)
@@ -364,8 +364,8 @@ def _interrupt(s: State, e: int) -> None:
 @compiled
 def _boundary(s: State, e: int) -> bool:
     """A run has ended; whether nobody has to react, and the next one has begun."""
-    engine, base = s.engines[e], e * s.loop[0].slots
-    quiet = s.loop[0].first_of_instant and _soonest(s) > s.loop[0].now
+    engine, base = s.engines[e], e * s.loop.slots
+    quiet = s.loop.first_of_instant and _soonest(s) > s.loop.now
     _advance_run(s, e, engine.planned, engine.planned_seconds)
     while engine.batch and s.running[base].end == engine.clock:
         sample = _pop(s, e)
@@ -385,7 +385,7 @@ def _boundary(s: State, e: int) -> bool:
 @compiled
 def _touch(s: State, e: int) -> None:
     """Have an instance begin a run when this instant ends."""
-    loop, engine = s.loop[0], s.engines[e]
+    loop, engine = s.loop, s.engines[e]
     if not engine.touched:
         engine.touched = 1
         engine.next_touched, loop.touched = loop.touched, e
@@ -394,7 +394,7 @@ def _touch(s: State, e: int) -> None:
 @compiled
 def _begin(s: State) -> None:
     """Have every instance that can begin a run begin it."""
-    loop = s.loop[0]
+    loop = s.loop
     while loop.touched >= 0:
         e = loop.touched
         engine = s.engines[e]
@@ -414,7 +414,7 @@ def _begin(s: State) -> None:
 @compiled
 def _pass(s: State) -> None:
     """Let the instances' states have lasted until now."""
-    loop = s.loop[0]
+    loop = s.loop
     elapsed = loop.now - loop.seconds_since
     if elapsed:
         loop.generating_seconds += loop.generating * elapsed
@@ -428,7 +428,7 @@ def _pass(s: State) -> None:
 @compiled
 def _admit(s: State) -> bool:
     """Admit the next group, and deal its samples; not where none is drawn."""
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     group = groups[DRAWN].next
     if group == DRAWN:
         return False
@@ -442,7 +442,7 @@ def _admit(s: State) -> bool:
 @compiled
 def _deal(s: State, group: int) -> None:
     """Deal the samples of a group whose turn it is."""
-    loop, samples = s.loop[0], s.samples
+    loop, samples = s.loop, s.samples
     fleet, e, count = loop.instances, s.nodes[1].least, 0
     for number in _members(s, group):
         if samples[number].waits != DEALT:
@@ -469,7 +469,7 @@ def _deal(s: State, group: int) -> None:
 def _handed(s: State, e: int, load: int) -> None:
     """Samples have been queued on an instance, which has so many now."""
     _load(s, e, load)
-    if s.engines[e].batch < s.loop[0].slots:
+    if s.engines[e].batch < s.loop.slots:
         _interrupt(s, e)
     _touch(s, e)
 
@@ -477,7 +477,7 @@ def _handed(s: State, e: int, load: int) -> None:
 @compiled
 def _deal_queue(s: State) -> None:
     """Deal what waits in the fleet's queue, as far as there are free slots."""
-    loop, samples = s.loop[0], s.samples
+    loop, samples = s.loop, s.samples
     fleet = loop.instances
     while samples[fleet].next != fleet and loop.with_room:
         sample, e = samples[fleet].next, s.nodes[1].least
@@ -490,9 +490,9 @@ def _deal_queue(s: State) -> None:
 @compiled
 def _deal_carried(s: State) -> None:
     """Deal what was left over from the last batch."""
-    if not s.loop[0].carried:
+    if not s.loop.carried:
         return
-    s.loop[0].carried = 0
+    s.loop.carried = 0
     group = s.groups[UNDER_WAY].next
     while group != UNDER_WAY:
         for sample in _members(s, group):
@@ -508,16 +508,16 @@ def _deal_carried(s: State) -> None:
 @compiled
 def _room(s: State) -> bool:
     """Whether there is a free slot for a new group."""
-    loop = s.loop[0]
+    loop = s.loop
     if loop.routing == AFFINE:
         return bool(loop.with_room > 0)
     return bool(loop.slots * loop.instances - loop.present - loop.queued > 0)
 
 
-@compiled
+@inlined
 def _stop(s: State) -> None:
     """Stop all samples under way, which go on with the next batch, or are dropped with their groups."""
-    loop, groups, samples = s.loop[0], s.groups, s.samples
+    loop, groups, samples = s.loop, s.groups, s.samples
     if not loop.keeps:
         while groups[UNDER_WAY].next != UNDER_WAY:
             group = groups[UNDER_WAY].next
@@ -549,7 +549,7 @@ def _stop(s: State) -> None:
 
 @compiled
 def _put_away(s: State, sample: int) -> None:
-    loop, one = s.loop[0], s.samples[sample]
+    loop, one = s.loop, s.samples[sample]
     if loop.keeps:
         one.waits, loop.carried = CARRIED, 1
     else:
@@ -559,7 +559,7 @@ def _put_away(s: State, sample: int) -> None:
 @compiled
 def _eject(s: State, e: int) -> None:
     """An instance between two runs gives up its batch, and all KV."""
-    engine, base = s.engines[e], e * s.loop[0].slots
+    engine, base = s.engines[e], e * s.loop.slots
     engine.ejecting = 0
     for entry in range(base, base + engine.batch):
         sample = s.running[entry].sample
@@ -586,21 +586,21 @@ def _let_go(s: State, sample: int) -> None:
 @compiled
 def _release(s: State, group: int) -> None:
     """The row of a group is free: the column `free` holds the numbers of those that are."""
-    s.groups[s.loop[0].free].free = group
-    s.loop[0].free += 1
+    s.groups[s.loop.free].free = group
+    s.loop.free += 1
 
 
 @compiled
 def _drop(s: State, group: int) -> None:
     """Drop a group that is complete."""
-    s.loop[0].dropped += s.groups[group].tokens
+    s.loop.dropped += s.groups[group].tokens
     _release(s, group)
 
 
 @compiled
 def _halt(s: State) -> None:
     """Have all instances pause: when their step ends, or when they have drained."""
-    loop = s.loop[0]
+    loop = s.loop
     loop.halted = 0
     for e in range(loop.instances):
         engine = s.engines[e]
@@ -615,7 +615,7 @@ def _halt(s: State) -> None:
 
 @compiled
 def _pause_if_due(s: State, e: int) -> None:
-    loop, engine, base = s.loop[0], s.engines[e], e * s.loop[0].slots
+    loop, engine, base = s.loop, s.engines[e], e * s.loop.slots
     if loop.way == DRAIN and engine.batch:
         return
     engine.pausing, engine.paused = 0, 1
@@ -639,7 +639,7 @@ def _pause_if_due(s: State, e: int) -> None:
 @compiled
 def _go_on(s: State) -> None:
     """Go on with new weights."""
-    loop = s.loop[0]
+    loop = s.loop
     loop.fleet_version = version = loop.sync_version
     for e in range(loop.instances):
         engine = s.engines[e]
@@ -655,7 +655,7 @@ def _go_on(s: State) -> None:
 @compiled
 def _ended(s: State, e: int, sample: int) -> bool:
     """A sample has all its tokens; whether nobody has to react: its group goes on, and no one waits for its slot."""
-    loop, one = s.loop[0], s.samples[sample]
+    loop, one = s.loop, s.samples[sample]
     group = one.group
     _load(s, e, s.engines[e].load - 1)
     if s.groups[group].dropped:
@@ -691,7 +691,7 @@ def _stepped(s: State, e: int) -> None:
 @compiled
 def _add(s: State, group: int) -> None:
     """A group is accepted."""
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     one, at = groups[group], BACKLOG
     if loop.order == ADMISSION:
         while groups[at].previous != BACKLOG and groups[groups[at].previous].serial > one.serial:
@@ -707,14 +707,14 @@ def _add(s: State, group: int) -> None:
 @compiled
 def _remove(s: State, group: int) -> None:
     _unlink(s.groups, group)
-    s.loop[0].waiting -= 1
-    s.loop[0].queued_tokens -= s.groups[group].tokens
+    s.loop.waiting -= 1
+    s.loop.queued_tokens -= s.groups[group].tokens
 
 
 @compiled
 def _pick(s: State, count: int) -> None:
     """Put the next groups of the backlog into the batch that the trainer takes."""
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     for _ in range(count):
         group = groups[BACKLOG].previous if loop.order == FRESHEST else groups[BACKLOG].next
         _remove(s, group)
@@ -724,7 +724,7 @@ def _pick(s: State, count: int) -> None:
 @compiled
 def _is_ready(s: State, count: int) -> bool:
     """Whether so many groups may be trained; under `admission` none before one with a lower number under way."""
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     first = groups[UNDER_WAY].next
     if loop.waiting < count:
         return False
@@ -751,7 +751,7 @@ def _oldest(s: State) -> int:
 @compiled
 def _drop_older(s: State, version: int) -> None:
     """Drop all groups that wait and whose stalest sample is older than a version."""
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     if loop.stalest >= version:
         return
     group = groups[BACKLOG].next
@@ -771,31 +771,31 @@ def _drop_older(s: State, version: int) -> None:
 @compiled
 def _late(s: State, seconds: float) -> None:
     """`late` happens after so long; there is one such thing at a time."""
-    s.loop[0].late_time = s.loop[0].now + seconds
+    s.loop.late_time = s.loop.now + seconds
 
 
 @compiled
 def _wait(s: State) -> None:
-    s.loop[0].idles, s.loop[0].since = 1, s.loop[0].now
+    s.loop.idles, s.loop.since = 1, s.loop.now
 
 
 @compiled
 def _stop_waiting(s: State) -> None:
-    s.loop[0].waiting_seconds += s.loop[0].now - s.loop[0].since
-    s.loop[0].idles = 0
+    s.loop.waiting_seconds += s.loop.now - s.loop.since
+    s.loop.idles = 0
 
 
 @compiled
 def _part(s: State) -> int:
     """Groups that the trainer's next micro-batch needs."""
-    loop = s.loop[0]
+    loop = s.loop
     return int(loop.groups // loop.parts + int(loop.part < loop.groups % loop.parts))
 
 
 @compiled
 def _take(s: State, count: int) -> None:
     """Train the next groups of the batch."""
-    loop, groups, tokens = s.loop[0], s.groups, 0
+    loop, groups, tokens = s.loop, s.groups, 0
     _stop_waiting(s)
     while count and groups[BATCH].next != BATCH:
         count -= 1
@@ -818,9 +818,9 @@ def _take(s: State, count: int) -> None:
     _late(s, seconds)
 
 
-@compiled
+@inlined
 def _trained(s: State) -> None:
-    loop = s.loop[0]
+    loop = s.loop
     loop.part += 1
     if loop.part < loop.parts:
         _wait(s)
@@ -828,7 +828,7 @@ def _trained(s: State) -> None:
     loop.part = 0
     loop.trainer_version += 1
     if loop.mode == COLOCATED:
-        s.loop[0].sync_seconds += loop.swap_seconds
+        s.loop.sync_seconds += loop.swap_seconds
         loop.late = SWAPPED_BACK
         _late(s, loop.swap_seconds)
     elif loop.mode == ONE_STEP_OFF:
@@ -841,7 +841,7 @@ def _trained(s: State) -> None:
 @compiled
 def _sync_or_end(s: State) -> None:
     """Begin a sync if it is time for one; else the optimizer step is over."""
-    loop = s.loop[0]
+    loop = s.loop
     if loop.trainer_version > 0 and loop.trainer_version % loop.every == 0:
         loop.sync_version, loop.halted_since = loop.trainer_version, loop.now
         loop.halting = loop.under_way = 1
@@ -855,7 +855,7 @@ def _sync_or_end(s: State) -> None:
 @compiled
 def _proceed(s: State) -> None:
     """Let the weights travel, if every instance has paused."""
-    loop = s.loop[0]
+    loop = s.loop
     if loop.halting:
         while loop.halted < loop.instances and s.engines[loop.halted].paused:
             loop.halted += 1
@@ -865,9 +865,9 @@ def _proceed(s: State) -> None:
             _late(s, loop.sync_transport)
 
 
-@compiled
+@inlined
 def _happen_late(s: State) -> None:
-    loop = s.loop[0]
+    loop = s.loop
     loop.late_time = inf
     if loop.late == TRAINED:
         _trained(s)
@@ -881,7 +881,7 @@ def _happen_late(s: State) -> None:
         _end_step(s)
     else:
         loop.under_way = 0
-        s.loop[0].sync_seconds += loop.now - loop.halted_since
+        s.loop.sync_seconds += loop.now - loop.halted_since
         _go_on(s)
         _end_step(s)
 
@@ -889,7 +889,7 @@ def _happen_late(s: State) -> None:
 @compiled
 def _end_step(s: State) -> None:
     """The optimizer step is over: its accounts are closed."""
-    loop = s.loop[0]
+    loop = s.loop
     loop.steps += 1
     loop.closed = loop.due = 1
     _pass(s)
@@ -922,7 +922,7 @@ def _end_step(s: State) -> None:
 @compiled
 def _account(s: State, e: int) -> None:
     """Add what an instance has come to so far."""
-    loop, engine, base = s.loop[0], s.engines[e], e * s.loop[0].slots
+    loop, engine, base = s.loop, s.engines[e], e * s.loop.slots
     steps = _steps_by(s, e)
     seconds = _time_of(s, e, steps) if steps else 0.0
     loop.generated_tokens += engine.generated + steps * engine.batch
@@ -941,7 +941,7 @@ def _account(s: State, e: int) -> None:
 @compiled
 def _completed(s: State, group: int) -> None:
     """A group is complete: it is accepted, or rejected; accepted ones beyond a batch are spare, or dropped."""
-    loop = s.loop[0]
+    loop = s.loop
     if not s.groups[group].accepted:
         _drop(s, group)
         loop.rejected += 1
@@ -956,7 +956,7 @@ def _completed(s: State, group: int) -> None:
 
 @compiled
 def _too_many(s: State, group: int) -> None:
-    if s.loop[0].keeps:
+    if s.loop.keeps:
         _link(s.groups, group, SPARE)
     else:
         _drop(s, group)
@@ -965,7 +965,7 @@ def _too_many(s: State, group: int) -> None:
 @compiled
 def _open_batch(s: State) -> None:
     """Begin to generate a batch; its groups are admitted by `_fill`."""
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     loop.open, loop.replaced, loop.collected, loop.due = 1, loop.rejected, 0, 0
     while groups[SPARE].next != SPARE:
         group = groups[SPARE].next
@@ -983,7 +983,7 @@ def _open_batch(s: State) -> None:
 @compiled
 def _fill(s: State) -> bool:
     """Admit what the batch lacks, and close it if it is complete; not where a group is lacking."""
-    loop = s.loop[0]
+    loop = s.loop
     while loop.to_admit > 0:
         if not _admit(s):
             return False
@@ -1002,10 +1002,10 @@ def _fill(s: State) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _close(s: State) -> None:
     """The batch is complete: the groups that were accepted beyond it go, and what is under way stops."""
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     loop.open = 0
     first = loop.added - (loop.collected - loop.groups)
     for added in range(first + 1, loop.added + 1):
@@ -1018,9 +1018,9 @@ def _close(s: State) -> None:
         _stop(s)
 
 
-@compiled
+@inlined
 def _react_sync(s: State) -> bool:
-    loop = s.loop[0]
+    loop = s.loop
     _proceed(s)
     if loop.due:
         _open_batch(s)
@@ -1031,7 +1031,7 @@ def _react_sync(s: State) -> bool:
         if not _is_ready(s, count) or (loop.mode == COLOCATED and loop.open):
             pass
         elif loop.mode == COLOCATED and not loop.ready:
-            s.loop[0].sync_seconds += loop.swap_seconds
+            s.loop.sync_seconds += loop.swap_seconds
             _stop_waiting(s)
             loop.late = SWAPPED
             _late(s, loop.swap_seconds)
@@ -1041,9 +1041,9 @@ def _react_sync(s: State) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _react_one_step_off(s: State) -> bool:
-    loop, groups = s.loop[0], s.groups
+    loop, groups = s.loop, s.groups
     _proceed(s)
     if loop.due:
         loop.trains = loop.waiting > 0
@@ -1064,14 +1064,14 @@ def _react_one_step_off(s: State) -> bool:
 
 @compiled
 def _may_admit(s: State) -> bool:
-    loop = s.loop[0]
+    loop = s.loop
     allowed = (loop.fleet_version + 1 + loop.cap_versions) * loop.groups + loop.rejected
     return bool(loop.admitted < allowed and loop.waiting < loop.most_waiting)
 
 
-@compiled
+@inlined
 def _react_async(s: State) -> bool:
-    loop = s.loop[0]
+    loop = s.loop
     if loop.under_way:
         _proceed(s)
         if loop.way == DRAIN:
@@ -1090,10 +1090,10 @@ def _react_async(s: State) -> bool:
     return True
 
 
-@compiled
+@inlined
 def _decide(s: State) -> bool:
     """React to what has happened at this time; not to the end where a group is lacking."""
-    loop = s.loop[0]
+    loop = s.loop
     if loop.mode == ASYNC:
         whole = _react_async(s)
     elif loop.mode == ONE_STEP_OFF:
@@ -1110,13 +1110,13 @@ def _decide(s: State) -> bool:
 
 @compiled
 def _soonest(s: State) -> float:
-    return float(min(s.engines[s.nodes[1].soonest].end, s.loop[0].late_time))
+    return float(min(s.engines[s.nodes[1].soonest].end, s.loop.late_time))
 
 
 @compiled
 def _happen(s: State) -> bool:
     """Let the next thing happen; whether nobody has to react."""
-    loop, e = s.loop[0], s.nodes[1].soonest
+    loop, e = s.loop, s.nodes[1].soonest
     if s.engines[e].end > loop.late_time:
         _happen_late(s)
         return False
@@ -1127,7 +1127,7 @@ def _happen(s: State) -> bool:
 @compiled
 def _clear(s: State) -> None:
     """Begin the accounts of the next step; what counts from the beginning stays."""
-    loop = s.loop[0]
+    loop = s.loop
     loop.train_seconds = loop.waiting_seconds = loop.sync_seconds = 0.0
     loop.trained_tokens = loop.trained_samples = loop.token_staleness_sum = 0.0
     s.lags[: loop.most_lag + 1] = 0
@@ -1145,7 +1145,7 @@ def advance(s: State) -> int:
     Returns:
         Why it has returned.
     """
-    loop = s.loop[0]
+    loop = s.loop
     if loop.closed:
         _clear(s)
     while not loop.closed:

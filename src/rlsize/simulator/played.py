@@ -77,7 +77,7 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
         if why == kernel.STANDS_STILL:
             return None
         if why == kernel.STEP_ENDED:
-            loop = state.loop[0]
+            loop = state.loop
             lags = state.lags[: loop.most_lag + 1]
             counts = {int(lag): int(lags[lag]) for lag in np.flatnonzero(lags)}
             ledger.close({name: float(loop[name]) for name in COLUMNS}, counts)
@@ -95,7 +95,7 @@ def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArr
     from rlsize.simulator import kernel
 
     count, size = lengths.shape
-    loop = state.loop[0]
+    loop = state.loop
     if loop.free < count:
         state = _with_room(state, max(count, len(state.groups)))
     loop.free -= count
@@ -119,7 +119,7 @@ def _with_room(state: State, more: int) -> State:
     """The run with room for so many more groups, and their samples."""
     from rlsize.simulator import kernel
 
-    loop, before = state.loop[0], len(state.groups)
+    loop, before = state.loop, len(state.groups)
     groups = np.concatenate([state.groups, _table(kernel.GROUP, more)]).view(np.recarray)
     samples = np.concatenate([state.samples, _table(kernel.SAMPLE, more * loop.group_size)]).view(np.recarray)
     groups["free"][loop.free : loop.free + more] = np.arange(before, before + more)
@@ -133,13 +133,13 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
 
     engine, work = setting.engine, setting.work
     size = 1 << (engine.instances - 1).bit_length()
-    loop = _table(kernel.LOOP, 1)
+    loop = _table(kernel.LOOP, 1)[0]
     for name, value in _told(setting).items():
-        loop[0][name] = value
-    loop[0].leaves, loop[0].idle, loop[0].late_time, loop[0].touched = size, engine.instances, inf, -1
-    loop[0].with_room = engine.instances
-    loop[0].first = loop[0].due = loop[0].idles = 1
-    loop[0].stalest, loop[0].open = kernel.NOBODY, setting.rules.mode == "async"
+        loop[name] = value
+    loop.leaves, loop.idle, loop.late_time, loop.touched = size, engine.instances, inf, -1
+    loop.with_room = engine.instances
+    loop.first = loop.due = loop.idles = 1
+    loop.stalest, loop.open = kernel.NOBODY, setting.rules.mode == "async"
     engines = _table(kernel.ENGINE, size)
     engines["end"], engines["slowdown"], engines["state"] = inf, 1.0, kernel.IDLE
     engines["load"][engine.instances :] = _FULL
