@@ -1,8 +1,13 @@
-"""The one place that knows numba: functions over flat arrays are compiled where it is installed, and left as they are."""
+"""The one place that knows numba: it compiles functions over flat arrays, which are left as they are without it."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
+
+try:
+    import numba
+except ImportError:
+    numba = None
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,10 +24,9 @@ def compiled(function: _Function) -> _Function:
 
 def entrance(function: _Function) -> _Function:
     """A function that Python calls, kept in the user's cache folder for the next process if that can be written to."""
-    try:
-        from numba import config
-    except ImportError:
+    if numba is None:
         return function
+    config = numba.config
     before, config.CACHE_LOCATOR_CLASSES = config.CACHE_LOCATOR_CLASSES, _PLACES
     try:
         return _compiled(function, cache=True)
@@ -33,11 +37,9 @@ def entrance(function: _Function) -> _Function:
 
 
 def _compiled(function: _Function, **how: object) -> _Function:
-    try:
-        from numba import njit
-    except ImportError:
+    if numba is None:
         return function
-    found: _Function = njit(**_HOW, **how)(function)
+    found: _Function = numba.njit(**_HOW, **how)(function)
     return found
 
 

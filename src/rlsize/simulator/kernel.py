@@ -11,7 +11,7 @@ loads are kept in a tournament, and the samples that run on an instance in a hea
 from __future__ import annotations
 
 from math import inf, sqrt
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from rlsize.simulator.ledger import COLUMNS
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    Record: TypeAlias = Any
     Table = np.recarray[Any, Any]
 
 DRAWN, UNDER_WAY, BACKLOG, SPARE, BATCH = LISTS = range(5)
@@ -78,7 +79,7 @@ class State(NamedTuple):
         lags: Samples of this step by staleness.
     """
 
-    loop: np.record
+    loop: Record
     engines: Table
     groups: Table
     samples: Table
@@ -192,20 +193,19 @@ def _members(s: State, group: int) -> range:
 @compiled
 def _holds(s: State, e: int, group: int) -> bool:
     """Whether an instance has KV of a group."""
+    found = False
     for sample in _members(s, group):
-        if s.samples[sample].here == e:
-            return True
-    return False
+        found = found or s.samples[sample].here == e
+    return found
 
 
 @compiled
 def _has_prefix(s: State, e: int, group: int) -> bool:
     """Whether a sample of a group has joined an instance since its prefix cache was emptied."""
-    epoch = s.engines[e].epoch
+    epoch, found = s.engines[e].epoch, False
     for sample in _members(s, group):
-        if s.samples[sample].home == e and s.samples[sample].epoch == epoch:
-            return True
-    return False
+        found = found or (s.samples[sample].home == e and s.samples[sample].epoch == epoch)
+    return found
 
 
 @compiled
@@ -517,34 +517,43 @@ def _room(s: State) -> bool:
 @inlined
 def _stop(s: State) -> None:
     """Stop all samples under way, which go on with the next batch, or are dropped with their groups."""
-    loop, groups, samples = s.loop, s.groups, s.samples
+    loop, samples = s.loop, s.samples
     if not loop.keeps:
-        while groups[UNDER_WAY].next != UNDER_WAY:
-            group = groups[UNDER_WAY].next
-            groups[group].dropped = 1
-            for sample in _members(s, group):
-                if samples[sample].done == samples[sample].length:
-                    loop.dropped += samples[sample].length
-                groups[group].live += int(samples[sample].here >= 0)
-            _unlink(groups, group)
-            if not groups[group].live:
-                _release(s, group)
-        loop.finished = 0
-    for e in range(loop.instances, -1, -1):
+        _drop_under_way(s)
+    for e in range(loop.instances + 1):
+        count = 0
         while samples[e].next != e:
             sample = samples[e].next
             _unlink(samples, sample)
             _put_away(s, sample)
-            if e < loop.instances:
-                _load(s, e, s.engines[e].load - 1)
-            else:
-                loop.queued -= 1
+            count += 1
+        if e < loop.instances:
+            _load(s, e, s.engines[e].load - count)
+    loop.queued = 0
     for e in range(loop.instances):
         if s.engines[e].runs:
             s.engines[e].ejecting = 1
             _interrupt(s, e)
         else:
             _eject(s, e)
+
+
+@compiled
+def _drop_under_way(s: State) -> None:
+    """Drop the groups under way; the row of one whose samples run is free when the last of them is off its instance."""
+    groups, samples = s.groups, s.samples
+    s.loop.finished = 0
+    while groups[UNDER_WAY].next != UNDER_WAY:
+        group = groups[UNDER_WAY].next
+        one = groups[group]
+        one.dropped = 1
+        for sample in _members(s, group):
+            if samples[sample].done == samples[sample].length:
+                s.loop.dropped += samples[sample].length
+            one.live += int(samples[sample].here >= 0)
+        _unlink(groups, group)
+        if not one.live:
+            _release(s, group)
 
 
 @compiled
@@ -1124,6 +1133,19 @@ def _happen(s: State) -> bool:
     return _boundary(s, e)
 
 
+@inlined
+def _leap(s: State) -> bool:
+    """Let time pass until somebody has to react to something; whether anything is left to happen."""
+    loop = s.loop
+    _begin(s)
+    loop.first_of_instant = quiet = 1
+    while quiet and _soonest(s) < inf:
+        loop.now = _soonest(s)
+        quiet = int(_happen(s))
+    loop.first_of_instant = 0
+    return not quiet
+
+
 @compiled
 def _clear(s: State) -> None:
     """Begin the accounts of the next step; what counts from the beginning stays."""
@@ -1157,16 +1179,8 @@ def advance(s: State) -> int:
             return STANDS_STILL
         if loop.again or loop.closed:
             continue
-        if _soonest(s) > loop.now:
-            _begin(s)
-            loop.first_of_instant = 1
-            quiet = True
-            while quiet:
-                if _soonest(s) == inf:
-                    return STANDS_STILL
-                loop.now = _soonest(s)
-                quiet = _happen(s)
-            loop.first_of_instant = 0
+        if _soonest(s) > loop.now and not _leap(s):
+            return STANDS_STILL
         while _soonest(s) <= loop.now and not loop.closed:
             _happen(s)
     return STEP_ENDED

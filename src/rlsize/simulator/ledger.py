@@ -29,10 +29,11 @@ class Ledger:
 
     Args:
         max_staleness: The cap, for counting what is above it; None for none. [1]
+        compiled: Whether the compiled kernel writes them.
     """
 
-    def __init__(self, max_staleness: int | None) -> None:
-        self.max_staleness = max_staleness
+    def __init__(self, max_staleness: int | None, *, compiled: bool = False) -> None:
+        self.max_staleness, self.compiled = max_staleness, compiled
         self.columns = {name: array("d") for name in COLUMNS}
         self.staleness: list[dict[int, int]] = []  # samples by staleness, of each step
         self.row = dict.fromkeys(COLUMNS, 0.0)

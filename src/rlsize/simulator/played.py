@@ -1,16 +1,17 @@
-"""A run by the compiled kernel: which settings it knows, their arrays, their draws, and its accounts."""
+"""A run by the compiled kernel: its arrays, its draws, its accounts."""
 
 from __future__ import annotations
 
-from importlib.util import find_spec
 from math import inf
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from rlsize.simulator import kernel
+from rlsize.simulator.covered import ORDERS, ROUTINGS, WAYS
 from rlsize.simulator.draws import CHUNK, SeededOutcomes
 from rlsize.simulator.ledger import COLUMNS, Ledger
-from rlsize.simulator.setting import MODES, TroubleSetting
+from rlsize.simulator.setting import MODES
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,41 +19,8 @@ if TYPE_CHECKING:
     from rlsize.simulator.kernel import State, Table
     from rlsize.simulator.setting import Setting
 
-EXTRA = "rlsize[fast]"
-"""What to install for it."""
-
-_ROUTINGS = ("affine", "round-robin", "queue")
-_WAYS = ("in-flight", "drain", "abort")
-_ORDERS = ("completion", "admission", "freshest")
-_MOST_SLOTS = 1 << 22  # of a fleet: each takes 24 bytes
 _LONGEST = 1 << 40  # tokens, far from where whole numbers of 64 bits end
 _FULL = 1 << 60  # samples on an instance that is none
-
-
-def covers(setting: Setting) -> bool:
-    """Whether the kernel knows all that a setting asks for; the rest is the specification's."""
-    work, trouble = setting.work, setting.trouble
-    slow = TroubleSetting(
-        straggler_fraction=trouble.straggler_fraction,
-        straggler_slowdown=trouble.straggler_slowdown,
-        checkpoint_every=trouble.checkpoint_every,
-        notice_seconds=trouble.notice_seconds,
-        restart_seconds=trouble.restart_seconds,
-        trainer_restart_seconds=trouble.trainer_restart_seconds,
-        lend_seconds=trouble.lend_seconds,
-    )
-    return (
-        trouble == slow
-        and work.turns == 1
-        and work.verify.seconds == 0.0
-        and setting.engine.routing in _ROUTINGS
-        and setting.engine.instances * setting.engine.slots <= _MOST_SLOTS
-    )
-
-
-def installed() -> bool:
-    """Whether there is a compiler."""
-    return find_spec("numba") is not None
 
 
 def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
@@ -68,9 +36,7 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
         The accounts of each step, those of the specification to the last bit; None where the loop may stand still, or
         where numbers would grow too large: the specification says.
     """
-    from rlsize.simulator import kernel
-
-    outcomes, ledger = SeededOutcomes(setting.work, seed), Ledger(setting.rules.max_staleness)
+    outcomes, ledger = SeededOutcomes(setting.work, seed), Ledger(setting.rules.max_staleness, compiled=True)
     state, chunk = _state(setting, outcomes, steps), 0
     while len(ledger) < steps:
         why = kernel.advance(state)
@@ -92,8 +58,6 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
 
 def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArray[np.bool_]) -> State:
     """The run with a chunk of groups that may be admitted, in rows that are free, or new."""
-    from rlsize.simulator import kernel
-
     count, size = lengths.shape
     loop = state.loop
     if loop.free < count:
@@ -117,8 +81,6 @@ def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArr
 
 def _with_room(state: State, more: int) -> State:
     """The run with room for so many more groups, and their samples."""
-    from rlsize.simulator import kernel
-
     loop, before = state.loop, len(state.groups)
     groups = np.concatenate([state.groups, _table(kernel.GROUP, more)]).view(np.recarray)
     samples = np.concatenate([state.samples, _table(kernel.SAMPLE, more * loop.group_size)]).view(np.recarray)
@@ -129,8 +91,6 @@ def _with_room(state: State, more: int) -> State:
 
 def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
     """A run before its first instant."""
-    from rlsize.simulator import kernel
-
     engine, work = setting.engine, setting.work
     size = 1 << (engine.instances - 1).bit_length()
     loop = _table(kernel.LOOP, 1)[0]
@@ -181,9 +141,9 @@ def _told(setting: Setting) -> dict[str, float]:
         "cap_versions": setting.cap_versions,
         "patience": setting.patience,
         "mode": MODES.index(rules.mode),
-        "routing": _ROUTINGS.index(engine.routing),
-        "way": _WAYS.index(sync.way),
-        "order": _ORDERS.index(rules.order),
+        "routing": ROUTINGS.index(engine.routing),
+        "way": WAYS.index(sync.way),
+        "order": ORDERS.index(rules.order),
         "keeps": rules.unfinished == "keep",
         "drops": rules.drops_over_stale and rules.max_staleness is not None,
         "instances": engine.instances,

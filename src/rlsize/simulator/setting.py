@@ -239,7 +239,7 @@ class Setting:
 
     @property
     def cap_versions(self) -> float:
-        """Versions by which admission may run ahead of the fleet's: the cap, or what syncs that are rare ask for. [1]"""
+        """Versions by which admission may run ahead of the fleet's: the cap, or as many as rare syncs need. [1]"""
         cap = self.rules.max_staleness
         return inf if cap is None else max(cap, self.sync.every - 1)
 
