@@ -132,9 +132,11 @@ def test_what_the_kernel_does_not_know_is_left_to_the_specification(asked: Setti
 
 
 def test_a_loop_that_stands_still_is_left_to_the_specification() -> None:
-    """An over-stale group is dropped again and again: rows that come are those of the specification."""
-    stuck = replace(a_loop(max_staleness=0, drops_over_stale=True), sync=SyncSetting(seconds=0.2, every=3))
-    assert simulate(stuck, 5, compiled=True).columns == specified(stuck, 5, 0).columns
+    """A queue that is full with fewer groups than the trainer needs: no step comes."""
+    engine = replace(a_loop().engine, instances=1, slots=4)
+    stuck = replace(a_loop(queue_steps=0.01), engine=engine)
+    assert played(stuck, 5, 0) is None
+    assert not len(simulate(stuck, 5, compiled=True))
 
 
 @pytest.mark.skipif(not installed(), reason="numba is not installed")

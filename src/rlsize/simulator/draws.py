@@ -28,7 +28,7 @@ CHUNK = 512
 """Groups that are drawn at once."""
 _KEPT = 4  # chunks of a stream that are kept, at least: samples of older groups may still ask
 _KEPT_STEPS = 8  # optimizer steps whose groups are kept
-_SHARED = 64  # chunks of lengths that runs share
+_SHARED = 128  # chunks of lengths that runs share
 _LENGTHS, _ACCEPTED, _PLACES, _TOOLS, _VERIFY, _LOSSES, _FAILURES, _STRAGGLERS = range(8)
 _GRID = 4001  # points of a tabulated quantile function
 _NORMAL = 8.0  # standard normal deviates beyond which hardly a draw goes
@@ -227,16 +227,20 @@ def _quantile(setting: LengthSetting, normal: Floats) -> Floats:
     if setting.shape == "constant" or (setting.cv == 0.0 and setting.shape != "empirical"):
         return np.full_like(normal, setting.mean)
     if setting.shape == "lognormal":
-        mean = setting.mean
-        if setting.cap < inf:
-            mean = batch_drain.uncapped_mean(
-                mean_tokens=min(mean, _ALMOST * setting.cap), length_cv=setting.cv, max_tokens=setting.cap
-            )
+        mean = _uncapped_mean(setting.mean, setting.cv, setting.cap)
         return np.asarray(lengths.lognormal_quantile(mean=mean, variation=setting.cv, deviate=normal))
     grid, table = _table(setting)
     if setting.shape == "empirical":
         return np.asarray(setting.values, dtype=float)[np.searchsorted(table, normal, side="right")]
     return np.interp(normal, grid, table)
+
+
+@lru_cache(maxsize=8)  # every chunk asks
+def _uncapped_mean(mean: float, variation: float, cap: float) -> float:
+    if cap == inf:
+        return mean
+    seen = min(mean, _ALMOST * cap)
+    return float(batch_drain.uncapped_mean(mean_tokens=seen, length_cv=variation, max_tokens=cap))
 
 
 @lru_cache(maxsize=8)

@@ -38,6 +38,7 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
     """
     outcomes, ledger = SeededOutcomes(setting.work, seed), Ledger(setting.rules.max_staleness, compiled=True)
     state, chunk = _state(setting, outcomes, steps), 0
+    accounts = np.frombuffer(state.loop, dtype=float)[-len(COLUMNS) :]
     while len(ledger) < steps:
         why = kernel.advance(state)
         if why == kernel.STANDS_STILL:
@@ -45,8 +46,8 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
         if why == kernel.STEP_ENDED:
             loop = state.loop
             lags = state.lags[: loop.most_lag + 1]
-            counts = {int(lag): int(lags[lag]) for lag in np.flatnonzero(lags)}
-            ledger.close({name: float(loop[name]) for name in COLUMNS}, counts)
+            counts = {lag: count for lag, count in enumerate(lags.tolist()) if count}
+            ledger.close(dict(zip(COLUMNS, accounts.tolist(), strict=True)), counts)
             continue
         lengths = outcomes.length_table(chunk)
         if lengths.max() > _LONGEST:
@@ -75,7 +76,7 @@ def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArr
     members = np.zeros((count, size), dtype=kernel.SAMPLE)
     members["group"], members["length"], members["waits"] = rows[:, None], lengths, kernel.DEALT
     members["version"] = members["here"] = members["home"] = -1
-    samples[loop.instances + 1 + rows[:, None] * size + np.arange(size)] = members
+    samples[loop.instances + 1 :].reshape(-1, size)[rows] = members
     return state
 
 
