@@ -147,7 +147,7 @@ class SeededOutcomes:
     def length_table(self, chunk: int) -> NDArray[np.int64]:
         """Response tokens of a chunk of groups. [token] [group, member]"""
         work = self._work
-        return _length_table(work.lengths, work.groups, work.group_size, self._seed, chunk)
+        return shared_lengths(work.lengths, work.groups, work.group_size, self._seed, chunk)
 
     def verdict_table(self, chunk: int) -> NDArray[np.bool_]:
         """Whether dynamic sampling keeps each of a chunk of groups."""
@@ -184,8 +184,9 @@ def _generator(seed: int, stream: int, part: int) -> np.random.Generator:
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, stream, part))))
 
 
-@lru_cache(maxsize=_SHARED)  # runs that differ by other things than their lengths share them
-def _length_table(setting: LengthSetting, groups: int, size: int, seed: int, chunk: int) -> NDArray[np.int64]:
+@lru_cache(maxsize=_SHARED)
+def shared_lengths(setting: LengthSetting, groups: int, size: int, seed: int, chunk: int) -> NDArray[np.int64]:
+    """Response tokens of a chunk of groups, shared by runs that differ by other things. [token] [group, member]"""
     generator = _generator(seed, _LENGTHS, chunk)
     shared = generator.standard_normal(CHUNK)
     own = generator.standard_normal((size, CHUNK))  # by member: larger groups keep the smaller ones'

@@ -31,7 +31,7 @@ IN_FLIGHT, DRAIN, ABORT = range(3)
 COMPLETION, ADMISSION, FRESHEST = range(3)
 GENERATING, PAUSED, IDLE = range(3)
 CARRIED, DEALT = 1, 2
-NOBODY = 1 << 60  # a version that is older than none
+NOBODY = (1 << 31) - 1  # a version that is older than none
 TRAINED, SWAPPED, SWAPPED_BACK, ARRIVED = range(4)
 GOES_ON, STEP_ENDED, WANTS_GROUPS, STANDS_STILL = range(4)
 """Why `advance` returns."""
@@ -51,18 +51,23 @@ LOOP = np.dtype(
     + _fields("i8", "present queued with_room turn wants_slots touched halted generating paused idle")
     + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way")
     + _fields("i8", "open collected replaced rejected due ready trains first steps")
-    + _fields("i8", "waiting queued_tokens stalest finished dropped most_lag")
+    + _fields("i8", "waiting queued_tokens held_back stalest finished dropped most_lag")
     + _fields("f8", " ".join(COLUMNS))
 )
 ENGINE = np.dtype(
-    _fields("f8", "end started planned_seconds busy_seconds slot_seconds slowdown")
+    _fields("f8", "started planned_seconds busy_seconds slot_seconds slowdown")
     + _fields("i8", "load batch clock joined context held prefill run_prefill planned generated preemptions")
     + _fields("i8", "version version_weights epoch runs anew closed paused pausing ejecting touched state next_touched")
+    + _fields("i8", "sooner")
 )
-GROUP = np.dtype(_fields("i8", "previous next free serial tokens unfinished oldest accepted dropped live added"))
-SAMPLE = np.dtype(_fields("i8", "previous next group length done stamped version joined here home epoch waits"))
-RUNNING = np.dtype(_fields("i8", "end number sample"))
-NODE = np.dtype(_fields("i8", "soonest least"))
+GROUP = np.dtype(
+    _fields("i8", "tokens serial added") + _fields("i4", "previous next free unfinished oldest accepted dropped live")
+)
+SAMPLE = np.dtype(
+    _fields("i8", "stamped joined epoch") + _fields("i4", "previous next group length done version here home waits")
+)
+RUNNING = np.dtype(_fields("i8", "end") + _fields("i4", "number sample"))
+NODE = np.dtype(_fields("f8", "end") + _fields("i8", "load soonest least"))
 
 
 class State(NamedTuple):
@@ -108,33 +113,46 @@ def _unlink(table: Table, one: int) -> None:
 @compiled
 def _end_at(s: State, e: int, time: float) -> None:
     """The run of an instance ends then: see which instance ends first, the lowest of equals."""
-    engines, nodes = s.engines, s.nodes
-    engines[e].end = time
-    at = (s.loop.leaves + e) // 2
+    nodes, at = s.nodes, s.loop.leaves + e
+    nodes[at].end = time
+    at //= 2
     while at:
-        left, right = nodes[2 * at].soonest, nodes[2 * at + 1].soonest
-        before = nodes[at].soonest
-        nodes[at].soonest = left if engines[left].end <= engines[right].end else right
-        if before != e and nodes[at].soonest == before:
+        node, winner = nodes[at], nodes[2 * at]
+        if nodes[2 * at + 1].end < winner.end:
+            winner = nodes[2 * at + 1]
+        if node.end == winner.end and node.soonest == winner.soonest:
             return
+        node.end, node.soonest = winner.end, winner.soonest
         at //= 2
+
+
+@compiled
+def _alone(s: State, e: int) -> bool:
+    """Whether nothing else happens at the time at which the run of an instance ends."""
+    nodes, at = s.nodes, s.loop.leaves + e
+    first = s.loop.late_time
+    while at > 1:
+        first = min(first, nodes[at ^ 1].end)
+        at //= 2
+    return bool(first > s.loop.now)
 
 
 @compiled
 def _load(s: State, e: int, load: int) -> None:
     """So many samples run or are queued on an instance: see which has fewest, the lowest of equals."""
-    loop, engines, nodes = s.loop, s.engines, s.nodes
-    before = engines[e].load
+    loop, nodes, at = s.loop, s.nodes, s.loop.leaves + e
+    before = s.engines[e].load
     loop.present += load - before
     loop.with_room += int(load < loop.slots) - int(before < loop.slots)
-    engines[e].load = load
-    at = (loop.leaves + e) // 2
+    s.engines[e].load = nodes[at].load = load
+    at //= 2
     while at:
-        left, right = nodes[2 * at].least, nodes[2 * at + 1].least
-        before = nodes[at].least
-        nodes[at].least = left if engines[left].load <= engines[right].load else right
-        if before != e and nodes[at].least == before:
+        node, winner = nodes[at], nodes[2 * at]
+        if nodes[2 * at + 1].load < winner.load:
+            winner = nodes[2 * at + 1]
+        if node.load == winner.load and node.least == winner.least:
             return
+        node.load, node.least = winner.load, winner.least
         at //= 2
 
 
@@ -213,6 +231,7 @@ def _leave(s: State, e: int, sample: int) -> None:
     """A sample leaves a batch; its KV stays until `_free`."""
     engine, one = s.engines[e], s.samples[sample]
     one.stamped += engine.clock * engine.version - engine.version_weights
+    engine.sooner -= one.done - one.joined
     one.done += engine.clock - one.joined
     engine.context -= s.loop.prompt_tokens + one.done
 
@@ -247,6 +266,8 @@ def _join(s: State, e: int) -> None:
             one.version = engine.version
         one.stamped -= engine.clock * engine.version - engine.version_weights
         engine.context += prompt + one.done
+        engine.sooner += one.done - one.joined
+        loop.held_back -= one.done
         engine.joined += 1
         base = e * loop.slots
         entry = s.running[base + engine.batch]
@@ -272,6 +293,7 @@ def _make_room(s: State, e: int) -> None:
         _leave(s, e, sample)
         _free(s, e, sample)
         _link(s.samples, sample, s.samples[e].next)
+        s.loop.held_back += s.samples[sample].done
         engine.preemptions += 1
 
 
@@ -365,7 +387,7 @@ def _interrupt(s: State, e: int) -> None:
 def _boundary(s: State, e: int) -> bool:
     """A run has ended; whether nobody has to react, and the next one has begun."""
     engine, base = s.engines[e], e * s.loop.slots
-    quiet = s.loop.first_of_instant and _soonest(s) > s.loop.now
+    quiet = s.loop.first_of_instant and _alone(s, e)
     _advance_run(s, e, engine.planned, engine.planned_seconds)
     while engine.batch and s.running[base].end == engine.clock:
         sample = _pop(s, e)
@@ -375,6 +397,7 @@ def _boundary(s: State, e: int) -> bool:
             quiet = False
     if quiet and not engine.pausing and not engine.ejecting and _begin_run(s, e):
         return True
+    _end_at(s, e, inf)
     _stepped(s, e)
     return False
 
@@ -525,6 +548,7 @@ def _stop(s: State) -> None:
         while samples[e].next != e:
             sample = samples[e].next
             _unlink(samples, sample)
+            loop.held_back -= samples[sample].done
             _put_away(s, sample)
             count += 1
         if e < loop.instances:
@@ -561,6 +585,7 @@ def _put_away(s: State, sample: int) -> None:
     loop, one = s.loop, s.samples[sample]
     if loop.keeps:
         one.waits, loop.carried = CARRIED, 1
+        loop.held_back += one.done
     else:
         loop.dropped += one.done
 
@@ -672,13 +697,10 @@ def _ended(s: State, e: int, sample: int) -> bool:
         _let_go(s, sample)
         return False
     loop.finished += one.length
+    s.groups[group].oldest = min(s.groups[group].oldest, one.version)
     s.groups[group].unfinished -= 1
     if s.groups[group].unfinished:
         return not (loop.wants_slots and (loop.routing != AFFINE or loop.with_room > 0))
-    oldest = one.version
-    for member in _members(s, group):
-        oldest = min(oldest, s.samples[member].version)
-    s.groups[group].oldest = oldest
     _unlink(s.groups, group)
     loop.finished -= s.groups[group].tokens
     _completed(s, group)
@@ -902,14 +924,10 @@ def _end_step(s: State) -> None:
     loop.steps += 1
     loop.closed = loop.due = 1
     _pass(s)
-    loop.end_seconds, loop.dropped_tokens, loop.under_way_tokens = loop.now, loop.dropped, loop.finished
+    loop.end_seconds, loop.dropped_tokens = loop.now, loop.dropped
+    loop.under_way_tokens = loop.finished + loop.held_back
     loop.backlog_samples, loop.backlog_tokens = loop.waiting * loop.group_size, loop.queued_tokens
     loop.generated_tokens = loop.stepping_seconds = loop.slot_seconds = loop.preemptions = 0.0
-    for e in range(loop.instances + 1):
-        sample = s.samples[e].next
-        while sample != e:
-            loop.under_way_tokens += s.samples[sample].done
-            sample = s.samples[sample].next
     for e in range(loop.instances):
         _account(s, e)
     group = s.groups[SPARE].next
@@ -917,13 +935,6 @@ def _end_step(s: State) -> None:
         loop.backlog_samples += loop.group_size
         loop.backlog_tokens += s.groups[group].tokens
         group = s.groups[group].next
-    if loop.carried:
-        group = s.groups[UNDER_WAY].next
-        while group != UNDER_WAY:
-            for sample in _members(s, group):
-                if s.samples[sample].waits:
-                    loop.under_way_tokens += s.samples[sample].done
-            group = s.groups[group].next
     loop.oldest_age_steps = loop.trainer_version - min(loop.trainer_version, _oldest(s))
     _wait(s)
 
@@ -931,17 +942,14 @@ def _end_step(s: State) -> None:
 @compiled
 def _account(s: State, e: int) -> None:
     """Add what an instance has come to so far."""
-    loop, engine, base = s.loop, s.engines[e], e * s.loop.slots
+    loop, engine = s.loop, s.engines[e]
     steps = _steps_by(s, e)
     seconds = _time_of(s, e, steps) if steps else 0.0
     loop.generated_tokens += engine.generated + steps * engine.batch
     loop.stepping_seconds += engine.busy_seconds + seconds
     loop.slot_seconds += engine.slot_seconds + seconds * engine.batch
     loop.preemptions += engine.preemptions
-    now = engine.clock + steps
-    for entry in range(base, base + engine.batch):
-        one = s.samples[s.running[entry].sample]
-        loop.under_way_tokens += one.done + now - one.joined
+    loop.under_way_tokens += engine.sooner + engine.batch * (engine.clock + steps)
 
 
 # The modes (conductor.py, modes.py)
@@ -1119,17 +1127,16 @@ def _decide(s: State) -> bool:
 
 @compiled
 def _soonest(s: State) -> float:
-    return float(min(s.engines[s.nodes[1].soonest].end, s.loop.late_time))
+    return float(min(s.nodes[1].end, s.loop.late_time))
 
 
 @compiled
 def _happen(s: State) -> bool:
     """Let the next thing happen; whether nobody has to react."""
     loop, e = s.loop, s.nodes[1].soonest
-    if s.engines[e].end > loop.late_time:
+    if s.nodes[1].end > loop.late_time:
         _happen_late(s)
         return False
-    _end_at(s, e, inf)
     return _boundary(s, e)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from rlsize.simulator.kernel import State, Table
     from rlsize.simulator.setting import Setting
 
-_LONGEST = 1 << 40  # tokens, far from where whole numbers of 64 bits end
+_LONGEST = 1 << 30  # tokens, far from where whole numbers of 32 bits end
 _FULL = 1 << 60  # samples on an instance that is none
 
 
@@ -69,6 +69,7 @@ def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArr
     new = np.zeros(count, dtype=kernel.GROUP)
     new["free"], new["serial"] = groups["free"][rows], chunk * CHUNK + np.arange(count)
     new["accepted"], new["unfinished"], new["tokens"] = verdicts, size, lengths.sum(axis=1)
+    new["oldest"] = kernel.NOBODY
     new["previous"], new["next"] = np.roll(rows, 1), np.roll(rows, -1)
     new["previous"][0] = new["next"][-1] = kernel.DRAWN
     groups[rows] = new
@@ -102,14 +103,15 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
     loop.first = loop.due = loop.idles = 1
     loop.stalest, loop.open = kernel.NOBODY, setting.rules.mode == "async"
     engines = _table(kernel.ENGINE, size)
-    engines["end"], engines["slowdown"], engines["state"] = inf, 1.0, kernel.IDLE
-    engines["load"][engine.instances :] = _FULL
+    engines["slowdown"], engines["state"] = 1.0, kernel.IDLE
     trouble = setting.trouble
     for index in outcomes.stragglers(engine.instances, trouble.straggler_fraction):
         engines[index].slowdown = trouble.straggler_slowdown
     nodes = _table(kernel.NODE, 2 * size)
     for at in range(2 * size - 1, 0, -1):
-        nodes[at] = (at - size, at - size) if at >= size else nodes[2 * at]
+        nodes[at] = (
+            (inf, 0 if at < size + engine.instances else _FULL, at - size, at - size) if at >= size else nodes[2 * at]
+        )
     groups, samples = _table(kernel.GROUP, len(kernel.LISTS)), _table(kernel.SAMPLE, engine.instances + 1)
     for ring in (groups, samples):
         ring["previous"] = ring["next"] = np.arange(len(ring))
