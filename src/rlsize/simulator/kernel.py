@@ -47,7 +47,7 @@ LOOP = np.dtype(
     + _fields("f8", "whole_train_seconds batch_tokens sync_transport swap_seconds most_waiting cap_versions patience")
     + _fields("i8", "mode routing way order keeps drops instances slots leaves prompt_tokens group_size groups parts")
     + _fields("i8", "launched every keeps_kv")
-    + _fields("i8", "late first_of_instant rounds closed again admitted added free to_admit carried")
+    + _fields("i8", "late first_of_instant rounds closed again admitted drawn_from added free to_admit carried")
     + _fields("i8", "present queued with_room turn wants_slots touched halted generating paused idle")
     + _fields("i8", "version fleet_version trainer_version sync_version idles part halting under_way")
     + _fields("i8", "open collected replaced rejected due ready trains first steps")
@@ -82,6 +82,7 @@ class State(NamedTuple):
         running: As many for each instance as it has slots.
         nodes: Of the tournament; the first is not used, the second is its root.
         lags: Samples of this step by staleness.
+        lengths: Of the groups that were drawn last. [group, member]
     """
 
     loop: Record
@@ -91,6 +92,7 @@ class State(NamedTuple):
     running: Table
     nodes: Table
     lags: NDArray[np.int64]
+    lengths: NDArray[np.int64]
 
 
 # Rings, tournaments and heaps
@@ -456,6 +458,14 @@ def _admit(s: State) -> bool:
     if group == DRAWN:
         return False
     _unlink(groups, group)
+    member = 0
+    for number in _members(s, group):
+        sample = s.samples[number]
+        sample.group, sample.length = group, s.lengths[loop.admitted - loop.drawn_from, member]
+        sample.done = sample.stamped = 0
+        sample.version = sample.here = sample.home = -1
+        sample.waits = DEALT
+        member += 1
     loop.admitted += 1
     _link(groups, group, UNDER_WAY)
     _deal(s, group)

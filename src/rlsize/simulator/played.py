@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from rlsize.simulator.setting import Setting
 
 _LONGEST = 1 << 30  # tokens, far from where whole numbers of 32 bits end
+_BATCHES = 2  # for which there is room from the beginning
+_MOST_BATCHES = 8  # of those that staleness allows beside
 _FULL = 1 << 60  # samples on an instance that is none
 
 
@@ -64,7 +66,7 @@ def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArr
     if loop.free < count:
         state = _with_room(state, max(count, len(state.groups)))
     loop.free -= count
-    groups, samples = state.groups, state.samples
+    groups = state.groups
     rows = groups["free"][loop.free : loop.free + count].copy()
     new = np.zeros(count, dtype=kernel.GROUP)
     new["free"], new["serial"] = groups["free"][rows], chunk * CHUNK + np.arange(count)
@@ -74,11 +76,8 @@ def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArr
     new["previous"][0] = new["next"][-1] = kernel.DRAWN
     groups[rows] = new
     groups[kernel.DRAWN].next, groups[kernel.DRAWN].previous = rows[0], rows[-1]
-    members = np.zeros((count, size), dtype=kernel.SAMPLE)
-    members["group"], members["length"], members["waits"] = rows[:, None], lengths, kernel.DEALT
-    members["version"] = members["here"] = members["home"] = -1
-    samples[loop.instances + 1 :].reshape(-1, size)[rows] = members
-    return state
+    loop.drawn_from = chunk * CHUNK
+    return state._replace(lengths=lengths)
 
 
 def _with_room(state: State, more: int) -> State:
@@ -116,7 +115,7 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
     for ring in (groups, samples):
         ring["previous"] = ring["next"] = np.arange(len(ring))
     samples = np.concatenate([samples, _table(kernel.SAMPLE, len(groups) * work.group_size)]).view(np.recarray)
-    return kernel.State(
+    state = kernel.State(
         loop=loop,
         engines=engines,
         groups=groups,
@@ -124,7 +123,10 @@ def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
         running=_table(kernel.RUNNING, engine.instances * engine.slots),
         nodes=nodes,
         lags=np.zeros(steps + 2, dtype=np.int64),
+        lengths=np.zeros((0, work.group_size), dtype=np.int64),
     )
+    ahead = _BATCHES + min(setting.cap_versions, _MOST_BATCHES) if setting.rules.mode == "async" else _BATCHES
+    return _with_room(state, CHUNK + int(ahead * setting.launched_groups))
 
 
 def _told(setting: Setting) -> dict[str, float]:
