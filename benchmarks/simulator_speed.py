@@ -58,7 +58,7 @@ STEPS = 100
 SHORT = 10  # times fewer steps against the model that wakes for every engine step
 SCALES = (10**4, 10**5, 10**6)  # samples
 LENGTHS = (100, 1_000)  # optimizer steps
-LARGE_STEPS = 3
+LARGE_STEPS = 20
 KIB = 1 if sys.platform == "darwin" else 1024  # what ru_maxrss counts in
 
 

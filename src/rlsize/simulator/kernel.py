@@ -55,10 +55,10 @@ LOOP = np.dtype(
     + _fields("f8", " ".join(COLUMNS))
 )
 ENGINE = np.dtype(
-    _fields("f8", "started planned_seconds busy_seconds slot_seconds slowdown")
-    + _fields("i8", "load batch clock joined context held prefill run_prefill planned generated preemptions")
-    + _fields("i8", "version version_weights epoch runs anew closed paused pausing ejecting touched state next_touched")
-    + _fields("i8", "sooner")
+    _fields("i8", "clock planned context held sooner version_weights prefill run_prefill generated")
+    + _fields("f8", "started planned_seconds slowdown busy_seconds slot_seconds")
+    + _fields("i4", "batch load joined version epoch runs anew closed paused pausing ejecting touched next_touched")
+    + _fields("i4", "state preemptions")
 )
 GROUP = np.dtype(
     _fields("i8", "tokens serial added") + _fields("i4", "previous next free unfinished oldest accepted dropped live")
@@ -159,44 +159,43 @@ def _load(s: State, e: int, load: int) -> None:
 
 
 @compiled
-def _sooner(running: Table, one: int, other: int) -> bool:
-    a, b = running[one], running[other]
-    return bool(a.end < b.end or (a.end == b.end and a.number < b.number))
-
-
-@compiled
-def _swap(running: Table, one: int, other: int) -> None:
-    a, b = running[one], running[other]
-    a.end, b.end = b.end, a.end
-    a.number, b.number = b.number, a.number
-    a.sample, b.sample = b.sample, a.sample
+def _move(running: Table, to: int, end: int, number: int, sample: int) -> None:
+    entry = running[to]
+    entry.end, entry.number, entry.sample = end, number, sample
 
 
 @compiled
 def _up(running: Table, base: int, at: int) -> None:
-    """Let a new entry of a heap rise."""
-    while at and _sooner(running, base + at, base + (at - 1) // 2):
-        _swap(running, base + at, base + (at - 1) // 2)
+    """Let the entry there rise in its heap."""
+    end, number, sample = running[base + at].end, running[base + at].number, running[base + at].sample
+    while at:
+        above = running[base + (at - 1) // 2]
+        if above.end < end or (above.end == end and above.number < number):
+            break
+        _move(running, base + at, above.end, above.number, above.sample)
         at = (at - 1) // 2
+    _move(running, base + at, end, number, sample)
 
 
 @compiled
 def _pop(s: State, e: int) -> int:
     """The sample of an instance that ends first."""
-    running, base = s.running, e * s.loop.slots
+    running, base, at = s.running, e * s.loop.slots, 0
+    first = running[base].sample
     last = s.engines[e].batch - 1
     s.engines[e].batch = last
-    _swap(running, base, base + last)
-    at = 0
+    end, number, sample = running[base + last].end, running[base + last].number, running[base + last].sample
     while 2 * at + 1 < last:
         child = 2 * at + 1
-        if child + 1 < last and _sooner(running, base + child + 1, base + child):
-            child += 1
-        if not _sooner(running, base + child, base + at):
+        below, other = running[base + child], running[base + child + 1]
+        if child + 1 < last and (other.end < below.end or (other.end == below.end and other.number < below.number)):
+            child, below = child + 1, other
+        if end < below.end or (end == below.end and number < below.number):
             break
-        _swap(running, base + child, base + at)
+        _move(running, base + at, below.end, below.number, below.sample)
         at = child
-    return int(running[base + last].sample)
+    _move(running, base + at, end, number, sample)
+    return int(first)
 
 
 # An instance (batch.py, engine.py)
@@ -289,7 +288,8 @@ def _make_room(s: State, e: int) -> None:
                 last = entry
         sample = running[last].sample
         engine.batch -= 1
-        _swap(running, last, base + engine.batch)
+        end = running[base + engine.batch]
+        _move(running, last, end.end, end.number, end.sample)
         for entry in range(engine.batch):
             _up(running, base, entry)
         _leave(s, e, sample)
@@ -458,14 +458,12 @@ def _admit(s: State) -> bool:
     if group == DRAWN:
         return False
     _unlink(groups, group)
-    member = 0
-    for number in _members(s, group):
+    for member, number in enumerate(_members(s, group)):
         sample = s.samples[number]
         sample.group, sample.length = group, s.lengths[loop.admitted - loop.drawn_from, member]
         sample.done = sample.stamped = 0
         sample.version = sample.here = sample.home = -1
         sample.waits = DEALT
-        member += 1
     loop.admitted += 1
     _link(groups, group, UNDER_WAY)
     _deal(s, group)
@@ -1174,16 +1172,19 @@ def _clear(s: State) -> None:
 
 
 @entrance
-def advance(s: State) -> int:
+def advance(loops: Table, *tables: Table) -> int:
     """
     Run on until a step has ended.
 
     Args:
-        s: The run; its row and lags are those of the step, until this is called again.
+        loops: Of which the first is the run's: its accounts are those of the step until this is called again. A table,
+            as numba takes those over from Python quicker than a record.
+        tables: The rest of its `State`.
 
     Returns:
         Why it has returned.
     """
+    s = State(loops[0], *tables)
     loop = s.loop
     if loop.closed:
         _clear(s)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _LONGEST = 1 << 30  # tokens, far from where whole numbers of 32 bits end
 _BATCHES = 2  # for which there is room from the beginning
 _MOST_BATCHES = 8  # of those that staleness allows beside
-_FULL = 1 << 60  # samples on an instance that is none
+_FULL = 1 << 30  # samples on an instance that is none
 
 
 def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
@@ -40,9 +40,10 @@ def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
     """
     outcomes, ledger = SeededOutcomes(setting.work, seed), Ledger(setting.rules.max_staleness, compiled=True)
     state, chunk = _state(setting, outcomes, steps), 0
+    loops = np.asarray(state.loop)[np.newaxis].view(np.recarray)
     accounts = np.frombuffer(state.loop, dtype=float)[-len(COLUMNS) :]
     while len(ledger) < steps:
-        why = kernel.advance(state)
+        why = kernel.advance(loops, *state[1:])
         if why == kernel.STANDS_STILL:
             return None
         if why == kernel.STEP_ENDED:

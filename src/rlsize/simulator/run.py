@@ -54,18 +54,18 @@ def simulate(
         The accounts of each step.
     """
     pays = steps * setting.work.samples >= WORTH if compiled is None else compiled
-    if pays and recorder is None and installed() and covers(setting):
-        from rlsize.simulator.played import played  # and numba with it
-
-        ledger = played(setting, steps, seed)
-        if ledger is not None:
-            return ledger
-    conductor = conductor_of(setting, SeededOutcomes(setting.work, seed), recorder)
     collects = gc.isenabled()
     gc.disable()  # samples are freed without it (`Group.release`), and looking for cycles costs a quarter of the time
     try:
+        if pays and recorder is None and installed() and covers(setting):
+            from rlsize.simulator.played import played  # and numba with it
+
+            ledger = played(setting, steps, seed)
+            if ledger is not None:
+                return ledger
+        conductor = conductor_of(setting, SeededOutcomes(setting.work, seed), recorder)
         conductor.run(steps)
+        return conductor.ledger
     finally:
         if collects:
             gc.enable()
-    return conductor.ledger
