@@ -39,7 +39,7 @@ COMPILED = "compiled_runs"
 """Key of the number of runs that the kernel played."""
 _SMALL = 100_000  # samples below which starting processes takes longer than the runs
 _SMALL_COMPILED = 5e6  # the same for the compiled kernel
-_PER_SECOND = 3e4  # samples, without it
+_PER_SECOND = 1.5e5  # samples, without it
 _LONG = 5.0  # seconds from which on the time to come is told
 _BYTES_PER_SAMPLE = 700  # of a sample under way, with its group
 _MOST_BYTES = 8e9
@@ -167,7 +167,7 @@ def _most_under_way(job: Job) -> float:
     return slots + job.samples  # without a cap the backlog may grow for the whole run
 
 
-def run_job(job: Job, *, compiled: bool) -> Done:
+def run_job(job: Job, *, compiled: bool = False) -> Done:
     """
     Simulate, and say what it came to.
 
