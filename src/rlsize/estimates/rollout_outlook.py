@@ -184,7 +184,7 @@ def _told(work: Work, question: RolloutQuestion, asked: Replica, known: _Known) 
     key, each = "rollout_gpu_tokens_per_second", "instance_tokens_per_second"
     told = {
         each: found.rate,
-        key: work(key, matching.rate_per_gpu, rate=found.rate, gpus=asked.numbers.gpus),
+        key: work(key, matching.rate_per_gpu, rate=found.rate, gpus=asked.gpus),
         "samples_in_flight": found.batch,
         "engine_step_seconds": found.step_seconds,
         "fixed_step_seconds": line.fixed,
@@ -298,9 +298,7 @@ def _sweep(question: RolloutQuestion, asked: Replica, known: tuple[_Known, _Know
         Level(
             concurrency=float(concurrency),
             tokens_per_second=_rate("instance_tokens_per_second", found.rate[index], bands[index], 1.0),
-            gpu_tokens_per_second=_rate(
-                "rollout_gpu_tokens_per_second", found.rate[index], bands[index], asked.numbers.gpus
-            ),
+            gpu_tokens_per_second=_rate("rollout_gpu_tokens_per_second", found.rate[index], bands[index], asked.gpus),
             step_seconds=float(found.step_seconds[index]),
             ttft_seconds=float(first[index]),
             tpot_seconds=float(later[index]),

@@ -460,7 +460,7 @@ def _fleet(stages: Stages | None, known: KnownRates, price: Figure) -> FleetOpti
     from rlsize.planner.options import Offer
 
     ready = next((engine for engine in stages.engines.values() if not isinstance(engine, str)), None)
-    size = known.size.number if known.rate.known else 1.0 if ready is None else ready.numbers.gpus
+    size = known.size.number if known.rate.known else 1.0 if ready is None else ready.gpus
     return fleet_of(stages.engines, size, Offer(gpu=stages.rollout.engine.gpu, gpu_hour=price), known.rate)
 
 
