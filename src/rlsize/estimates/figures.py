@@ -85,6 +85,11 @@ def measured(key: str, value: Value, source: str = "", missing: str = "", deviat
     return Figure(key=key, value=value, provenance="measured", source=source, deviation=deviation)
 
 
+def predicted(key: str, value: Worked, source: str) -> Figure:
+    """A figure that no equation of a few inputs gives; the source says what does."""
+    return Figure(key=key, value=float(value), provenance="predicted", source=source)
+
+
 def known(*figures: Figure, **named: Figure) -> dict[str, Figure]:
     """
     The figures that have a value, by key, or by the name that they are given here.

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from random import Random
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from rlsize.equations import rollout_batch
-from rlsize.estimates.figures import DRAWS, Draw, apply, numbers, uncertain
+from rlsize.estimates.belief import drawn_inputs
+from rlsize.estimates.figures import apply, numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engine, engine_limit
 from rlsize.facts.figure import Figure
@@ -83,12 +81,7 @@ def figures(question: RolloutQuestion) -> dict[str, Figure | None]:
 
 def drawn(question: RolloutQuestion, seed: int) -> dict[str, Any]:
     """The same; those with a standard deviation as arrays of joint draws."""
-    random = Random(seed)  # noqa: S311 (draws for a band, not for a secret)
-    moving = {name: figure for name, figure in question.stated.items() if figure.known and uncertain(figure)}
-    joint = [Draw(random) for _ in range(DRAWS if moving else 0)]
-    return bare(question) | {
-        name: np.array([draw.of(figure).number for draw in joint]) for name, figure in moving.items()
-    }
+    return bare(question) | drawn_inputs(question.stated, seed)
 
 
 def step_batch(question: RolloutQuestion, said: Mapping[str, Any]) -> StepBatch:
