@@ -206,6 +206,12 @@ def entries(question: object) -> Mapping[str, Any]:
     return {entry.name: getattr(question, entry.name) for entry in fields(question)}
 
 
+def alike(one: object, kind: type) -> dict[str, Any]:
+    """What a mapping or a dataclass holds, by name, of what a dataclass of another kind has too."""
+    names = {entry.name for entry in fields(kind)}
+    return {name: value for name, value in entries(one).items() if name in names}
+
+
 def uncertain(figure: Figure) -> bool:
     """Whether a figure, or anything that it was worked out from, carries a standard deviation."""
     return figure.known and (bool(figure.deviation) or any(uncertain(entry) for entry in figure.inputs.values()))

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from rlsize.estimates.figures import Worked
-    from rlsize.estimates.step_assembly import Loop
+    from rlsize.estimates.step_assembly import Loop, LoopParts
     from rlsize.planner.families import Objective
     from rlsize.planner.options import FleetOption
     from rlsize.planner.outlook import Terms
@@ -217,12 +217,13 @@ def _work_out(terms: Terms, space: Space, trainers: TrainerTable, block: _Block,
 
 def _parts(terms: Terms, trainers: TrainerTable, block: _Block) -> LoopParts:
     """Parts of the steps of a block."""
-    columns, shared, lent = block.columns, block.place.shared, (0.0, 0.0)
+    columns, shared = block.columns, block.place.shared
+    lent: tuple[Worked, Worked] = (0.0, 0.0)
     if block.lent is not None:
         alone, swap = (part[None, columns] for part in block.lent)
         lent = rollout_batch.share_of(part=block.fleet.seconds, whole=alone), swap
-    trained = trainers.update[shared][None, columns], trainers.forwards[shared][None, columns]
-    return together(terms, block.place, block.fleet, trained, _syncs(terms, trainers, block), lent)
+    update, forwards = trainers.trained[int(shared)][:, None, columns]
+    return together(terms, block.place, block.fleet, (update, forwards), _syncs(terms, trainers, block), lent)
 
 
 def _syncs(terms: Terms, trainers: TrainerTable, block: _Block) -> Worked:
