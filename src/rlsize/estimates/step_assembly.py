@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from rlsize.estimates.figures import Work, Worked
+    from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.generation import Late
     from rlsize.estimates.train_prediction import TrainStep
 
@@ -44,12 +45,10 @@ ROLLOUT, TRAINER, NOTHING = "rollout GPUs", "trainer GPUs", "nothing"
 
 class LateRule(NamedTuple):
     """
-    What a loop that refills does with samples that come too late; numbers, arrays or figures.
+    What tells how many samples a loop that refills drops as they come too late; numbers, arrays or figures.
 
     Args:
-        late: The rule.
-        sample_seconds: Time of the longest sample where it is waited for, of the mean one where late ones are dropped;
-            0 where nobody knows. [s]
+        sample_seconds: Time of the mean one. [s]
         max_staleness: Staleness cap. [1]
         response_tokens: Mean response length. [token]
         uncapped: The same without the cap. [token]
@@ -57,7 +56,6 @@ class LateRule(NamedTuple):
         cap: The cap. [token]
     """
 
-    late: Late
     sample_seconds: Worked
     max_staleness: Worked
     response_tokens: Worked
@@ -84,7 +82,8 @@ class LoopParts:
         lent_ratio: Of a hybrid loop: what the lent GPUs generate over what the fleet does. [1]
         swap_seconds: Of a hybrid loop: time in which lent GPUs change over, both ways. [s]
         dropped_fraction: Share of generated tokens that a barrier drops. [1]
-        rule: What becomes of late samples where the loop refills; None where they go on.
+        rule: What is dropped of late samples where the loop refills; None where nothing is.
+        cycle: What the time between two syncs is by that of the trainer; None where it does not hang on samples.
     """
 
     loop: Loop
@@ -100,6 +99,7 @@ class LoopParts:
     swap_seconds: Worked = 0.0
     dropped_fraction: Worked = 0.0
     rule: LateRule | None = None
+    cycle: Cycle | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,16 +141,7 @@ _RULES = by_result(
         ),
         rule("steady/phases_seconds", iteration.overlapped_iteration_time, **_AT_ONCE, exposed_sync_seconds=0.0),
         rule("uneven/phases_seconds", rl_step.uneven_overlap, **_AT_ONCE, variation="variation"),
-        rule(
-            "waiting/phases_seconds",
-            rl_step.phases_waiting_for_longest,
-            phases_seconds="begun/phases_seconds",
-            longest_seconds="sample_seconds",
-            train_seconds="train_seconds",
-            sync_seconds="sync_exposed_seconds",
-            overhead_seconds="overhead_seconds",
-            max_staleness="max_staleness",
-        ),
+        rule("waiting/phases_seconds", rl_step.phases_within_cycle, phases_seconds="begun/phases_seconds"),
         rule("step_seconds", rl_step.whole_step, sync_seconds="sync_exposed_seconds"),
         rule("generation_exposed_seconds", rollout_batch.beyond, whole="phases_seconds", part="train_seconds"),
     )
@@ -165,24 +156,30 @@ def assembled(work: Work, parts: LoopParts) -> Step:
         work: `figures.apply` for figures that explain themselves, `numbers` for numbers and arrays.
         parts: The parts.
     """
-    late = parts.rule
-    if late is not None and late.late == "drop":
-        return _dropping(work, parts, late)
-    known = {name: value for name, value in entries(parts).items() if name not in {"loop", "rule"}}
-    overlaps = "steady" if parts.variation is None else "uneven"
+    if parts.rule is not None:
+        return _dropping(work, parts, parts.rule)
+    known = {name: value for name, value in entries(parts).items() if name not in {"loop", "rule", "cycle"}}
+    overlaps = "steady" if parts.variation is None or parts.cycle is not None else "uneven"
     known |= {
         "generated_seconds": "lent/generation_seconds" if parts.loop == "hybrid" else "generation_seconds",
         "begun/phases_seconds": f"{overlaps if parts.loop in OVERLAPPING else 'in_turn'}/phases_seconds",
-        "phases_seconds": "begun/phases_seconds" if late is None else "waiting/phases_seconds",
+        "phases_seconds": f"{'begun' if parts.cycle is None else 'waiting'}/phases_seconds",
     }
     if parts.loop not in OVERLAPPING:
         known["exposed_share"] = 1.0
-    if late is not None:
-        known |= {"sample_seconds": late.sample_seconds, "max_staleness": late.max_staleness}
+    if parts.cycle is not None:
+        known["cycle_seconds"] = _cycle_seconds(work, parts, parts.cycle)
     flow = Flow(_RULES, known, work)
     made = {key: flow[key] for key in ("generation_exposed_seconds", "train_seconds", "sync_exposed_seconds")}
     own = {**entries(parts), "generation_seconds": flow["generated_seconds"]}
     return Step(**own, **made, seconds=flow["step_seconds"])
+
+
+def _cycle_seconds(work: Work, parts: LoopParts, cycle: Cycle) -> Worked:
+    """Time between two syncs that samples of unequal lengths need beside this trainer."""
+    found = cycle.seconds(rl_step.trainer_phase(_bare(parts.update_seconds), _bare(parts.logprob_seconds)))
+    source = "steady rhythm of the samples that the cap on staleness lets be under way, beside this trainer"
+    return predicted("cycle_seconds", found, source) if work is apply else found
 
 
 def _dropping(work: Work, parts: LoopParts, rule: LateRule) -> Step:

@@ -99,9 +99,11 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
         rollout_gpus=question.rollout_gpus,
         instance_gpus=question.engine.gpus,
     )
+    seconds = within_a_loop(work, "generation_seconds", fleet.seconds, values, moe=moe)
     parts = LoopParts(
         loop=question.loop,
-        generation_seconds=within_a_loop(work, "generation_seconds", fleet.seconds, values, moe=moe),
+        generation_seconds=seconds,
+        cycle=None if fleet.cycle is None else fleet.cycle.each(lambda time: time * seconds / fleet.seconds),
         tail_seconds=within_a_loop(work, "tail_seconds", fleet.tail_seconds, values, moe=moe),
         update_seconds=update,
         logprob_seconds=forwards,
@@ -138,6 +140,8 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
         hit_ratio=expected_hits(question.group_size, question.prompt_tokens, _BLOCK_TOKENS, 1.0, work=numbers),
         in_flight=allowed if refill else None,
         ending="refill" if refill else "barrier",
+        group_size=question.group_size,
+        max_staleness=question.max_staleness if question.loop == "async" else None,
     )
     return generation(numbers, question.engine, batch, values)
 

@@ -47,7 +47,7 @@ def predicted_fleet(terms: Terms, place: Placement, ready: Replica) -> FleetPart
     moe = ready.question.model.architecture.moe is not None
     times = {"generation_seconds": made, "tail_seconds": tail, "sample_seconds": sample}
     seconds, tail, sample = (within_a_loop(terms.work, key, time, terms.values, moe=moe) for key, time in times.items())
-    return FleetParts(seconds, tail, sample, dropped)
+    return FleetParts(made, tail, sample, dropped, fleet.cycle).taking(seconds)
 
 
 def _generated_figures(
@@ -140,18 +140,9 @@ def generation_of(terms: Terms, place: Placement, ready: Replica) -> Generation:
         late=late,
         oversampling=1.0 if late == "wait" else problem.oversampling,
         group_size=said(problem.group_size),
+        max_staleness=place.max_staleness if place.loop == "async" else None,
     )
     return generation(numbers, ready, batch, terms.values)
-
-
-def longest_response(terms: Terms, place: Placement) -> float:
-    """Seconds of a step's longest response in a loop that refills; 0 where engines are not predicted."""
-    engine = place.fleet.ready(shared=place.shared)
-    if place.loop not in REFILLING or engine is None:
-        return 0.0
-    fleet = generation_of(terms.bare, place, engine)
-    seconds = rollout_batch.cycle_time(batch=fleet.batch, response_tokens=fleet.longest_tokens, rate=fleet.rate)
-    return float(np.asarray(seconds).ravel()[0])
 
 
 def hits(terms: Terms, engine: str, instances: Worked) -> Worked:

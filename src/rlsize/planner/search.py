@@ -154,7 +154,7 @@ def _two_pools(
         last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
         yield _Block(
             place=replace(whole, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
-            fleet=FleetParts(*(times[part, None] for times in made)),
+            fleet=made.each(lambda times, part=part: times[part, None]),
             columns=slice(0, last),
             room=allowed[:, :last],
             full=counts == room[None, :last],
@@ -184,7 +184,7 @@ def _colocated(
     )
     yield _Block(
         place=place,
-        fleet=FleetParts(*(times[which][None, :] for times in made)),
+        fleet=made.each(lambda times: times[which][None, :]),
         columns=slice(0, len(trainers.gpus)),
         room=room[None, :],
         full=room[None, :],

@@ -16,13 +16,15 @@ from rlsize.estimates.flow import Flow
 from rlsize.estimates.run_twin import DRIFTS
 from rlsize.estimates.step_assembly import REFILLING, LateRule, LoopParts
 from rlsize.facts.calibration import OwnPhase
+from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
 from rlsize.planner.rounding import rounded_down
 from rlsize.rules.phases import MEASURED
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
+    from rlsize.estimates.async_cycle import Cycle
     from rlsize.estimates.figures import Worked
     from rlsize.estimates.rollout_prediction import Replica
     from rlsize.planner.options import FleetOption, Placement, TrainerOption
@@ -72,6 +74,7 @@ def together(
         lent_ratio=lent[0],
         swap_seconds=lent[1],
         dropped_fraction=fleet.dropped,
+        cycle=fleet.cycle,
         rule=late_rule(terms, place, fleet.sample_seconds),
         **unevenness(terms),
     )
@@ -79,21 +82,19 @@ def together(
 
 def late_rule(terms: Terms, place: Placement, sample_seconds: Worked) -> LateRule | None:
     """
-    What becomes of late samples in a loop that refills; None where they go on, or nobody knows their time.
+    What a loop that refills drops as too late; None where it drops nothing, or nobody knows the time of a sample.
 
     Args:
         terms: In which the step is worked out.
         place: The placement.
-        sample_seconds: Time of the sample that the rule looks at. [s]
+        sample_seconds: Time of the mean sample. [s]
     """
-    late = terms.problem.late_rule(place.loop)
-    if place.loop not in REFILLING or late == "continue" or place.fleet.rate.known:
+    if place.loop not in REFILLING or terms.problem.late_rule(place.loop) != "drop" or place.fleet.rate.known:
         return None
     from rlsize.planner.predicted_parts import shape
 
     found = shape(terms.bare if terms.work is apply else terms)
     return LateRule(
-        late=late,
         sample_seconds=sample_seconds,
         max_staleness=place.max_staleness,
         response_tokens=found.lengths.response,
@@ -124,14 +125,28 @@ class FleetParts(NamedTuple):
     Args:
         seconds: Time in which it generates them. [s]
         tail: What of it the longest sample adds. [s]
-        sample_seconds: Time of the sample that a rule on late ones looks at; 0 for none. [s]
+        sample_seconds: Time of the mean sample of a loop that refills; 0 for others. [s]
         dropped: Share of generated tokens that a barrier drops. [1]
+        cycle: What the time between two syncs is by that of the trainer; None where it does not hang on samples.
     """
 
     seconds: Any
     tail: Any = 0.0
     sample_seconds: Any = 0.0
     dropped: Any = 0.0
+    cycle: Cycle | None = None
+
+    def each(self, change: Callable[[Any], Any]) -> FleetParts:
+        """The same, each of its numbers changed."""
+        *plain, cycle = self
+        return FleetParts(*map(change, plain), None if cycle is None else cycle.each(change))
+
+    def taking(self, seconds: Any) -> FleetParts:  # noqa: ANN401 (as `seconds`)
+        """The same fleet where it takes so long; its cycles are as much longer."""
+        longer, before = (one.number if isinstance(one, Figure) else one for one in (seconds, self.seconds))
+        factor = rollout_batch.share_of(part=longer, whole=before)
+        cycle = None if self.cycle is None else self.cycle.each(lambda time: time * factor)
+        return self._replace(seconds=seconds, cycle=cycle)
 
 
 def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
@@ -148,7 +163,7 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
     from rlsize.planner.predicted_parts import predicted_fleet
 
     made = predicted_fleet(terms, place, ready_engine(place.fleet, shared=shared))
-    made = made._replace(seconds=_with_own(terms, "generation", made.seconds))
+    made = made.taking(_with_own(terms, "generation", made.seconds))
     available = terms.problem.available
     if available.known and available.number < 1.0 and not shared:  # the trainer's own GPUs are protected
         longer = terms.work(
@@ -159,7 +174,7 @@ def fleet_parts(terms: Terms, place: Placement, *, shared: bool) -> FleetParts:
             instances=1.0,
             instance_rate=terms.said(available),
         )
-        return made._replace(seconds=longer)
+        return made.taking(longer)
     return made
 
 

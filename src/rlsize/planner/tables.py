@@ -148,7 +148,7 @@ def generated(
         trainer_gpus=0.0,
         max_staleness=cap,
     )
-    return FleetParts(*(np.broadcast_to(part, counts.shape) for part in fleet_parts(terms, place, shared=shared)))
+    return fleet_parts(terms, place, shared=shared).each(lambda part: np.broadcast_to(part, counts.shape))
 
 
 def checked_headroom(
