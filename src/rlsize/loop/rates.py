@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from rlsize.equations import imbalance, matching
 from rlsize.equations.headroom import standard_error
-from rlsize.estimates.figures import apply
+from rlsize.estimates.figures import apply, measured
 from rlsize.estimates.headroom import headroom_left
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.headroom import FULL_HEADROOM, HEADROOM_PARTS
@@ -80,15 +80,10 @@ def instance_rate(said: Said, *, full: float = FULL_HEADROOM) -> tuple[Figure, F
             todo = "save one with `rlsize observe URL... --save rates.yaml`"
             said.fault("holds no instance_tokens_per_second", said.rates_name, todo)
             return absent("instance_tokens_per_second", "--per-instance"), absent("headroom", "--headroom")
-        figure = Figure(
-            key="instance_tokens_per_second",
-            value=rate.mean,
-            provenance="measured",
-            source=f"{said.rates_name}: {rates.source.method}, {rates.measured_at}",
-            deviation=0.0 if rate.lower_bound else _deviation(rate),  # what a bound leaves open has no two-sided spread
-            least=0.0,
-        )
-        return said.keep(figure), _headroom_left(said, rates.includes, full)
+        source = f"{said.rates_name}: {rates.source.method}, {rates.measured_at}"
+        spread = 0.0 if rate.lower_bound else _deviation(rate)  # what a bound leaves open has no two-sided spread
+        figure = measured("instance_tokens_per_second", rate.mean, source, deviation=spread)
+        return said.keep(replace(figure, least=0.0)), _headroom_left(said, rates.includes, full)
     why = "default for a typed rate" if full < 1 else "rates are taken as they are"
     return said.ask("instance_tokens_per_second"), said.ask("headroom", default=full, why=why)
 
@@ -131,14 +126,7 @@ def measured_on(said: Said) -> Figure:
     """GPUs behind the train seconds: said, those of the rates file, or the trainer's own."""
     pool = said.ask("measured_trainer_gpus")
     if not pool.known and said.rates is not None and said.rates.trainer_gpus:
-        pool = said.keep(
-            Figure(
-                key="measured_trainer_gpus",
-                value=said.rates.trainer_gpus,
-                provenance="measured",
-                source=said.rates_name,
-            )
-        )
+        pool = said.keep(measured("measured_trainer_gpus", said.rates.trainer_gpus, said.rates_name))
     if not pool.known:
         shared = said.said("placement.mode") == "colocated" and not said.gives("trainer_gpus")
         own = said.used.get("trainer_gpus") or said.ask(
