@@ -70,8 +70,14 @@ TRAFFIC = (
     rule("params_between_shards", traffic.params_between_shards, dense="dense_params", experts="expert_params"),
     *_network("gathering", "gather_fraction", "train_gather_link", "tensor_parallel", "sharding_ranks"),
     rule("sharded_bytes", traffic.sharding_bytes, params="params_between_shards", ranks="sharding_ranks"),
-    rule("once/gathering_seconds", traffic.sharding_time, bandwidth="gathering/network_bytes_per_second",
-         layers="stage_layers", ranks="sharding_ranks", hop_seconds="train_hop_seconds"),
+    rule(
+        "once/gathering_seconds",
+        traffic.sharding_time,
+        bandwidth="gathering/network_bytes_per_second",
+        layers="stage_layers",
+        ranks="sharding_ranks",
+        hop_seconds="train_hop_seconds",
+    ),
     _repeated("gathering_seconds", "once/gathering_seconds", "gathering_rounds"),
     _exposed("exposed_gathering_seconds", "gathering_seconds", "running_seconds"),
     rule("tensor_parallel_bytes", traffic.tensor_parallel_bytes, ranks="tensor_parallel"),
@@ -87,9 +93,14 @@ TRAFFIC = (
     *_copied("inside", 1, "near_ranks"),
     *_copied("beyond", "domain", "expert_parallel"),
     _repeated("expert_parallel_seconds", "expert_bytes_seconds", "train_exchange_excess"),
-    rule("exchanged_seconds", traffic.exchange_time, tensor="tensor_parallel_seconds",
-         context="exposed_context_seconds", expert="expert_parallel_seconds"),
-)  # fmt: skip
+    rule(
+        "exchanged_seconds",
+        traffic.exchange_time,
+        tensor="tensor_parallel_seconds",
+        context="exposed_context_seconds",
+        expert="expert_parallel_seconds",
+    ),
+)
 """What sharding, and tensor, context and expert parallelism send."""
 
 
@@ -138,10 +149,15 @@ def _attending(kind: str) -> tuple[Rule, ...]:
 
 
 COMPUTE = (
-    rule("new/joules_per_flop", kernels.lower_energy, joules_per_flop="train_joules_per_flop",
-         energy_fraction="train_new_energy"),
-    rule("fp8/joules_per_flop", kernels.lower_energy, joules_per_flop="wide_joules",
-         energy_fraction="train_fp8_energy"),
+    rule(
+        "new/joules_per_flop",
+        kernels.lower_energy,
+        joules_per_flop="train_joules_per_flop",
+        energy_fraction="train_new_energy",
+    ),
+    rule(
+        "fp8/joules_per_flop", kernels.lower_energy, joules_per_flop="wide_joules", energy_fraction="train_fp8_energy"
+    ),
     rule("reached/expert_fraction", kernels.scaled_fraction, fraction="expert_fraction", scale="train_experts"),
     *_rate("wide", "bf16_peak", "bf16_fraction", "wide_joules"),
     *_rate("fp8", "matmul_peak", "matmul_fraction", "narrow_joules"),
@@ -153,20 +169,37 @@ COMPUTE = (
     rule("experts_read_seconds", kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
     rule("length_seen", kernels.length_seen_by_tokens),
     rule("reached/attention_fraction", kernels.scaled_fraction, fraction="attention_fraction", scale="attention_scale"),
-    rule("attention_flops", kernels.saturating_rate, peak="bf16_peak", compute_fraction="reached/attention_fraction",
-         length="length_seen"),
+    rule(
+        "attention_flops",
+        kernels.saturating_rate,
+        peak="bf16_peak",
+        compute_fraction="reached/attention_fraction",
+        length="length_seen",
+    ),
     *(one for kind in ATTENDING for one in _attending(kind)),
     rule("elementwise_bytes_per_token", kernels.elementwise_bytes_per_token, hidden_copies="train_hidden_copies"),
-    rule("eager_bytes_per_token", kernels.eager_bytes_per_token, fused="elementwise_bytes_per_token",
-         factor="train_eager"),
-    rule("logit_bytes_per_token", kernels.logit_bytes_per_token, vocabulary="vocab_size",
-         bytes_per_logit="train_logit_bytes"),
-    rule("quantising_bytes_per_token", kernels.quantising_bytes_per_token, tensor_ranks="tensor_parallel",
-         bytes_per_value="quantising_bytes_per_value"),
+    rule(
+        "eager_bytes_per_token",
+        kernels.eager_bytes_per_token,
+        fused="elementwise_bytes_per_token",
+        factor="train_eager",
+    ),
+    rule(
+        "logit_bytes_per_token",
+        kernels.logit_bytes_per_token,
+        vocabulary="vocab_size",
+        bytes_per_logit="train_logit_bytes",
+    ),
+    rule(
+        "quantising_bytes_per_token",
+        kernels.quantising_bytes_per_token,
+        tensor_ranks="tensor_parallel",
+        bytes_per_value="quantising_bytes_per_value",
+    ),
     _streamed("norm_seconds", "layer_bytes_per_token", "streamed_passes"),
     _streamed("logits/loss_seconds", "logit_bytes_per_token", "logit_passes"),
     _streamed("quantising_seconds", "quantising_bytes_per_token", "linear_passes"),
-)  # fmt: skip
+)
 """Matrix products, attention scores and element-wise work."""
 
 PASS = {
@@ -189,36 +222,64 @@ BESIDE = {
 }
 """What an update takes beside its pass."""
 
-RULES = by_result((
-    rule("tokens_per_gpu", kernels.tokens_per_gpu),
-    rule("data_parallel", step.model_replicas, gpus_per_replica="replica_gpus"),
-    rule("shards", step.model_replicas, gpus_per_replica="dense_ranks"),
-    rule("replica_tokens", kernels.tokens_per_gpu, gpus="data_parallel"),
-    rule("micro_batches", step.micro_batches),
-    rule("stage_layers", memory_fit.layers_per_stage),
-    *TRAFFIC,
-    *COMPUTE,
-    rule("host_seconds", step.kernel_launch_time, layers="stage_layers", passes="streamed_passes",
-         seconds_per_layer="launch_seconds"),
-    rule("host_wait_seconds", step.host_wait, host="host_seconds", busy="compute_seconds"),
-    rule("bubble_seconds", step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
-    rule("pass_seconds", step.pass_time, **PASS),
-    rule("slowdown/loss_seconds", step.slowdown_loss, seconds="pass_seconds", slowdown="train_slowdown"),
-    rule("nodes", step.model_replicas, gpus_per_replica="domain_gpus"),
-    rule("straggling_seconds", step.straggling_time, busy="pass_seconds", fraction_per_doubling="train_straggling"),
-    rule("params_updated", traffic.share_of_params, params="params_between_shards", ranks="shards"),
-    rule("update_bytes_per_param", step.update_bytes_per_param, bytes_per_gradient="gradient_bytes",
-         bytes_per_weight="bytes_per_value", bytes_per_state="state_bytes"),
-    rule("optimizer_update_seconds", step.optimizer_update_time, params="own_params",
-         bytes_per_param="update_bytes_per_param"),
-    _repeated("optimizer_seconds", "optimizer_update_seconds", "optimizer_steps"),
-    rule("offloaded_bytes", memory.trainer_state_bytes, params="own_params", training_bytes_per_param="state_bytes"),
-    rule("offload_seconds", memory.optimizer_offload_time, bandwidth="pcie"),
-    _repeated("fixed_seconds", "train_fixed_seconds", "optimizer_steps"),
-    rule("update_seconds", step.update_time, **BESIDE),
-    rule("update_tokens_per_second_per_gpu", matching.consumption, tokens_per_step="tokens_per_gpu",
-         train_seconds="update_seconds"),
-    rule("model/flops_per_token", matching.training_flops_per_token, active_params="matmul_params"),
-    rule("mfu", matching.implied_mfu, tokens_per_second="update_tokens_per_second_per_gpu",
-         flops_per_token="model_flops_per_token", gpus=1, peak_flops="bf16_peak"),
-))  # fmt: skip
+RULES = by_result(
+    (
+        rule("tokens_per_gpu", kernels.tokens_per_gpu),
+        rule("data_parallel", step.model_replicas, gpus_per_replica="replica_gpus"),
+        rule("shards", step.model_replicas, gpus_per_replica="dense_ranks"),
+        rule("replica_tokens", kernels.tokens_per_gpu, gpus="data_parallel"),
+        rule("micro_batches", step.micro_batches),
+        rule("stage_layers", memory_fit.layers_per_stage),
+        *TRAFFIC,
+        *COMPUTE,
+        rule(
+            "host_seconds",
+            step.kernel_launch_time,
+            layers="stage_layers",
+            passes="streamed_passes",
+            seconds_per_layer="launch_seconds",
+        ),
+        rule("host_wait_seconds", step.host_wait, host="host_seconds", busy="compute_seconds"),
+        rule("bubble_seconds", step.pipeline_bubble_time, busy="stage_seconds", stages="pipeline_parallel"),
+        rule("pass_seconds", step.pass_time, **PASS),
+        rule("slowdown/loss_seconds", step.slowdown_loss, seconds="pass_seconds", slowdown="train_slowdown"),
+        rule("nodes", step.model_replicas, gpus_per_replica="domain_gpus"),
+        rule("straggling_seconds", step.straggling_time, busy="pass_seconds", fraction_per_doubling="train_straggling"),
+        rule("params_updated", traffic.share_of_params, params="params_between_shards", ranks="shards"),
+        rule(
+            "update_bytes_per_param",
+            step.update_bytes_per_param,
+            bytes_per_gradient="gradient_bytes",
+            bytes_per_weight="bytes_per_value",
+            bytes_per_state="state_bytes",
+        ),
+        rule(
+            "optimizer_update_seconds",
+            step.optimizer_update_time,
+            params="own_params",
+            bytes_per_param="update_bytes_per_param",
+        ),
+        _repeated("optimizer_seconds", "optimizer_update_seconds", "optimizer_steps"),
+        rule(
+            "offloaded_bytes", memory.trainer_state_bytes, params="own_params", training_bytes_per_param="state_bytes"
+        ),
+        rule("offload_seconds", memory.optimizer_offload_time, bandwidth="pcie"),
+        _repeated("fixed_seconds", "train_fixed_seconds", "optimizer_steps"),
+        rule("update_seconds", step.update_time, **BESIDE),
+        rule(
+            "update_tokens_per_second_per_gpu",
+            matching.consumption,
+            tokens_per_step="tokens_per_gpu",
+            train_seconds="update_seconds",
+        ),
+        rule("model/flops_per_token", matching.training_flops_per_token, active_params="matmul_params"),
+        rule(
+            "mfu",
+            matching.implied_mfu,
+            tokens_per_second="update_tokens_per_second_per_gpu",
+            flops_per_token="model_flops_per_token",
+            gpus=1,
+            peak_flops="bf16_peak",
+        ),
+    )
+)
