@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from rlsize.estimates.figures import DRAWS, HIGH, LOW, Draw, uncertain
+from rlsize.facts.records.record import Refused
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -124,6 +125,29 @@ def conditioned(
             break
     covariance = belief.covariance - gain @ slope @ belief.covariance
     return replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2)
+
+
+def settled(
+    belief: Belief,
+    predict: Callable[[Mapping[str, Real]], Sequence[Real]],
+    measured: Sequence[float],
+    noise: Sequence[float],
+    why: str,
+) -> Belief:
+    """
+    What is believed after measurements, as `conditioned`.
+
+    Raises:
+        Refused: For that reason: the measurements leave no belief that is finite.
+    """
+    try:
+        with np.errstate(all="ignore"):  # what does not settle is refused below
+            after = conditioned(belief, predict, measured, noise)
+    except np.linalg.LinAlgError as error:
+        raise Refused(f"{why}: {error}") from None
+    if not (np.isfinite(after.mean).all() and np.isfinite(after.covariance).all()):
+        raise Refused(f"{why}: the constants run away")
+    return after
 
 
 def sensitivity(belief: Belief, predict: Callable[[Mapping[str, Real]], Sequence[Real]]) -> NDArray[np.float64]:

@@ -12,6 +12,10 @@ if TYPE_CHECKING:
 
 GIB = 2.0**30
 
+ATTENTION_COPIES = Constant("memory_attention_copies", 14.0, 0.15, "1", "published",
+                            "hidden-sized tensors that a layer keeps for backward outside its MLP",
+                            "stas00/ml-engineering, training memory: 28 in all for Llama-3.1-8B")  # fmt: skip
+
 STAGE = Stage(
     name="memory",
     noise=0.01,
@@ -46,9 +50,7 @@ STAGE = Stage(
         Constant("memory_training_overhead", 1.05, 0.06, "1", "fitted",
                  "memory that the allocator reserves in training over what tensors take at the peak",
                  "training peaks of torchtitan and torchtune (27 rows)"),
-        Constant("memory_attention_copies", 14.0, 0.15, "1", "published",
-                 "hidden-sized tensors that a layer keeps for backward outside its MLP",
-                 "stas00/ml-engineering, training memory: 28 in all for Llama-3.1-8B"),
+        ATTENTION_COPIES,
         Constant("memory_selective_share", 0.34, 0.2, "1", "fitted",
                  "share of a layer's activations that operator-level selective recomputation keeps",
                  "torchtitan on 8 and 128 H100 (pytorch/torchtitan@b5bcd76c66d0, tables 1 and 3)"),

@@ -206,6 +206,11 @@ def entries(question: object) -> Mapping[str, Any]:
     return {entry.name: getattr(question, entry.name) for entry in fields(question)}
 
 
+def figures_in(question: object) -> dict[str, Figure]:
+    """The figures of a question, by name."""
+    return {name: value for name, value in entries(question).items() if isinstance(value, Figure)}
+
+
 def alike(one: object, kind: type) -> dict[str, Any]:
     """What a mapping or a dataclass holds, by name, of what a dataclass of another kind has too."""
     names = {entry.name for entry in fields(kind)}

@@ -24,56 +24,30 @@ if TYPE_CHECKING:
     from rlsize.facts.gpu import Gpu
 
 _MAIN_KERNELS = frozenset({"gemm", "decode_attention"})
-_LATENCIES = by_result(
-    (
-        rule("cycle_seconds", rollout_batch.cycle_time, batch="concurrency"),
-        rule("ttft_seconds", rollout_batch.time_to_first_token, arrival_share="rollout_arrival_share"),
-        rule("tpot_seconds", rollout_batch.time_per_output_token),
-    )
-)
-_LINE = by_result(
-    (
-        *(
-            rule(
-                f"{point}/live_kv_tokens",
-                affine_step.kv_tokens_of,
-                batch=f"{point}/batch",
-                live_tokens=f"{point}/live_tokens",
-            )
-            for point in ("whole", "less", "short")
-        ),
-        rule(
-            "step_seconds_per_kv_token",
-            affine_step.seconds_per_kv_token,
-            seconds_short="short/step_seconds",
-            seconds_long="whole/step_seconds",
-            kv_tokens_short="short/live_kv_tokens",
-            kv_tokens_long="whole/live_kv_tokens",
-        ),
-        *(
-            rule(f"{point}/kv_seconds", affine_step.kv_seconds, live_kv_tokens=f"{point}/live_kv_tokens")
-            for point in ("whole", "less")
-        ),
-        rule(
-            "step_seconds_per_sample",
-            affine_step.seconds_per_sample,
-            seconds_low="less/step_seconds",
-            seconds_high="whole/step_seconds",
-            kv_seconds_low="less/kv_seconds",
-            kv_seconds_high="whole/kv_seconds",
-            batch_low="less/batch",
-            batch_high="whole/batch",
-        ),
-        rule(
-            "step_fixed_seconds",
-            affine_step.fixed_seconds,
-            step_seconds="whole/step_seconds",
-            seconds_per_sample="step_seconds_per_sample",
-            batch="whole/batch",
-            live_kv_tokens="whole/live_kv_tokens",
-        ),
-    )
-)
+_LATENCIES = by_result((
+    rule("cycle_seconds", rollout_batch.cycle_time, batch="concurrency"),
+    rule("ttft_seconds", rollout_batch.time_to_first_token, arrival_share="rollout_arrival_share"),
+    rule("tpot_seconds", rollout_batch.time_per_output_token),
+))  # fmt: skip
+_LINE = by_result((
+    *(
+        rule(f"{point}/live_kv_tokens", affine_step.kv_tokens_of, batch=f"{point}/batch",
+             live_tokens=f"{point}/live_tokens")
+        for point in ("whole", "less", "short")
+    ),
+    rule("step_seconds_per_kv_token", affine_step.seconds_per_kv_token, seconds_short="short/step_seconds",
+         seconds_long="whole/step_seconds", kv_tokens_short="short/live_kv_tokens",
+         kv_tokens_long="whole/live_kv_tokens"),
+    *(
+        rule(f"{point}/kv_seconds", affine_step.kv_seconds, live_kv_tokens=f"{point}/live_kv_tokens")
+        for point in ("whole", "less")
+    ),
+    rule("step_seconds_per_sample", affine_step.seconds_per_sample, seconds_low="less/step_seconds",
+         seconds_high="whole/step_seconds", kv_seconds_low="less/kv_seconds", kv_seconds_high="whole/kv_seconds",
+         batch_low="less/batch", batch_high="whole/batch"),
+    rule("step_fixed_seconds", affine_step.fixed_seconds, step_seconds="whole/step_seconds",
+         seconds_per_sample="step_seconds_per_sample", batch="whole/batch", live_kv_tokens="whole/live_kv_tokens"),
+))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

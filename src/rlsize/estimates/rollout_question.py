@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import rollout_batch
 from rlsize.estimates.belief import drawn_inputs
-from rlsize.estimates.figures import apply, numbers
+from rlsize.estimates.figures import apply, figures_in, numbers
 from rlsize.estimates.generation import StepBatch, lengths_of
 from rlsize.estimates.rollout_prediction import cache_capacity, check_fits, engine, engine_limit
 from rlsize.facts.figure import Figure
@@ -60,8 +60,7 @@ class RolloutQuestion:
     @property
     def stated(self) -> dict[str, Figure]:
         """Its numbers as figures."""
-        named = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: value for name, value in named.items() if isinstance(value, Figure)}
+        return figures_in(self)
 
     @property
     def whole_step(self) -> bool:

@@ -25,8 +25,8 @@ from rlsize.facts.figure import Figure
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.async_cycle import Cycle
+    from rlsize.estimates.figures import Work, Worked
     from rlsize.estimates.generation import Late
     from rlsize.estimates.train_prediction import TrainStep
 
@@ -121,31 +121,19 @@ class Step(LoopParts):
 
 
 _AT_ONCE = {"rollout_seconds": "generated_seconds", "train_seconds": "train_seconds"}
-_RULES = by_result(
-    (
-        rule("train_seconds", rl_step.trainer_phase, forward_seconds="logprob_seconds"),
-        rule(
-            "lent/generation_seconds",
-            planning.generation_with_lent_gpus,
-            generation_seconds="generation_seconds",
-            train_seconds="train_seconds",
-            swap_seconds="swap_seconds",
-            lent_ratio="lent_ratio",
-        ),
-        rule("sync_exposed_seconds", rl_step.exposed_part, seconds="sync_seconds", share="exposed_share"),
-        rule(
-            "in_turn/phases_seconds",
-            rl_step.trainer_phase,
-            update_seconds="train_seconds",
-            forward_seconds="generated_seconds",
-        ),
-        rule("steady/phases_seconds", iteration.overlapped_iteration_time, **_AT_ONCE, exposed_sync_seconds=0.0),
-        rule("uneven/phases_seconds", rl_step.uneven_overlap, **_AT_ONCE, variation="variation"),
-        rule("waiting/phases_seconds", rl_step.phases_within_cycle, phases_seconds="begun/phases_seconds"),
-        rule("step_seconds", rl_step.whole_step, sync_seconds="sync_exposed_seconds"),
-        rule("generation_exposed_seconds", rollout_batch.beyond, whole="phases_seconds", part="train_seconds"),
-    )
-)
+_RULES = by_result((
+    rule("train_seconds", rl_step.trainer_phase, forward_seconds="logprob_seconds"),
+    rule("lent/generation_seconds", planning.generation_with_lent_gpus, generation_seconds="generation_seconds",
+         train_seconds="train_seconds", swap_seconds="swap_seconds", lent_ratio="lent_ratio"),
+    rule("sync_exposed_seconds", rl_step.exposed_part, seconds="sync_seconds", share="exposed_share"),
+    rule("in_turn/phases_seconds", rl_step.trainer_phase, update_seconds="train_seconds",
+         forward_seconds="generated_seconds"),
+    rule("steady/phases_seconds", iteration.overlapped_iteration_time, **_AT_ONCE, exposed_sync_seconds=0.0),
+    rule("uneven/phases_seconds", rl_step.uneven_overlap, **_AT_ONCE, variation="variation"),
+    rule("waiting/phases_seconds", rl_step.phases_within_cycle, phases_seconds="begun/phases_seconds"),
+    rule("step_seconds", rl_step.whole_step, sync_seconds="sync_exposed_seconds"),
+    rule("generation_exposed_seconds", rollout_batch.beyond, whole="phases_seconds", part="train_seconds"),
+))  # fmt: skip
 
 
 def assembled(work: Work, parts: LoopParts) -> Step:

@@ -106,47 +106,31 @@ class SyncTimeQuestion:
     converted: bool | None = None
 
 
-RULES = by_result(
-    (
-        rule("sync_bytes", weight_sync.weight_bytes, bytes_per_param="sent_width"),
-        rule("quantised_bytes", weight_sync.weight_bytes, bytes_per_param=_TRAINED_WIDTH),
-        rule("buckets", sync_classes.buckets),
-        rule("weight_tensors", sync_classes.weight_tensors),
-        rule(
-            "expected_bandwidth",
-            weight_sync.achieved_bandwidth,
-            bandwidth="link_bandwidth",
-            achievable_fraction="sync_link_share",
-        ),
-        rule("node_bandwidth", sync_classes.node_bandwidth, adapter_bandwidth="expected_bandwidth"),
-        rule("rollout_nodes", sync_classes.node_count, gpus="rollout_gpus"),
-        rule("hops", sync_classes.tree_hops, nodes="rollout_nodes"),
-        # one pass over one adapter; the number of receivers hardly matters
-        rule(
-            "broadcast/link_seconds", sync_transports.broadcast_time, bandwidth="expected_bandwidth", bucket_latency=0.0
-        ),
-        # one pass in large buckets over all adapters of a node at once
-        rule(
-            "pipeline/link_seconds",
-            sync_transports.broadcast_time,
-            bucket_bytes=_ENGINE_BUCKET_BYTES,
-            bandwidth="node_bandwidth",
-            bucket_latency=0.0,
-        ),
-        # on the busiest adapter: of a trainer GPU that sends, or of a rollout GPU that receives
-        rule("instances", matching.instances_of, gpus="rollout_gpus", gpus_per_instance="instance_gpus"),
-        rule("sent_bytes", sync_transports.bytes_sent_per_gpu),
-        rule("received_bytes", sync_transports.bytes_received_per_gpu, tensor_parallel="instance_gpus"),
-        rule(
-            "rdma/link_seconds",
-            sync_transports.rdma_time,
-            sender_bandwidth="expected_bandwidth",
-            receiver_bandwidth="expected_bandwidth",
-        ),
-        rule("gather/link_seconds", sync_transports.gather_time, shards="trainer_gpus", bandwidth="expected_bandwidth"),
-        rule("sync_seconds", sync_classes.handled_sync_time, quantising_rate="sync_quantising_rate"),
-    )
-)
+RULES = by_result((
+    rule("sync_bytes", weight_sync.weight_bytes, bytes_per_param="sent_width"),
+    rule("quantised_bytes", weight_sync.weight_bytes, bytes_per_param=_TRAINED_WIDTH),
+    rule("buckets", sync_classes.buckets),
+    rule("weight_tensors", sync_classes.weight_tensors),
+    rule("expected_bandwidth", weight_sync.achieved_bandwidth, bandwidth="link_bandwidth",
+         achievable_fraction="sync_link_share"),
+    rule("node_bandwidth", sync_classes.node_bandwidth, adapter_bandwidth="expected_bandwidth"),
+    rule("rollout_nodes", sync_classes.node_count, gpus="rollout_gpus"),
+    rule("hops", sync_classes.tree_hops, nodes="rollout_nodes"),
+    # one pass over one adapter; the number of receivers hardly matters
+    rule("broadcast/link_seconds", sync_transports.broadcast_time, bandwidth="expected_bandwidth",
+         bucket_latency=0.0),
+    # one pass in large buckets over all adapters of a node at once
+    rule("pipeline/link_seconds", sync_transports.broadcast_time, bucket_bytes=_ENGINE_BUCKET_BYTES,
+         bandwidth="node_bandwidth", bucket_latency=0.0),
+    # on the busiest adapter: of a trainer GPU that sends, or of a rollout GPU that receives
+    rule("instances", matching.instances_of, gpus="rollout_gpus", gpus_per_instance="instance_gpus"),
+    rule("sent_bytes", sync_transports.bytes_sent_per_gpu),
+    rule("received_bytes", sync_transports.bytes_received_per_gpu, tensor_parallel="instance_gpus"),
+    rule("rdma/link_seconds", sync_transports.rdma_time, sender_bandwidth="expected_bandwidth",
+         receiver_bandwidth="expected_bandwidth"),
+    rule("gather/link_seconds", sync_transports.gather_time, shards="trainer_gpus", bandwidth="expected_bandwidth"),
+    rule("sync_seconds", sync_classes.handled_sync_time, quantising_rate="sync_quantising_rate"),
+))  # fmt: skip
 
 
 def sync_time(work: Work, question: SyncTimeQuestion, values: Mapping[str, Real]) -> Real:
