@@ -7,6 +7,7 @@ Candidates are worked out block by block, so memory does not grow with the space
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -154,13 +155,18 @@ def _two_pools(
         last = int(np.flatnonzero(allowed.any(axis=0))[-1]) + 1
         yield _Block(
             place=replace(whole, instances=counts, trainer_gpus=trainers.gpus[None, :last]),
-            fleet=made.each(lambda times, part=part: times[part, None]),
+            fleet=made.each(partial(_rows, part)),
             columns=slice(0, last),
             room=allowed[:, :last],
             full=counts == room[None, :last],
             memory=_memory(trainers, table.headroom, lent, last),
             lent=times,
         )
+
+
+def _rows(part: slice, times: Array) -> Array:
+    """Some of the entries, as rows."""
+    return times[part, None]
 
 
 def _colocated(

@@ -138,8 +138,8 @@ class FleetParts(NamedTuple):
 
     def each(self, change: Callable[[Any], Any]) -> FleetParts:
         """The same, each of its numbers changed."""
-        *plain, cycle = self
-        return FleetParts(*map(change, plain), None if cycle is None else cycle.each(change))
+        plain = {key: change(value) for key, value in self._asdict().items() if key != "cycle"}
+        return FleetParts(**plain, cycle=None if self.cycle is None else self.cycle.each(change))
 
     def taking(self, seconds: Any) -> FleetParts:  # noqa: ANN401 (as `seconds`)
         """The same fleet where it takes so long; its cycles are as much longer."""

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rlsize.planner.space import Space
 
     Array = NDArray[np.float64]
-    Kind = tuple[Late, float | None]
+    Kind = tuple[Late, tuple[Loop, float] | None]
 
 _NO_TRAINER = TrainerOption(name="", gpu="")
 
@@ -115,8 +115,8 @@ class TrainerTable:
 
 
 def kind_of(terms: Terms, loop: Loop, staleness: float) -> Kind:
-    """The kind of generation: what becomes of late samples, and the cap on staleness of a loop that refills."""
-    return terms.problem.late_rule(loop), staleness if loop in REFILLING else None
+    """The kind of generation: what becomes of late samples, and of a loop that refills which it is, and its cap."""
+    return terms.problem.late_rule(loop), (loop, staleness) if loop in REFILLING else None
 
 
 def fleet_tables(terms: Terms, space: Space, rejected: Rejections) -> list[FleetTable]:

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from rlsize.planner.choice import Alternative, Choice
     from rlsize.planner.options import Placement
-    from rlsize.planner.outlook import Outlook
     from rlsize.planner.plan import Planned
     from rlsize.planner.simulation import Ranked
 
@@ -133,37 +132,9 @@ def dropped_words(results: Mapping[str, Figure]) -> list[str]:
     return [f"{show(dropped.value, dropped.key)} of the generated tokens are in samples that come too late: dropped"]
 
 
-def late_words(outlook: Outlook, place: Placement | None) -> list[str]:
-    """What it means that the longest response of a loop outlives its staleness cap; nothing where it does not."""
-    if place is None:
-        return []
-    from rlsize.planner.choice import family_of, outlived
-
-    late = outlived(outlook, family_of(outlook, place, priced=False))
-    return [] if late is None else [_outlived_words(late, place.staleness)]
-
-
-def _outlived_words(late: tuple[float, float], staleness: float) -> str:
-    """
-    What it means that the longest response outlives the staleness cap.
-
-    Args:
-        late: Its time, and the step of a trainer that waits for it. [s]
-        staleness: The cap. [1]
-    """
-    longest, least = (show(seconds, "step_seconds") for seconds in late)
-    return (
-        f"the longest response takes about {longest}, longer than a staleness of {staleness:g} allows: the step "
-        f"holds where such samples go on over a sync or may be staler, and is {least} or more where the trainer waits "
-        "for them"
-    )
-
-
 def tight(chosen: Choice) -> Iterator[str]:
-    """What may not be enough: a staleness cap for the longest response, and memory on the draws."""
+    """What may not be enough: what comes too late, and memory on the draws."""
     yield from dropped_words(chosen.evaluation.results)
-    if chosen.outlived is not None:
-        yield _outlived_words(chosen.outlived, chosen.best.place.staleness)
     for side in ("rollout", "trainer"):
         left = chosen.evaluation.results[f"{side}_memory_headroom_fraction"]
         if left.band is not None and left.band[0] < 0:
