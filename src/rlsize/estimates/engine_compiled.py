@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from rlsize.facts.kernels import Kernels
     from rlsize.facts.model import Architecture
 
+    Numbers = dict[str, float]
+
 _WIDE = 2.0  # bytes of an activation, and of weights that nothing quantises
 _FLOPS = 2.0  # of a weight and a token: one multiplication, one addition
 _GEMMS = {"attention": 2, "latent": 5, "recurrent": 2, "dense": 2, "shared": 2}
@@ -72,7 +74,7 @@ def peak(gpu: Gpu, dtype: str) -> _Peak:
     return _Peak(said.bf16_dense.value, "int4" if dtype in {"int4", "nf4"} else "mxfp4" if dtype == "mxfp4" else "bf16")
 
 
-def compiled(question: EngineQuestion) -> dict[str, float]:
+def compiled(question: EngineQuestion) -> Numbers:
     """
     The numbers of one replica, per GPU where a GPU has a share; kernels' shares and fixed times are as measured alone.
 
@@ -162,7 +164,7 @@ def compiled(question: EngineQuestion) -> dict[str, float]:
     }
 
 
-def _counts(shape: Architecture) -> dict[str, float]:
+def _counts(shape: Architecture) -> Numbers:
     attending = sum(block.layers for block in (shape.attention, shape.sliding, shape.latent_attention) if block)
     recurrent = sum(block.layers for block in (shape.linear_attention, shape.mamba) if block)
     moe, shared = (shape.moe.layers, bool(shape.moe.shared_experts)) if shape.moe else (0, False)
@@ -185,7 +187,7 @@ def _counts(shape: Architecture) -> dict[str, float]:
     }
 
 
-def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
+def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     types, layout = question.weights or native(question.model.name), question.layout
     mixers, dense, routers = shape.mixers.number, shape.dense.number, shape.routers.number
     each = layout.tensor * layout.pipeline
@@ -198,11 +200,7 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
     head = architecture.vocab_size * architecture.hidden_size
     bandwidth, bf16 = question.gpu.specification.memory_bandwidth.value, question.gpu.specification.bf16_dense.value
     return {
-        "gemm_seconds": gemm_launch_seconds(
-            fixed_seconds=gemm.fixed,
-            seconds_per_thousand=gemm.seconds_per_thousand_k,
-            inner_width=architecture.hidden_size,
-        ),
+        "gemm_seconds": gemm_launch_seconds(gemm.fixed, gemm.seconds_per_thousand_k, architecture.hidden_size),
         "dense_bytes": weighed / each,
         "dense_flops": _FLOPS * (mixers + dense + routers) / each,
         "dense_inner": 3.0 * 4 * architecture.layers * architecture.hidden_size / each,
@@ -219,9 +217,7 @@ def _dense(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engin
     }
 
 
-def _experts(
-    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
-) -> dict[str, float]:
+def _experts(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     moe, layout = question.model.architecture.moe, question.layout
     types = question.weights or native(question.model.name)
     said = question.gpu.specification
@@ -249,9 +245,7 @@ def _experts(
     }
 
 
-def _attention(
-    question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine
-) -> dict[str, float]:
+def _attention(question: EngineQuestion, shape: EngineShape, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     architecture, layout = question.model.architecture, question.layout
     held = kv_capacity(numbers, question, prior(MEMORY).central(), 1.0)  # the constants do not bear on bytes per token
     latent, attention = architecture.latent_attention, architecture.attention
@@ -288,7 +282,7 @@ def _attention(
     }
 
 
-def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
+def _prompts(question: EngineQuestion, kernels: Kernels) -> Numbers:
     shape, layout = question.model.architecture, question.layout
     _, prefill = pick(kernels.prefill_attention, "bf16")
     ranks = layout.tensor * layout.data * layout.pipeline
@@ -308,13 +302,14 @@ def _prompts(question: EngineQuestion, kernels: Kernels) -> dict[str, float]:
     }
 
 
-def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> dict[str, float]:
+def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) -> Numbers:
     """All-reduces and exchanges of an engine's step: how many, their fixed times, and what large ones reach."""
     shape, layout = question.model.architecture, question.layout
     link = question.gpu.specification.scale_up.bandwidth_one_direction.value
     reduce = engine_all_reduce(kernels, engine.key, layout.tensor)
     large = max(reduce.link_fraction, engine_all_reduce(kernels, "vllm", layout.tensor).link_fraction, _LEAST_LINK)
     across = _across(question.gpu, layout.tensor * layout.data)
+    between = _network(question.gpu, layout.tensor * layout.data, shared=False)
     there = kernels.expert_exchange.get("dispatch", _EXCHANGE)
     back = kernels.expert_exchange.get("combine", _EXCHANGE)
     moe = shape.moe
@@ -326,10 +321,7 @@ def _links(question: EngineQuestion, kernels: Kernels, engine: InferenceEngine) 
         "all_reduce_rate": min(link * large, _network(question.gpu, layout.tensor, shared=True)),
         "exchange_layers": float(moe.layers) if moe and layout.data > 1 else 0.0,
         "exchange_seconds": there.fixed + back.fixed + (_NETWORK_SECONDS if across else 0.0),
-        "exchange_rate": min(
-            link * min(there.link_fraction, back.link_fraction),
-            _network(question.gpu, layout.tensor * layout.data, shared=False),
-        ),
+        "exchange_rate": min(link * min(there.link_fraction, back.link_fraction), between),
         "exchange_bytes": sent * (_DISPATCHED + _WIDE),
     }
 
