@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
-
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
 from rlsize.shell.command import argument
 
 
 def explain(
-    name: Annotated[
-        str | None, argument("EQUATION", "An equation, such as weight_sync_time; all of them when left out.")
-    ] = None,
+    name: str | None = argument("EQUATION", "An equation, such as weight_sync_time; all of them when left out."),
 ) -> Report:
     """
     Print the page of an equation.

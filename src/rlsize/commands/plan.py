@@ -17,15 +17,6 @@ if TYPE_CHECKING:
 
     from rlsize.planner.options import Placement
 
-Save = Annotated[
-    str | None,
-    option("--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"),
-]
-Apply = Annotated[
-    str | None,
-    option("--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"),
-]
-
 
 Write = Annotated[
     str | None,
@@ -34,7 +25,17 @@ Write = Annotated[
 
 
 @asks(**PLANNED)
-def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = None, force: Force = False) -> Report:
+def plan(
+    inputs: Inputs,
+    save: str | None = option(
+        "--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"
+    ),
+    apply: str | None = option(
+        "--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"
+    ),
+    write: Write = None,
+    force: Force = False,
+) -> Report:
     """
     Which mode, split and layouts are best, at what cost, and what if.
 

@@ -32,17 +32,6 @@ _LATE = {
     "wait": "waits for late samples",
     "drop": "drops late samples",
 }
-Name = Annotated[
-    str | None,
-    option(
-        "--framework|-f",
-        "verl, nemo-rl, openrlhf, trl, slime, prime-rl, areal, skyrl, roll, pipeline-rl or rlinf.",
-        metavar="NAME[@VERSION]",
-    ),
-]
-Variant = Annotated[
-    str | None, option("--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME")
-]
 Output = Annotated[str | None, option("--output|-o", "Write it there, and say what it is.", "Output", "FILE")]
 
 
@@ -51,8 +40,14 @@ def snippet(
     inputs: Inputs,
     context: typer.Context,
     source: Source = None,
-    framework: Name = None,
-    variant: Variant = None,
+    framework: str | None = option(
+        "--framework|-f",
+        "verl, nemo-rl, openrlhf, trl, slime, prime-rl, areal, skyrl, roll, pipeline-rl or rlinf.",
+        metavar="NAME[@VERSION]",
+    ),
+    variant: str | None = option(
+        "--variant", "Which of its trainers; goes by the mode when not given.", metavar="NAME"
+    ),
     output: Output = None,
     changes: Changes = None,
     force: Force = False,

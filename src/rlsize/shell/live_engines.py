@@ -44,37 +44,25 @@ Map = Annotated[
 class WatchFlags:
     """How a running loop is looked at, as flags say it."""
 
-    format: Annotated[
-        str | None, option("--format", "The format of the file, where its content does not tell.", metavar="NAME")
-    ] = None
+    format: str | None = option("--format", "The format of the file, where its content does not tell.", metavar="NAME")
     map: Map = None
-    pages: Annotated[
-        list[str] | None,
-        option(
-            "--pages",
-            "Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
-            metavar="FIRST SECOND",
-        ),
-    ] = None
-    prometheus: Annotated[
-        str | None,
-        option("--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"),
-    ] = None
-    selector: Annotated[
-        str | None,
-        option("--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"),
-    ] = None
-    at: Annotated[
-        str | None,
-        option(
-            "--at",
-            "End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
-            metavar="TIME",
-        ),
-    ] = None
-    window: Annotated[str | None, option("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")] = (
-        None
+    pages: list[str] | None = option(
+        "--pages",
+        "Two saved pages of the same engines instead of URLs; repeatable, once for each server.",
+        metavar="FIRST SECOND",
     )
+    prometheus: str | None = option(
+        "--prometheus", "A Prometheus server that scrapes the engines, instead of their URLs.", metavar="URL"
+    )
+    selector: str | None = option(
+        "--selector", "Which engines of --prometheus, by their labels: 'job=\"rollout\"'.", metavar="MATCHERS"
+    )
+    at: str | None = option(
+        "--at",
+        "End of the window of --prometheus: ISO 8601 with a zone, or seconds since 1970; now without it.",
+        metavar="TIME",
+    )
+    window: str | None = option("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")
     token_file: TokenFile = None
     ca: Authority = None
     insecure: Insecure = False

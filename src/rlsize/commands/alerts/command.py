@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -45,9 +45,6 @@ _TESTED = (
     "The loop as planned, on which all is quiet, then one case for each alert, on which it fires.",
     f"Run it beside {RULES}: promtool test rules {TESTS}",
 )
-Source = Annotated[
-    str | None, argument("PLAN|SCENARIO", "A saved plan, a scenario, or an observation of a loop that ran well.")
-]
 
 
 @asks_beside_files(
@@ -55,7 +52,13 @@ Source = Annotated[
     Signals=("engine",),
 )
 def alerts(
-    inputs: Inputs, context: typer.Context, said: AlertFlags, source: Source = None, changes: Changes = None
+    inputs: Inputs,
+    context: typer.Context,
+    said: AlertFlags,
+    source: str | None = argument(
+        "PLAN|SCENARIO", "A saved plan, a scenario, or an observation of a loop that ran well."
+    ),
+    changes: Changes = None,
 ) -> Report:
     """
     Write Prometheus rules, their tests and a dashboard for this plan.

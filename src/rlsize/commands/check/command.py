@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -36,22 +36,12 @@ def check(
     context: typer.Context,
     scenario: ScenarioFile = None,
     changes: Changes = None,
-    budget: Annotated[
-        str | None, option("--budget", "A budget file; its lines go before the scenario's own.", metavar="FILE")
-    ] = None,
-    baseline: Annotated[
-        str | None, option("--baseline", "A saved plan; limits on a change need one.", metavar="FILE")
-    ] = None,
-    strict: Annotated[bool, switch("--strict", "Fail where an 80 % band crosses its limit.", "Inputs")] = False,
-    junit: Annotated[
-        str | None, option("--junit", "Write JUnit XML: a test case for each limit.", "CI", "FILE")
-    ] = None,
-    github: Annotated[
-        bool, switch("--github", "Annotate the budget file on GitHub, and add to the summary of the step.", "CI")
-    ] = False,
-    save: Annotated[
-        str | None, option("--save", "Write the loop as a plan: the baseline of a later check.", "Output", "FILE")
-    ] = None,
+    budget: str | None = option("--budget", "A budget file; its lines go before the scenario's own.", metavar="FILE"),
+    baseline: str | None = option("--baseline", "A saved plan; limits on a change need one.", metavar="FILE"),
+    strict: bool = switch("--strict", "Fail where an 80 % band crosses its limit.", "Inputs"),
+    junit: str | None = option("--junit", "Write JUnit XML: a test case for each limit.", "CI", "FILE"),
+    github: bool = switch("--github", "Annotate the budget file on GitHub, and add to the summary of the step.", "CI"),
+    save: str | None = option("--save", "Write the loop as a plan: the baseline of a later check.", "Output", "FILE"),
     force: Force = False,
 ) -> Report:
     """

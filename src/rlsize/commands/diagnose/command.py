@@ -77,19 +77,6 @@ Before = Annotated[
     str | None,
     option("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
 ]
-FailOn = Annotated[
-    str | None,
-    option(
-        "--fail-on", "Exit with 1 on any of these: worse, any, or verdicts such as starving, with commas.", "Output",
-        "WORDS",
-    ),
-]  # fmt: skip
-Record = Annotated[
-    str | None,
-    option(
-        "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
-    ),
-]
 
 
 @asks_beside_files(
@@ -103,9 +90,16 @@ def diagnose(
     watch: WatchFlags,
     sources: Named = None,
     before: Before = None,
-    fail_on: FailOn = None,
+    fail_on: str | None = option(
+        "--fail-on",
+        "Exit with 1 on any of these: worse, any, or verdicts such as starving, with commas.",
+        "Output",
+        "WORDS",
+    ),
     changes: Changes = None,
-    record: Record = None,
+    record: str | None = option(
+        "--record", "Write what was seen with pools and prices: a baseline for --before, a way back.", "Output", "FILE"
+    ),
     force: Force = False,
 ) -> Report:
     """

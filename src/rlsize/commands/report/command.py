@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import PurePath
-from typing import Annotated
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.figure import Figure
@@ -15,14 +14,14 @@ from rlsize.shell.quantity_flags import PLANNED, asks
 
 FORMS = (".html", ".md")
 
-Output = Annotated[str | None, option("--output|-o", "The page: FILE.html or FILE.md.", None, "FILE")]
-Title = Annotated[str | None, option("--title", "Its title.", None, "TEXT")]
-Question = Annotated[str | None, option("--question", "The question that it answers.", None, "TEXT")]
-
 
 @asks(**PLANNED)
 def report(
-    inputs: Inputs, output: Output = None, title: Title = None, question: Question = None, force: Force = False
+    inputs: Inputs,
+    output: str | None = option("--output|-o", "The page: FILE.html or FILE.md.", None, "FILE"),
+    title: str | None = option("--title", "Its title.", None, "TEXT"),
+    question: str | None = option("--question", "The question that it answers.", None, "TEXT"),
+    force: Force = False,
 ) -> Report:
     """
     Write a capacity review as one page, with sliders.
