@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 from rlsize.errors import Fault, InputError, nearest, suggestion
 from rlsize.facts.gpu import completed
@@ -87,8 +86,7 @@ _MOST_OFFERED = 6
 _LONGEST_NAME = 100  # no profile's name is longer; the search for similar names is slow on long text
 
 
-@dataclass(frozen=True, slots=True)
-class _Reading:
+class _Reading(NamedTuple):
     """What a file gave: a profile with its document, unless its form is wrong, and the faults."""
 
     profile: Any = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.budget import Budget
@@ -111,8 +111,7 @@ def read_calibration(source: str | Document) -> Calibration:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class BudgetFile:
+class BudgetFile(NamedTuple):
     """
     A budget and where each of its limits stands.
 

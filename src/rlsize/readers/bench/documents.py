@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import json
 import re
-from dataclasses import dataclass
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.readers.validation import unique_keys
@@ -28,8 +27,7 @@ _KEY = re.compile(r'"([A-Za-z_][\w./ -]{0,80})"\s*:')
 _AGAIN = "save or copy it again"
 
 
-@dataclass(frozen=True, slots=True)
-class JsonObject:
+class JsonObject(NamedTuple):
     """
     One JSON object of a file.
 
@@ -42,8 +40,7 @@ class JsonObject:
     data: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class JsonObjects:
+class JsonObjects(NamedTuple):
     """
     The JSON objects of a file.
 

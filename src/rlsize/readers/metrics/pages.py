@@ -6,9 +6,8 @@ Clock and sleep are parameters: nothing here knows the time by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.errors import InputError, noting
 from rlsize.facts.counters import EngineCounters, Snapshot
@@ -24,8 +23,7 @@ if TYPE_CHECKING:
     from rlsize.readers.http_pages import Access, Target
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(NamedTuple):
     """
     One attempt to read one page.
 

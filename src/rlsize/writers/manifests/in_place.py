@@ -7,8 +7,7 @@ compared with what was there: a change that nobody asked for is refused, not wri
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from rlsize.errors import Fault, InputError
 from rlsize.units import some_of
@@ -29,8 +28,7 @@ MOST_EVENTS = 30_000
 _INT = "tag:yaml.org,2002:int"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Changed:
+class Changed(NamedTuple):
     """
     One value of a manifest that differs.
 
@@ -45,8 +43,7 @@ class Changed:
     after: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Edited:
+class Edited(NamedTuple):
     """
     A manifest after a resize.
 
