@@ -25,7 +25,6 @@ def _every_equation() -> Report:
     names = equation_names()
     says = Column("says", "what it says", "left", wide=True, of=lambda name: page(name).summary)
     return Report(
-        command="explain",
         headline=f"{len(names)} equations; `rlsize explain NAME` prints one.",
         tables={"equations": Table.of("", names, (Column("equation", "equation", "left", of=str), says))},
     )
@@ -51,7 +50,6 @@ def _equation(name: str) -> Report:
         Column("says", "what it is", "left", wide=True),
     )
     return Report(
-        command="explain",
         headline=f"{entry.name}: {entry.summary}",
         results=(
             Figure(key="formula", value=entry.formula, source=entry.source),

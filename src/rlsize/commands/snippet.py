@@ -83,7 +83,6 @@ def snippet(
     columns = (Column("key", "key", side="left", wide=True), Column("value", "value", wide=True))
     gpus = f"{numbers['rollout_gpus']} rollout and {numbers['trainer_gpus']} trainer GPUs"
     report = Report(
-        command="snippet",
         headline=f"{f'Wrote {output}. ' if output else ''}{chosen.title}, {way}: {gpus}.",
         results=tuple(
             Figure(key=key, value=value, provenance="predicted", source="the split")

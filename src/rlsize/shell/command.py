@@ -136,6 +136,7 @@ class Command(Plain):
         """Run the command's function and show its report as the flags ask for; exit code 1 where the answer is no."""
         own = set(self.callback.__annotations__) if self.callback else set()
         output = {name: ctx.params[name] for name in _OUTPUT_NAMES if name in ctx.params}
+        output["command"] = ctx.command_path.removeprefix(ctx.find_root().info_name or "").strip()
         ctx.obj = output
         for name in _OUTPUT_NAMES:
             if name not in own:

@@ -156,7 +156,6 @@ def _report(inputs: Inputs, rules: Rules, files: Sequence[str]) -> Report:
     times = {"window_seconds": (plan.window_seconds, "10 steps"), "hold_seconds": (plan.hold_seconds, "3 steps")}
     said = f"{len(rules.alerts())} alerts with the thresholds of {printable(plan.loop.name)}"
     return Report(
-        command="alerts",
         headline=f"Wrote {said}: {', '.join(files)}." if files else f"{said}.",
         results=tuple(
             Figure(key=key, value=60.0 * whole_minutes(seconds), provenance="predicted", source=source)

@@ -55,7 +55,6 @@ def calibrate_report(
     if unused:
         tables["unused"] = _unused(unused)
     return Report(
-        command="calibrate",
         headline=_headline(found, further, fact.run),
         results=_results(found, fact, outlooks),
         inputs=tuple(inputs),

@@ -67,7 +67,6 @@ def diagnose_report(
     logged = [run.figures[key] for key in ("step_seconds", "train_seconds", "staleness_steps") if key in run.figures]
     rates = (found.consumption, found.required, found.fleet_rate, found.matched)
     return Report(
-        command="diagnose",
         headline=headline(found),
         results=(verdict, found.trainer_idle, *logged, *rates, *costs),
         inputs=tuple(inputs),

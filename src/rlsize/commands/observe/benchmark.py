@@ -95,7 +95,6 @@ def bench_report(
     runs = joined(results)
     told = [*doubts, *_told(runs, doubts), *warnings]
     return Report(
-        command="observe",
         headline=_headline(results, rates),
         results=(*_rates(rates), *_trainer(results)),
         inputs=tuple(inputs),

@@ -47,7 +47,6 @@ def observe_report(
     """
     left = headroom_left(seen.includes)
     report = Report(
-        command="observe",
         headline=_headline(seen),
         results=(*_rates(seen), left, *_conditions(seen)),
         inputs=tuple(inputs),
@@ -216,7 +215,6 @@ def run_log_report(run: RunSummary, inputs: Sequence[Figure] = (), warnings: Seq
     known = [run.figure(key, _lacking(run, key)) for key in _RESULTS if key in _ASKED or key in run.figures]
     tables = {"phases": _phases_table(run), "keys": _keys_table(run)}
     return Report(
-        command="observe",
         headline=_run_headline(run),
         results=(*known, measured("settled_steps", len(run.steps), run.source)),
         inputs=tuple(inputs),

@@ -162,7 +162,6 @@ def _report(model: Model, size: ModelSize, saved: Figure, *, folder: str, shadow
     params, active = size.params.number / 1e9, size.active_params.number / 1e9
     caches = [getattr(size, name) for name in _CACHES]
     return Report(
-        command="profiles add-model",
         headline=f"{model.name}: {params:.4g}B parameters, {active:.4g}B work on each token; wrote {saved.value}",
         results=(saved, size.params, size.active_params, *(cache for cache in caches if cache.value)),
         quiet=frozenset({"profile"}),

@@ -70,7 +70,6 @@ def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
         Figure(key=f"{kind}_profiles", value=count, source="the profile folders") for kind, count in counts.items()
     )
     return Report(
-        command="profiles list",
         headline=", ".join(told) or "no profiles",
         results=results,
         quiet=frozenset(figure.key for figure in results),
@@ -89,7 +88,6 @@ def check_report(counts: Mapping[str, int]) -> Report:
     cells = (Column("kind", "kind", "left", of=str), Column("profiles", "profiles", of=counts.__getitem__))
     total = sum(counts.values())
     return Report(
-        command="profiles check",
         headline=f"{total} {'profile' if total == 1 else 'profiles'} checked, no fault found",
         results=(Figure(key="profiles", value=total, source="the profile folders"), Figure(key="faults", value=0)),
         quiet=frozenset({"profiles", "faults"}),

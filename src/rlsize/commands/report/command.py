@@ -47,7 +47,7 @@ def report(
     answer = found.planned
     told = plan_report(answer, inputs.told(), ranked)
     if answer.chosen is None:
-        return replace(told, command="report")
+        return told
     model = answer.outlook.problem.model
     page = review_page(
         answer,
@@ -64,7 +64,6 @@ def report(
     write_whole(path, html_text(page) if form == ".html" else page_markdown(page), force=force)
     best = tuple(replace(figure, key=told.of + figure.key) for figure in told.results if figure.known)
     return Report(
-        command="report",
         headline=f"Wrote {path}. {told.headline}",
         results=(Figure(key="page", value=path, provenance="given", source="--output"), *best),
         inputs=told.inputs,

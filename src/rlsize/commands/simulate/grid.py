@@ -200,7 +200,6 @@ def _report(points: Sequence[GridPoint], inputs: Inputs) -> Report:
         cost = spread_over(cheapest.outcomes, "cost_per_step_usd").mean
         headline += f"; the cheapest costs {show(cost, '_usd')}, at {_name(cheapest)}"
     return Report(
-        command="simulate",
         headline=f"{headline}.",
         results=(
             Figure(key="points", value=len(done), provenance="predicted", source="points that were run"),

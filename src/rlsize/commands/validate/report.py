@@ -81,7 +81,6 @@ def validate_report(
     said = [*_class_notes(found), *(_transfer_notes(found.moved) if found.moved else []), *notes]
     results = _results(found)
     return Report(
-        command="validate",
         headline=_headline(found),
         results=results,
         inputs=tuple(inputs),
