@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from rlsize.facts.figure import Figure
-from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.wording import numbered
+from rlsize.reports.report import Column, Report, Table, Unseen
+from rlsize.reports.wording import counted, numbered
 from rlsize.shell.allocation import ALLOCATION, Source, read_pools
 from rlsize.shell.answer import check_files, delivered
 from rlsize.shell.command import Force, option
@@ -75,25 +74,19 @@ def snippet(
         "trainer_gpus": numbers["trainer_gpus"],
         "staleness_steps": numbers["max_staleness"],
     }
-    rows = tuple(
-        {"key": key, "value": value, "read": key not in chosen.unread}
-        for key, value in one.made.keys.items()
-        if value is not None and not key.endswith(".program")
+    keys = [key for key, value in one.made.keys.items() if value is not None and not key.endswith(".program")]
+    cells = (
+        Column("key", "key", "left", wide=True, of=str),
+        Column("value", "value", wide=True, of=one.made.keys.__getitem__),
+        Unseen("read", lambda key: key not in chosen.unread),
     )
-    columns = (Column("key", "key", side="left", wide=True), Column("value", "value", wide=True))
     gpus = f"{numbers['rollout_gpus']} rollout and {numbers['trainer_gpus']} trainer GPUs"
     report = Report(
         headline=f"{f'Wrote {output}. ' if output else ''}{chosen.title}, {way}: {gpus}.",
-        results=tuple(
-            Figure(key=key, value=value, provenance="predicted", source="the split")
-            for key, value in figures.items()
-            if value is not None
-        ),
-        inputs=inputs.shown(),
-        tables={"settings": Table(title=f"Keys of {chosen.source}", columns=columns, rows=rows)},
-        warnings=tuple(inputs.warnings),
-        notes=(*inputs.notes, *notes),
+        results=counted(figures, "the split"),
+        tables={"settings": Table.of(f"Keys of {chosen.source}", keys, cells)},
         quiet=frozenset({"snippet", "file", "framework", "variant", "framework_version"}),
+        **inputs.told(notes=notes),
     )
     return delivered(report, text, context.obj or {}, output, force=force)
 

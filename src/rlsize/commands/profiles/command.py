@@ -93,13 +93,11 @@ def check_profiles(
     Example:  rlsize profiles check my-profiles
     """
     from rlsize.commands.profiles.listing import check_report
-    from rlsize.errors import InputError
+    from rlsize.errors import refuse
     from rlsize.readers.profiles import FOLDERS, Catalogue, user_folders
 
     catalogue = Catalogue(user_folders([*(profiles or []), *([folder] if folder else [])]))
-    faults = catalogue.check(folder)
-    if faults:
-        raise InputError(*faults)
+    refuse(catalogue.check(folder))
     return check_report({kind: catalogue.count(kind, folder) for kind in FOLDERS})
 
 

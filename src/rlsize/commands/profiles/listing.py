@@ -66,13 +66,11 @@ def list_report(profiles: Mapping[str, Sequence[tuple[str, Any]]]) -> Report:
     """
     counts = {kind: len(named) for kind, named in profiles.items()}
     told = [f"{count} {TITLES[kind] if kind == 'gpu' else TITLES[kind].lower()}" for kind, count in counts.items()]
-    results = tuple(
-        Figure(key=f"{kind}_profiles", value=count, source="the profile folders") for kind, count in counts.items()
-    )
+    results = {f"{kind}_profiles": count for kind, count in counts.items()}
     return Report(
         headline=", ".join(told) or "no profiles",
-        results=results,
-        quiet=frozenset(figure.key for figure in results),
+        results=tuple(Figure(key=key, value=count, source="the profile folders") for key, count in results.items()),
+        quiet=frozenset(results),
         tables={kind: _table(kind, named) for kind, named in profiles.items()},
         notes=(_HINT,),
     )

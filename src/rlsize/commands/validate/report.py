@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from rlsize.facts.figure import Figure
 from rlsize.reports.chart import Chart, Series
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
+from rlsize.reports.wording import counted
 from rlsize.units import short, show
 from rlsize.verdicts.contests import CLOSE
 from rlsize.verdicts.grading import worse, worst
@@ -121,7 +122,7 @@ def _results(found: Grading) -> tuple[Figure, ...]:
     if graded:
         values["largest_median_error_fraction"] = max(own.median for own in graded)
         values["largest_p90_error_fraction"] = max(own.p90 for own in graded)
-    return tuple(Figure(key=key, value=value, provenance="predicted") for key, value in values.items())
+    return counted(values, "")
 
 
 def _scored(own: Score) -> dict[str, Cell]:

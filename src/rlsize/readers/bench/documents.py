@@ -11,7 +11,7 @@ import re
 from itertools import islice
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from rlsize.errors import Fault, InputError
+from rlsize.errors import Fault, InputError, refuse
 from rlsize.readers.validation import unique_keys
 
 if TYPE_CHECKING:
@@ -79,8 +79,7 @@ def json_parts(text: str, name: str) -> JsonObjects:
         what = f"holds more than {MOST_PARTS:,} lists and objects"
         raise InputError(Fault(what, name, "save it without details of each request"))
     parts = _by_line(text, name) or _one_after_the_other(text, name)
-    if not parts.whole:
-        raise InputError(*parts.faults[:MOST_FAULTS])
+    refuse(() if parts.whole else parts.faults[:MOST_FAULTS])
     return parts
 
 

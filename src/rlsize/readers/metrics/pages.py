@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from rlsize.errors import InputError, noting
+from rlsize.errors import InputError, noting, refuse
 from rlsize.facts.counters import EngineCounters, Snapshot
 from rlsize.readers.http_pages import Page, fetch
 from rlsize.readers.metrics.exposition import LARGEST_PAGE, page_text
@@ -74,8 +74,7 @@ def saved_window(pairs: Sequence[tuple[str, str]], seconds: float) -> list[Readi
         for path, moment in zip(pair, (0.0, seconds), strict=True):
             with noting(faults):
                 readings.append(_reading(name, moment, saved_page(path)))
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     return readings
 
 
