@@ -105,8 +105,8 @@ def calibrate(
 
         write_whole(save, yaml_text("calibration", plain(fact)), force)
         inputs.notes.append(f"Wrote {save}: give it to any command that predicts, as --calibration {save}.")
-    warnings = [*inputs.warnings, *(f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial)]
-    return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes)
+    inputs.warnings += [f"{name} is partial: {one.partial}" for name, one in files.rates if one.partial]
+    return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs)
 
 
 def _what_ran(files: _Files, read: Callable[[str | None], Inputs]) -> Inputs:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.calibrating import half_band
 from rlsize.facts.figure import Figure
-from rlsize.reports.report import Column, Report, Table, Unseen
+from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
+from rlsize.reports.wording import counted
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from rlsize.estimates.calibrating import Calibrated, Compared, Outlook
     from rlsize.facts.calibration import CalibratedConstant, CalibratedRun, Calibration
+    from rlsize.shell.inputs import Inputs
 
 _MOST_CONSTANTS = 8
 _SCALES = {True: "tokens, and the pass", False: "tokens, nobody knows how much"}
@@ -28,9 +30,7 @@ def calibrate_report(
     found: Calibrated,
     further: tuple[str, Sequence[Outlook]],
     unused: Sequence[tuple[str, str]],
-    inputs: Sequence[Figure] = (),
-    warnings: Sequence[str] = (),
-    notes: Sequence[str] = (),
+    inputs: Inputs,
 ) -> Report:
     """
     The report of `rlsize calibrate`.
@@ -40,27 +40,24 @@ def calibrate_report(
         found: The same with predictions.
         further: What is to be known, and what further measurements would do to its band, itself without any first.
         unused: What was measured and not used, with the reason.
-        inputs: What was asked.
-        warnings: What casts doubt.
-        notes: What happened on the way.
+        inputs: What was asked, with what casts doubt and what happened on the way.
     """
-    tables = {"points": _points(found.compared), "constants": _constants(fact.constants)}
     target, outlooks = further
-    if outlooks:
-        tables["further"] = _further(target, outlooks)
+    tables = tables_of(
+        points=_points(found.compared),
+        constants=_constants(fact.constants),
+        further=_further(target, outlooks) if outlooks else None,
+        run=_run(fact.run) if fact.run is not None else None,
+        unused=_unused(unused) if unused else None,
+    )
     if fact.run is not None:
-        tables["run"] = _run(fact.run)
         shown = listed([f"{key} {show(value, key)}" for key, value in fact.run.shown.items()])
-        notes = (*notes, f"Of the run, and used where nobody says otherwise: {shown}.")
-    if unused:
-        tables["unused"] = _unused(unused)
+        inputs.notes.append(f"Of the run, and used where nobody says otherwise: {shown}.")
     return Report(
         headline=_headline(found, further, fact.run),
         results=_results(found, fact, outlooks),
-        inputs=tuple(inputs),
         tables=tables,
-        warnings=(*warnings, *(_doubt(one) for one in found.compared if one.doubtful)),
-        notes=tuple(notes),
+        **inputs.told(warnings=(_doubt(one) for one in found.compared if one.doubtful)),
     )
 
 
@@ -91,14 +88,12 @@ def _percent(half: float) -> str:
 
 
 def _results(found: Calibrated, fact: Calibration, outlooks: Sequence[Outlook]) -> tuple[Figure, ...]:
-    results = [
+    band = {"band_fraction": outlooks[0].before} if outlooks else {}
+    return (
         Figure(key="measurements", value=len(found.compared), provenance="given", source="the sources"),
-        Figure(key="constants_moved", value=len(fact.constants), provenance="predicted", source="Gaussian update"),
-    ]
-    if outlooks:
-        source = "half the 80 % band over its median"
-        results.append(Figure(key="band_fraction", value=outlooks[0].before, provenance="predicted", source=source))
-    return tuple(results)
+        *counted({"constants_moved": len(fact.constants)}, "Gaussian update"),
+        *counted(band, "half the 80 % band over its median"),
+    )
 
 
 def _run(run: CalibratedRun) -> Table:

@@ -122,16 +122,13 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
             own.update(label_of(text, f"--{side}-label", inputs.faults))
         tainted = getattr(said, f"{side}_taint") or ()
         taints[side] = tuple(toleration_of(text, f"--{side}-taint", inputs.faults) for text in tainted)
+    told = {key: getattr(said, key) or "" for key in ("name", "namespace", "group", "prometheus", "query", "cohort")}
     return Wanted(
-        name=said.name,
-        namespace=said.namespace,
-        group=said.group or "",
+        **told,
         group_index=counts["group_index"] or 0,
         minimum=counts["min_replicas"],
         maximum=counts["max_replicas"],
         gpu_resource=said.gpu_resource,
-        prometheus=said.prometheus or "",
-        query=said.query or "",
         # the matchers are written anew, so that nothing gets out of their braces
         selector=selector_text(matchers(said.selector, "--selector", inputs.faults)) if said.selector else "",
         threshold=threshold.number if threshold.known else None,
@@ -140,7 +137,6 @@ def wanted_of(inputs: Inputs, said: ObjectFlags, found: Allocation) -> Wanted:
         engine=found.engine,
         labels=labels,
         tolerations=taints,
-        cohort=said.cohort or "",
         borrow=counts["borrowed_gpus"] or 0,
         per_gpu={resource: text for resource, text in per_gpu.items() if text is not None},
     )

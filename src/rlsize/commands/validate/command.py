@@ -84,7 +84,7 @@ def validate(
 
         write_whole(rows, rows_text(grading.records, grading.refused), force)
         inputs.notes.append(f"Wrote {rows}: one line per record.")
-    return validate_report(grading, inputs.shown(), tuple(_warnings(listing)), inputs.notes)
+    return validate_report(grading, inputs, _warnings(listing))
 
 
 def patient(say: Say) -> Say:
