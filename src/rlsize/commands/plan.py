@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault
 from rlsize.reports.report import Report
@@ -18,12 +18,6 @@ if TYPE_CHECKING:
     from rlsize.planner.options import Placement
 
 
-Write = Annotated[
-    str | None,
-    option("--write", "Write the launch that was given with the plan in it.", "Output", "FILE"),
-]
-
-
 @asks(**PLANNED)
 def plan(
     inputs: Inputs,
@@ -33,7 +27,7 @@ def plan(
     apply: str | None = option(
         "--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"
     ),
-    write: Write = None,
+    write: str | None = option("--write", "Write the launch that was given with the plan in it.", "Output", "FILE"),
     force: Force = False,
 ) -> Report:
     """

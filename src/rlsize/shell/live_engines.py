@@ -13,7 +13,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError, noting
 from rlsize.facts.figure import Figure
-from rlsize.shell.access import Authority, Insecure, TokenFile, access_to, blamed
+from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE, access_to, blamed
 from rlsize.shell.command import option, tell
 
 if TYPE_CHECKING:
@@ -30,14 +30,8 @@ WATCH = ("skipped_steps", "group_size", "max_num_seqs", "seconds", "every_second
 """What is asked of a loop that is watched."""
 
 
-Map = Annotated[
-    list[str] | None,
-    option(
-        "--map",
-        "What a key of the log means, as in generation_seconds=t_gen_ms; or a file from --learn; repeatable.",
-        metavar="QUANTITY=KEY",
-    ),
-]
+_MAP = "What a key of the log means, as in generation_seconds=t_gen_ms; or a file from --learn; repeatable."
+Map = Annotated[list[str] | None, option("--map", _MAP, metavar="QUANTITY=KEY")]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,9 +57,9 @@ class WatchFlags:
         metavar="TIME",
     )
     window: str | None = option("--window", "How long to watch: seconds, or 5m, 1h; 300 when not given.")
-    token_file: TokenFile = None
-    ca: Authority = None
-    insecure: Insecure = False
+    token_file: str | None = TOKEN_FILE
+    ca: str | None = AUTHORITY
+    insecure: bool = INSECURE
 
 
 class Time(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from statistics import fmean
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -14,7 +14,7 @@ from rlsize.facts.figure import Figure, absent
 from rlsize.reports.report import Report
 from rlsize.shell.access import blamed
 from rlsize.shell.answer import check_files, deliver
-from rlsize.shell.command import Force, option
+from rlsize.shell.command import Force, argument, option
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.live_engines import INTERRUPTED, WATCH, WatchFlags, check_watch, watched_engines
 from rlsize.shell.named_inputs import NamedInputs, named_inputs
@@ -65,19 +65,6 @@ _RATES = (
     "tokens_generated_per_trained_token", "train_seconds",
 )  # fmt: skip
 
-Named = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="SOURCE...",
-        help="Engines (http://HOST:PORT), a training log (or - for stdin), and a scenario or launch, in any order.",
-        show_default=False,
-    ),
-]
-Before = Annotated[
-    str | None,
-    option("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
-]
-
 
 @asks_beside_files(
     Inputs=(*_RATES, *WATCH, *POOLS),
@@ -88,8 +75,11 @@ def diagnose(
     inputs: Inputs,
     context: typer.Context,
     watch: WatchFlags,
-    sources: Named = None,
-    before: Before = None,
+    sources: list[str] | None = argument(
+        "SOURCE...",
+        "Engines (http://HOST:PORT), a training log (or - for stdin), and a scenario or launch, in any order.",
+    ),
+    before: str | None = option("--before", "A recorded observation to compare with, from --record.", metavar="FILE"),
     fail_on: str | None = option(
         "--fail-on",
         "Exit with 1 on any of these: worse, any, or verdicts such as starving, with commas.",

@@ -9,7 +9,7 @@ import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError
 from rlsize.reports.report import Report
-from rlsize.shell.access import Authority, Insecure, TokenFile
+from rlsize.shell.access import AUTHORITY, INSECURE, TOKEN_FILE
 from rlsize.shell.command import Force, option, switch, tell
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.quantity_flags import BATCH, LENGTHS, asks, short
@@ -69,9 +69,9 @@ def measure(
         "Also time how a running vLLM loads new weights; writes two checkpoints to a temporary folder.",
         _SYNC,
     ),
-    token_file: TokenFile = None,
-    ca: Authority = None,
-    insecure: Insecure = False,
+    token_file: str | None = TOKEN_FILE,
+    ca: str | None = AUTHORITY,
+    insecure: bool = INSECURE,
     save: str | None = option("--save", "Write a rates file that `fleet --per-instance` takes.", "Output", "FILE"),
     log: str | None = option("--log", "Keep what engines and trainers print.", "Output", "FILE"),
     force: Force = False,
