@@ -23,6 +23,11 @@ PHASES = {
 }
 """What phases are called that are not called by their name."""
 _VERDICTS = {None: "not judged", True: "usual", False: "not normal"}
+_USUAL = (
+    "usual: what the model needs on these GPUs, with micro-batches packed and engines filled, or two passes of "
+    "log-probs by what the update takes; up to: the end of the interval in which 95 of 100 runs elsewhere lie; "
+    "not normal: beyond it, and over 1.5 times usual"
+)
 _SHOWN = 4  # causes that are shown
 _CAUSES = {
     "micro_batch": "micro-batches too small to fill a GPU: pack more tokens into a micro-batch",
@@ -68,23 +73,25 @@ def _evidence(cause: Cause) -> str:
 
 
 def phases_table(phases: Sequence[JudgedPhase]) -> Table:
-    """Each phase beside what is usual."""
+    """Each phase beside what is usual, where that is known of any."""
+    judged = any(one.usual.known for one in phases)
+
+    def beside(column: Column) -> Column | Unseen:
+        return column if judged else Unseen(column.key, column.of)
+
     cells = (
         Unseen("phase"),
         Column("_phase", "phase", "left", of=lambda one: phase_words(one.phase)),
         Column("took_seconds", "took", of=lambda one: one.took.value),
-        Column("usual_seconds", "usual", of=lambda one: one.usual.value),
+        beside(Column("usual_seconds", "usual", of=lambda one: one.usual.value)),
         Unseen("usual_from_seconds", lambda one: one.band[0] if one.band else None),
-        Column("usual_to_seconds", "up to", of=lambda one: one.band[1] if one.band else None),
-        Column("times_usual", "ratio", of=lambda one: one.ratio.value),
+        beside(Column("usual_to_seconds", "up to", of=lambda one: one.band[1] if one.band else None)),
+        beside(Column("times_usual", "ratio", of=lambda one: one.ratio.value)),
         Column("step_fraction", "share", of=lambda one: one.share.value),
-        Column("verdict", "", "left", of=lambda one: _VERDICTS[one.normal]),
+        beside(Column("verdict", "", "left", of=lambda one: _VERDICTS[one.normal])),
     )
-    note = (
-        "usual: what the model needs on these GPUs, with micro-batches packed and engines filled; up to: the end "
-        "of the interval in which 95 of 100 runs elsewhere lie; not normal: beyond it, and over 1.5 times usual"
-    )
-    return Table.of("Is this normal", phases, cells, note=note)
+    title = "Is this normal" if judged else "Where the step goes"
+    return Table.of(title, phases, cells, note=_USUAL if judged else "")
 
 
 def causes_table(found: Diagnosis, changes: Sequence[str]) -> Table:

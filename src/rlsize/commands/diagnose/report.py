@@ -114,7 +114,12 @@ def _steps_table(found: Diagnosis, changes: Sequence[str]) -> Table:
 
 
 def _checks_table(found: Diagnosis) -> Table:
-    """Every check."""
+    """Every check; people see those that could be made, and below them what the others need."""
+    known = [one for one in found.findings if one.status != "unknown"]
+    lacking: dict[str, list[str]] = {}
+    for one in found.findings:
+        if one.status == "unknown":
+            lacking.setdefault(because(one), []).append(CHECKS[one.check])
     cells: tuple[Column | Unseen, ...] = (
         *map(Unseen, ("check", "status", "kind")),
         Column("_name", "check", "left", of=lambda one: CHECKS[one.check]),
@@ -122,7 +127,9 @@ def _checks_table(found: Diagnosis) -> Table:
         Column("evidence", "evidence", "left", wide=True, of=because),
         Unseen("names", lambda one: ", ".join(one.names)),
     )
-    return Table.of("Checks", found.findings, cells)
+    ordered = sorted(found.findings, key=lambda one: one.status == "unknown")
+    note = "".join(f"not known: {', '.join(names)} ({why})\n" for why, names in lacking.items()).strip()
+    return Table.of("Checks", ordered, cells, note=note, shown=len(known))
 
 
 def _comparison_table(compared: Sequence[Compared]) -> Table:
