@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from rlsize.errors import Fault, InputError, suggestion
+from rlsize.errors import Fault, InputError, refuse, suggestion
 from rlsize.readers.validation import opened, validated
 from rlsize.readers.yaml_documents import (
     LARGEST_FILE,
@@ -243,8 +243,7 @@ def _changed(document: Document, changes: Iterable[str]) -> Document:
             faults.append(Fault(f"the key {place[:60]} is unknown", "--set", suggestion(place[:60], PLACES)))
         elif not _put(data, place.split("."), parse_document(f"value: {value.strip()}", "--set").data["value"]):
             faults.append(Fault(f"{place} lies below a key that holds a value", "--set", "change that key instead"))
-    if faults:
-        raise InputError(*faults)
+    refuse(faults)
     return replace(document, data=data)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.estimates.figures import ends
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, Value
 from rlsize.units import short, show, unit_of
 
 if TYPE_CHECKING:
@@ -230,8 +230,10 @@ def settled(value: float) -> float:
     return 0.0 if abs(value) < _ROUNDING else value
 
 
-def counted(counts: Mapping[str, int]) -> tuple[Figure, ...]:
-    """Numbers that an answer was counted to, as results."""
+def counted(values: Mapping[str, Value], source: str = "counted") -> tuple[Figure, ...]:
+    """What an answer was counted to, or what else is told with it, as results; what is None is none."""
     return tuple(
-        Figure(key=key, value=value, provenance="predicted", source="counted") for key, value in counts.items()
+        Figure(key=key, value=value, provenance="predicted", source=source)
+        for key, value in values.items()
+        if value is not None
     )

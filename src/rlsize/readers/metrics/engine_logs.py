@@ -10,11 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.errors import Fault, InputError
 from rlsize.facts.counters import EngineCounters, Snapshot
@@ -76,8 +75,7 @@ _KEYS = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Logged:
+class Logged(NamedTuple):
     """
     What an engine's log says.
 
@@ -94,8 +92,7 @@ class Logged:
     repeats: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
+class _Entry(NamedTuple):
     """One line: engine, process and rank, moment, numbers by name, and how many lines like it were left out."""
 
     engine: str
