@@ -16,7 +16,7 @@ from rlsize.readers.logs.mapping import Mapper, with_said
 from rlsize.readers.logs.merging import Parts, grouped, merged
 from rlsize.readers.logs.recognising import Asked, LogKind, first_record, hints, kind_by_keys, kind_of, names
 from rlsize.readers.logs.rows import Row, Skips
-from rlsize.readers.logs.source import again, opened
+from rlsize.readers.logs.source import opened
 from rlsize.readers.logs.trackers import FORM as TRACKER
 from rlsize.readers.logs.trackers import SQLITE, database_values, folder_of_metrics, folder_values
 
@@ -61,16 +61,14 @@ def read_log(
         raise InputError(Fault(f"no log format is called {format}", "--format", suggestion(format, FORMATS)))
     keys = frozenset(key for figure in said for names in figure.of for key in names)
     failed: InputError | None = None
-    with again(path) as place:
-        for loose in (False, True):
-            skips = Skips()
-            try:
-                with _rows(place, Asked(format, keys, loose=loose), skips, tell) as (kind, rows):
-                    return _log(shown_source(path), kind, rows, skips, said)
-            except InputError as error:
-                failed = failed or error
-    faults = failed.faults if failed else ()
-    raise InputError(*(fault._replace(where=shown_source(path)) if fault.where == place else fault for fault in faults))
+    for loose in (False, True):
+        skips = Skips()
+        try:
+            with _rows(path, Asked(format, keys, loose=loose), skips, tell) as (kind, rows):
+                return _log(shown_source(path), kind, rows, skips, said)
+        except InputError as error:
+            failed = failed or error
+    raise InputError(*(failed.faults if failed else ()))
 
 
 @contextmanager
