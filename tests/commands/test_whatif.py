@@ -260,6 +260,28 @@ def test_a_run_that_was_measured_fits_and_what_needs_more_is_judged(said: Inputs
     assert change(said, base, max_num_seqs=128.0).verdict == "fits"
 
 
+def test_memory_is_told_from_the_peak_of_the_run(said: Inputs, base: Outcome) -> None:
+    """The log has 46.25 GiB of tensors at most; that is in the twin, and in what a change of micro-batches holds."""
+    assert base.loop is not None
+    assert base.loop.problem.run is not None
+    memory = base.loop.problem.run.memory
+    assert memory is not None
+    assert memory.phase == "update"
+    assert memory.measured / 2**30 == pytest.approx(46.2525, abs=1e-3)
+    held = {}
+    for tokens in (10144.0, 20288.0):
+        phases = change(said, base, micro_batch_tokens=tokens).phases
+        assert phases is not None
+        update = next(one for one in phases.phases if one.name == "update")
+        held[tokens] = update.held.number
+        if tokens == 10144.0:
+            engine = ("engine_runtime", "contexts", "reserved")
+            assert sum(part for name, part in update.parts.items() if name not in engine) == pytest.approx(
+                memory.measured
+            )
+    assert held[10144.0] < 0.9 * held[20288.0]
+
+
 def test_two_changes_come_from_the_best_of_their_class(said: Inputs, base: Outcome) -> None:
     """Pairs change different things."""
     values = ({"rollout_tensor_parallel": 2.0}, {"micro_batch_tokens": 20288.0}, {"group_size": 32.0})

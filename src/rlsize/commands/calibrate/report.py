@@ -9,6 +9,7 @@ from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.calibrating import half_band
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table
+from rlsize.reports.wording import peak_words
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def calibrate_report(
     if fact.run is not None:
         tables["run"] = _run(fact.run)
         shown = listed([f"{key} {show(value, key)}" for key, value in fact.run.shown.items()])
-        notes = (*notes, f"Of the run, and used where nobody says otherwise: {shown}.")
+        notes = (*notes, f"Of the run, and used where nobody says otherwise: {shown}.", *peak_words(fact.run.memory))
     if unused:
         tables["unused"] = _unused(unused)
     return Report(

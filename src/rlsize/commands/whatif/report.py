@@ -9,7 +9,7 @@ from rlsize.facts.figure import Figure
 from rlsize.loop.knobs import KINDS, untimed
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
-from rlsize.reports.wording import interval
+from rlsize.reports.wording import interval, peak_words
 from rlsize.shell.launches import in_own_keys
 from rlsize.units import listed, show
 from rlsize.verdicts.whatif import best_of
@@ -104,7 +104,7 @@ def _beside(loop: Loop | None) -> list[str]:
         listed([f"{one.phase} {show(one.seconds, '_seconds')}" for one in loop.problem.run.own if _told(one, grows)])
         for grows in (False, True)
     )
-    found = []
+    found = peak_words(loop.problem.run.memory)
     if waits:
         found.append(f"Beside what the model knows, a step of the run waits: {waits}. No GPU or layout shortens that.")
     if passes:
@@ -152,6 +152,7 @@ def _row(inputs: Inputs, one: Outcome, base: Outcome) -> dict[str, Cell]:
         "low": gain.band[0] if gain is not None and gain.band else None,
         "high": gain.band[1] if gain is not None and gain.band else None,
         **{key: results.get(key) for key in _RESULTS},
+        "worst_phase_bytes_per_gpu": None if one.phases is None else one.phases.worst.held,
         "verdict": "no" if one.refused else _VERDICTS[one.verdict],
         "training": one.change.kind.removeprefix("training "),
         "reason": one.refused or _doubt(one, base),

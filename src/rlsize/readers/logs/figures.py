@@ -53,6 +53,9 @@ def response_share(name: str, rate: str, response: str, prompt: str) -> Figure:
     return Figure(field=name, of=((rate,), (response,), (prompt,)), how=part, says=says, counts=counts)
 
 
+GIB = 2.0**30  # what frameworks divide by, whether they write GB or GiB
+
+
 def plain(name: str, *keys: str, scale: float = 1.0, counts: str = "") -> Figure:
     """A field that one key says, under one of its names; the first one that is there counts."""
     return Figure(field=name, of=(keys,), scale=scale, counts=counts)
