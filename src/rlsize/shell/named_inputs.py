@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -205,15 +204,12 @@ def _log_kinds(name: str, *, mapped: bool) -> list[str]:
         InputError: It cannot be read.
     """
     from rlsize.readers.logs.recognising import is_log
-    from rlsize.readers.metrics.engine_logs import engine_log, has_engine_lines
+    from rlsize.readers.metrics.engine_logs import engine_lines
 
-    engines = has_engine_lines(name)
+    lines = engine_lines(name)
     if not mapped and not is_log(name):
-        return ["engine_logs"] if engines else []
-    with suppress(InputError):  # too few of them for a rate
-        if engines and engine_log(name).readings:
-            return ["logs", "engine_logs"]
-    return ["logs"]
+        return ["engine_logs"] if lines else []
+    return ["logs", "engine_logs"] if lines > 1 else ["logs"]
 
 
 def _is_launch(inputs: Inputs, name: str) -> bool:
