@@ -33,7 +33,7 @@ MOST_STEPS = 200_000
 _RESPONSE = "mean_response_tokens"
 _PIECED = "its records are put together from lines: a sum of several keys may lack one that was not there"
 _EVENTS = "events.out.tfevents.*"
-_CONSOLES = ("output.log", "files/output.log")  # what W&B keeps of a run's console
+_CONSOLES = ("run-*.wandb", "output.log", "files/output.log")  # what W&B keeps of a run: its figures, its console
 _MOST_FILES = 500
 _IN_TURN = ("generation_seconds", "logprob_seconds", "update_seconds", "sync_seconds")
 _OVERLAP = 1.1  # of the step; timers that follow each other add up to less
@@ -97,7 +97,7 @@ def _rows(
 def _folder(path: str, asked: Asked, skips: Skips) -> Iterator[tuple[LogKind, Iterator[Row]]]:
     """What the event files of a folder are, and their rows."""
     files = sorted(file for file in Path(path).glob(_EVENTS) if file.is_file())
-    console = next((file for name in _CONSOLES if (file := Path(path) / name).is_file()), None)
+    console = next((file for name in _CONSOLES for file in sorted(Path(path).glob(name)) if file.is_file()), None)
     if console is not None and not files:
         with _rows(str(console), asked, skips, None) as found:
             yield found
