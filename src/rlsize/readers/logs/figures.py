@@ -43,7 +43,7 @@ def expression(figure: Figure, keys: Sequence[str]) -> str:
     text = " + ".join(keys)
     if figure.how is not None:
         return figure.says.format(*keys)
-    return text if figure.scale == 1.0 else f"{text} * {figure.scale:g}"
+    return text if figure.scale == 1.0 else f"{text} * {figure.scale:.10g}"
 
 
 def response_share(name: str, rate: str, response: str, prompt: str) -> Figure:
