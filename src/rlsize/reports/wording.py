@@ -32,6 +32,7 @@ _COMPLETE = (
 _SPECIAL = {
     "backlog_tokens_per_second": "backlog growth",
     "sync_bytes": "sync size",
+    "worst_phase_bytes_per_gpu": "fullest phase",
     "transfer_bytes": "transfer size",
     "tpot_seconds": "time per output token",
     "ttft_seconds": "time to first token",
