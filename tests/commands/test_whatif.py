@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from pprint import pformat
@@ -284,6 +285,9 @@ def test_memory_is_told_from_the_peak_of_the_run(said: Inputs, base: Outcome) ->
                 memory.measured
             )
     assert held[10144.0] < 0.9 * held[20288.0]
+    alone = phases_of(resolve(said.changed({"algorithm.reference": False})), own=replace(memory, phase="reference"))
+    assert alone is not None  # the pass in which the peak stood is gone, and what nobody knows of it is not
+    assert next(one for one in alone.phases if one.name == "update").parts["own"] > 0
 
 
 def test_two_changes_come_from_the_best_of_their_class(said: Inputs, base: Outcome) -> None:

@@ -164,6 +164,8 @@ def phases_of(loop: Loop, seed: int = 0, own: OwnMemory | None = None) -> Phases
         gpu = (loop.stages.train if question.engine is None else question.engine).gpu
         memory = float(visible_memory(numbers, gpu, central))
         pairs = zip(memory_phases(numbers, question, central), memory_phases(numbers, question, drawn), strict=True)
+        if own is not None and question.trainer is not None and own.phase not in question.phases:
+            own = replace(own, phase="update")  # a pass that the loop has no more: what is not known may stand here too
         made = [_banded(phase, spread, memory, seed, own) for phase, spread in pairs]
         if question.engine is not None and isinstance(loop.stages.engines[loop.pools.shared], str):
             made = [_starved(one, question, central, drawn) if one.name == "engine_start" else one for one in made]
