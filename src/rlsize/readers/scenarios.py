@@ -180,7 +180,11 @@ def launched_scenario(
 
 
 def _text(path: str | Path) -> str:
-    return sys.stdin.read(LARGEST_FILE + 1) if path == "-" else read_text(path)
+    if path == "-":
+        return sys.stdin.read(LARGEST_FILE + 1)
+    from rlsize.readers.logs.forms.wandb_file import config_text
+
+    return config_text(path) or read_text(path)
 
 
 def scenario_of(document: Document, changes: Iterable[str] = ()) -> ScenarioFile:

@@ -10,7 +10,7 @@ from rlsize.estimates.all_constants import all_constants
 from rlsize.estimates.calibrating import half_band
 from rlsize.facts.figure import Figure
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
-from rlsize.reports.wording import counted
+from rlsize.reports.wording import counted, peak_words
 from rlsize.units import listed, show
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def calibrate_report(
     )
     if fact.run is not None:
         shown = listed([f"{key} {show(value, key)}" for key, value in fact.run.shown.items()])
-        inputs.notes.append(f"Of the run, and used where nobody says otherwise: {shown}.")
+        inputs.notes += [f"Of the run, and used where nobody says otherwise: {shown}.", *peak_words(fact.run.memory)]
     return Report(
         headline=_headline(found, further, fact.run),
         results=_results(found, fact, outlooks),

@@ -177,6 +177,7 @@ _PHASES = {
     "reward_seconds": "rewards",
     "validation_seconds": "validation",
     "checkpoint_seconds": "checkpoint",
+    "generation_tools_seconds": "tools, in generation",
     "other_seconds": "other",
     "step_seconds": "whole step",
 }
@@ -196,7 +197,7 @@ _RESULTS = (
     *("queued_samples", "dropped_samples_per_step", "prefix_cache_hit_fraction", "rollout_gpus", "trainer_gpus"),
     *("reported_rollout_tokens_per_second", "reported_trainer_tokens_per_second"),
     *("reported_trainer_idle_fraction", "reported_rollout_idle_fraction", "prompt_tokens_per_step"),
-    "total_tokens_per_step",
+    *("total_tokens_per_step", "turns", "sample_tools_seconds", "peak_allocated_bytes", "peak_reserved_bytes"),
 )
 _ASKED = {"step_seconds", "train_seconds", "consumption_tokens_per_second", "trainer_idle_fraction"}
 _DRAWN = 1000  # steps of a picture, at most
