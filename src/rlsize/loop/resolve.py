@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from rlsize.estimates.rollout_question import RolloutQuestion
     from rlsize.estimates.step_assembly import Loop as LoopKind
     from rlsize.estimates.train_prediction import TrainQuestion
+    from rlsize.facts.calibration import CalibratedRun
     from rlsize.loop.lengths import Lengths
     from rlsize.loop.pools import Pools
     from rlsize.loop.rates import KnownRates
@@ -170,7 +171,7 @@ def resolve_on(said: Said, found: Pools, *, placed: bool = True) -> Loop:
     prices = gpu_hours(said)
     stages = _modelled(said, found, known)
     problem = _problem(said, found.loop, stages, known)
-    lacking = _lacking(said)
+    lacking = _lacking(said, problem.run)
     say_date(said)
     said.settle()
     belief = None if stages is None else stages.belief
@@ -211,12 +212,15 @@ def setting_of(asked: EngineQuestion | None, train: TrainQuestion) -> Calibratio
     )
 
 
-def _lacking(said: Said) -> tuple[str, ...]:
-    """What was said that lengthens a step and is not in it."""
+def _lacking(said: Said, run: CalibratedRun | None) -> tuple[str, ...]:
+    """What was said that lengthens a step and is not in it; what a run had is in its phases."""
     found = []
+    had = {} if run is None else {**run.ran, **run.shown}
     for key, what in _UNMODELLED.items():
         if said.gives(key):
             figure = said.ask(key)
+            if had.get(key) == figure.value:
+                continue
             found += [what] if figure.number > (1 if key == "turns" else 0) else []
     return tuple(found)
 

@@ -279,5 +279,6 @@ def passes_of(said: Said, kept: Tenants) -> tuple[tuple[str, ...], dict[str, Mod
     wanted |= {"reference"} if (habit if kept.reference is None else kept.reference) else set()
     wanted |= {"critic"} if kept.critic else set()
     wanted |= {"reward"} if kept.reward else set()
-    extra = {"reward": kept.reward_model} if kept.reward_model is not None else {}
+    named = {"reward": kept.reward_model, "reference": kept.reference_model}
+    extra = {name: model for name, model in named.items() if model is not None}
     return tuple(name for name in _ORDER if name in wanted), extra, True

@@ -218,7 +218,6 @@ def _gpus(engine: EngineQuestion) -> int:
 def _report(inputs: Inputs, outlook: RolloutOutlook, bound: str = "") -> Report:
     """What there is to say: rates with bands, where a step's time goes, what to measure first."""
     return Report(
-        command="predict rollout",
         headline=_headline(outlook, bound),
         results=outlook.results,
         tables={"levels": _levels(outlook), "parts": _parts(outlook)},
@@ -250,7 +249,6 @@ def _does_not_fit(
     if degree is not None:
         first = Figure(key=key, value=degree * layout.pipeline * layout.data, provenance="predicted", source=others)
     return Report(
-        command="predict rollout",
         headline=f"{reason[0].upper()}{reason[1:]}. {others}",
         results=(Figure(key="rollout_fits", value=False, provenance="predicted", source=reason), first),
         inputs=inputs.shown(),
