@@ -32,6 +32,7 @@ _SECONDS = {
     "sync_exposed_seconds": "the weight sync",
     "overhead_seconds": "switching and handling",
 }
+_LONGER = 1.1  # than either side takes: a step that something else holds up
 _WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
 _AS_GOOD = 0.01  # of the step: what fewer GPUs may cost and still do as well
 
@@ -106,8 +107,14 @@ def _placement(chosen: Choice) -> Iterator[Figure]:
         yield Figure(key=key, value=side.name, provenance="predicted", source="the plan")
     if not best.place.trainer.seconds.known:
         yield from (placement[key] for key in ("recompute", "micro_batch_tokens") if key in placement)
-    longer = "rollout" if best.results["generation_seconds"] > best.results["train_seconds"] else "trainer"
-    source = "the side that takes longer for a step"
+    generated, trained = best.results["generation_seconds"], best.results["train_seconds"]
+    longer, source = "rollout" if generated > trained else "trainer", "the side that takes longer for a step"
+    beside = best.results["sync_exposed_seconds"] + best.results["overhead_seconds"]
+    if best.place.loop == "async" and best.results["step_seconds"] - beside > _LONGER * max(generated, trained):
+        longer, source = (
+            "late samples",
+            "long samples hold both sides up: the cap on staleness lets few others start",
+        )
     yield Figure(key="bottleneck", value=longer, provenance="predicted", source=source)
 
 
