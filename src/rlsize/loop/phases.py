@@ -89,9 +89,11 @@ class Phases:
 
     Args:
         phases: All of them, in the order in which a run comes to them.
+        unsaid: Quantities that nobody says, with which it may not fit.
     """
 
     phases: tuple[PhaseMemory, ...]
+    unsaid: tuple[str, ...] = ()
 
     @property
     def worst(self) -> PhaseMemory:
