@@ -286,7 +286,7 @@ def test_the_program_of_a_fork_is_named_more_closely(tmp_path: Path) -> None:
 
 
 def test_a_recipe_alone_tells_no_totals(tmp_path: Path) -> None:
-    """How many processes there are stands elsewhere; what each of them has is known."""
+    """How many processes there are stands elsewhere; what each of them has is known: all, where no file shards it."""
     recipe = (
         "model_name_or_path: a/b\ntorch_dtype: bfloat16\nuse_vllm: true\nnum_generations: 4\nmax_prompt_length: 9\n"
         "max_completion_length: 33\nper_device_train_batch_size: 2\ngradient_accumulation_steps: 8\n"
@@ -294,7 +294,7 @@ def test_a_recipe_alone_tells_no_totals(tmp_path: Path) -> None:
     read = launch(tmp_path, recipe, "recipe.yaml")
     assert read.framework.name == "open-r1"
     keys = ("samples_per_step_per_gpu", "samples_per_step", "prompts_per_step", "trainer_gpus", "mode", "backend")
-    assert said(read, *keys) == (16, None, None, None, None, None)
+    assert said(read, *keys) == (16, None, None, None, None, "ddp")
     assert said(read, "reference", "precision", "max_response_tokens") == (True, "bf16", 33)
 
 

@@ -88,7 +88,7 @@ class TrainerSide:
         forward: What it holds in a pass without backward.
         gpus: Its GPUs. [1]
         step_width: Bytes for each trained parameter that the optimizer's step holds beside the states. [B/param]
-        sync_copies: Copies of the weights' shard that a weight sync makes; none beside weights that move to the host. [1]
+        sync_copies: Copies of the shard that a weight sync makes; none where weights move to the host. [1]
         states_at_start: Whether optimizer states are there before the first step.
         gradient_buffer: Whether gradients outlive the step.
         logprob: Whether log-probabilities are worked out again before the update.

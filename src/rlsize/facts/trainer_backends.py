@@ -42,7 +42,7 @@ _BACKENDS = (
         own_master=True,
         step_copies=1.0,
         sync_copies=1.0,
-        source=f"PyTorch FSDP (arXiv:2304.11277); {_FOREACH}; a sharded state_dict cuts each parameter anew, into a copy",
+        source=f"PyTorch FSDP (arXiv:2304.11277); {_FOREACH}; its sharded state_dict copies the parameters",
     ),
     TrainerBackend(
         name="fsdp2", own_master=True, step_copies=1.0, source=f"PyTorch documentation, fully_shard; {_FOREACH}"

@@ -18,10 +18,6 @@ Kind: TypeAlias = Literal["training unchanged", "numerics changed", "training ch
 KINDS: tuple[Kind, ...] = ("training unchanged", "numerics changed", "training changed")
 """What a change does to the training, the least first."""
 
-_UNTIMED = frozenset({
-    "offloaded_between", "reference_offload", "activation_offload", "param_offload", "chunked_loss", "engine_sleep",
-    "staged_wake_up",
-})  # fmt: skip
 _NUMERICS = frozenset({"kv_dtype", "rollout_dtype", "dtype", "optimizer", "master_dtype", "gradients", "wire_dtype"})
 _TRAINING = frozenset({
     "lora_rank", "max_response_tokens", "response_tokens", "prompt_tokens", "prompts_per_step", "group_size",
@@ -50,13 +46,6 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "late_samples": ("continue", "wait", "drop"),
 }
 _OF_ASYNC = frozenset({"max_staleness", "late_samples"})  # that no other loop has
-
-
-def untimed(changes: Iterable[Iterable[str]]) -> tuple[str, ...]:
-    """The note that times lack something, where changes of these quantities do."""
-    some = any(key in _UNTIMED for keys in changes for key in keys)
-    said = "What moving to the host and back, sleeping engines and losses in chunks take of a step is not in its time."
-    return (said,) if some else ()
 
 
 @dataclass(frozen=True, slots=True)

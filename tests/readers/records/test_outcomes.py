@@ -25,7 +25,8 @@ PHASES = {
 WRONG_PHASE = {"openrlhf-openrlhf-392"}  # a pass earlier: its log-probabilities take twice the samples
 NOT_SURE = {
     "ran": {
-        "verl-min-qwen2-70b-full-32-h800", "verl-min-qwen2-7b-full-2-h800", "easyr1-1-ok", "shipped-swift_multi_node_32b",
+        "verl-min-qwen2-70b-full-32-h800", "verl-min-qwen2-7b-full-2-h800", "easyr1-1-ok",
+        "shipped-swift_multi_node_32b",
     },
     "died": {"nemo-rl-456", "easyr1-1-oom", "verl-2031", "slime-537", "verl-302"},
 }  # fmt: skip
