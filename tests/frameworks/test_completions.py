@@ -129,12 +129,12 @@ def test_defaults_that_hang_on_a_version_nobody_said_are_told(tmp_path: Path) ->
     """Those of older versions, where nothing in the script is set in their place."""
     text = "python3 -m openrlhf.cli.train_ppo_ray --pretrain a/b --vllm_num_engines 2"
     note = (
-        "Read as OpenRLHF before 0.10.3, by its keys; before 0.6: vllm.gpu_memory_utilization None; before 0.8: "
-        "vllm.gpu_memory_utilization 0.9 (--framework openrlhf@VERSION)."
+        "Read as OpenRLHF before 0.10.3, by its keys; before 0.5.8: ds.grad_accum_dtype fp32; before 0.6: "
+        "vllm.gpu_memory_utilization None; before 0.8: vllm.gpu_memory_utilization 0.9 (--framework openrlhf@VERSION)."
     )
     assert launch(tmp_path, text).notes == (note,)
     short = "Read as OpenRLHF before 0.10.3, by its keys (--framework openrlhf@VERSION)."
-    assert launch(tmp_path, f"{text} --vllm_gpu_memory_utilization 0.5").notes == (short,)
+    assert launch(tmp_path, f"{text} --vllm_gpu_memory_utilization 0.5 --grad_accum_dtype bf16").notes == (short,)
     assert launch(tmp_path, text, framework="openrlhf@0.6.1").notes == ()
     assert launch(tmp_path, f"{PPO} --vllm.num_engines 2").notes == ()  # no older version takes such flags
 
