@@ -257,6 +257,12 @@ def _shares(said: Said) -> Iterator[Knob]:
             yield Knob(tuple({"memory_fraction": one} for one in side))
 
 
+def _budgets(said: Said) -> dict[str, Any]:
+    """Tokens of micro-batches as they are, which a framework may count for each GPU that shares them."""
+    keys = ("micro_batch_tokens", "logprob_micro_batch_tokens") if said.gives("framework") else ()
+    return {key: said.apart().ask(key).number for key in keys if said.gives(key)}
+
+
 def _wider(said: Said, loop: Loop) -> Iterator[Knob]:
     """More GPUs, and more of them for each instance or micro-batch."""
     asked = said.apart()
@@ -268,7 +274,8 @@ def _wider(said: Said, loop: Loop) -> Iterator[Knob]:
             degree = asked.ask(way)
             base = degree.number if degree.known else 1.0
             possible = [factor for factor in _FACTORS if ranks.number % factor == 0]
-            yield Knob(tuple({way: base * factor, "fsdp": ranks.number / factor} for factor in possible))
+            kept = _budgets(said) if way == "context_parallel" else {}
+            yield Knob(tuple({way: base * factor, "fsdp": ranks.number / factor, **kept} for factor in possible))
     pools = ("gpus",) if loop.pools.shared else ("trainer_gpus",)
     for pool in pools:
         count = asked.ask(pool)
