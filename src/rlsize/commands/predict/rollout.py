@@ -115,7 +115,7 @@ def _known(inputs: Inputs, loop: Loop, results: tuple[Figure, ...], ready: Repli
         return results
     inputs.notes.append("The rate of an instance is known; the tables are the prediction.")
     each, fleet = "rollout_gpu_tokens_per_second", "fleet_tokens_per_second"
-    known = {rate.key: rate, each: apply(each, matching.rate_per_gpu, rate=rate, gpus=ready.numbers.gpus)}
+    known = {rate.key: rate, each: apply(each, matching.rate_per_gpu, rate=rate, gpus=ready.gpus)}
     if "instances" in inputs.used:
         many = inputs.used["instances"]
         known[fleet] = apply(fleet, matching.fleet_supply, instances=many, instance_rate=rate, headroom=1.0)
