@@ -227,7 +227,7 @@ def test_bands_of_changes_share_their_draws(said: Inputs, base: Outcome) -> None
     assert nothing.gain is not None
     assert nothing.gain.number == pytest.approx(1.0)
     assert nothing.gain.band is None or nothing.gain.band == pytest.approx((1.0, 1.0))
-    larger = change(said, base, micro_batch_tokens=20288.0)
+    larger = change(said, base, micro_batch_tokens=81152.0)
     assert larger.gain is not None
     assert larger.gain.band is not None
     low, high = base.found.results["step_seconds"].band or (0.0, 0.0)
@@ -292,7 +292,7 @@ def test_memory_is_told_from_the_peak_of_the_run(said: Inputs, base: Outcome) ->
 
 def test_two_changes_come_from_the_best_of_their_class(said: Inputs, base: Outcome) -> None:
     """Pairs change different things."""
-    values = ({"rollout_tensor_parallel": 2.0}, {"micro_batch_tokens": 20288.0}, {"group_size": 32.0})
+    values = ({"rollout_tensor_parallel": 2.0}, {"micro_batch_tokens": 81152.0}, {"group_size": 32.0})
     single = [Change(one) for one in values]
     both = list(pairs(outcomes(said, base, single)))
     assert [sorted(one.values) for one in both] == [["micro_batch_tokens", "rollout_tensor_parallel"]]
