@@ -230,6 +230,8 @@ def _needed(
         for key, value in said.items()
         if value is not None and (not every or carried.get(key, known) <= known)  # else it is told by a default alone
     }
+    if not every:  # what the framework says beside what goes: how to recompute, where nothing is
+        kept |= {key for key in said if not carried.get(key, known) and keys.get(key, key) is None}
     for key in [key for key in keys if key not in kept]:
         fewer = {other: value for other, value in keys.items() if other != key}
         without = applied(reading, fewer)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, InputError
 from rlsize.shell.access import blamed
-from rlsize.shell.launches import launch_of
+from rlsize.shell.launches import launch_of, untold, wanted_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -53,9 +53,9 @@ def search(inputs: Inputs) -> tuple[Searched, tuple[Ranked, ...]]:
 
 
 def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
-    """Why the framework that is named cannot be launched on a placement; None where no new launch is asked for."""
-    framework = inputs.apart().framework()
-    if framework is None or not framework.variants or launch_of(inputs) is not None:
+    """Why the framework that is named cannot be launched on a placement; None where nobody names one."""
+    framework, launch = inputs.apart().framework(), launch_of(inputs)
+    if framework is None or not (framework.variants or launch):
         return None
     from rlsize.loop.applied import MODES, applied
     from rlsize.shell.new_launches import prepared
@@ -66,8 +66,13 @@ def _launchable(inputs: Inputs) -> Callable[[Loop, Placement], str] | None:
     def why_not(loop: Loop, place: Placement) -> str:
         if place.loop not in MODES:
             return ""
+        values = applied(said, loop, place)
+        if launch is not None and MODES[place.loop] == before.get("placement.mode"):
+            return untold(inputs, wanted_of(inputs, values))
+        if not framework.variants:
+            return ""
         try:
-            prepared(inputs.changed({**dict.fromkeys(before), **applied(said, loop, place)}), "the plan", named)
+            prepared(inputs.changed({**dict.fromkeys(before), **values}), "the plan", named)
         except (InputError, DoesNotFitError) as error:
             return error.faults[0].what
         return ""
