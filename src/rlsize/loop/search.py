@@ -118,6 +118,8 @@ def searched(
     answer = planned(loop.outlook, space, wanted.objective, own, tell, _asking(loop, takes, reasons))
     if answer.chosen is None:
         answer = replace(answer, refusals=tuple(reasons))
+        if reasons and own is not None and not why_not:
+            said.notes.append("As it is said the loop can run: `rlsize predict step` tells its step.")
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)

@@ -87,6 +87,7 @@ class ShellEditor:
         self.capitals = re.search(rb"=(?:True|False)\b", data) is not None
         own = [setting.key for key, setting in settings.items() if not _group(key)]
         self.dashed = sum("-" in key for key in own) > sum("_" in key for key in own)
+        self.flags = any(b"--" + key.encode() in data for key in own)
 
     def edits(self, key: str, value: object) -> Iterator[Edit] | None:
         """What gives a key a value; None takes it away. None where that cannot be done."""
@@ -202,12 +203,12 @@ class ShellEditor:
         bare = self.spelled(key)
         for prefix in ("launcher.", "server."):
             bare = bare.removeprefix(prefix)
-        if kin is None or not kin.dashes:
+        if not (self.flags if kin is None else kin.dashes):
             return shlex.quote(f"{bare}={plain(value, capitals=self.capitals)}").encode()
         flag = f"--{bare.replace('_', '-') if self.dashed else bare}".encode()
         if value is True:
             return flag
-        return flag + (b" " if kin.apart or kin.value is None else b"=") + self._text(value)
+        return flag + (b" " if kin is None or kin.apart or kin.value is None else b"=") + self._text(value)
 
     def _behind(self, place: _Place, word: bytes) -> Edit:
         """A word behind another: on a line of its own where the other one has one."""

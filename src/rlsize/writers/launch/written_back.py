@@ -80,6 +80,10 @@ def written_back(
     data = original[len(bom) :]
     keys = {key: value for key, value in asked.keys.items() if not _elsewhere(reading, key, name)}
     content, missed = _proven(data, name, reading, keys, again)
+    left = {key for key in missed if key in asked.beside or key.startswith("server.")}
+    if left and left == missed.keys():  # told to be changed by hand
+        keys = {key: value for key, value in keys.items() if key not in left}
+        content, missed = _proven(data, name, reading, keys, again)
     if not missed:
         after = changes(again(content.decode()), wanted)
         missed = {key: None for key in after.keys if key in keys}
