@@ -131,7 +131,7 @@ def test_what_cannot_be_expressed_is_answered_with_no(
 @pytest.mark.parametrize(
     ("line", "says"),
     [
-        ((), ("--framework", "areal, nemo-rl")),
+        ((), ("--framework", "areal, ms-swift, nemo-rl")),
         (("-f", "velr"), ("'velr'", "did you mean verl?")),
         (("-f", "verl", "--variant", "seperate-async"), ("did you mean separate-async?",)),
         (("-f", "verl", "--mode", "colocated"), ("loop that is async", "--rollout-gpus and --trainer-gpus")),

@@ -116,10 +116,9 @@ def searched(
         said.notes.append(f"{', '.join(dict.fromkeys(passed_over))}: searched, and as said only in yours")
     reasons: list[str] = []
     answer = planned(loop.outlook, space, wanted.objective, own, tell, _asking(loop, takes, reasons))
-    if answer.chosen is None:
+    if answer.chosen is None and reasons:
         answer = replace(answer, refusals=tuple(reasons))
-        if reasons and own is not None and not why_not:
-            said.notes.append("As it is said the loop can run: `rlsize predict step` tells its step.")
+        said.notes += [] if own is None or why_not else ["As it is said the loop can run: see `rlsize predict step`."]
     for reason, count in rejected.counts.items():
         answer.found.rejected.add(reason, count)
     return Searched(loop=loop, planned=answer)
