@@ -20,7 +20,21 @@ from rlsize.readers.profiles import Catalogue
 from rlsize.writers.launch.new import launch_text
 
 DATA = Path(__file__).parent / "data"
-NAMES = ("areal", "ms-swift", "nemo-rl", "open-instruct", "openrlhf", "pipeline-rl", "prime-rl", "rlinf", "roll", "skyrl", "slime", "trl", "verl")
+NAMES = (
+    "areal",
+    "ms-swift",
+    "nemo-rl",
+    "open-instruct",
+    "openrlhf",
+    "pipeline-rl",
+    "prime-rl",
+    "rlinf",
+    "roll",
+    "skyrl",
+    "slime",
+    "trl",
+    "verl",
+)
 ENGINES = {"slime": "sglang"}
 ENDINGS = {"yaml": "x.yaml", "toml": "x.toml"}
 MODES = ("colocated", "synchronous", "one-step-off", "async", "hybrid")

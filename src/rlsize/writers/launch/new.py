@@ -6,6 +6,7 @@ import json
 import shlex
 from typing import TYPE_CHECKING, Any
 
+from rlsize.frameworks.expressions import names
 from rlsize.frameworks.told import Reading
 from rlsize.frameworks.wanted import spelled
 from rlsize.writers.launch.shell import plain
@@ -42,7 +43,8 @@ def launch_text(framework: Framework, variant: Variant, keys: Mapping[str, Any])
     if variant.form == "toml":
         return _toml(groups[""])
     exports = [f"export {key}={shlex.quote(plain(value))}" for key, value in groups.get("env.", {}).items()]
-    serves = variant.server.replace("MODEL", str(keys.get(framework.quantities.get("model", ""), "MODEL")))
+    model = next((keys[key] for key in names(framework.quantities["model"]) if key in keys), "MODEL")
+    serves = variant.server.replace("MODEL", shlex.quote(str(model)))
     server = [_command(serves, "dashes", groups["server."]) + " &"] if "server." in groups else []
     launcher = " ".join(_words("flags", groups.get("launcher.", {})))
     command = " ".join(variant.command.replace("{launcher}", launcher).split())
