@@ -493,7 +493,8 @@ def test_experts_of_a_searched_instance_lie_over_all_of_its_ranks(rlsize: Any, f
     run = folder / "train.sh"
     run.write_text(
         "python3 train.py --hf-checkpoint Qwen/Qwen3-30B-A3B --actor-num-nodes 2 --actor-num-gpus-per-node 8 "
-        "--colocate --rollout-batch-size 64 --n-samples-per-prompt 8 --rollout-max-response-len 8192 --global-batch-size 512 "
+        "--colocate --rollout-batch-size 64 --n-samples-per-prompt 8 --rollout-max-response-len 8192 "
+        "--global-batch-size 512 "
         "--rollout-num-gpus-per-engine 8 --sglang-mem-fraction-static 0.6 --sglang-expert-parallel-size 8 "
         "--tensor-model-parallel-size 4 --expert-model-parallel-size 8 --use-dynamic-batch-size "
         "--max-tokens-per-gpu 20480 --recompute-granularity full\n"
