@@ -458,14 +458,12 @@ def _admit(s: State) -> bool:
     if group == DRAWN:
         return False
     _unlink(groups, group)
-    member = 0
-    for number in _members(s, group):
+    for member, number in enumerate(_members(s, group)):
         sample = s.samples[number]
         sample.group, sample.length = group, s.lengths[loop.admitted - loop.drawn_from, member]
         sample.done = sample.stamped = 0
         sample.version = sample.here = sample.home = -1
         sample.waits = DEALT
-        member += 1
     loop.admitted += 1
     _link(groups, group, UNDER_WAY)
     _deal(s, group)
