@@ -22,6 +22,7 @@ from rlsize.estimates.train_prediction import (
     objections,
     train_step,
 )
+from rlsize.estimates.trainer_keeping import Keeping
 from rlsize.estimates.trainer_layout import SHARDINGS
 from rlsize.facts.figure import Figure
 from rlsize.facts.records.record import Refused
@@ -248,3 +249,28 @@ def test_bands_enclose_and_widen() -> None:
     assert wide[1] / wide[0] > high / low
     assert sum(part.share.number for part in answer.parts) == pytest.approx(1.0)
     assert answer.doubts
+
+
+@pytest.mark.parametrize("recompute", ["none", "full"])
+def test_what_lives_on_the_host_takes_the_time_that_its_bytes_take(recompute: str) -> None:
+    """States for each optimizer step and weights for each micro-batch add up; a quicker link halves both."""
+    apart = {
+        "offload": question(recompute=recompute, offload=True, optimizer_steps=4.0),
+        "param_offload": question(recompute=recompute, optimizer_steps=4.0, keeps=Keeping(param_offload=True)),
+    }
+    moved = {name: seconds(asked).parts["offload"] for name, asked in apart.items()}
+    shard, link = 7.505e9 / 32, 64e9  # without the embedding, whose update is counted nowhere
+    assert moved["offload"] == pytest.approx(4 * 2 * 12 * shard / link, rel=0.01)
+    micro_batches = 512 * 2048 / 32 / 16384
+    assert moved["param_offload"] == pytest.approx(micro_batches * (2 * 2 + 4) * shard / link, rel=0.01)
+    both = replace(apart["param_offload"], offload=True)
+    assert seconds(both).parts["offload"] == pytest.approx(sum(moved.values()))
+    assert seconds(with_gpu(both, pcie=2 * link)).parts["offload"] == pytest.approx(sum(moved.values()) / 2)
+
+
+def test_activations_on_the_host_take_less_where_only_inputs_are_kept() -> None:
+    """And nothing where none go there."""
+    keeps = Keeping(activation_offload=True)
+    inputs, all_of_them = (seconds(question(recompute=word, keeps=keeps)).parts["offload"] for word in ("full", "none"))
+    assert 0 < inputs < all_of_them / 10
+    assert "offload" not in seconds(question()).parts

@@ -2,169 +2,53 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from rlsize.estimates.constants import Constant, Stage
-
-if TYPE_CHECKING:
-    from rlsize.estimates.constants import Basis
 
 _NEMO = "rl_step rows of NeMo-RL, high trust"
 
-
-def _of(
-    name: str,
-    value: tuple[float, float],
-    unit: str,
-    meaning: str,
-    source: str,
-    untuned: tuple[float, float] | None = None,
-    basis: Basis = "fitted",
-) -> Constant:
-    return Constant(
-        name=f"step_{name}",
-        value=value[0],
-        spread=value[1],
-        unit=unit,
-        meaning=meaning,
-        basis=basis if untuned or basis != "fitted" else "assumed",
-        source=source,
-        untuned=untuned,
-    )
-
-
 STAGE = Stage(
     name="step",
-    constants=(
-        _of(
-            "fixed_colocated",
-            (19.5, 0.3),
-            "s",
-            "step of a colocated loop, beside its phases: switching both ways",
-            _NEMO,
-            (15.0, 0.6),
-        ),
-        _of(
-            "fixed_disaggregated",
-            (3.57, 0.35),
-            "s",
-            "step of a disaggregated loop, beside its phases",
-            _NEMO,
-            (6.0, 0.7),
-        ),
-        _of(
-            "sample",
-            (0.00177, 0.4),
-            "s",
-            "handling of each sample: detokenising, reward, padding, moving",
-            _NEMO,
-            (4e-3, 0.8),
-        ),
-        _of(
-            "param",
-            (5.54e-11, 0.3),
-            "s/param",
-            "switching and checks for each parameter",
-            _NEMO,
-            (5e-11, 0.3),
-        ),
-        _of(
-            "variation",
-            (0.175, 0.25),
-            "1",
-            "how strongly phases that overlap vary from step to step",
-            _NEMO,
-            (0.15, 0.5),
-        ),
-        _of(
-            "sync_exposed",
-            (0.8, 0.3),
-            "1",
-            "share of a weight sync that an asynchronous loop does not hide",
-            "in-flight updates hide part of it; no published share was found",
-            basis="assumed",
-        ),
-        _of(
-            "length_cv",
-            (0.6, 0.25),
-            "1",
-            "coefficient of variation of response lengths where nobody says",
-            "0.3 to 1 in published runs (physics of the tail: mean 1.4 times the median of the longest in a group)",
-            basis="assumed",
-        ),
-        _of(
-            "wait_growth",
-            (0.5, 0.5),
-            "1",
-            "how much of the waits that a run alone knows grows with its tokens",
-            "between waits of each step (0) and of each token (1)",
-            basis="assumed",
-        ),
-        _of(
-            "own_quickening",
-            (0.5, 0.5),
-            "1",
-            "how far what a run's passes have of their own goes with what makes these passes quicker",
-            "between work of no GPU (0) and of the trainer's (1), such as a model that nobody named",
-            basis="assumed",
-        ),
-        _of(
-            "generation_growth",
-            (1.0, 0.05),
-            "1",
-            "how a run's generation grows with its tokens, over what is predicted",
-            "published runs whose responses grew: 0 to 13 % off where tokens went two- to threefold",
-            basis="assumed",
-        ),
-        _of(
-            "pass_growth",
-            (1.0, 0.12),
-            "1",
-            "how the passes of a run's trainer grow with its tokens, over what is predicted",
-            "published runs whose responses grew: 4 to 17 % off where tokens went two- to threefold",
-            basis="assumed",
-        ),
-        _of(
-            "rollout_slowdown",
-            (1.24, 0.15),
-            "1",
-            "generation inside a loop, over the engine's own benchmark",
-            _NEMO,
-            (1.1, 0.2),
-        ),
-        _of(
-            "rollout_moe_slowdown",
-            (1.23, 0.25),
-            "1",
-            "the same again for a mixture of experts",
-            _NEMO,
-            (1.1, 0.3),
-        ),
-        _of(
-            "train_colocated",
-            (0.95, 0.15),
-            "1",
-            "trainer that shares its GPUs, over the prediction of its step",
-            _NEMO,
-            (1.0, 0.2),
-        ),
-        _of(
-            "train_disaggregated",
-            (0.994, 0.15),
-            "1",
-            "trainer with GPUs of its own, over the prediction of its step",
-            _NEMO,
-            (0.9, 0.2),
-        ),
-        _of(
-            "sync_shared",
-            (0.993, 0.15),
-            "1",
-            "how much of a larger trainer's parallelism helps its weight sync",
-            f"{_NEMO}; untuned: every rank handles its own share",
-            (0.9, 0.3),
-        ),
-    ),
     noise=0.12,
-)
-"""Beside those of rollout, train, memory and sync, which an RL step needs too."""
+    constants=(
+        Constant("step_fixed_colocated", 19.5, 0.3, "s", "fitted",
+                 "step of a colocated loop, beside its phases: switching both ways", _NEMO, (15.0, 0.6)),
+        Constant("step_fixed_disaggregated", 3.57, 0.35, "s", "fitted",
+                 "step of a disaggregated loop, beside its phases", _NEMO, (6.0, 0.7)),
+        Constant("step_sample", 0.00177, 0.4, "s", "fitted",
+                 "handling of each sample: detokenising, reward, padding, moving", _NEMO, (4e-3, 0.8)),
+        Constant("step_param", 5.54e-11, 0.3, "s/param", "fitted",
+                 "switching and checks for each parameter", _NEMO, (5e-11, 0.3)),
+        Constant("step_variation", 0.175, 0.25, "1", "fitted",
+                 "how strongly phases that overlap vary from step to step", _NEMO, (0.15, 0.5)),
+        Constant("step_sync_exposed", 0.8, 0.3, "1", "assumed",
+                 "share of a weight sync that an asynchronous loop does not hide",
+                 "in-flight updates hide part of it; no published share was found"),
+        Constant("step_length_cv", 0.6, 0.25, "1", "assumed",
+                 "coefficient of variation of response lengths where nobody says",
+                 "0.3 to 1 in published runs (physics of the tail: mean 1.4 times the median of the longest in a "
+                 "group)"),
+        Constant("step_wait_growth", 0.5, 0.5, "1", "assumed",
+                 "how much of the waits that a run alone knows grows with its tokens",
+                 "between waits of each step (0) and of each token (1)"),
+        Constant("step_own_quickening", 0.5, 0.5, "1", "assumed",
+                 "how far what a run's passes have of their own goes with what makes these passes quicker",
+                 "between work of no GPU (0) and of the trainer's (1), such as a model that nobody named"),
+        Constant("step_generation_growth", 1.0, 0.05, "1", "assumed",
+                 "how a run's generation grows with its tokens, over what is predicted",
+                 "published runs whose responses grew: 0 to 13 % off where tokens went two- to threefold"),
+        Constant("step_pass_growth", 1.0, 0.12, "1", "assumed",
+                 "how the passes of a run's trainer grow with its tokens, over what is predicted",
+                 "published runs whose responses grew: 4 to 17 % off where tokens went two- to threefold"),
+        Constant("step_rollout_slowdown", 1.24, 0.15, "1", "fitted",
+                 "generation inside a loop, over the engine's own benchmark", _NEMO, (1.1, 0.2)),
+        Constant("step_rollout_moe_slowdown", 1.23, 0.25, "1", "fitted",
+                 "the same again for a mixture of experts", _NEMO, (1.1, 0.3)),
+        Constant("step_train_colocated", 0.95, 0.15, "1", "fitted",
+                 "trainer that shares its GPUs, over the prediction of its step", _NEMO, (1.0, 0.2)),
+        Constant("step_train_disaggregated", 0.994, 0.15, "1", "fitted",
+                 "trainer with GPUs of its own, over the prediction of its step", _NEMO, (0.9, 0.2)),
+        Constant("step_sync_shared", 0.993, 0.15, "1", "fitted",
+                 "how much of a larger trainer's parallelism helps its weight sync",
+                 f"{_NEMO}; untuned: every rank handles its own share", (0.9, 0.3)),
+    ),
+)  # fmt: skip
