@@ -196,7 +196,7 @@ def test_rl_is_slower_than_pretraining_by_its_own_constants() -> None:
     rl, plain = seconds(question()), seconds(question(workload="pretraining"))
     assert rl.update_seconds > plain.update_seconds
     assert "loss" not in plain.parts
-    even = {**VALUES, "rl_train_slowdown": 1.0}
+    even = {**VALUES, "rl_train_slowdown": 1.0, "rl_attention": 1.0}
     assert seconds(question(), even).update_seconds == pytest.approx(plain.update_seconds)
 
 

@@ -101,6 +101,14 @@ STAGE = Stage(
             basis="assumed",
         ),
         _of(
+            "own_growth",
+            (0.75, 0.3),
+            "1",
+            "how much of what a run's passes have of their own grows with its tokens",
+            "between what each micro-batch or move of states takes (0) and work on each token (1)",
+            basis="assumed",
+        ),
+        _of(
             "own_quickening",
             (0.5, 0.5),
             "1",

@@ -325,7 +325,6 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dic
         "power": says.fact("power_watts", spec.power, _NO_POWER_LIMIT),
         "scale_up": says.fact("scale_up_bytes_per_second", link),
         "nic": says.fact("nic_bytes_per_second", spec.nic or spec.pcie or link),
-        "pcie": says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
         "domain_gpus": says.fact("domain_gpus", spec.scale_up.domain_gpus),
         "gather_fraction": says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
         "tensor_fraction": says.kernel("tensor_link_fraction", among(gathers, min(tensor, domain)).link_fraction),
@@ -496,6 +495,7 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
     asked, spec = question, question.gpu.specification
     fp8, experts = asked.dtype == "fp8", asked.model.architecture.moe is not None
     older = spec.fp8_dense is not None and not asked.native_attention
+    recorded = "train_attention_recent" if older else "train_attention"
     slowdown = "rl_train_moe_slowdown" if experts else "rl_train_slowdown"
     wide = "new/joules_per_flop" if spec.fp4_dense is not None else "train_joules_per_flop"
     return {
@@ -506,7 +506,8 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "wide_joules": wide,
         "narrow_joules": "fp8/joules_per_flop" if fp8 else wide,
         "linear_rate": "fp8/matmul_flops" if fp8 else "wide/matmul_flops",
-        "attention_scale": "train_attention_recent" if older else "train_attention",
+        "recorded_attention": recorded,
+        "attention_scale": "rl/attention_scale" if asked.workload == "rl" else recorded,
         "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
         "quantising_bytes_per_value": "train_row_quantising" if asked.row_scaling else "train_quantising",
