@@ -125,6 +125,14 @@ STAGE = Stage(
             basis="assumed",
         ),
         _of(
+            "generation_again",
+            (1.0, 0.05),
+            "1",
+            "generation of a run alike, over that of the run: its longest samples are others",
+            "published runs of one configuration: 1 to 10 % apart in generation, to 2 % in passes",
+            basis="assumed",
+        ),
+        _of(
             "pass_growth",
             (1.0, 0.12),
             "1",

@@ -214,6 +214,7 @@ def _with_own(terms: Terms, phase: str, seconds: Worked) -> Worked:
         model_seconds=seconds,
         factor=own.factor,
         drift=drift,
+        again=terms.values["step_generation_again"] if phase == "generation" and own.measured else 1.0,
         own_seconds=_own_time(terms, own, seconds, tokens) if own.seconds else 0.0,
         **tokens,
     )
