@@ -166,7 +166,7 @@ _OTHERS = (
         "B/s",
         "rate at which states that live on the host come to a GPU and go back",
         "assumed",
-        "host memory that is not pinned is copied at 3 to 12 GB/s whatever the link; trainers seldom pin what they move",
+        "host memory that is not pinned is copied at 3 to 12 GB/s whatever the link; trainers seldom pin what moves",
     ),
     _taken(
         "train_launch",
