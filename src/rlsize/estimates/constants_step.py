@@ -102,7 +102,7 @@ STAGE = Stage(
         ),
         _of(
             "own_growth",
-            (0.75, 0.3),
+            (0.7, 0.4),
             "1",
             "how much of what a run's passes have of their own grows with its tokens",
             "between what each micro-batch or move of states takes (0) and work on each token (1)",
