@@ -231,6 +231,14 @@ _RL = (
         "as an update, with less to hide transfers behind",
     ),
     _taken(
+        "rl_other_model",
+        (1.0, 0.25),
+        "1",
+        "times longer that a pass of another model takes than that of the policy, over what is predicted",
+        "assumed",
+        "larger models keep kernels busier: one trainer's passes of 3 B and 32 B reached 107 and 197 TFLOP/s",
+    ),
+    _taken(
         "rl_forward_moe_slowdown",
         (1.9, 0.45),
         "1",

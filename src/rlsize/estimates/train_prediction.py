@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.equations import matching
+from rlsize.equations import kernel_time, matching
 from rlsize.equations import train_step as equations
 from rlsize.estimates.figures import added, apply, entries, total
 from rlsize.estimates.flow import Flow
@@ -325,6 +325,7 @@ def train_gpu(gpu: Gpu, dtype: str, ranks: int, tensor: int, expert: int) -> dic
         "power": says.fact("power_watts", spec.power, _NO_POWER_LIMIT),
         "scale_up": says.fact("scale_up_bytes_per_second", link),
         "nic": says.fact("nic_bytes_per_second", spec.nic or spec.pcie or link),
+        "pcie": says.fact("pcie_bytes_per_second", spec.pcie or spec.nic or link),
         "domain_gpus": says.fact("domain_gpus", spec.scale_up.domain_gpus),
         "gather_fraction": says.kernel("gather_link_fraction", among(gathers, min(ranks, domain)).link_fraction),
         "tensor_fraction": says.kernel("tensor_link_fraction", among(gathers, min(tensor, domain)).link_fraction),
@@ -440,6 +441,8 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, key, [seconds, lost])
+    if model is not question.model:
+        seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=values["rl_other_model"])
     if name != "critic":
         return seconds
     trained = _flow(work, asked, values, TRAINING[asked.recompute])["update_seconds"]
