@@ -201,7 +201,7 @@ def test_rl_is_slower_than_pretraining_by_its_own_constants() -> None:
 
 
 def test_states_on_the_host_come_and_go_at_the_rate_of_copies() -> None:
-    """By hand: 12 bytes of each of 7.505 billion parameters (8.03 less a table) over 32 GPUs, both ways, once a step."""
+    """By hand: 12 bytes of each of 7.505 billion parameters (8.03 less a table) over 32 GPUs, both ways."""
     here, host = seconds(question()), seconds(question(offload=True))
     longer = host.update_seconds - here.update_seconds
     assert longer == pytest.approx(2 * 12 * 7.505e9 / 32 / VALUES["train_host_copy"], rel=1e-3)
