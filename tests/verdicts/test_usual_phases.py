@@ -54,6 +54,25 @@ def test_an_update_that_takes_nine_tenths_of_a_step_is_said_first() -> None:
     assert headline(found).startswith("The update takes 90 s, 90.0 % of the step.")
 
 
+def test_log_probs_longer_than_the_update_are_another_models() -> None:
+    """Two passes forward take two thirds of an update, whatever the model and the GPU are."""
+    answer = told(Evidence(run=run(step=206.0, generation=82.0, logprob=89.0, update=35.0)))
+    assert answer.verdict == "slow phase"
+    assert (answer.phases[0].phase, answer.phases[0].normal) == ("logprob", False)
+    assert answer.phases[0].usual.number == pytest.approx(2 / 3 * 35.0)
+    assert answer.causes[0].kind == "reference"
+
+
+def test_log_probs_shorter_than_the_update_are_not_called_usual() -> None:
+    """The update may be slow too: only a launch tells."""
+    answer = told(Evidence(run=run(step=100.0, generation=60.0, logprob=10.0, update=29.0)))
+    assert [one.normal for one in answer.phases] == [None] * 4
+    assert answer.verdict == "in turn"
+    assert headline(Evidence(run=run(step=100.0, generation=60.0, logprob=10.0, update=29.0))).startswith(
+        "Both sides work in turn, as this mode has it: 60.0 % of the step goes into generation."
+    )
+
+
 def test_an_update_that_takes_most_of_a_step_is_noted() -> None:
     """Six tenths are no fault by themselves."""
     answer = told(Evidence(run=run(step=100.0, update=60.0, generation=39.0)))

@@ -62,14 +62,21 @@ def _without_unit(key: str) -> str:
     return key.replace("_", " ")
 
 
-def shown(cell: Cell, key: str) -> str:
-    """A cell for people: the value with its unit, or what would fill it."""
+def shown(cell: Cell, key: str, doubt: str = " (unverified)") -> str:
+    """
+    A cell for people: the value with its unit, or what would fill it.
+
+    Args:
+        cell: A figure or a value.
+        key: What it is of.
+        doubt: What stands behind a figure that rests on one that nobody verified.
+    """
     if not isinstance(cell, Figure):
         return show(cell, key)
     if not cell.known:
         return f"needs {cell.missing}" if cell.missing else "-"
     text = show(cell.value, key)
-    return text if cell.verified else f"{text} (unverified)"
+    return text if cell.verified else f"{text}{doubt}"
 
 
 def band(figure: Figure) -> str:

@@ -73,7 +73,7 @@ def diagnosis(evidence: Evidence, random: np.random.Generator) -> Diagnosis:
         fleet_rate=rates.fleet_rate_of(evidence),
         required=rates.required_of(evidence),
         matched=rates.matched_of(evidence),
-        phases=phases if told else (),
+        phases=phases if told or len(phases) > 1 else (),
         causes=causes_of(evidence, phases) if told else (),
     )
 

@@ -91,7 +91,7 @@ def calibrate(
     files = _sorted_out(sources or [])
     texts = dict(zip(TIMES.values(), (step_seconds, generation_seconds, train_seconds, sync_seconds), strict=True))
     said_by_heart = {key: text for key, text in texts.items() if text is not None}
-    inputs = _what_ran(files, lambda path: Inputs(path, profiles, texts=said_by_heart, changes=changes or ()))
+    inputs = _what_ran(files, changes, lambda path: Inputs(path, profiles, texts=said_by_heart, changes=changes or ()))
     check_files(inputs, save, force=force)
     heart = {
         phase: inputs.ask(key) if inputs.by_flag(key) else absent(key, inputs.flag(key)) for phase, key in TIMES.items()
@@ -126,11 +126,19 @@ def calibrate(
     return calibrate_report(fact, found, outlook(gathered), gathered.unused, inputs.shown(), warnings, inputs.notes)
 
 
-def _what_ran(files: _Files, read: Callable[[str | None], Inputs]) -> Inputs:
-    """What says what ran: the scenario or launch that was named, else a configuration that a log prints."""
+def _what_ran(files: _Files, changes: Sequence[str] | None, read: Callable[[str | None], Inputs]) -> Inputs:
+    """
+    What says what ran: the scenario or launch that was named, else a configuration that a log prints, else `--set`.
+
+    Raises:
+        InputError: Nothing says it.
+    """
     for log in [] if files.scenario is not None else files.logs:
         with suppress(InputError):
             return read(log)
+    if files.scenario is None and files.logs and not changes:
+        todo = f"name the launch or the scenario beside it, as in `rlsize calibrate {files.logs[0]} train.sh`"
+        raise InputError(Fault("does not say what ran: model, GPUs, batch", files.logs[0], todo))
     return read(files.scenario)
 
 

@@ -22,6 +22,11 @@ PHASES = {
     "other": "between phases",
 }
 """What phases are called that are not called by their name."""
+_USUAL = (
+    "usual: what the model needs on these GPUs, with micro-batches packed and engines filled, or two passes of "
+    "log-probs by what the update takes; up to: the end of the interval in which 95 of 100 runs elsewhere lie; "
+    "not normal: beyond it, and over 1.5 times usual"
+)
 _SHOWN = 4  # causes that are shown
 _CAUSES = {
     "micro_batch": "micro-batches too small to fill a GPU: pack more tokens into a micro-batch",
@@ -67,17 +72,21 @@ def _evidence(cause: Cause) -> str:
 
 
 def phases_table(phases: Sequence[JudgedPhase]) -> Table:
-    """Each phase beside what is usual."""
+    """Each phase beside what is usual, where that is known of any."""
+    judged = any(one.usual.known for one in phases)
+    usual = (
+        Column("usual_seconds", "usual"),
+        Column("usual_to_seconds", "up to"),
+        Column("times_usual", "ratio"),
+    )
     return Table(
-        title="Is this normal",
+        title="Is this normal" if judged else "Where the step goes",
         columns=(
             Column("_phase", "phase", "left"),
             Column("took_seconds", "took"),
-            Column("usual_seconds", "usual"),
-            Column("usual_to_seconds", "up to"),
-            Column("times_usual", "ratio"),
+            *(usual if judged else ()),
             Column("step_fraction", "share"),
-            Column("verdict", "", "left"),
+            *((Column("verdict", "", "left"),) if judged else ()),
         ),
         rows=tuple(
             {
@@ -93,8 +102,7 @@ def phases_table(phases: Sequence[JudgedPhase]) -> Table:
             }
             for one in phases
         ),
-        note="usual: what the model needs on these GPUs, with micro-batches packed and engines filled; up to: the end "
-        "of the interval in which 95 of 100 runs elsewhere lie; not normal: beyond it, and over 1.5 times usual",
+        note=_USUAL if judged else "",
     )
 
 

@@ -127,7 +127,12 @@ def _steps_table(found: Diagnosis, changes: Sequence[str]) -> Table:
 
 
 def _checks_table(found: Diagnosis) -> Table:
-    """Every check."""
+    """Every check; people see those that could be made, and below them what the others need."""
+    known = [one for one in found.findings if one.status != "unknown"]
+    lacking: dict[str, list[str]] = {}
+    for one in found.findings:
+        if one.status == "unknown":
+            lacking.setdefault(because(one), []).append(CHECKS[one.check])
     return Table(
         title="Checks",
         columns=(
@@ -145,8 +150,10 @@ def _checks_table(found: Diagnosis) -> Table:
                 "evidence": because(one),
                 "names": ", ".join(one.names),
             }
-            for one in found.findings
+            for one in sorted(found.findings, key=lambda one: one.status == "unknown")
         ),
+        shown=len(known),
+        note="".join(f"not known: {', '.join(names)} ({why})\n" for why, names in lacking.items()).strip(),
     )
 
 

@@ -59,6 +59,7 @@ _TRAINER = {"train", "trainer", "training", "update", "learner", "policy", "acto
 _LENGTH = {"length", "lengths", "len", "lens"}
 _NO_LENGTH = {"ratio", "penalty", "loss", "reward", "rewards", "limit", "aborted", "terminated", "turns", "round", "by"}
 _NO_LENGTH |= {"divisible", "buffer", "target", "cache"}
+_RATES = [["per", unit] for unit in ("s", "sec", "second", "min", "minute", "h", "hour")]
 _MEAN = {"mean", "avg", "average"}
 _SAMPLES = re.compile(
     r"(?:^|[/_ ])(?:n|num|number_of|batch_num)_(?:samples|seqs?|sequences|trajectories|rollouts)$|samples_per_step$"
@@ -102,11 +103,11 @@ def is_time(key: str) -> bool:
     """
     Whether a name says that it is a time.
 
-    >>> [is_time(key) for key in ("timing_s/gen", "t_gen", "Rollout time", "learning_rate", "reward/mean")]
+    >>> [is_time(key) for key in ("timing_s/gen", "t_gen", "Rollout time", "learning_rate", "train_steps_per_second")]
     [True, True, True, False, False]
     """
     found = words(key)
-    if not _OF_TOKENS.isdisjoint(found):
+    if not _OF_TOKENS.isdisjoint(found) or found[-2:] in _RATES:
         return False
     last = words(re.split(r"[/.]", key)[-1])
     return not _TIME.isdisjoint(found) or "s" in found[-1:] or (len(last) > 1 and last[0] == "t")
