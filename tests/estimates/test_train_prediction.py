@@ -206,6 +206,7 @@ def test_states_on_the_host_come_and_go_at_the_rate_of_copies() -> None:
     longer = host.update_seconds - here.update_seconds
     assert longer == pytest.approx(2 * 12 * 7.505e9 / 32 / VALUES["train_host_copy"], rel=1e-3)
     assert host.parts["offload"] == pytest.approx(longer)
+    assert seconds(question(returning=True)).update_seconds == host.update_seconds
 
 
 def test_passes_of_another_model_have_a_constant_of_their_own() -> None:

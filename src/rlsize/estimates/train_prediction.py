@@ -135,6 +135,7 @@ class TrainQuestion:
         state_bytes: Bytes per parameter of the optimizer's copy and moments. [B/param]
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
+        returning: Whether they come from the host for the update, and go back, as engines have the GPUs in between.
         lora_rank: Rank of the adapters that alone are trained; None for full training. Memory counts them; the time is
             that of full training.
         fused: Whether element-wise work is compiled or fused.
@@ -171,6 +172,7 @@ class TrainQuestion:
     state_bytes: Real = 12.0
     gradient_bytes: Real = 4.0
     offload: bool = False
+    returning: bool = False
     lora_rank: int | None = None
     fused: bool = False
     overlapped: bool = False
@@ -516,7 +518,7 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "quantising_bytes_per_value": "train_row_quantising" if asked.row_scaling else "train_quantising",
         "train_slowdown": slowdown if asked.workload == "rl" else "train_stack",
         "own_params": "params_between_shards" if asked.sharding == "none" else "params_updated",
-        "offload_seconds": None if asked.offload else 0.0,
+        "offload_seconds": None if asked.offload or asked.returning else 0.0,
         "collectives": cost.collectives[asked.sharding],
         "sharding_ranks": "data_parallel" if asked.sharding == "none" else "shards",
         "gathering_rounds": 1.0 if asked.sharding in _ONCE or asked.pipeline > 1 else "micro_batches",
