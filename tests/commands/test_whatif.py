@@ -4,20 +4,34 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from dataclasses import replace
+from itertools import permutations
 from pathlib import Path
 from pprint import pformat
-from statistics import median
+from statistics import fmean, median
 from typing import Any
 
 import pytest
-from benchmarks.twins import Told, coverage, expected_coverage, of_logs, of_tables, read_pairs, untested_spread
+from benchmarks.twins import (
+    Told,
+    coverage,
+    expected_coverage,
+    of_logs,
+    of_tables,
+    read_pairs,
+    scenario,
+    untested_spread,
+)
 from tests.effort import THOROUGH, tries
 
+from rlsize.estimates.run_memory import PEAKING, own_memory
 from rlsize.estimates.run_twin import UNTESTED as UNTESTED_SPREAD
+from rlsize.facts.calibration import OwnMemory
 from rlsize.facts.figure import Figure
 from rlsize.facts.run_summary import RunSummary
 from rlsize.loop.knobs import KINDS, UNTESTED, Change, kind_of, single_steps
-from rlsize.loop.resolve import resolve
+from rlsize.loop.phases import phases_of
+from rlsize.loop.resolve import Loop, resolve
 from rlsize.quantities.table import QUANTITIES
 from rlsize.shell.inputs import Inputs
 from rlsize.shell.observation import shown_by
@@ -262,6 +276,31 @@ def test_a_run_that_was_measured_fits_and_what_needs_more_is_judged(said: Inputs
     assert change(said, base, max_num_seqs=128.0).verdict == "fits"
 
 
+def test_memory_is_told_from_the_peak_of_the_run(said: Inputs, base: Outcome) -> None:
+    """The log has 46.25 GiB of tensors at most; that is in the twin, and in what a change of micro-batches holds."""
+    assert base.loop is not None
+    assert base.loop.problem.run is not None
+    memory = base.loop.problem.run.memory
+    assert memory is not None
+    assert memory.phase == "update"
+    assert memory.measured / 2**30 == pytest.approx(46.2525, abs=1e-3)
+    held = {}
+    for tokens in (10144.0, 20288.0):
+        phases = change(said, base, micro_batch_tokens=tokens).phases
+        assert phases is not None
+        update = next(one for one in phases.phases if one.name == "update")
+        held[tokens] = update.held.number
+        if tokens == 10144.0:
+            engine = ("engine_runtime", "contexts", "reserved")
+            assert sum(part for name, part in update.parts.items() if name not in engine) == pytest.approx(
+                memory.measured
+            )
+    assert held[10144.0] < 0.9 * held[20288.0]
+    alone = phases_of(resolve(said.changed({"algorithm.reference": False})), own=replace(memory, phase="reference"))
+    assert alone is not None  # the pass in which the peak stood is gone, and what nobody knows of it is not
+    assert next(one for one in alone.phases if one.name == "update").parts["own"] > 0
+
+
 def test_two_changes_come_from_the_best_of_their_class(said: Inputs, base: Outcome) -> None:
     """Pairs change different things."""
     values = ({"rollout_tensor_parallel": 2.0}, {"micro_batch_tokens": 20288.0}, {"group_size": 32.0})
@@ -357,6 +396,45 @@ def test_what_no_published_runs_differ_by_is_said_and_has_a_wider_band(said: Inp
     assert not any("no published runs" in doubt for doubt in tested.doubts)
     wide, narrow = (one.found.results["step_seconds"].band or (1, 1) for one in (untested, base) if one.found)
     assert wide[1] / wide[0] > 1.1 * narrow[1] / narrow[0]
+
+
+def test_published_peaks_are_told_by_twins_of_each_other() -> None:
+    """Of runs that differ by a knob, far closer than what is predicted without a twin."""
+    data = read_pairs()
+    runs = {row["id"]: row for row in data["runs"]}
+    errors: dict[str, list[float]] = {"twin": [], "alone": [], "unchanged": []}
+    for one, other in (order for pair in data["pairs"] for order in permutations(pair["runs"])):
+        peaks = [runs[name]["peak_allocated_gib"] * 2.0**30 for name in (one, other)]
+        loops = [resolve(Inputs(changes=scenario(runs[name], data["setups"]))) for name in (one, other)]
+        log = RunSummary(figures={"peak_allocated_bytes": Figure(key="peak_allocated_bytes", value=peaks[0])})
+        memory = own_memory(held_by(loops[0], None), log)
+        told = {
+            "alone": fullest(held_by(loops[1], None)),
+            "twin": fullest(held_by(loops[1], memory)),
+            "unchanged": peaks[0],
+        }
+        for name, value in told.items():
+            errors[name].append(abs(value / peaks[1] - 1.0))
+    assert len(errors["twin"]) > 20
+    assert median(errors["twin"]) < 0.01
+    assert fmean(errors["twin"]) < 0.5 * fmean(errors["alone"])
+
+
+def held_by(loop: Loop, memory: OwnMemory | None) -> dict[str, dict[str, float]]:
+    """What a trainer's tensors hold in each phase of a step."""
+    phases = phases_of(loop, own=memory)
+    assert phases is not None
+    beside = {"engine_runtime", "engine_weights", "kv_cache", "contexts", "reserved"}
+    return {
+        phase.name: {name: part for name, part in phase.parts.items() if name not in beside}
+        for phase in phases.phases
+        if phase.name in PEAKING
+    }
+
+
+def fullest(held: dict[str, dict[str, float]]) -> float:
+    """The most of all phases."""
+    return max(sum(parts.values()) for parts in held.values())
 
 
 @pytest.mark.parametrize(

@@ -156,6 +156,15 @@ def test_a_cold_prefix_cache_is_a_cause_of_slow_generation() -> None:
     assert kinds(found)[0] == "cold"
 
 
+@pytest.mark.parametrize(("seconds", "seen"), [(40.0, True), (5.0, False)])
+def test_tools_that_hold_a_generation_up_are_seen_where_they_are_timed(seconds: float, seen: bool) -> None:
+    """A log that times them rules them out too, whatever settings say."""
+    summary = run(step=100.0, generation=90.0, generation_tools=seconds)
+    causes = told(Evidence(run=summary, said=figures({"turns": 4.0}))).causes
+    assert any((one.kind, one.sign) == ("tools", "seen") for one in causes) is seen
+    assert any(one.kind == "tools" for one in causes) is seen
+
+
 def test_a_timer_that_covers_the_step_is_not_believed() -> None:
     """In a loop whose sides work in turn, generation cannot take all of it."""
     answer = told(Evidence(run=run(step=50.0, generation=50.0)))

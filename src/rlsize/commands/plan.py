@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from functools import partial
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 from rlsize.errors import DoesNotFitError, Fault
 from rlsize.reports.report import Report
@@ -17,24 +17,19 @@ if TYPE_CHECKING:
 
     from rlsize.planner.options import Placement
 
-Save = Annotated[
-    str | None,
-    option("--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"),
-]
-Apply = Annotated[
-    str | None,
-    option("--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"),
-]
-
-
-Write = Annotated[
-    str | None,
-    option("--write", "Write the launch that was given with the plan in it.", "Output", "FILE"),
-]
-
 
 @asks(**PLANNED)
-def plan(inputs: Inputs, save: Save = None, apply: Apply = None, write: Write = None, force: Force = False) -> Report:
+def plan(
+    inputs: Inputs,
+    save: str | None = option(
+        "--save", "Write the plan to a file, for check --baseline, diff and every command.", "Output", "FILE"
+    ),
+    apply: str | None = option(
+        "--apply", "Write a scenario with the plan in it, which every command takes.", "Output", "FILE"
+    ),
+    write: str | None = option("--write", "Write the launch that was given with the plan in it.", "Output", "FILE"),
+    force: Force = False,
+) -> Report:
     """
     Which mode, split and layouts are best, at what cost, and what if.
 

@@ -212,12 +212,7 @@ def _made(
 def _refilled(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values: Mapping[str, Real]) -> Generation:
     offered = np.inf if batch.in_flight is None else _in_flight_of_each(work, batch)
     found = steady(work, asked, offered, shape.lengths, values)
-    seconds = rollout_batch.fleet_time(
-        samples=batch.samples,
-        response_tokens=batch.response_tokens,
-        instances=batch.instances,
-        instance_rate=found.rate,
-    )
+    seconds = rollout_batch.fleet_time(batch.samples, batch.response_tokens, batch.instances, found.rate)
     sample = _sample_seconds(work, asked, batch, shape, found, values)
     flying = Flying(found.batch, found.capacity, found.step_seconds, found.prefill_seconds)
     return _made(work, batch, shape, seconds, flying, found.rate, sample_seconds=sample)
@@ -290,31 +285,19 @@ def _drained(work: Work, asked: Replica, batch: StepBatch, shape: Shape, values:
 
 def _full_steps(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked) -> Worked:
     """Engine steps with all slots busy."""
-    return batch_drain.full_steps(
-        samples=samples, slots=flying.batch, mean_tokens=batch.response_tokens, mean_remaining=shape.live
-    )
+    return batch_drain.full_steps(samples, flying.batch, batch.response_tokens, shape.live)
 
 
 def _drained_time(batch: StepBatch, shape: Shape, flying: Flying, samples: Worked, draining: Worked) -> Worked:
     """Time of a batch that drains, of which so many samples begin."""
-    return batch_drain.drained_time(
-        full_steps=_full_steps(batch, shape, flying, samples),
-        full_step_seconds=flying.step_seconds,
-        draining_seconds=draining,
-        samples=samples,
-        prefill_seconds=flying.prefill_seconds,
-    )
+    full = _full_steps(batch, shape, flying, samples)
+    return batch_drain.drained_time(full, flying.step_seconds, draining, samples, flying.prefill_seconds)
 
 
 def _packed_time(batch: StepBatch, flying: Flying, samples: Worked) -> Worked:
     """Time of so many samples if all slots were busy to the end."""
-    return rollout_batch.packed_time(
-        samples=samples,
-        response_tokens=batch.response_tokens,
-        batch=flying.batch,
-        step_seconds=flying.step_seconds,
-        prefill_seconds=flying.prefill_seconds,
-    )
+    times = {"step_seconds": flying.step_seconds, "prefill_seconds": flying.prefill_seconds}
+    return rollout_batch.packed_time(samples, batch.response_tokens, flying.batch, **times)
 
 
 class _Drain(NamedTuple):
@@ -353,14 +336,8 @@ def _drain(
     """
     cap, (own, slots) = _last(shape.cap), map(_last, samples)
     tokens = np.maximum(cap * np.linspace(0.0, 1.0, _POINTS) ** 2, 1.0)
-    curve = {
-        "tokens": tokens,
-        "mean_tokens": _last(shape.uncapped),
-        "length_cv": _last(batch.response_cv),
-        "max_tokens": cap,
-    }
-    fresh = batch_drain.finished_share(**curve)
-    aged = batch_drain.finished_share_in_flight(**curve)
+    curve = tokens, _last(shape.uncapped), _last(batch.response_cv), cap
+    fresh, aged = batch_drain.finished_share(*curve), batch_drain.finished_share_in_flight(*curve)
     refilled = own > slots
     done = np.clip(np.where(refilled, aged, fresh), 0.0, 1.0)
     here = batch_drain.chance_of_any(finished_share=done, samples=slots)

@@ -40,6 +40,7 @@ PASSES = frozenset({"logprob", "reference", "update"})
 PARTS = (
     "engine_weights", "kv_cache", "engine_runtime", "trainer_weights", "gradients", "optimizer", "adapters",
     "reference", "critic", "reward", "activations", "logits", "gathered", "reserved", "contexts",
+    "own",
 )  # fmt: skip
 """What a GPU can hold."""
 

@@ -98,6 +98,22 @@ def _part(parts: Parts, phase: str, values: Mapping[str, Real]) -> Real:
     return parts(values)[phase]
 
 
+def without_tools(measured: Mapping[str, tuple[float, float]], run: RunSummary) -> dict[str, tuple[float, float]]:
+    """
+    Phases whose generation is what engines did in it: tools are a time that no constant explains.
+
+    Args:
+        measured: Seconds and scatter of each phase.
+        run: The log.
+    """
+    tools = run.figure("generation_tools_seconds")
+    if not tools.known or "generation" not in measured:
+        return dict(measured)
+    seconds, scatter = measured["generation"]
+    left = max(0.0, seconds - tools.number)
+    return {**measured, "generation": (left, scatter * seconds / left if left else 0.0)}
+
+
 def own_phases(measured: Mapping[str, tuple[float, float]], after: Mapping[str, float]) -> list[OwnPhase]:
     """
     What calibrated phases leave of the measured ones, the step as a whole aside.

@@ -97,7 +97,7 @@ def predicted_step(question: StepQuestion, values: Mapping[str, Real]) -> Step:
         dtype=question.wire_dtype,
         trainer_gpus=question.train.gpus,
         rollout_gpus=question.rollout_gpus,
-        instance_gpus=question.engine.numbers.gpus,
+        instance_gpus=question.engine.gpus,
     )
     parts = LoopParts(
         loop=question.loop,
@@ -122,7 +122,7 @@ def fleet_generation(question: StepQuestion, values: Mapping[str, Real]) -> Gene
     Raises:
         Refused: The GPUs do not hold an instance.
     """
-    size = question.engine.numbers.gpus
+    size = question.engine.gpus
     instances = matching.instances_of(gpus=question.rollout_gpus, gpus_per_instance=size)
     if instances < 1:
         raise Refused(f"{question.rollout_gpus:g} rollout GPUs do not hold an instance of {size:g}")

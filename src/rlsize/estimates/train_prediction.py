@@ -7,13 +7,13 @@ Kernels measured alone, the bytes that a step moves and the power of the board s
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
 from rlsize.equations import kernel_time, matching
 from rlsize.equations import train_step as equations
-from rlsize.estimates.figures import added, apply, entries, total
+from rlsize.estimates.figures import added, apply, entries, figures_in, total
 from rlsize.estimates.flow import Flow
 from rlsize.estimates.memory_shape import memory_shape
 from rlsize.estimates.model_size import attending_layers, model_parts, model_size, stated, working_width
@@ -194,8 +194,7 @@ class TrainQuestion:
     @property
     def figures(self) -> dict[str, Figure]:
         """Its fields that are figures."""
-        values = {entry.name: getattr(self, entry.name) for entry in fields(self)}
-        return {name: value for name, value in values.items() if isinstance(value, Figure)}
+        return figures_in(self)
 
     def bare(self, draws: Mapping[str, Real] | None = None) -> TrainQuestion:
         """

@@ -35,33 +35,18 @@ class TrainerBackend:
 
 _FOREACH = "torch.optim.AdamW takes foreach kernels on GPUs, which hold one more copy of the parameters"
 _BACKENDS = (
-    TrainerBackend(
-        name="fsdp", own_master=True, step_copies=1.0, source=f"PyTorch FSDP (arXiv:2304.11277); {_FOREACH}"
-    ),
-    TrainerBackend(
-        name="fsdp2", own_master=True, step_copies=1.0, source=f"PyTorch documentation, fully_shard; {_FOREACH}"
-    ),
-    TrainerBackend(
-        name="ddp",
-        own_master=True,
-        step_copies=1.0,
-        source=f"PyTorch documentation, DistributedDataParallel; {_FOREACH}",
-    ),
-    TrainerBackend(
-        name="deepspeed",
-        own_master=False,
-        states_at_start=True,
-        gradient_buffer=True,
-        source="DeepSpeed, stage_1_and_2.py and stage3.py: fp32 partitions, and moments by a first empty step",
-    ),
-    TrainerBackend(
-        name="megatron",
-        own_master=False,
-        states_at_start=True,
-        gradient_buffer=True,
-        source="Megatron Core, distrib_optimizer.py and param_and_grad_buffer.py",
-    ),
-)
+    TrainerBackend(name="fsdp", own_master=True, step_copies=1.0,
+                   source=f"PyTorch FSDP (arXiv:2304.11277); {_FOREACH}"),
+    TrainerBackend(name="fsdp2", own_master=True, step_copies=1.0,
+                   source=f"PyTorch documentation, fully_shard; {_FOREACH}"),
+    TrainerBackend(name="ddp", own_master=True, step_copies=1.0,
+                   source=f"PyTorch documentation, DistributedDataParallel; {_FOREACH}"),
+    TrainerBackend(name="deepspeed", own_master=False, states_at_start=True, gradient_buffer=True,
+                   source="DeepSpeed, stage_1_and_2.py and stage3.py: fp32 partitions, and moments by a first empty "
+                          "step"),
+    TrainerBackend(name="megatron", own_master=False, states_at_start=True, gradient_buffer=True,
+                   source="Megatron Core, distrib_optimizer.py and param_and_grad_buffer.py"),
+)  # fmt: skip
 
 TRAINER_BACKENDS: Mapping[str, TrainerBackend] = MappingProxyType({entry.name: entry for entry in _BACKENDS})
 """The backends by name."""

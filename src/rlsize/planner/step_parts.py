@@ -37,18 +37,40 @@ def loop_parts(terms: Terms, place: Placement) -> LoopParts:
         Refused: The loop cannot run so.
     """
     fleet = fleet_parts(terms, place, shared=place.shared)
-    update, forwards = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]
-    lent, swap = lent_parts(terms, place, fleet.seconds) if place.loop == "hybrid" else (0.0, 0.0)
+    trained = trainer_parts(terms, place.trainer, place.trainer_gpus)[place.shared]
+    lent = lent_parts(terms, place, fleet.seconds) if place.loop == "hybrid" else (0.0, 0.0)
+    return together(terms, place, fleet, trained, sync_part(terms, place), lent)
+
+
+def together(
+    terms: Terms,
+    place: Placement,
+    fleet: FleetParts,
+    trained: tuple[Worked, Worked],
+    sync_seconds: Worked,
+    lent: tuple[Worked, Worked],
+) -> LoopParts:
+    """
+    The parts of a step from those of its sides.
+
+    Args:
+        terms: In which the step is worked out.
+        place: The placement.
+        fleet: What the fleet takes.
+        trained: Time of the update, and of the extra forward passes. [s]
+        sync_seconds: Of weight syncs, what falls on a step. [s]
+        lent: What lent GPUs generate over what the fleet does, and the time in which they change over.
+    """
     return LoopParts(
         loop=place.loop,
         generation_seconds=fleet.seconds,
         tail_seconds=fleet.tail,
-        update_seconds=update,
-        logprob_seconds=forwards,
-        sync_seconds=sync_part(terms, place),
+        update_seconds=trained[0],
+        logprob_seconds=trained[1],
+        sync_seconds=sync_seconds,
         overhead_seconds=overhead_part(terms, shared=place.shared),
-        lent_ratio=lent,
-        swap_seconds=swap,
+        lent_ratio=lent[0],
+        swap_seconds=lent[1],
         dropped_fraction=fleet.dropped,
         rule=late_rule(terms, place, fleet.sample_seconds),
         **unevenness(terms),

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from rlsize.estimates.figures import ends
-from rlsize.facts.figure import Figure
+from rlsize.facts.figure import Figure, Value
 from rlsize.units import short, show, unit_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
+    from rlsize.facts.calibration import OwnMemory
     from rlsize.reports.report import Cell
 
 _ENDINGS = (
@@ -31,6 +32,7 @@ _COMPLETE = (
 _SPECIAL = {
     "backlog_tokens_per_second": "backlog growth",
     "sync_bytes": "sync size",
+    "worst_phase_bytes_per_gpu": "fullest phase",
     "transfer_bytes": "transfer size",
     "tpot_seconds": "time per output token",
     "ttft_seconds": "time to first token",
@@ -52,6 +54,16 @@ def words(key: str) -> str:
     base = key.removeprefix(prefix)
     said = _SPECIAL.get(base) or _without_unit(base)
     return (prefix.replace("_", " ") + said).replace("gpu", "GPU").replace("kv ", "KV ")
+
+
+def peak_words(memory: OwnMemory | None) -> list[str]:
+    """What a log's memory peak says of a run; nothing where it has none."""
+    if memory is None:
+        return []
+    peak, gap = show(memory.measured, "_bytes"), show(abs(memory.own), "_bytes")
+    kept = ", as its allocator kept it (its cache is in that, so tensors took less)" if memory.reserved else ""
+    side = "more" if memory.own > 0 else "less"
+    return [f"The run's trainer took {peak} of a GPU{kept}: {gap} {side} than the model knows of its {memory.phase}."]
 
 
 def _without_unit(key: str) -> str:
@@ -230,8 +242,10 @@ def settled(value: float) -> float:
     return 0.0 if abs(value) < _ROUNDING else value
 
 
-def counted(counts: Mapping[str, int]) -> tuple[Figure, ...]:
-    """Numbers that an answer was counted to, as results."""
+def counted(values: Mapping[str, Value], source: str = "counted") -> tuple[Figure, ...]:
+    """What an answer was counted to, or what else is told with it, as results; what is None is none."""
     return tuple(
-        Figure(key=key, value=value, provenance="predicted", source="counted") for key, value in counts.items()
+        Figure(key=key, value=value, provenance="predicted", source=source)
+        for key, value in values.items()
+        if value is not None
     )

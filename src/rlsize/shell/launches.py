@@ -175,6 +175,7 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     """
     from rlsize.readers.frameworks import frameworks
     from rlsize.readers.launch.launch import read_launch
+    from rlsize.readers.logs.forms.wandb_file import config_text
     from rlsize.writers.files import write_whole
     from rlsize.writers.launch.written_back import written_back
 
@@ -187,7 +188,8 @@ def write_back(inputs: Inputs, wanted: Mapping[str, Any], target: str, *, force:
     def again(text: str) -> Reading:
         return read_launch(launch.name, known, framework=launch.framework.name, text=text).reading
 
-    original = launch.texts[launch.name].encode() if launch.name == "-" else Path(launch.name).read_bytes()
+    text = launch.texts[launch.name] if launch.name == "-" else config_text(launch.name)
+    original = Path(launch.name).read_bytes() if text is None else text.encode()
     found = written_back(original, launch.name, launch.reading, wanted, again, target=target)
     sys.stderr.write(found.difference)
     write_whole(target, found.content, force=force)

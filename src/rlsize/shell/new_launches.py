@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.errors import DoesNotFitError, Fault, suggestion
 from rlsize.loop.phases import PHASE_KEYS
@@ -44,8 +44,7 @@ _MOVED: Mapping[str, Any] = {
 """What sides that share their GPUs do in turn, as plans take for granted."""
 
 
-@dataclass(frozen=True, slots=True)
-class Prepared:
+class Prepared(NamedTuple):
     """
     A new launch.
 

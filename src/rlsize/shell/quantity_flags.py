@@ -14,7 +14,7 @@ from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import QUANTITIES
 from rlsize.reports.report import Report
-from rlsize.shell.command import Profiles, argument, option
+from rlsize.shell.command import Profiles, argument, declared, option
 from rlsize.shell.inputs import Inputs
 from rlsize.units import listed
 
@@ -159,7 +159,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         names[0] += f"/{no}" if no else ""
     elif isinstance(row.kind, Text) and row.kind.many:
         takes = list[str] | None
-    declared = typer.Option(
+    told = typer.Option(
         *names,
         help=_help(row if assumed else row._replace(default=None)),
         rich_help_panel=panel,
@@ -168,7 +168,7 @@ def _parameter(row: Row, names: list[str], panel: str, *, assumed: bool) -> insp
         hidden=panel == "Refused",
     )
     return inspect.Parameter(
-        f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, declared]
+        f"{_PREFIX}{row.key}", inspect.Parameter.KEYWORD_ONLY, default=None, annotation=Annotated[takes, told]
     )
 
 
@@ -215,8 +215,8 @@ def _asking(
 
     def decorated(command: Callable[..., Any]) -> Callable[..., Any]:
         signature = inspect.signature(command, eval_str=True)
-        declared = [one for name, one in signature.parameters.items() if name != "inputs"]
-        groups: dict[str, Any] = {one.name: one.annotation for one in declared if is_dataclass(one.annotation)}
+        taken = [one for name, one in signature.parameters.items() if name != "inputs"]
+        groups: dict[str, Any] = {one.name: one.annotation for one in taken if is_dataclass(one.annotation)}
 
         @wraps(command)
         def answer(profiles: list[str] | None = None, **own: Any) -> Any:
@@ -242,13 +242,13 @@ def _asking(
                 return report
             return replace(report, notes=(*report.notes, f"Not used here: {', '.join(unused)}"))
 
-        own = [each for one in declared for each in _flags_of(one, groups.get(one.name))]
+        own = [each for one in taken for each in _flags_of(one, groups.get(one.name))]
         keyword = inspect.Parameter.KEYWORD_ONLY
         shared = [
             *([inspect.Parameter("scenario", keyword, default=None, annotation=ScenarioFile)] if reads else []),
-            *(one.replace(kind=keyword) for one in own if one.default is inspect.Parameter.empty),
+            *(one for one in own if one.default is inspect.Parameter.empty),
             *asked.parameters(),
-            *(one.replace(kind=keyword) for one in own if one.default is not inspect.Parameter.empty),
+            *(one for one in own if one.default is not inspect.Parameter.empty),
             *([inspect.Parameter("changes", keyword, default=None, annotation=Changes)] if reads else []),
             inspect.Parameter("profiles", keyword, default=None, annotation=Profiles),
         ]
@@ -265,9 +265,9 @@ def _flags_of(parameter: inspect.Parameter, group: Any) -> list[inspect.Paramete
     """The parameter, or those that its dataclass stands for."""
     keyword = inspect.Parameter.KEYWORD_ONLY
     if group is None:
-        return [parameter.replace(kind=keyword)]
+        return [declared(parameter.replace(kind=keyword))]
     hints = get_type_hints(group, include_extras=True)
     return [
-        inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name])
+        declared(inspect.Parameter(each.name, keyword, default=each.default, annotation=hints[each.name]))
         for each in fields(group)
     ]

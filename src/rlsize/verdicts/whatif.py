@@ -16,6 +16,7 @@ from rlsize.loop.answer import answer_of
 from rlsize.loop.knobs import KINDS, Change
 from rlsize.loop.phases import phases_of
 from rlsize.loop.resolve import resolve
+from rlsize.loop.seed import seed_of
 from rlsize.planner.outlook import band_of
 from rlsize.quantities.table import QUANTITIES
 
@@ -116,7 +117,7 @@ def outcome_in(other: Said, change: Change, base: Outcome | None = None) -> Outc
     try:
         loop = resolve(other)
         found = answer_of(loop)
-        phases = phases_of(loop)
+        phases = phases_of(loop, seed_of(other))
     except Refused as refusal:
         return Outcome(change=change, refused=str(refusal))
     if loop.place is None:

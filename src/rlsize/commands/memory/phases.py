@@ -27,6 +27,7 @@ _NAMES: Mapping[str, str] = {
     "engine_runtime": "engine runtime",
     "reward": "reward model",
     "contexts": "CUDA contexts",
+    "own": "beside the model",
 }
 VERDICTS: Mapping[str, str] = {"fits": "yes", "not sure": "not sure", "dies": "no"}
 """What people read of a verdict."""

@@ -108,7 +108,6 @@ def predict_step(inputs: Inputs) -> Report:
     parts = step_parts(own.step, own.place.loop) if own.step is not None else ()
     assumed = _assumptions(inputs, loop, own.place)
     return Report(
-        command="predict step",
         headline=_headline(outlook, loop, stages),
         results=(*results, quickest),
         tables=tables_of(parts=_parts(parts), modes=_modes(outlook), assumed=_assumed(assumed) if assumed else None),
@@ -149,7 +148,6 @@ def _does_not_fit(inputs: Inputs, loop: Loop, stages: Stages) -> Report:
     elif loop.pools.split:
         where = f"on {rollout.number:g} + {trainer.number:g}"
     return Report(
-        command="predict step",
         headline=cannot_run(reason),
         results=(Figure(key="step_fits", value=False, provenance="predicted", source=reason),),
         no=True,

@@ -79,7 +79,7 @@ def _kept(told: Mapping[str, Told]) -> Iterator[tuple[str, Told]]:
 def _value(key: str, value: object, catalogue: Catalogue) -> object:
     """A value as a scenario takes it; None where it has no place there."""
     kind = QUANTITIES[key].kind
-    if key == "model":
+    if key in {"model", "reference_model"}:
         return model_name(str(value), catalogue)
     if key == "gpu":
         return _known(catalogue, "gpu", str(value)) or str(value)
