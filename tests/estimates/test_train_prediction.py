@@ -197,8 +197,25 @@ def test_rl_is_slower_than_pretraining_by_its_own_constants() -> None:
     rl, plain = seconds(question()), seconds(question(workload="pretraining"))
     assert rl.update_seconds > plain.update_seconds
     assert "loss" not in plain.parts
-    even = {**VALUES, "rl_train_slowdown": 1.0}
+    even = {**VALUES, "rl_train_slowdown": 1.0, "rl_attention": 1.0}
     assert seconds(question(), even).update_seconds == pytest.approx(plain.update_seconds)
+
+
+def test_states_on_the_host_come_and_go_at_the_rate_of_copies() -> None:
+    """By hand: 12 bytes of each of 7.505 billion parameters (8.03 less a table) over 32 GPUs, both ways."""
+    here, host = seconds(question()), seconds(question(offload=True))
+    longer = host.update_seconds - here.update_seconds
+    assert longer == pytest.approx(2 * 12 * 7.505e9 / 32 / VALUES["train_host_copy"], rel=1e-3)
+    assert host.parts["offload"] == pytest.approx(longer)
+    assert seconds(question(returning=True)).update_seconds == host.update_seconds
+
+
+def test_passes_of_another_model_have_a_constant_of_their_own() -> None:
+    """So that a measured sum does not tell what of it is the policy's."""
+    larger = question(passes=("old_logprob", "reward"), pass_models={"reward": CATALOGUE.get("model", "qwen3-32b")})
+    before, after = (seconds(larger, VALUES | {"rl_other_model": times}).forward_seconds for times in (1.0, 2.0))
+    assert after["reward"] == pytest.approx(2 * before["reward"])
+    assert after["old_logprob"] == before["old_logprob"]
 
 
 @pytest.mark.parametrize(

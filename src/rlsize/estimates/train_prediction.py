@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Literal
 
-from rlsize.equations import matching
+from rlsize.equations import kernel_time, matching
 from rlsize.equations import train_step as equations
 from rlsize.estimates.constants_memory import ATTENTION_COPIES
 from rlsize.estimates.figures import added, apply, entries, figures_in, total
@@ -136,6 +136,7 @@ class TrainQuestion:
         state_bytes: Bytes per parameter of the optimizer's copy and moments. [B/param]
         gradient_bytes: Bytes per parameter of a gradient. [B/param]
         offload: Whether these states live on the host.
+        returning: Whether they come from the host for the update, and go back, as engines have the GPUs in between.
         lora_rank: Rank of the adapters that alone are trained; None for full training. Memory counts them; the time is
             that of full training.
         fused: Whether element-wise work is compiled or fused.
@@ -172,6 +173,7 @@ class TrainQuestion:
     state_bytes: Real = 12.0
     gradient_bytes: Real = 4.0
     offload: bool = False
+    returning: bool = False
     lora_rank: int | None = None
     fused: bool = False
     overlapped: bool = False
@@ -441,6 +443,8 @@ def _extra(work: Work, question: TrainQuestion, values: Mapping[str, Real], name
         slowdown = values["rl_forward_moe_slowdown" if asked.model.architecture.moe else "rl_forward_slowdown"]
         lost = work("loss_seconds", equations.slowdown_loss, seconds=seconds, slowdown=slowdown)
         seconds = added(work, key, [seconds, lost])
+    if model is not question.model:
+        seconds = work(key, kernel_time.slowed, seconds=seconds, slowdown=values["rl_other_model"])
     if name != "critic":
         return seconds
     trained = _flow(work, asked, values, TRAINING[asked.recompute])["update_seconds"]
@@ -497,9 +501,11 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
     asked, spec = question, question.gpu.specification
     fp8, experts = asked.dtype == "fp8", asked.model.architecture.moe is not None
     older = spec.fp8_dense is not None and not asked.native_attention
+    recorded = "train_attention_recent" if older else "train_attention"
     slowdown = "rl_train_moe_slowdown" if experts else "rl_train_slowdown"
     moved = {
         "state_offload_seconds": asked.offload,
+        "once/offload_seconds": asked.returning and not asked.offload,
         "weight_offload_seconds": asked.keeps.param_offload,
         "activation_offload_seconds": asked.keeps.activation_offload,
     }
@@ -512,7 +518,8 @@ def _decided(question: TrainQuestion, cost: PassCost, domain: int) -> dict[str, 
         "wide_joules": wide,
         "narrow_joules": "fp8/joules_per_flop" if fp8 else wide,
         "linear_rate": "fp8/matmul_flops" if fp8 else "wide/matmul_flops",
-        "attention_scale": "train_attention_recent" if older else "train_attention",
+        "recorded_attention": recorded,
+        "attention_scale": "rl/attention_scale" if asked.workload == "rl" else recorded,
         "launch_seconds": "train_launch_fused" if asked.fused else "train_launch",
         "layer_bytes_per_token": "elementwise_bytes_per_token" if asked.fused else "eager_bytes_per_token",
         "quantising_bytes_per_value": "train_row_quantising" if asked.row_scaling else "train_quantising",

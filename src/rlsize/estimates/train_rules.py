@@ -169,6 +169,7 @@ COMPUTE = (
     rule("experts_read_seconds", kernels.weight_reading_time, params="experts_held", passes="linear_passes"),
     rule("length_seen", kernels.length_seen_by_tokens),
     rule("reached/attention_fraction", kernels.scaled_fraction, fraction="attention_fraction", scale="attention_scale"),
+    rule("rl/attention_scale", kernels.scaled_fraction, fraction="recorded_attention", scale="rl_attention"),
     rule(
         "attention_flops",
         kernels.saturating_rate,
@@ -263,7 +264,7 @@ RULES = by_result(
         rule(
             "offloaded_bytes", memory.trainer_state_bytes, params="own_params", training_bytes_per_param="state_bytes"
         ),
-        rule("once/offload_seconds", memory.optimizer_offload_time, bandwidth="pcie"),
+        rule("once/offload_seconds", memory.optimizer_offload_time, bandwidth="train_host_copy"),
         _repeated("state_offload_seconds", "once/offload_seconds", "optimizer_steps"),
         rule(
             "weight_offload_seconds",

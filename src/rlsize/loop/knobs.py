@@ -45,6 +45,12 @@ _WORDS: Mapping[str, tuple[str, ...]] = {
     "transport": ("nccl-broadcast", "rdma", "disk", "delta"),
     "late_samples": ("continue", "wait", "drop"),
 }
+UNTESTED = frozenset({
+    "recompute", "kv_dtype", "transport", "late_samples", "max_staleness", "sync_every", "max_num_seqs", "concurrency",
+    "micro_batch_samples", "logprob_micro_batch_samples", "logprob_micro_batch_tokens", "lora_rank", "optimizer",
+    "master_dtype", "gradients", "offload",
+})  # fmt: skip
+"""What no published runs differ by, so that nobody knows how well a twin foretells it."""
 _OF_ASYNC = frozenset({"max_staleness", "late_samples"})  # that no other loop has
 
 

@@ -10,13 +10,13 @@ if TYPE_CHECKING:
     from rlsize.loop.phases import Phases
     from rlsize.loop.resolve import Loop
 
-_MOVED = ("trainer_weights", "adapters", "optimizer", "reference", "critic", "reward", "engine_weights")
+_MOVED = ("trainer_weights", "adapters", "reference", "critic", "reward", "engine_weights")
 _ONCE = frozenset({"load", "engine_start"})
 
 
 def moved_seconds(loop: Loop, phases: Phases | None) -> float:
     """
-    Time in which states leave the GPUs and come back in a step; gradients and caches are made anew. [s]
+    Time in which weights leave the GPUs and come back in a step; that of optimizer states is in the update. [s]
 
     Args:
         loop: The loop.
