@@ -4,10 +4,14 @@ Speed and memory of the simulator.
 1. Side by side with the same loop in SimPy (`benchmarks.simpy_loop`): 13 instances of 64 slots, 64 groups of 8 samples
    a step, asynchronous. Both run in turn, A B A B ..., on the same lengths, without the garbage collector, and must
    agree about when each optimizer step ends. The target is 10 times as many completions a second. One model in SimPy
-   advances by completion, as the simulator does; another wakes for every engine step.
-2. Completions a second as the run gets longer.
-3. Peak memory as the run gets longer, when no history is kept.
-4. 10,000 GPUs (2,500 instances of 256 slots) and 100,000 samples a step.
+   advances by completion, as the simulator does; another wakes for every engine step. Lengths are drawn in every run.
+2. The compiled kernel and the specification in the same way; all of their accounts must be equal.
+3. Completions a second as the run gets longer.
+4. Peak memory as the run gets longer, when no history is kept.
+5. 10,000 GPUs (2,500 instances of 256 slots) and 100,000 samples a step.
+6. CPU seconds until the kernel is there: compiled, and from the cache.
+
+Without numba the specification stands in for the kernel.
 
     python -m benchmarks.simulator_speed [--steps N] [--full]
 """
@@ -17,16 +21,20 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import resource
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 from typing import TYPE_CHECKING
 
 from benchmarks.pairs import PAIRS, show
 from benchmarks.simpy_loop import Instance, Loop, Stepwise
 
+from rlsize.simulator.covered import installed
+from rlsize.simulator.draws import shared_lengths
 from rlsize.simulator.run import simulate
 from rlsize.simulator.setting import (
     EngineSetting,
@@ -72,16 +80,18 @@ def setting(instances: int = 13, slots: int = 64, groups: int = 64, routing: Rou
     )
 
 
-def ours(asked: Setting, steps: int) -> tuple[float, Ledger]:
-    """CPU seconds of rlsize, and its accounts."""
+def ours(asked: Setting, steps: int, *, compiled: bool = True) -> tuple[float, Ledger]:
+    """CPU seconds of rlsize, by the kernel or the specification, and its accounts."""
+    shared_lengths.cache_clear()
     start = time.process_time()
-    ledger = simulate(asked, steps)
+    ledger = simulate(asked, steps, compiled=compiled)
     return time.process_time() - start, ledger
 
 
 def theirs(asked: Setting, steps: int, kind: type[Instance]) -> tuple[float, list[float]]:
     """CPU seconds of SimPy, and when each optimizer step ends."""
     gc.disable()
+    shared_lengths.cache_clear()
     start = time.process_time()
     loop = Loop(asked, 0, kind)
     loop.run(steps)
@@ -91,17 +101,17 @@ def theirs(asked: Setting, steps: int, kind: type[Instance]) -> tuple[float, lis
     return seconds, loop.ends
 
 
-def side_by_side(case: str, kind: type[Instance], steps: int) -> bool:
+def side_by_side(case: str, kind: type[Instance], steps: int, *, compiled: bool) -> bool:
     """Print pairs of rates; whether both agree."""
     asked, pairs, apart = setting(), [], 0.0
     samples = steps * asked.work.samples
     for _ in range(PAIRS):
-        first, ledger = ours(asked, steps)
+        first, ledger = ours(asked, steps, compiled=compiled)
         second, expected = theirs(asked, steps, kind)
         pairs.append((samples / first, samples / second))
         apart = max(abs(a / b - 1.0) for a, b in zip(ledger.columns["end_seconds"], expected, strict=True))
     show(
-        case,
+        f"{'kernel' if compiled else 'specification'} and {case}",
         "simpy",
         pairs,
         unit="completions",
@@ -111,6 +121,25 @@ def side_by_side(case: str, kind: type[Instance], steps: int) -> bool:
         reaches_target=statistics.median(a / b for a, b in pairs) >= TARGET,
     )
     return apart <= AGREEMENT
+
+
+def both(steps: int) -> bool:
+    """Print pairs of rates of kernel and specification; whether all accounts are equal."""
+    asked, pairs, equal = setting(), [], True
+    for _ in range(PAIRS):
+        (first, found), (second, expected) = (ours(asked, steps, compiled=compiled) for compiled in (True, False))
+        pairs.append((steps * asked.work.samples / first, steps * asked.work.samples / second))
+        equal &= found.columns == expected.columns and found.staleness == expected.staleness
+    show("kernel and specification", "specification", pairs, unit="completions", steps=steps, equal=equal)
+    return equal
+
+
+def compiling() -> None:
+    """Print CPU seconds of a first step in a process of its own, with an empty cache and with the kernel in it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for case in ("compiled", "from the cache"):
+            told = alone("13", "64", "64", "1", "affine", NUMBA_CACHE_DIR=folder)
+            say(case=f"kernel {case}", seconds=round(told["before"], 2))
 
 
 def scaling(scales: Sequence[int]) -> None:
@@ -147,10 +176,10 @@ def large(steps: int) -> None:
                 peak_mib=round(told["peak_bytes"] / 2**20, 1))  # fmt: skip
 
 
-def alone(*arguments: str) -> dict[str, float]:
+def alone(*arguments: str, **environment: str) -> dict[str, float]:
     """What a run of `one` in a process of its own prints."""
     command = [sys.executable, "-m", "benchmarks.simulator_speed", "--one", *arguments]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    done = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ | environment)
     told: dict[str, float] = json.loads(done.stdout)
     return told
 
@@ -158,9 +187,15 @@ def alone(*arguments: str) -> dict[str, float]:
 def one(instances: str, slots: str, groups: str, steps: str, routing: Routing) -> None:
     """Print CPU seconds and peak memory of a run."""
     asked = setting(int(instances), int(slots), int(groups), routing)
+    before, _ = ours(setting(), 1)  # loads the kernel
     seconds, ledger = ours(asked, int(steps))
     completed = asked.work.samples * int(steps) + ledger.columns["backlog_samples"][-1]
-    say(seconds=seconds, completed=completed, peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB)
+    say(
+        before=before,
+        seconds=seconds,
+        completed=completed,
+        peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * KIB,
+    )
 
 
 def say(**told: object) -> None:
@@ -169,7 +204,7 @@ def say(**told: object) -> None:
 
 
 def main() -> int:
-    """Print lines of JSON; exit code 1 where rlsize and SimPy do not agree."""
+    """Print lines of JSON; exit code 1 where kernel, specification and SimPy do not agree."""
     parser = argparse.ArgumentParser(description="Speed and memory of the simulator.")
     parser.add_argument("--steps", type=int, default=STEPS, help="optimizer steps of each run against SimPy")
     parser.add_argument("--full", action="store_true", help="10,000,000 samples, and 10,000 steps for memory")
@@ -181,8 +216,13 @@ def main() -> int:
     # Children first: a child's peak starts at what its parent has in use.
     memory([*LENGTHS, 10_000] if asked.full else LENGTHS)
     large(LARGE_STEPS)
-    agree = side_by_side("simpy, by completion", Instance, asked.steps)
-    agree &= side_by_side("simpy, step by step", Stepwise, max(1, asked.steps // SHORT))
+    if installed():
+        compiling()
+    ours(setting(), 1)  # loads the kernel
+    agree = both(asked.steps)
+    for compiled in (True, False):
+        agree &= side_by_side("simpy, by completion", Instance, asked.steps, compiled=compiled)
+        agree &= side_by_side("simpy, step by step", Stepwise, max(1, asked.steps // SHORT), compiled=compiled)
     scaling([*SCALES, 10**7] if asked.full else SCALES)
     return int(not agree)
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
+from functools import reduce
+from operator import add
 from typing import Any, TypeAlias
 
 import simpy
@@ -244,7 +246,7 @@ class Loop:
                 trained_tokens=self.trained_tokens,
                 generated_tokens=sum(each.generated for each in fleet.instances),
                 dropped_tokens=fleet.dropped_tokens,
-                engine_busy_seconds=sum(each.busy_seconds for each in fleet.instances),
+                engine_busy_seconds=reduce(add, (each.busy_seconds for each in fleet.instances)),
                 backlog_samples=sum(len(group.samples) for group in fleet.not_taken()),
                 preemptions=sum(each.preemptions for each in fleet.instances),
             )

@@ -60,12 +60,18 @@ def shared_out_sync(seconds: Real, gpus: Real, usual_gpus: Real, exponent: Real)
 
 
 def own_phase(
-    model_seconds: Real, factor: Real, drift: Real, tokens: Real, measured_tokens: Real, own_seconds: Real
+    model_seconds: Real,
+    factor: Real,
+    drift: Real,
+    tokens: Real,
+    measured_tokens: Real,
+    own_seconds: Real,
+    again: Real,
 ) -> Real:
     """
     Time of a phase of a run that was measured, part of which the model does not know.
 
-    t = f m (T / T_0)^(d - 1) + w
+    t = r (f m (T / T_0)^(d - 1) + w)
 
     Args:
         model_seconds: As it is predicted, m. [s]
@@ -74,6 +80,7 @@ def own_phase(
         tokens: Tokens of a step, T. [token]
         measured_tokens: Tokens of a step of the run, T_0. [token]
         own_seconds: What the run has on top of it, w. [s]
+        again: The same phase in another run alike over what it took in this one, r. [1]
 
     Returns:
         t. [s]
@@ -81,10 +88,10 @@ def own_phase(
     Assumes that how a run grows otherwise than predicted is a power of its tokens.
     Source: what is left of measured phases beside their prediction.
 
-    >>> own_phase(model_seconds=20.0, factor=1.0, drift=1.0, tokens=4e6, measured_tokens=1e6, own_seconds=10.0)
+    >>> own_phase(20.0, factor=1.0, drift=1.0, tokens=4e6, measured_tokens=1e6, own_seconds=10.0, again=1.0)
     30.0
     """
-    return factor * model_seconds * (tokens / measured_tokens) ** (drift - 1) + own_seconds
+    return again * (factor * model_seconds * (tokens / measured_tokens) ** (drift - 1) + own_seconds)
 
 
 def own_time(

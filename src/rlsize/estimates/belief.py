@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 STEP = 1e-3  # of a logarithm, for derivatives
 _ROUNDS = 16  # of the update at most; a step's phases bend where one of them takes over
 _SETTLED = 1e-4  # change of a logarithm that ends the rounds
+_LEANING = 2  # rounds in which draws are moved to what was measured
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,11 +43,13 @@ class Belief:
         names: The constants.
         mean: Mean of their logarithms, in the order of the names.
         covariance: Covariance of their logarithms.
+        lean: How far draws lie beside the mean: predictions bend, and their median should explain what was measured.
     """
 
     names: tuple[str, ...]
     mean: NDArray[np.float64]
     covariance: NDArray[np.float64]
+    lean: NDArray[np.float64] | float = 0.0
 
     def central(self) -> dict[str, float]:
         """The central value of each constant."""
@@ -66,7 +69,7 @@ class Belief:
         """
         normal = _normals(seed, self.names, draws)
         root = _root(np.ascontiguousarray(self.covariance, dtype=np.float64).tobytes(), len(self.names))
-        values = np.exp(self.mean[:, None] + root @ normal)
+        values = np.exp((self.mean + self.lean)[:, None] + root @ normal)
         return dict(zip(self.names, values, strict=True))
 
 
@@ -112,7 +115,8 @@ def conditioned(
         noise: Standard deviation of the logarithm of each measurement.
 
     Returns:
-        The Gaussian with the mean at the most likely constants and the covariance of the linearised predictions there.
+        The Gaussian with the mean at the most likely constants and the covariance of the linearised predictions there;
+        the median of its draws predicts what the mean does.
     """
     seen = np.log(np.asarray(measured, dtype=float))
     scatter = np.diag(np.asarray(noise, dtype=float) ** 2)
@@ -124,7 +128,11 @@ def conditioned(
         if np.abs(mean - before).max(initial=0.0) < _SETTLED:
             break
     covariance = belief.covariance - gain @ slope @ belief.covariance
-    return replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2)
+    after = replace(belief, mean=mean, covariance=(covariance + covariance.T) / 2, lean=np.zeros(len(mean)))
+    for _ in range(_LEANING):
+        middle = np.log([np.median(value) for value in predict(after.drawn(0))])
+        after = replace(after, lean=after.lean + gain @ (expected - middle))
+    return after
 
 
 def settled(

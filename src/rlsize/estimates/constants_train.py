@@ -69,6 +69,10 @@ STAGE = Stage(
                  "share of the energy of an operation that GPUs with fp4 units take",
                  "best matrix products of B200, 1745 TFLOP/s within 1000 W, beside those of H100, 794.5 within 700 W "
                  "(stas00/ml-engineering, MAMF)"),
+        Constant("train_host_copy", 6e9, 0.5, "B/s", "assumed",
+                 "rate at which states that live on the host come to a GPU and go back",
+                 "host memory that is not pinned is copied at 3 to 12 GB/s whatever the link; trainers seldom pin what "
+                 "moves"),
         Constant("train_launch", 0.4e-3, 0.5, "s", "kernels",
                  "time of the host to launch a layer's kernels of one pass",
                  "some 20 launches at 20 us (ai-dynamo/aiconfigurator@095f58a5, eager all-reduce)"),
@@ -78,7 +82,11 @@ STAGE = Stage(
         Constant("train_stack", 1.0, 0.08, "1", "assumed",
                  "time of an update of pre-training, over all that is counted",
                  "what frameworks and set-ups differ by: only two were there to fit"),
-        Constant("rl_train_slowdown", 1.2, 0.25, "1", "published",
+        Constant("rl_attention", 1.7, 0.2, "1", "published",
+                 "times quicker that attention of RL trainers is than in the records of pre-training, of 2023",
+                 "FlashAttention-2 (arXiv:2307.08691): 1.7 to 3 times as quick as FlashAttention, 1.3 to 2.5 as "
+                 "Triton's"),
+        Constant("rl_train_slowdown", 1.33, 0.25, "1", "published",
                  "times longer that an update takes in RL: ragged sequences, uneven ranks, small micro-batches",
                  "RL trainers reach about 30 % MFU where pre-training of the same models reaches 40 %"),
         Constant("rl_train_moe_slowdown", 1.8, 0.45, "1", "published",
@@ -87,6 +95,9 @@ STAGE = Stage(
         Constant("rl_forward_slowdown", 1.3, 0.35, "1", "assumed",
                  "times longer that an extra forward pass takes in RL",
                  "as an update, with less to hide transfers behind"),
+        Constant("rl_other_model", 1.0, 0.25, "1", "assumed",
+                 "times longer that a pass of another model takes than that of the policy, over what is predicted",
+                 "larger models keep kernels busier: one trainer's passes of 3 B and 32 B reached 107 and 197 TFLOP/s"),
         Constant("rl_forward_moe_slowdown", 1.9, 0.45, "1", "assumed",
                  "times longer that an extra forward pass of a mixture of experts takes in RL",
                  "as an update of a mixture of experts, with less to hide transfers behind"),

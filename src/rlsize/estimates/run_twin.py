@@ -26,6 +26,7 @@ REST = ("overhead", "sync")
 """What a log leaves of a step that does not time its weight syncs."""
 REPEATED = 0.03  # of the mean of a phase over many steps
 AGAIN = 0.05  # of a step of the same run again: published runs that were repeated differ by 1 to 10 %
+UNTESTED = 0.1  # of a step after a change that no published runs differ by, as `benchmarks/twins.py` has it of others
 _PHASES = {  # columns of a log, by phase
     "generation": "generation_seconds",
     "update": "update_seconds",

@@ -52,6 +52,7 @@ class CalibratedConstant:
     factor: Annotated[float, Quantity("1", "Central value after over that before.")]
     spread_before: Annotated[float, Quantity("1", "Standard deviation of its logarithm before.", least=0)]
     spread: Annotated[float, Quantity("1", "The same after.", least=0)]
+    lean: Annotated[float, Quantity("1", "Middle of its draws over the central value.", above=0)] = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -91,9 +91,11 @@ class Phases:
 
     Args:
         phases: All of them, in the order in which a run comes to them.
+        unsaid: Quantities that nobody says, with which it may not fit.
     """
 
     phases: tuple[PhaseMemory, ...]
+    unsaid: tuple[str, ...] = ()
 
     @property
     def worst(self) -> PhaseMemory:
@@ -233,6 +235,7 @@ def _trainer_side(asked: TrainQuestion, turns: Turns, longest: Real) -> TrainerS
         forward=replace(load, backward=False, gradients_held=True, tokens=tokens, beside=tuple(beside(asked))),
         gpus=asked.gpus,
         step_width=0.0 if asked.offload else backend.step_copies * width,
+        sync_copies=0.0 if asked.lora_rank is not None or "params" in turns.offloaded else backend.sync_copies,
         states_at_start=backend.states_at_start,
         gradient_buffer=backend.gradient_buffer,
         logprob=not {"old_logprob", "proximal"}.isdisjoint(asked.passes),

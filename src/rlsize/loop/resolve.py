@@ -9,10 +9,11 @@ from rlsize.equations import matching, planning, train_step
 from rlsize.errors import Fault, InputError
 from rlsize.estimates.figures import apply
 from rlsize.estimates.step_assembly import REFILLING
-from rlsize.facts.calibration import CalibrationSetting
+from rlsize.facts.calibration import CalibratedRun, CalibrationSetting
 from rlsize.facts.figure import Figure, absent
 from rlsize.facts.records.record import Refused
 from rlsize.loop.instance_count import stated_instances
+from rlsize.loop.knobs import UNTESTED
 from rlsize.loop.late import late_samples, oversampling
 from rlsize.loop.lengths import hits, lengths
 from rlsize.loop.pools import node_gpus, pools
@@ -509,7 +510,7 @@ def as_stated(said: Said, loop: Loop) -> Loop:
     except Refused as refusal:
         reason, place = str(refusal), None
     if not reason:
-        return replace(loop, place=place)
+        return replace(loop, place=place, outlook=_doubted(said, loop.outlook))
     smaller = _smaller_passes(said, loop)
     return replace(loop, refused=reason) if smaller is None else as_stated(said, smaller)
 
@@ -520,6 +521,23 @@ def _ran(said: Said, loop: Loop) -> bool:
     if run is None:
         return said.ran
     return all(said.used[key].value == value for key, value in run.ran.items() if key in said.used)
+
+
+def _doubted(said: Said, outlook: Outlook) -> Outlook:
+    """With a wider band where the loop differs from a run that was measured in what nobody has tested."""
+    run = outlook.problem.run
+    changed = [] if run is None else [key for key in sorted(UNTESTED & said.used.keys()) if _differs(said, run, key)]
+    if not changed:
+        return outlook
+    doubt = f"no published runs differ by {', '.join(changed)}: nobody knows how well a run foretells that"
+    said.warnings += [doubt] if doubt not in said.warnings else []
+    return replace(outlook, untested=True)
+
+
+def _differs(said: Said, run: CalibratedRun, key: str) -> bool:
+    """Whether a quantity is not as it was in a run; what the run did not say, and nobody says now, is."""
+    figure = said.used[key]
+    return figure.value != run.ran[key] if key in run.ran else figure.provenance == "given"
 
 
 def _placed(said: Said, loop: Loop, instances: float, trainer_gpus: float) -> Placement:

@@ -234,6 +234,7 @@ def _how(said: Said) -> dict[str, Any]:
         "gradient_bytes": BYTES_PER_GRADIENT[width],
         "lora_rank": int(rank.number) if rank.known else None,
         "offload": bool(said.yes("offload")),
+        "returning": "optimizer" in (said.listed("offloaded_between") or ()),
         "fused": bool(said.yes("compiled")),
         "overlapped": bool(said.yes("overlapped")),
         "native_attention": bool(said.yes("native_attention")),

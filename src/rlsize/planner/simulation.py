@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from math import ceil, inf
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +17,7 @@ from rlsize.planner.predicted_parts import hits
 from rlsize.planner.step_parts import lent_instances, loop_parts
 from rlsize.simulator.first_order import Pools
 from rlsize.simulator.outcome import outcome_of, spread_over
-from rlsize.simulator.run import simulate
+from rlsize.simulator.run import WORTH, simulate
 from rlsize.simulator.setting import (
     EngineSetting,
     LengthSetting,
@@ -101,11 +102,12 @@ def ranked(outlook: Outlook, plans: Sequence[Alternative], over: Over) -> tuple[
         else:
             runs += [(place, setting, pools, seed) for seed in range(_SEEDS)]
     samples = sum(_STEPS * setting.work.samples for _, setting, _, _ in runs)
+    play = partial(_simulated, compiled=samples >= WORTH)
     if samples > _MOST_SAMPLES:
         what = f"{len(runs)} simulations generate {samples:,.0f} samples, more than {_MOST_SAMPLES:,.0f}"
         raise InputError(Fault(what, "--simulate", "rank fewer plans, or simulate the one that is chosen"))
     outcomes: dict[int, list[Outcome | None]] = {}
-    for (place, *_), outcome in zip(runs, over(_simulated, runs), strict=True):
+    for (place, *_), outcome in zip(runs, over(play, runs), strict=True):
         outcomes.setdefault(place, []).append(outcome)
     found = []
     for place, one in enumerate(plans):
@@ -118,10 +120,10 @@ def ranked(outlook: Outlook, plans: Sequence[Alternative], over: Over) -> tuple[
     return tuple(found)
 
 
-def _simulated(run: tuple[int, Setting, Pools, int]) -> Outcome | None:
+def _simulated(run: tuple[int, Setting, Pools, int], *, compiled: bool) -> Outcome | None:
     """What a run came to; None where the loop stood still."""
     _, setting, pools, seed = run
-    ledger = simulate(setting, _STEPS, seed)
+    ledger = simulate(setting, _STEPS, seed, compiled=compiled)
     return outcome_of(ledger, setting, pools, seed) if len(ledger) == _STEPS else None
 
 

@@ -251,6 +251,7 @@ def _with_own(terms: Terms, phase: str, seconds: Worked) -> Worked:
         model_seconds=seconds,
         factor=own.factor,
         drift=drift,
+        again=terms.values["step_generation_again"] if phase == "generation" and own.measured else 1.0,
         own_seconds=_own_time(terms, own, seconds, tokens) if own.seconds else 0.0,
         **tokens,
     )
@@ -262,7 +263,7 @@ def _own_time(terms: Terms, own: OwnPhase, seconds: Worked, tokens: Mapping[str,
         growth, quickened, quickening = terms.values["step_wait_growth"], 1.0, 0.0
     else:
         was = own.explained / tokens["measured_tokens"]
-        growth, quickening = 1.0, terms.values["step_own_quickening"]
+        growth, quickening = terms.values["step_own_growth"], terms.values["step_own_quickening"]
         now = terms.work("token_seconds", rollout_batch.share_of, part=seconds, whole=tokens["tokens"])
         quickened = terms.work("quickened", rollout_batch.share_of, part=now, whole=was) if was else 1.0
     return terms.work(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from rlsize.equations import planning
 from rlsize.estimates.figures import ends
 from rlsize.facts.figure import Figure
+from rlsize.planner.space import REASONS
 from rlsize.reports.plan_chart import plan_chart
 from rlsize.reports.plan_tables import candidates, front_table, next_gpus, rejections, sensitivity, simulated_ranks
 from rlsize.reports.report import Report, tables_of
@@ -33,6 +35,7 @@ _SECONDS = {
     "overhead_seconds": "switching and handling",
 }
 _LONGER = 1.1  # than either side takes: a step that something else holds up
+_FEW = 3  # reasons that are told
 _WORTH_A_WORD = 0.005  # of the step: a smaller difference is none
 _AS_GOOD = 0.01  # of the step: what fewer GPUs may cost and still do as well
 
@@ -164,16 +167,30 @@ def _nothing(answer: Planned, inputs: Sequence[Figure], warnings: Sequence[str])
         _change_words(change.key, change.now, change.needed, sources.get(change.key, "")) for change in answer.changes
     ]
     least = f" The least change that makes one possible: {ways[0]}." if ways else ""
+    why, others = _why_none(answer)
     return Report(
         command="plan",
-        headline=f"No plan keeps all limits.{least}",
+        headline=f"{why}.{least}",
         results=(Figure(key="plan_exists", value=False, provenance="predicted", source="the search"),),
         inputs=tuple(inputs),
         tables=tables_of(rejected=rejections(answer)),
         warnings=tuple(warnings),
-        notes=(*(f"Or: {way}." for way in ways[1:]), _searched(answer)),
+        notes=(*(f"Or: {way}." for way in ways[1:]), *others, _searched(answer)),
         no=True,
     )
+
+
+def _why_none(answer: Planned) -> tuple[str, list[str]]:
+    """Why no plan is possible: what most of those that were found are refused for, else what the nearest one misses."""
+    if answer.refusals:
+        refused = Counter(answer.refusals).most_common()
+        others = [f"{count} of {len(answer.refusals)} are refused otherwise: {why}." for why, count in refused[1:_FEW]]
+        return f"No plan can be launched: {refused[0][0]}", others
+    rejected = answer.found.rejected
+    if not rejected.counts or {limit.key for limit in answer.space.limits} & rejected.counts.keys():
+        return "No plan keeps all limits", []
+    nearest = min(rejected.nearest, key=lambda reason: rejected.nearest[reason].short, default="")
+    return f"No plan is possible: {REASONS[nearest or rejected.counts.most_common(1)[0][0]]}", []
 
 
 def _change_words(key: str, now: float, needed: float, source: str) -> str:

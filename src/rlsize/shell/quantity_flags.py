@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass, replace
 from functools import wraps
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeAlias, get_typ
 
 import typer
 
+from rlsize.errors import InputError
 from rlsize.facts.fields import Quantity
 from rlsize.quantities.row import Switch, Text
 from rlsize.quantities.table import QUANTITIES
@@ -36,7 +38,7 @@ class Unassumed(str):
 _PREFIX = "quantity_"  # of the parameters, so that none has the name of an argument of the command
 
 ScenarioFile = Annotated[
-    str | None, argument("SCENARIO", "A scenario file or a saved plan; flags override what it says.")
+    str | None, argument("SCENARIO", "A scenario, a saved plan or a launch script; flags override what it says.")
 ]
 Changes = Annotated[
     list[str] | None,
@@ -227,7 +229,12 @@ def _asking(
                 own[name] = group(**{each.name: own.pop(each.name) for each in fields(group)})
             inputs = Inputs(scenario, profiles, texts=said, flags=asked.flags, changes=changes or ())
             inputs.check_texts()
-            report = command(inputs, **own)
+            try:
+                report = command(inputs, **own)
+            except InputError:  # what is missing may stand in a file that the launch names
+                lacking = [note for note in inputs.notes if " is missing: " in note]
+                sys.stderr.write("".join(f"note: {note}\n" for note in lacking))
+                raise
             if not isinstance(report, Report):
                 return report
             inputs.check_unasked()

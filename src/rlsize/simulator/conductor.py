@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from rlsize.simulator.samples import Group
     from rlsize.simulator.setting import Setting
 
-_PATIENCE, _ROUNDS = 20_000, 40  # rounds of decisions without an optimizer step: in all, and for each sample of one
-
 
 class Conductor(ABC):
     """
@@ -52,11 +50,7 @@ class Conductor(ABC):
 
         It stops with fewer where nothing that the loop waits for can come, or where as good as nothing does.
         """
-        work, rules = self.setting.work, self.setting.rules
-        patience = _PATIENCE + _ROUNDS * work.turns * (
-            work.samples * rules.oversampling / work.acceptance + len(self.fleet.engines)
-        )
-        rounds, reached = 0, self.steps
+        patience, rounds, reached = self.setting.patience, 0, self.steps
 
         def done() -> bool:
             nonlocal rounds, reached

@@ -24,9 +24,11 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
 
-_CHUNK = 512  # groups drawn at once
+CHUNK = 512
+"""Groups that are drawn at once."""
 _KEPT = 4  # chunks of a stream that are kept, at least: samples of older groups may still ask
 _KEPT_STEPS = 8  # optimizer steps whose groups are kept
+_SHARED = 128  # chunks of lengths that runs share
 _LENGTHS, _ACCEPTED, _PLACES, _TOOLS, _VERIFY, _LOSSES, _FAILURES, _STRAGGLERS = range(8)
 _GRID = 4001  # points of a tabulated quantile function
 _NORMAL = 8.0  # standard normal deviates beyond which hardly a draw goes
@@ -79,7 +81,7 @@ class _Groups(Generic[_T]):
 
     def of(self, group: int) -> _T:
         """What was drawn for a group."""
-        number, row = divmod(group, _CHUNK)
+        number, row = divmod(group, CHUNK)
         chunk = self._chunks.get(number)
         if chunk is None:
             if len(self._chunks) == self._kept:
@@ -99,7 +101,7 @@ class SeededOutcomes:
 
     def __init__(self, work: WorkSetting, seed: int) -> None:
         self._work, self._seed = work, seed
-        kept = max(_KEPT, ceil(_KEPT_STEPS * work.groups / _CHUNK))
+        kept = max(_KEPT, ceil(_KEPT_STEPS * work.groups / CHUNK))
         self._lengths = _Groups(self._draw_lengths, kept)
         self._verdicts = _Groups(self._draw_verdicts, kept)
         self._places = _Groups(self._draw_places, kept)
@@ -112,7 +114,7 @@ class SeededOutcomes:
 
     def accepted(self, group: int) -> bool:
         """Whether dynamic sampling keeps a group."""
-        return self._work.acceptance >= 1.0 or self._verdicts.of(group) < self._work.acceptance
+        return self._work.acceptance >= 1.0 or self._verdicts.of(group)
 
     def place(self, group: int, member: int) -> float:
         """Where a sample goes under random routing, 0 to 1. [1]"""
@@ -142,35 +144,54 @@ class SeededOutcomes:
         order = self._generator(_STRAGGLERS).random(instances).argsort()
         return [int(index) for index in order[:count]]
 
+    def length_table(self, chunk: int) -> NDArray[np.int64]:
+        """Response tokens of a chunk of groups. [token] [group, member]"""
+        work = self._work
+        return shared_lengths(work.lengths, work.groups, work.group_size, self._seed, chunk)
+
+    def verdict_table(self, chunk: int) -> NDArray[np.bool_]:
+        """Whether dynamic sampling keeps each of a chunk of groups."""
+        return self._generator(_ACCEPTED, chunk).random(CHUNK) < self._work.acceptance
+
     def _generator(self, stream: int, part: int = 0) -> np.random.Generator:
-        return np.random.Generator(np.random.PCG64(np.random.SeedSequence((self._seed, stream, part))))
+        return _generator(self._seed, stream, part)
 
     def _draw_lengths(self, chunk: int) -> list[list[int]]:
-        work, generator = self._work, self._generator(_LENGTHS, chunk)
-        shared = generator.standard_normal(_CHUNK)
-        own = generator.standard_normal((work.group_size, _CHUNK))  # by member: larger groups keep the smaller ones'
-        batch = (chunk * _CHUNK + np.arange(_CHUNK)) / work.groups
-        found: list[list[int]] = tokens_of(work.lengths, shared, own, batch).T.tolist()
+        found: list[list[int]] = self.length_table(chunk).tolist()
         return found
 
-    def _draw_verdicts(self, chunk: int) -> list[float]:
-        found: list[float] = self._generator(_ACCEPTED, chunk).random(_CHUNK).tolist()
+    def _draw_verdicts(self, chunk: int) -> list[bool]:
+        found: list[bool] = self.verdict_table(chunk).tolist()
         return found
 
     def _draw_places(self, chunk: int) -> list[list[float]]:
-        found: list[list[float]] = self._generator(_PLACES, chunk).random((self._work.group_size, _CHUNK)).T.tolist()
+        found: list[list[float]] = self._generator(_PLACES, chunk).random((self._work.group_size, CHUNK)).T.tolist()
         return found
 
     def _draw_tools(self, chunk: int) -> list[list[list[float]]]:
         work = self._work
-        normal = self._generator(_TOOLS, chunk).standard_normal((work.turns, work.group_size, _CHUNK))
+        normal = self._generator(_TOOLS, chunk).standard_normal((work.turns, work.group_size, CHUNK))
         found: list[list[list[float]]] = _latencies(work.tool, normal).T.tolist()
         return found
 
     def _draw_scores(self, chunk: int) -> list[list[float]]:
-        normal = self._generator(_VERIFY, chunk).standard_normal((self._work.group_size, _CHUNK))
+        normal = self._generator(_VERIFY, chunk).standard_normal((self._work.group_size, CHUNK))
         found: list[list[float]] = _latencies(self._work.verify, normal).T.tolist()
         return found
+
+
+def _generator(seed: int, stream: int, part: int) -> np.random.Generator:
+    return np.random.Generator(np.random.PCG64(np.random.SeedSequence((seed, stream, part))))
+
+
+@lru_cache(maxsize=_SHARED)
+def shared_lengths(setting: LengthSetting, groups: int, size: int, seed: int, chunk: int) -> NDArray[np.int64]:
+    """Response tokens of a chunk of groups, shared by runs that differ by other things. [token] [group, member]"""
+    generator = _generator(seed, _LENGTHS, chunk)
+    shared = generator.standard_normal(CHUNK)
+    own = generator.standard_normal((size, CHUNK))  # by member: larger groups keep the smaller ones'
+    batch = (chunk * CHUNK + np.arange(CHUNK)) / groups
+    return np.ascontiguousarray(tokens_of(setting, shared, own, batch).T)
 
 
 def _latencies(latency: Latency, normal: Floats) -> Floats:
@@ -207,16 +228,20 @@ def _quantile(setting: LengthSetting, normal: Floats) -> Floats:
     if setting.shape == "constant" or (setting.cv == 0.0 and setting.shape != "empirical"):
         return np.full_like(normal, setting.mean)
     if setting.shape == "lognormal":
-        mean = setting.mean
-        if setting.cap < inf:
-            mean = batch_drain.uncapped_mean(
-                mean_tokens=min(mean, _ALMOST * setting.cap), length_cv=setting.cv, max_tokens=setting.cap
-            )
+        mean = _uncapped_mean(setting.mean, setting.cv, setting.cap)
         return np.asarray(lengths.lognormal_quantile(mean=mean, variation=setting.cv, deviate=normal))
     grid, table = _table(setting)
     if setting.shape == "empirical":
         return np.asarray(setting.values, dtype=float)[np.searchsorted(table, normal, side="right")]
     return np.interp(normal, grid, table)
+
+
+@lru_cache(maxsize=8)  # every chunk asks
+def _uncapped_mean(mean: float, variation: float, cap: float) -> float:
+    if cap == inf:
+        return mean
+    seen = min(mean, _ALMOST * cap)
+    return float(batch_drain.uncapped_mean(mean_tokens=seen, length_cv=variation, max_tokens=cap))
 
 
 @lru_cache(maxsize=8)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from itertools import groupby
-from operator import attrgetter
+from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
 from rlsize.simulator.dealing import Dealer
@@ -78,7 +79,7 @@ class Instances:
 
     def so_far(self) -> tuple[float, ...]:
         """Response tokens, seconds, and seconds of samples of all steps that have ended, over all instances."""
-        return tuple(map(sum, zip(*(engine.so_far() for engine in self.engines), strict=True)))
+        return tuple(reduce(add, each) for each in zip(*(engine.so_far() for engine in self.engines), strict=True))
 
     @property
     def preemptions(self) -> int:

@@ -29,10 +29,11 @@ class Ledger:
 
     Args:
         max_staleness: The cap, for counting what is above it; None for none. [1]
+        compiled: Whether the compiled kernel writes them.
     """
 
-    def __init__(self, max_staleness: int | None) -> None:
-        self.max_staleness = max_staleness
+    def __init__(self, max_staleness: int | None, *, compiled: bool = False) -> None:
+        self.max_staleness, self.compiled = max_staleness, compiled
         self.columns = {name: array("d") for name in COLUMNS}
         self.staleness: list[dict[int, int]] = []  # samples by staleness, of each step
         self.row = dict.fromkeys(COLUMNS, 0.0)
@@ -56,14 +57,15 @@ class Ledger:
         """Add to a column of the step under way."""
         self.row[name] += amount
 
-    def close(self, so_far: dict[str, float]) -> None:
+    def close(self, so_far: dict[str, float], staleness: dict[int, int] | None = None) -> None:
         """
         The step is over.
 
         Args:
-            so_far: Columns that count from the beginning, or hold at this moment.
+            so_far: Columns that count from the beginning, or hold at this moment; or those that were added to, too.
+            staleness: Samples by staleness, of whom `trained` has not been told.
         """
-        row, counts = self.row, self._staleness
+        row, counts = self.row, staleness or self._staleness
         row.update(so_far)
         row["staleness_sum"] = float(sum(lag * count for lag, count in counts.items()))
         row["most_stale"] = float(max(counts, default=0))

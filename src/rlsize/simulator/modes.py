@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from rlsize.simulator.conductor import Conductor
@@ -12,8 +11,6 @@ if TYPE_CHECKING:
     from rlsize.simulator.history import Recorder
     from rlsize.simulator.samples import Group
     from rlsize.simulator.setting import Setting
-
-_ROUND = 1e-9  # of a product that should be whole
 
 
 class Barrier(Conductor):
@@ -27,7 +24,7 @@ class Barrier(Conductor):
         self._accepted: list[Group] = []  # of the batch, in that order
         self._replaced = 0
         self._keeps = setting.rules.unfinished == "keep"
-        self._launched = ceil(setting.work.groups * setting.rules.oversampling - _ROUND)
+        self._launched = setting.launched_groups
 
     def open_batch(self) -> None:
         """Begin to generate a batch."""
@@ -209,11 +206,8 @@ class Asynchronous(Conductor):
 
     def __init__(self, setting: Setting, outcomes: Outcomes, recorder: Recorder | None = None) -> None:
         super().__init__(setting, outcomes, recorder)
-        rules, groups = setting.rules, setting.work.groups
-        self._cap = inf if rules.max_staleness is None else max(rules.max_staleness, setting.sync.every - 1)
-        self._drops = rules.drops_over_stale and rules.max_staleness is not None
-        self._groups = groups
-        self._most_waiting = inf if rules.queue_steps is None else rules.queue_steps * groups
+        self._cap, self._most_waiting, self._groups = setting.cap_versions, setting.most_waiting, setting.work.groups
+        self._drops = setting.rules.drops_over_stale and setting.rules.max_staleness is not None
 
     def react(self) -> None:
         """Have the trainer take what is there, then admit what may begin."""

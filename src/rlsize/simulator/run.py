@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 from typing import TYPE_CHECKING
 
+from rlsize.simulator.covered import covers, installed
 from rlsize.simulator.draws import SeededOutcomes
 from rlsize.simulator.modes import Asynchronous, OneStepOff, Synchronous
 
@@ -14,6 +15,9 @@ if TYPE_CHECKING:
     from rlsize.simulator.history import Recorder
     from rlsize.simulator.ledger import Ledger
     from rlsize.simulator.setting import Setting
+
+WORTH = 50_000.0
+"""Samples from which on loading the kernel takes less time than it saves. [1]"""
 
 
 def conductor_of(setting: Setting, outcomes: Outcomes, recorder: Recorder | None = None) -> Conductor:
@@ -32,19 +36,30 @@ def conductor_of(setting: Setting, outcomes: Outcomes, recorder: Recorder | None
     return Synchronous(setting, outcomes, recorder)
 
 
-def simulate(setting: Setting, steps: int, seed: int = 0, recorder: Recorder | None = None) -> Ledger:
+def simulate(
+    setting: Setting, steps: int, seed: int = 0, recorder: Recorder | None = None, *, compiled: bool | None = None
+) -> Ledger:
     """
-    Run a loop for so many optimizer steps.
+    Run a loop for so many optimizer steps: by the compiled kernel if it is installed, knows the loop and pays, else by
+    the modules of this folder, which give the same to the last bit.
 
     Args:
         setting: What is simulated.
         steps: Optimizer steps. [1]
         seed: Of all randomness; the same seed gives the same history.
-        recorder: What notes spans and events, if anything does.
+        recorder: What notes spans and events, if anything does; the kernel does not.
+        compiled: Whether the kernel pays; None for where this run alone is worth loading it.
 
     Returns:
         The accounts of each step.
     """
+    pays = steps * setting.work.samples >= WORTH if compiled is None else compiled
+    if pays and recorder is None and installed() and covers(setting):
+        from rlsize.simulator.played import played  # and numba with it
+
+        ledger = played(setting, steps, seed)
+        if ledger is not None:
+            return ledger
     conductor = conductor_of(setting, SeededOutcomes(setting.work, seed), recorder)
     collects = gc.isenabled()
     gc.disable()  # samples are freed without it (`Group.release`), and looking for cycles costs a quarter of the time

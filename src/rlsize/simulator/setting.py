@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from math import inf
+from math import ceil, inf
 from typing import Literal, TypeAlias
 
 Mode: TypeAlias = Literal["colocated", "sync", "one-step-off", "async"]
@@ -14,6 +14,8 @@ Unfinished: TypeAlias = Literal["drop", "keep"]
 Shape: TypeAlias = Literal["lognormal", "gamma", "constant", "empirical"]
 
 MODES: tuple[Mode, ...] = ("colocated", "sync", "one-step-off", "async")
+_ROUND = 1e-9  # of a product that should be whole
+_PATIENCE, _ROUNDS = 20_000, 40  # rounds of decisions without an optimizer step: in all, and for each sample of one
 BARRIER_MODES: frozenset[Mode] = frozenset({"colocated", "sync", "one-step-off"})
 """Modes in which a batch is generated as a whole and waited for."""
 
@@ -234,3 +236,25 @@ class Setting:
     sync: SyncSetting = field(default_factory=SyncSetting)
     rules: RuleSetting = field(default_factory=RuleSetting)
     trouble: TroubleSetting = field(default_factory=TroubleSetting)
+
+    @property
+    def cap_versions(self) -> float:
+        """Versions by which admission may run ahead of the fleet's: the cap, or as many as rare syncs need. [1]"""
+        cap = self.rules.max_staleness
+        return inf if cap is None else max(cap, self.sync.every - 1)
+
+    @property
+    def most_waiting(self) -> float:
+        """Groups that wait to be trained, from which on none is admitted. [1]"""
+        return inf if self.rules.queue_steps is None else self.rules.queue_steps * self.work.groups
+
+    @property
+    def launched_groups(self) -> int:
+        """Groups that a barrier's batch begins with. [1]"""
+        return ceil(self.work.groups * self.rules.oversampling - _ROUND)
+
+    @property
+    def patience(self) -> float:
+        """Rounds of decisions without an optimizer step after which a run is given up. [1]"""
+        work, instances = self.work, self.engine.instances + self.trouble.lent_instances
+        return _PATIENCE + _ROUNDS * work.turns * (work.samples * self.rules.oversampling / work.acceptance + instances)

@@ -202,6 +202,7 @@ def _answer(inputs: Inputs, orders: Orders) -> Report:
         parts=parts,
         ladder=tuple(rows) if len(rows) == len(ladder) else (),
         recorded=recorded,
+        done=tuple(done.values()),
     )
     report = simulate_report(answer, inputs)
     return leave(report, orders) if interrupted else report

@@ -7,7 +7,16 @@ from math import isfinite
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.commands.simulate.measures import SHORT, key_of, meaning, number_shown
-from rlsize.commands.simulate.runs import Job, leave, nothing_finished, run, stands_still
+from rlsize.commands.simulate.runs import (
+    COMPILED,
+    Job,
+    compiled_figure,
+    leave,
+    nothing_finished,
+    played_by,
+    run,
+    stands_still,
+)
 from rlsize.commands.simulate.setting import simulated
 from rlsize.errors import Fault, InputError, suggestion
 from rlsize.facts.figure import Figure
@@ -20,7 +29,7 @@ from rlsize.simulator.outcome import spread_over
 from rlsize.units import show
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from rlsize.commands.simulate.command import Orders
     from rlsize.commands.simulate.runs import Done
@@ -101,7 +110,7 @@ def grid_report(inputs: Inputs, sweeps: Sequence[str], orders: Orders) -> Report
         raise stands_still(next(iter(done.values())))
     if interrupted:
         inputs.warnings.append(f"interrupted: {len(done)} of {len(jobs)} runs are in this answer")
-    report = _report(rows, inputs)
+    report = _report(rows, inputs, done.values())
     return leave(report, orders) if interrupted else report
 
 
@@ -188,7 +197,7 @@ def _loops(inputs: Inputs, points: Sequence[Mapping[str, str]]) -> list[Simulate
     return found
 
 
-def _report(points: Sequence[GridPoint], inputs: Inputs) -> Report:
+def _report(points: Sequence[GridPoint], inputs: Inputs, runs: Collection[Done]) -> Report:
     """What the grid came to, with what all of its points share."""
     done = [point for point in points if point.outcomes]
     best = min(done, key=lambda point: spread_over(point.outcomes, "step_seconds").mean)
@@ -204,16 +213,18 @@ def _report(points: Sequence[GridPoint], inputs: Inputs) -> Report:
         results=(
             *counted({"points": len(done)}, "points that were run"),
             *counted({_BEST: seconds}, "the quickest step"),
+            compiled_figure(runs),
         ),
         inputs=inputs.shown(),
         tables={"grid": _table(points, best)},
         warnings=(*_refusals(points), *inputs.warnings),
         notes=(
+            played_by(runs),
             "All points meet the same samples: their lengths belong to groups, not to moments.",
             *inputs.notes[:_MOST_NOTES],
         ),
         chart=_chart(done, headline),
-        quiet=frozenset({"points", _BEST}),
+        quiet=frozenset({"points", _BEST, COMPILED}),
     )
 
 

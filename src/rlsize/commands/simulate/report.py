@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from rlsize.commands.simulate.chart import gantt, over_steps
 from rlsize.commands.simulate.measures import MEASURES, SHORT, half_shown, key_of, meaning, measure_name, number_shown
+from rlsize.commands.simulate.runs import COMPILED, compiled_figure, played_by
 from rlsize.facts.figure import Figure
 from rlsize.reports.pictures import Panels
 from rlsize.reports.report import Column, Report, Table, Unseen, tables_of
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from rlsize.commands.simulate.recording import Recorded
+    from rlsize.commands.simulate.runs import Done
     from rlsize.shell.inputs import Inputs
     from rlsize.simulator.outcome import Outcome, Spread
     from rlsize.simulator.setting import Setting
@@ -43,6 +45,7 @@ class SimulationAnswer(NamedTuple):
         parts: What the loop says of the parts of a step that were played.
         ladder: What simpler loops came to, each with one cause more; the whole loop is not among them.
         recorded: Accounts and spans for a picture, where one is wanted.
+        done: All runs, those of simpler loops among them.
     """
 
     setting: Setting
@@ -51,6 +54,7 @@ class SimulationAnswer(NamedTuple):
     parts: tuple[Figure, ...] = ()
     ladder: tuple[tuple[str, Outcome], ...] = ()
     recorded: Recorded | None = None
+    done: tuple[Done, ...] = ()
 
 
 def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
@@ -78,13 +82,13 @@ def simulate_report(answer: SimulationAnswer, inputs: Inputs) -> Report:
     )
     return Report(
         headline=_headline(answer, spreads, runs),
-        results=(*results, *answer.parts),
+        results=(*results, *answer.parts, compiled_figure(answer.done)),
         inputs=inputs.shown(),
         tables=tables,
         warnings=(*_warnings(answer, spreads), *inputs.warnings),
         notes=(*_notes(answer), *inputs.notes),
         chart=_chart(answer, spreads),
-        quiet=frozenset(map(key_of, spreads)),
+        quiet=frozenset((*map(key_of, spreads), COMPILED)),
     )
 
 
@@ -225,6 +229,7 @@ def _warnings(answer: SimulationAnswer, spreads: Mapping[str, Spread]) -> Iterat
 
 def _notes(answer: SimulationAnswer) -> Iterator[str]:
     first = answer.outcomes[0]
+    yield played_by(answer.done)
     yield f"The first {first.warm_up} of {first.steps:,} steps are warm-up and not counted."
     if first.steps - first.warm_up < _FEW_STEPS:
         yield "Few steps: p95 and rare events need hundreds (--steps)."

@@ -7,6 +7,7 @@ import json
 import sys
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from importlib.util import find_spec
 from itertools import chain
 from math import isfinite
@@ -16,10 +17,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from rlsize.errors import Fault, InputError, UnfinishedError, suggestion
+from rlsize.facts.figure import Figure
+from rlsize.reports.wording import numbered
+from rlsize.units import show
 from rlsize.version import VERSION
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     from rlsize.commands.simulate.command import Orders
     from rlsize.reports.report import Report
@@ -31,7 +35,12 @@ if TYPE_CHECKING:
 BACKENDS = {"processes": "loky", "threads": "threading", "ray": "ray", "dask": "dask"}
 _INSTALLED = {"ray": ("ray", "ray"), "dask": ("distributed", "dask distributed")}  # module, and what to install for it
 MOST_SAMPLES = 200e6
+COMPILED = "compiled_runs"
+"""Key of the number of runs that the kernel played."""
 _SMALL = 100_000  # samples below which starting processes takes longer than the runs
+_SMALL_COMPILED = 5e6  # the same for the compiled kernel
+_PER_SECOND = 3e4  # samples, without it
+_LONG = 5.0  # seconds from which on the time to come is told
 _BYTES_PER_SAMPLE = 700  # of a sample under way, with its group
 _MOST_BYTES = 8e9
 _MOST_INSTANCES = 100_000
@@ -84,11 +93,13 @@ class Done(NamedTuple):
         outcome: What it came to; None where the loop stood still.
         ledger: Its accounts, if they were wanted.
         steps: Optimizer steps that it made. [1]
+        compiled: Whether the compiled kernel played it, now.
     """
 
     outcome: Outcome | None
     ledger: Ledger | None = None
     steps: int = 0
+    compiled: bool = False
 
     @property
     def stood_still(self) -> str:
@@ -156,17 +167,62 @@ def _most_under_way(job: Job) -> float:
     return slots + job.samples  # without a cap the backlog may grow for the whole run
 
 
-def run_job(job: Job) -> Done:
-    """Simulate, and say what it came to."""
+def run_job(job: Job, *, compiled: bool) -> Done:
+    """
+    Simulate, and say what it came to.
+
+    Args:
+        job: The run.
+        compiled: Whether loading the compiled kernel pays.
+    """
     from rlsize.simulator.outcome import outcome_of
     from rlsize.simulator.run import simulate
 
     setting = job.setting
-    ledger = simulate(setting, job.steps, job.seed)
+    ledger = simulate(setting, job.steps, job.seed, compiled=compiled)
     if len(ledger) < job.steps:
         return Done(None, steps=len(ledger))
     outcome = outcome_of(ledger, setting, job.pools, job.seed)
-    return Done(outcome, ledger if job.keeps_ledger else None, len(ledger))
+    return Done(outcome, ledger if job.keeps_ledger else None, len(ledger), ledger.compiled)
+
+
+def played_by(done: Collection[Done]) -> str:
+    """
+    Which program played these runs, in a sentence.
+
+    Args:
+        done: The runs.
+    """
+    compiled = sum(one.compiled for one in done)
+    if compiled == len(done):
+        return "Played by the compiled kernel."
+    rest = "by the specification, in Python"
+    return (
+        f"{compiled} of {len(done)} runs played by the compiled kernel, the rest {rest}."
+        if compiled
+        else (f"Played {rest}.")
+    )
+
+
+def compiled_figure(done: Collection[Done]) -> Figure:
+    """
+    How many of these runs the compiled kernel played.
+
+    Args:
+        done: The runs.
+    """
+    value = sum(one.compiled for one in done)
+    return Figure(key=COMPILED, value=value, provenance="predicted", source=f"of {numbered(len(done), 'run')}")
+
+
+def _to_come(jobs: Sequence[Job]) -> str:
+    """How long these runs take without the kernel, and what to install for it; empty where it is there, or useless."""
+    from rlsize.simulator.covered import EXTRA, covers, installed
+
+    seconds = sum(job.samples for job in jobs if covers(job.setting)) / _PER_SECOND
+    if installed() or seconds < _LONG:
+        return ""
+    return f"; about {show(seconds, '_seconds')} of work to come, a few seconds with pip install '{EXTRA}'"
 
 
 def run_all(
@@ -193,7 +249,7 @@ def run_all(
     left = [index for index in range(len(jobs)) if index not in done]
     long = sum(jobs[index].samples for index in left) >= _SMALL  # what takes a second or more
     if long:
-        say(f"{len(done)} of {len(jobs)} runs", len(done) / len(jobs))
+        say(f"{len(done)} of {len(jobs)} runs{_to_come([jobs[i] for i in left])}", len(done) / len(jobs))
     try:
         for index, result in zip(left, _results([jobs[i] for i in left], backend, workers), strict=True):
             done[index] = result
@@ -208,9 +264,15 @@ def run_all(
 
 def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
     """Results in the order of the jobs."""
-    small = backend == "processes" and sum(job.samples for job in jobs) < _SMALL
+    from rlsize.simulator.covered import covers, installed
+    from rlsize.simulator.run import WORTH
+
+    samples = sum(job.samples for job in jobs)
+    kernel = installed() and all(covers(job.setting) for job in jobs)
+    play = partial(run_job, compiled=samples >= WORTH)
+    small = backend == "processes" and samples < (_SMALL_COMPILED if kernel else _SMALL)
     if len(jobs) <= 1 or workers == 1 or small:
-        yield from map(run_job, jobs)
+        yield from map(play, jobs)
         return
     import joblib
 
@@ -220,7 +282,7 @@ def _results(jobs: Sequence[Job], backend: str, workers: int) -> Iterator[Done]:
             at_once = 2 * joblib.effective_n_jobs(workers)
         for first in range(0, len(jobs), at_once):
             how = {} if backend in _LISTS_ONLY else {"return_as": "generator", "pre_dispatch": "3*n_jobs"}
-            yield from joblib.Parallel(**how)(joblib.delayed(run_job)(job) for job in jobs[first : first + at_once])
+            yield from joblib.Parallel(**how)(joblib.delayed(play)(job) for job in jobs[first : first + at_once])
 
 
 @contextmanager

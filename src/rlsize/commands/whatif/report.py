@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rlsize.facts.figure import Figure
-from rlsize.loop.knobs import KINDS, untimed
+from rlsize.loop.knobs import KINDS
 from rlsize.reports.chart import Chart, Mark, Series
 from rlsize.reports.report import Column, Report, Table
 from rlsize.reports.wording import interval, peak_words
@@ -75,7 +75,7 @@ def whatif_report(
         inputs=shown,
         tables=tables,
         warnings=tuple(inputs.warnings),
-        notes=(*notes, *_beside(base.loop), *untimed(one.change.values for ones in found for one in ones)),
+        notes=(*notes, *_beside(base.loop)),
         chart=_chart(inputs, [*own, *single]),
         no=any(not one.runs for one in own),
     )

@@ -1,0 +1,167 @@
+"""A run by the compiled kernel: its arrays, its draws, its accounts."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from rlsize.simulator import kernel
+from rlsize.simulator.covered import ORDERS, ROUTINGS, WAYS
+from rlsize.simulator.draws import CHUNK, SeededOutcomes
+from rlsize.simulator.ledger import COLUMNS, Ledger
+from rlsize.simulator.setting import MODES
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from rlsize.simulator.kernel import State, Table
+    from rlsize.simulator.setting import Setting
+
+_LONGEST = 1 << 30  # tokens, far from where whole numbers of 32 bits end
+_BATCHES = 2  # for which there is room from the beginning
+_MOST_BATCHES = 8  # of those that staleness allows beside
+_FULL = 1 << 60  # samples on an instance that is none
+
+
+def played(setting: Setting, steps: int, seed: int) -> Ledger | None:
+    """
+    Run a loop for so many optimizer steps.
+
+    Args:
+        setting: What is simulated, which `covers` has found to be known.
+        steps: Optimizer steps. [1]
+        seed: Of all randomness.
+
+    Returns:
+        The accounts of each step, those of the specification to the last bit; None where the loop may stand still, or
+        where numbers would grow too large: the specification says.
+    """
+    outcomes, ledger = SeededOutcomes(setting.work, seed), Ledger(setting.rules.max_staleness, compiled=True)
+    state, chunk = _state(setting, outcomes, steps), 0
+    accounts = np.frombuffer(state.loop, dtype=float)[-len(COLUMNS) :]
+    while len(ledger) < steps:
+        why = kernel.advance(state)
+        if why == kernel.STANDS_STILL:
+            return None
+        if why == kernel.STEP_ENDED:
+            loop = state.loop
+            lags = state.lags[: loop.most_lag + 1]
+            counts = {lag: count for lag, count in enumerate(lags.tolist()) if count}
+            ledger.close(dict(zip(COLUMNS, accounts.tolist(), strict=True)), counts)
+            continue
+        lengths = outcomes.length_table(chunk)
+        if lengths.max() > _LONGEST:
+            return None
+        state = _drawn(state, chunk, lengths, outcomes.verdict_table(chunk))
+        chunk += 1
+    return ledger
+
+
+def _drawn(state: State, chunk: int, lengths: NDArray[np.int64], verdicts: NDArray[np.bool_]) -> State:
+    """The run with a chunk of groups that may be admitted, in rows that are free, or new."""
+    count, size = lengths.shape
+    loop = state.loop
+    if loop.free < count:
+        state = _with_room(state, max(count, len(state.groups)))
+    loop.free -= count
+    groups = state.groups
+    rows = groups["free"][loop.free : loop.free + count].copy()
+    new = np.zeros(count, dtype=kernel.GROUP)
+    new["free"], new["serial"] = groups["free"][rows], chunk * CHUNK + np.arange(count)
+    new["accepted"], new["unfinished"], new["tokens"] = verdicts, size, lengths.sum(axis=1)
+    new["oldest"] = kernel.NOBODY
+    new["previous"], new["next"] = np.roll(rows, 1), np.roll(rows, -1)
+    new["previous"][0] = new["next"][-1] = kernel.DRAWN
+    groups[rows] = new
+    groups[kernel.DRAWN].next, groups[kernel.DRAWN].previous = rows[0], rows[-1]
+    loop.drawn_from = chunk * CHUNK
+    return state._replace(lengths=lengths)
+
+
+def _with_room(state: State, more: int) -> State:
+    """The run with room for so many more groups, and their samples."""
+    loop, before = state.loop, len(state.groups)
+    groups = np.concatenate([state.groups, _table(kernel.GROUP, more)]).view(np.recarray)
+    samples = np.concatenate([state.samples, _table(kernel.SAMPLE, more * loop.group_size)]).view(np.recarray)
+    groups["free"][loop.free : loop.free + more] = np.arange(before, before + more)
+    loop.free += more
+    return state._replace(groups=groups, samples=samples)
+
+
+def _state(setting: Setting, outcomes: SeededOutcomes, steps: int) -> State:
+    """A run before its first instant."""
+    engine, work = setting.engine, setting.work
+    size = 1 << (engine.instances - 1).bit_length()
+    loop = _table(kernel.LOOP, 1)[0]
+    for name, value in _told(setting).items():
+        loop[name] = value
+    loop.leaves, loop.idle, loop.late_time, loop.touched = size, engine.instances, inf, -1
+    loop.with_room = engine.instances
+    loop.first = loop.due = loop.idles = 1
+    loop.stalest, loop.open = kernel.NOBODY, setting.rules.mode == "async"
+    engines = _table(kernel.ENGINE, size)
+    engines["slowdown"], engines["state"] = 1.0, kernel.IDLE
+    trouble = setting.trouble
+    for index in outcomes.stragglers(engine.instances, trouble.straggler_fraction):
+        engines[index].slowdown = trouble.straggler_slowdown
+    nodes = _table(kernel.NODE, 2 * size)
+    for at in range(2 * size - 1, 0, -1):
+        nodes[at] = (
+            (inf, 0 if at < size + engine.instances else _FULL, at - size, at - size) if at >= size else nodes[2 * at]
+        )
+    groups, samples = _table(kernel.GROUP, len(kernel.LISTS)), _table(kernel.SAMPLE, engine.instances + 1)
+    for ring in (groups, samples):
+        ring["previous"] = ring["next"] = np.arange(len(ring))
+    samples = np.concatenate([samples, _table(kernel.SAMPLE, len(groups) * work.group_size)]).view(np.recarray)
+    state = kernel.State(
+        loop=loop,
+        engines=engines,
+        groups=groups,
+        samples=samples,
+        running=_table(kernel.RUNNING, engine.instances * engine.slots),
+        nodes=nodes,
+        lags=np.zeros(steps + 2, dtype=np.int64),
+        lengths=np.zeros((0, work.group_size), dtype=np.int64),
+    )
+    ahead = _BATCHES + min(setting.cap_versions, _MOST_BATCHES) if setting.rules.mode == "async" else _BATCHES
+    return _with_room(state, CHUNK + int(ahead * setting.launched_groups))
+
+
+def _told(setting: Setting) -> dict[str, float]:
+    """What the kernel is told of a setting, by the names of `kernel.LOOP`."""
+    engine, work, sync, rules = setting.engine, setting.work, setting.sync, setting.rules
+    return {
+        "fixed_seconds": engine.fixed_seconds,
+        "sample_seconds": engine.sample_seconds,
+        "kv_seconds": engine.kv_seconds,
+        "prefill_seconds": engine.prefill_seconds,
+        "kv_tokens": engine.kv_tokens,
+        "whole_train_seconds": setting.trainer.seconds,
+        "batch_tokens": work.tokens,
+        "sync_transport": sync.seconds,
+        "swap_seconds": sync.swap_seconds,
+        "most_waiting": setting.most_waiting,
+        "cap_versions": setting.cap_versions,
+        "patience": setting.patience,
+        "mode": MODES.index(rules.mode),
+        "routing": ROUTINGS.index(engine.routing),
+        "way": WAYS.index(sync.way),
+        "order": ORDERS.index(rules.order),
+        "keeps": rules.unfinished == "keep",
+        "drops": rules.drops_over_stale and rules.max_staleness is not None,
+        "instances": engine.instances,
+        "slots": engine.slots,
+        "prompt_tokens": work.prompt_tokens,
+        "group_size": work.group_size,
+        "groups": work.groups,
+        "parts": setting.trainer.micro_batches,
+        "launched": setting.launched_groups,
+        "every": sync.every,
+        "keeps_kv": sync.keeps_kv and sync.way == "in-flight" and rules.mode != "colocated",
+    }
+
+
+def _table(kind: np.dtype[np.void], rows: int) -> Table:
+    return np.zeros(rows, dtype=kind).view(np.recarray)

@@ -1,0 +1,152 @@
+"""The compiled kernel against the specification: the same accounts, to the last bit."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tests.effort import THOROUGH, tries
+from tests.simulator.any_settings import any_setting
+
+from rlsize.simulator import run
+from rlsize.simulator.covered import ROUTINGS, covers, installed
+from rlsize.simulator.history import Recorder
+from rlsize.simulator.played import played
+from rlsize.simulator.run import simulate
+from rlsize.simulator.setting import (
+    EngineSetting,
+    Latency,
+    LengthSetting,
+    RuleSetting,
+    Setting,
+    SyncSetting,
+    TrainerSetting,
+    TroubleSetting,
+    WorkSetting,
+)
+
+if TYPE_CHECKING:
+    from rlsize.simulator.ledger import Ledger
+
+STEPS = 9
+
+
+@st.composite
+def covered(draw: st.DrawFn) -> Setting:
+    """A setting that the kernel knows, as small as that of other tests or up to some hundred samples a step."""
+    found = draw(any_setting())
+    engine, work, trainer = found.engine, found.work, found.trainer
+    work = replace(work, turns=1, tool_tokens=0, tool=Latency(), verify=Latency())
+    if draw(st.booleans()):
+        groups = draw(st.integers(1, 24))
+        lengths = replace(
+            work.lengths, mean=draw(st.sampled_from((6.0, 60.0))), cap=draw(st.sampled_from((60.0, 400.0)))
+        )
+        work = replace(work, groups=groups, group_size=draw(st.integers(1, 9)), lengths=lengths)
+        engine = replace(
+            engine,
+            instances=draw(st.integers(1, 9)),
+            slots=draw(st.integers(1, 12)),
+            kv_tokens=engine.kv_tokens * draw(st.sampled_from((2.0, 10.0))),
+        )
+        trainer = replace(trainer, micro_batches=draw(st.integers(1, groups)))
+    slow = found.trouble.straggler_fraction, found.trouble.straggler_slowdown
+    return replace(
+        found,
+        engine=replace(engine, routing=draw(st.sampled_from(ROUTINGS))),
+        work=work,
+        trainer=trainer,
+        trouble=TroubleSetting(straggler_fraction=slow[0], straggler_slowdown=slow[1]),
+    )
+
+
+def specified(setting: Setting, steps: int, seed: int) -> Ledger:
+    """What the specification says, which hands what happens to a recorder that takes nothing."""
+    return simulate(setting, steps, seed, Recorder())
+
+
+def agree(setting: Setting, steps: int, seed: int) -> bool:
+    """Whether the kernel has an answer; it has to be that of the specification."""
+    found, expected = played(setting, steps, seed), specified(setting, steps, seed)
+    if found is None:
+        return False
+    assert found.compiled
+    assert not expected.compiled
+    assert found.columns == expected.columns
+    assert found.staleness == expected.staleness
+    return True
+
+
+@settings(max_examples=tries(200), deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+@given(covered(), st.integers(0, 9))
+def test_the_kernel_gives_the_accounts_of_the_specification(setting: Setting, seed: int) -> None:
+    """All columns of all steps and all histograms are equal, wherever the kernel does not leave the run to it."""
+    assert covers(setting)
+    if not agree(setting, STEPS, seed):
+        assert len(specified(setting, STEPS, seed)) < STEPS
+
+
+def a_loop(**rules: object) -> Setting:
+    """A loop whose trainer is as quick as its fleet."""
+    return Setting(
+        engine=EngineSetting(instances=5, slots=16, fixed_seconds=0.01, sample_seconds=1e-4, kv_seconds=1e-7),
+        work=WorkSetting(
+            groups=16, group_size=4, lengths=LengthSetting(mean=100.0, cv=1.0, cap=1000.0), prompt_tokens=50
+        ),
+        trainer=TrainerSetting(seconds=1.0),
+        sync=SyncSetting(seconds=0.2),
+        rules=replace(RuleSetting(mode="async", max_staleness=2), **rules),  # type: ignore[arg-type]  # of any kind
+    )
+
+
+def test_a_run_of_more_groups_than_are_drawn_at_once_agrees() -> None:
+    """Groups are drawn while the run goes on, and the rows of those that were trained are used again."""
+    assert agree(a_loop(), 300 if THOROUGH else 80, 1)
+
+
+def test_a_backlog_without_end_agrees() -> None:
+    """Rows are added for a backlog that grows for as long as the run lasts."""
+    quick = replace(a_loop(max_staleness=None), trainer=TrainerSetting(seconds=30.0))
+    assert agree(quick, 20, 1)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        replace(a_loop(), work=replace(a_loop().work, turns=2)),
+        replace(a_loop(), work=replace(a_loop().work, verify=Latency(seconds=1.0))),
+        replace(a_loop(), trouble=TroubleSetting(losses_per_hour=1.0)),
+        replace(a_loop(), trouble=TroubleSetting(failures_per_hour=1.0)),
+        replace(a_loop(), trouble=TroubleSetting(lent_instances=1)),
+        replace(a_loop(), engine=replace(a_loop().engine, routing="random")),
+    ],
+    ids=["tools", "verifier", "losses", "failures", "lending", "random routing"],
+)
+def test_what_the_kernel_does_not_know_is_left_to_the_specification(asked: Setting) -> None:
+    """However much the kernel would pay."""
+    assert not covers(asked)
+    assert not simulate(asked, 2, compiled=True).compiled
+
+
+def test_a_loop_that_stands_still_is_left_to_the_specification() -> None:
+    """A queue that is full with fewer groups than the trainer needs: no step comes."""
+    engine = replace(a_loop().engine, instances=1, slots=4)
+    stuck = replace(a_loop(queue_steps=0.01), engine=engine)
+    assert played(stuck, 5, 0) is None
+    assert not len(simulate(stuck, 5, compiled=True))
+
+
+@pytest.mark.skipif(not installed(), reason="numba is not installed")
+def test_only_a_run_that_pays_is_given_to_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run alone pays from so many samples on, one with a recorder never; without numba there is no kernel."""
+    steps = 3
+    assert not simulate(a_loop(), steps).compiled
+    assert simulate(a_loop(), steps, compiled=True).compiled
+    assert not simulate(a_loop(), steps, 0, Recorder(), compiled=True).compiled
+    monkeypatch.setattr(run, "WORTH", steps * a_loop().work.samples)
+    assert simulate(a_loop(), steps).compiled
+    monkeypatch.setattr(run, "installed", lambda: False)
+    assert not simulate(a_loop(), steps).compiled
